@@ -26,7 +26,7 @@ from vectors import connect
 
 from es_simhash import SimHashClient
 from es_simhash.passages.contained import ContainmentMeasure
-from es_simhash.removal.plan_file import read_plan
+from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.servers import embedded_server
 from es_simhash.texts.shingle_sets import run_shingles
 
@@ -77,12 +77,14 @@ def measure_plans(client: Any, texts: list[str], rounds: int) -> dict[str, Any]:
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in WAYS}
         for _ in range(rounds):
             for name, options in WAYS.items():
+                path.unlink(missing_ok=True)
                 begin, own = time.perf_counter(), time.process_time()
                 made = simhash.plan_removal(INDEX, path, max_share=1.0, **options)
                 times[name].append((time.perf_counter() - begin, time.process_time() - own))
                 found[name] = {"removals": made.count, "left_out": dict(made.left_out)}
                 if name == "contained":
-                    planned = {int(each.document.id) for each in read_plan(path).removals()}
+                    with RemovalFile(path) as removal:
+                        planned = {int(each.document.id) for each in removal.removals()}
     for name, each in times.items():
         found[name] |= {
             "seconds": [round(took, 2) for took, _ in each],

@@ -38,12 +38,12 @@ def fill(client: Any, helpers: Any, simhash: SimHashClient, index: str, texts: l
 
 def measure(simhash: SimHashClient, index: str, folder: Path, **options: Any) -> dict[str, float]:
     """Return how many documents a second were planned, and deleted."""
-    plan, archive = folder / "plan.jsonl", folder / "removed.gz"
-    archive.unlink(missing_ok=True)
+    plan = folder / "removal.db"
+    plan.unlink(missing_ok=True)
     started = time.perf_counter()
     made = simhash.plan_removal(index, plan, max_share=1.0, **options)
     planned = time.perf_counter()
-    deleted = sum(record.action == "deleted" for record in simhash.apply_removal(plan, archive=archive))
+    deleted = sum(record.action == "deleted" for record in simhash.apply_removal(plan))
     ended = time.perf_counter()
     assert deleted == made.count > 0
     seconds = {"plan": planned - started, "apply": ended - planned, "both": ended - started}

@@ -80,9 +80,11 @@ def measure(product: str, url: str, operation: str, plan: str) -> dict[str, Any]
     elif operation == "plan":
         more = {"removals": simhash.plan_removal(INDEX, plan, max_share=1.0).count}
     elif operation == "review page":
-        more = {"page_kilobytes": round(sum(len(each.encode()) for each in Review(plan).html()) / 1000)}
+        with Review(plan) as review:
+            more = {"page_kilobytes": round(sum(len(each.encode()) for each in review.html()) / 1000)}
     elif operation == "review":
-        more = {"lines": len(list(Review(plan).text(limit=20)))}
+        with Review(plan) as review:
+            more = {"lines": len(list(review.text(limit=20)))}
     else:
         page = simhash.report(INDEX, **FIELDS).html()
         more = {"page_kilobytes": round(len(page.encode()) / 1000)}

@@ -24,12 +24,10 @@ from typing import Any
 
 from es_simhash import SimHashClient, fingerprint_fields
 from es_simhash.hashing import fingerprints
-from es_simhash.removal.archive_writer import ArchiveWriter
-from es_simhash.removal.records import Archived
+from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
+from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.servers import embedded_server
-from es_simhash.transport.protocol import Key
-
-PLAN = "0" * 64
 
 
 def make_documents(count: int) -> dict[str, dict[str, Any]]:
@@ -47,13 +45,20 @@ def make_documents(count: int) -> dict[str, dict[str, Any]]:
 
 
 def write_archive(path: Path, index: str, documents: dict[str, dict[str, Any]]) -> None:
+    header = PlanHeader({index: "u"}, "simhash", {}, len(documents), decided_by={index: ()})
+    canonical = PlannedDocument("d", index, None, 1, 1, "")
+    with PlanWriter(path) as writer:
+        for id_ in documents:
+            writer.add(PlannedRemoval(PlannedDocument(id_, index, None, 1, 1, ""), canonical, 0, 1.0))
+        writer.finish(header)
     lines = [
-        Archived(index, id_, None, json.dumps(source), Key(index, "d0000000"), PLAN, "2100-01-01T00:00:00.000Z")
-        for id_, source in documents.items()
+        Archived(index, id_, None, json.dumps(source), canonical.key, n)
+        for n, (id_, source) in enumerate(documents.items())
     ]
-    with ArchiveWriter(path, PLAN) as writer:
+    with RemovalFile(path, writes=True) as removal:
         for begin in range(0, len(lines), 500):
-            writer.append(lines[begin : begin + 500])
+            part = lines[begin : begin + 500]
+            removal.append(part, [each.line for each in part], "2100-01-01T00:00:00.000Z")
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -95,7 +100,7 @@ def measure(client: Any, helpers: Any, folder: Path, options: argparse.Namespace
         client.indices.refresh(index=index)
 
     def restore(index: str) -> None:
-        if any(each.action != "restored" for each in simhash.restore(folder / f"{index}.jsonl.gz")):
+        if any(each.action != "restored" for each in simhash.restore(folder / f"{index}.db")):
             raise SystemExit("a document was not restored")
         client.indices.refresh(index=index)
 
@@ -107,7 +112,7 @@ def measure(client: Any, helpers: Any, folder: Path, options: argparse.Namespace
                 if name == "restore and regroup":
                     simhash.reconcile(index)
                 if name != "bulk" and not number:
-                    write_archive(folder / f"{index}.jsonl.gz", index, documents)
+                    write_archive(folder / f"{index}.db", index, documents)
                 work = bulk if name == "bulk" else restore
                 taken = timed(lambda work=work, index=index: work(index))  # type: ignore[misc]
                 if number:

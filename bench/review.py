@@ -17,8 +17,9 @@ from pathlib import Path
 
 from dedup import read_texts
 
-from es_simhash.removal.plan_file import PlanHeader, PlanWriter
+from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
+from es_simhash.removal.removal_file import PlanWriter
 from es_simhash.removal.review import Review
 
 
@@ -30,15 +31,14 @@ def main() -> None:
     options = parser.parse_args()
     texts = read_texts(options.data, options.texts, options.removals)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "plan.jsonl"
+        path = Path(folder) / "removal.db"
         with PlanWriter(path) as writer:
             for n in range(options.removals):
                 text = texts[n % len(texts)][:10_000]
                 one = PlannedDocument(f"d{n}", "news", None, n, 1, "", {"body": text})
                 other = PlannedDocument(f"c{n}", "news", None, n, 1, "", {"body": f"{text}!"})
                 writer.add(PlannedRemoval(one, other, 1, 0.8 + n % 20 / 100))
-            header = PlanHeader({"news": "u"}, "simhash", {}, decided_by={"news": ("body",)})
-            writer.finish(header, writer.order())
+            writer.finish(PlanHeader({"news": "u"}, "simhash", {}, len(writer), decided_by={"news": ("body",)}))
         started = time.perf_counter()
         size = sum(len(part.encode("utf-8", "surrogatepass")) for part in Review(path).html())
         report = {

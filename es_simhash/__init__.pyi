@@ -62,8 +62,10 @@ from .quality.boilerplate import Boilerplate, learn_boilerplate
 from .quality.report.report_page import IndexReport
 from .quality.size import Size, estimate_size
 from .quality.stats import Stats
+from .removal.history import removal_history
 from .removal.records import DuplicateResult, RemovalPlan, Restored
-from .removal.review import review_html
+from .removal.review import removal_summary, review_html
+from .removal.take_decisions import decide_removal
 from .setup import Setup
 from .tables.tabular import Table, table
 from .texts.measures import PRESETS, Preset, get_preset
@@ -151,6 +153,7 @@ __all__ = [
     "build_query",
     "build_query_bar",
     "build_search_template",
+    "decide_removal",
     "distinct",
     "distinct_texts",
     "document_fields",
@@ -168,6 +171,8 @@ __all__ = [
     "learn_boilerplate",
     "make_plan",
     "plan_lookup",
+    "removal_history",
+    "removal_summary",
     "rescore",
     "review_html",
     "schemes",

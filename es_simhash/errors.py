@@ -72,16 +72,19 @@ class WrongTypeError(InvalidInputError, TypeError):
 
 class GuardRailError(InvalidInputError):
     """
-    A removal would take a larger share of an index, or of the documents with one value of a field, than is allowed.
+    A removal would take a larger share than is allowed, or documents that are told apart by their titles alone.
 
     Attributes:
         excess:
             Each share that is too large, with its numbers.
+        titles:
+            How many documents with the same words have another title; ``None`` if that is not the reason.
     """
 
-    def __init__(self, message: str, *, excess: tuple[Any, ...] = ()) -> None:
+    def __init__(self, message: str, *, excess: tuple[Any, ...] = (), titles: Any = None) -> None:
         super().__init__(message)
         self.excess = excess
+        self.titles = titles
 
 
 class SchemeError(InvalidInputError):

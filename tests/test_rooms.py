@@ -23,7 +23,7 @@ OPERATIONS = {
     "passages": "candidates find_passages",
     "pipeline": "install",
     "quality": "boilerplate doctor explain read_report read_stats sampling size tune",
-    "removal": "apply delete make_plan plan_contained present regroup restore tags",
+    "removal": "apply delete find_shown make_plan plan_contained present regroup restore tags",
     "": "setup",
     "upkeep": "backfill check follow follow_changes follow_lease pausing put_fields remove_fields template",
     "writes": "bulk targets",

@@ -362,13 +362,12 @@ def test_a_document_without_a_text_lacks_nothing(run, server, plain, simhash, tm
     assert f"would give up to {missing} documents a first fingerprint" in run("setup", plain, "-t", "body").stdout
     done = run("setup", plain, "-t", "body", "--yes")
     assert "27 compared, 24 got their first fingerprint" in done.stdout
-    path = tmp_path / "plan"
 
     def lacking():
         [check], found = simhash.check(plain), simhash.doctor(plain)
         by_check = [int(fault.found) for fault in check.faults if fault.kind == "without_fingerprint"]
         by_doctor = [each.severity for each in found.findings if each.topic == "missing"]
-        by_plan = simhash.plan_removal(plain, path).without_fingerprint
+        by_plan = simhash.plan_removal(plain).without_fingerprint
         return by_check, by_doctor, by_plan, "without fingerprint" in run("find", plain, "--id", "0a").stderr
 
     assert lacking() == ([], ["note"], 0, False)

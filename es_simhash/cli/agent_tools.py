@@ -368,6 +368,6 @@ async def review(reader: Reader, asked: dict[str, Any], shown: Shown) -> Answer:
 
 
 def _review(path: Path, shown: Shown) -> Answer:
-    found = Review(path)
-    plain = ({"similarity": each.similarity, "lines": [*removal_lines(each)]} for each in found.removals())
-    return Answer.page("removals", plain, found.summary.total.removals, shown, found.to_dict())
+    with Review(path) as found:
+        plain = ({"similarity": each.similarity, "lines": [*removal_lines(each)]} for each in found.removals())
+        return Answer.page("removals", plain, found.summary.total.removals, shown, found.to_dict())

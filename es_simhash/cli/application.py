@@ -45,7 +45,8 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Clean up": {
         "plan": "Plan which duplicates to delete.",
         "review": "Show a plan, to judge it.",
-        "apply": "Delete what a plan names, into an archive.",
+        "decide": "Take in what people decided about a plan.",
+        "apply": "Archive and delete what a plan names.",
         "restore": "Put removed documents back.",
         "history": "Say where a removed document has gone.",
         "tag": "Tag duplicates in the index.",
@@ -83,6 +84,7 @@ SECTIONS: dict[str, dict[str, str]] = {
 _BESIDE = {
     "bench": "fingerprint",
     "boilerplate": "tune",
+    "decide": "plan",
     "distance": "fingerprint",
     "doctor": "check",
     "explain": "evaluate",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,30 +17,17 @@ from es_simhash.cli.output import (
     say_command,
     warn,
 )
-from es_simhash.cli.parameter_types import NONE
 from es_simhash.cli.tables import Lines, Value
-from es_simhash.errors import InvalidInputError
 from es_simhash.groups.lacking import count_lacking
 from es_simhash.mapping.rule import target_of
-from es_simhash.removal.decisions import find_decisions
-from es_simhash.removal.plan_file import Plan, read_plan
+from es_simhash.removal.may_delete import MAX_SHARE, OTHER_TITLES, refusal, title_refusal
 from es_simhash.removal.records import AGAIN, DuplicateResult
 from es_simhash.tables.tabular import cut
 
 if TYPE_CHECKING:
-    from es_simhash.arguments import FilePath
     from es_simhash.cli.connect import Connection
     from es_simhash.groups.reconcile import Reconciled
     from es_simhash.removal.records import RemovalPlan
-
-
-def refuse_forgotten(plan: Plan, given: Sequence[str]) -> None:
-    """Raise InvalidInputError if decisions lie beside *plan* that the files *given* as --decisions do not have."""
-    files = [each for each in given if each != NONE]
-    if NONE not in given and (found := find_decisions(plan, files)):
-        newer, instead = ("newer ", "move it away") if files else ("", f"--decisions {NONE} to leave them out")
-        advice = f"pass --decisions {shlex.quote(str(found))}, or {instead}"
-        raise InvalidInputError(f"{plan.path} has {newer}decisions in {found}: {advice}")
 
 
 class Regrouped:
@@ -174,14 +160,14 @@ def warn_of_plan(connection: Connection, index: str, made: RemovalPlan) -> None:
     )
     if made.unmet:
         why = "of another index or routing, gone, or no duplicate"
-        said = f"{count(made.unmet, 'document')} of --decisions not met: {why}"
+        said = f"{count(made.unmet, 'document')} kept before, and not met now: {why}"
         warn(said, kind="decisions_unmet", number=made.unmet)
 
 
-def show_plan(path: FilePath, *, as_json: bool) -> None:
-    plan = read_plan(path)
-    records = (DuplicateResult.of(each, "would delete") for each in plan.removals())
-    show(records, by_containment=plan.header.is_by_containment, as_json=as_json)
+def refusals(made: RemovalPlan) -> list[str]:
+    """Return why apply will refuse a plan."""
+    found = [refusal(made.excess, MAX_SHARE)] if made.excess else []
+    return found + ([] if made.titles is None else [title_refusal(made.titles, OTHER_TITLES)])
 
 
 def show(
@@ -229,8 +215,8 @@ def show(
 def _said_gone(number: int) -> str:
     which, them = (f"all {number:,} are", "them") if number > 1 else ("the document is", "it")
     return (
-        f"{which} gone already: nothing is left to do; another program deleted {them}, or this plan was applied with "
-        f"another archive, which has {them}"
+        f"{which} gone already: nothing is left to do; another program deleted {them}, or another removal, which has "
+        f"{them}"
     )
 
 
@@ -243,7 +229,7 @@ def _not_carried_out(kinds: Counter[str], *, is_dry: bool) -> str:
 def _advice(kinds: Iterable[str]) -> str:
     found = set(kinds)
     parts = ["run the same command again for what was refused"] if found & AGAIN else []
-    parts += ["put back what is in the archive with es-simhash restore"] if "not_restored" in found else []
+    parts += ["put back what was archived with es-simhash restore"] if "not_restored" in found else []
     parts += ["plan again for what was changed"] if found - AGAIN - {"not_restored", "missing"} else []
     return ", and ".join(parts or ["nothing is left to do for what is gone"])
 

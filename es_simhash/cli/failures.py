@@ -81,10 +81,12 @@ def _describe(error: BaseException, server: str, like: Sequence[str]) -> str:
             f"near-duplicates may be missing: {'; '.join(map(str, error.reasons))}: check the index name and the "
             "server's health, and try again"
         )
-    if isinstance(error, GuardRailError) and error.excess:
-        from es_simhash.removal.may_delete import MAX_SHARE, refusal  # noqa: PLC0415 -- only after this failure
+    if isinstance(error, GuardRailError):
+        from es_simhash.removal import may_delete  # noqa: PLC0415 -- only after this failure
 
-        return refusal(error.excess, MAX_SHARE)
+        if error.titles is not None:
+            return may_delete.title_refusal(error.titles, may_delete.OTHER_TITLES)
+        return may_delete.refusal(error.excess, may_delete.MAX_SHARE)
     if isinstance(error, SchemeError) and error.missing_file:
         option = error.missing_file.replace("_", "-")
         return (

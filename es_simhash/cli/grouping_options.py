@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from es_simhash.cli import options
 from es_simhash.cli.options import Function
 from es_simhash.cli.output import GROUPING, saying_what_is_recorded
+from es_simhash.cli.parameter_types import FILE
 from es_simhash.groups.grouping_request import Resources
 from es_simhash.lookup.lookup_options import Verification, Verified
 from es_simhash.mapping.rule import RULES
@@ -213,5 +214,11 @@ contained = click.option(
 
 
 def removal(command: Function) -> Function:
+    after = click.option(
+        "--after",
+        type=FILE,
+        multiple=True,
+        help="Leave out what people kept in this earlier removal. Repeatable.",
+    )
     limits = options.takes(PlanOptions, has_defaults=False)
-    return contained(options.filter_option("Remove only documents that match this query.")(limits(command)))
+    return contained(options.filter_option("Remove only documents that match this query.")(after(limits(command))))

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
+from es_simhash.cli.output_files import open_text, refuse_output
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import from_hex
-from es_simhash.removal.files import open_text, refuse_output
 
 _THOUSANDS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}
 _SIZES = {
@@ -85,14 +85,8 @@ class _FileOrNone(click.Path):
         return value if value == NONE else super().convert(value, param, ctx)
 
 
-def check_decisions(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    if NONE in value and len(value) > 1:
-        raise click.BadParameter(f"{NONE} goes with no file: leave out one of the two")
-    return value
-
-
 class _Report(click.File):
-    """A file to write, which must not be an archive or a plan."""
+    """A file to write, which must not be a removal."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and value != "-":

@@ -2,7 +2,7 @@
 Finds the texts of one bulk action, a dict or its JSON text, and puts the fingerprint fields in.
 
 Nothing is computed or sent here, and nothing given is changed. ``with_fingerprints`` reads many actions. Lines of our
-archives, plans and reports are told from documents here too.
+exports of removals and reports are told from documents here too.
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ _STRING_OR_COMMENT = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\r
 # Painless wants functions before statements, so nothing can be put in front of them.
 _BEGINS_WITH_FUNCTION = re.compile(r"\s*\w[\w.<>\[\], ]*\s+\w+\s*\([^)]*\)\s*\{")
 
-FORMAT = "es-simhash-plan"
-OwnRecord: TypeAlias = Literal["archive", "plan", "report"]
-_ARCHIVE = frozenset({"_source", "canonical", "plan"})
-_PLAN = frozenset({"id", "index", "seq_no", "primary_term", "canonical", "distance"})
+OwnRecord: TypeAlias = Literal["removal", "report"]
+_REMOVAL = frozenset({"id", "index", "seq_no", "primary_term", "canonical", "distance"})
 _REPORT = frozenset({"id", "action", "reason"})
 # Everything that a report of any version may have: a document of a user has something else as well.
 _OF_REPORTS = _REPORT | {
@@ -44,11 +42,9 @@ _ACTIONS = frozenset(
     }
 )
 _SENTENCES: Mapping[OwnRecord, str] = {
-    "archive": "is a line of an archive of removed documents, and no document: put them back with es-simhash restore",
-    "plan": "is a line of a plan of removal, and no document: es-simhash review shows the plan, and es-simhash restore "
-    "puts back what was removed by it",
+    "removal": "is a line of what es-simhash history exports, and no document: es-simhash restore puts documents back",
     "report": "is a line of a report of es-simhash, and no document: es-simhash restore puts removed documents back "
-    "from their archive",
+    "from the file of their removal",
 }
 
 
@@ -97,19 +93,18 @@ class Part:
         return self.problems[-1] if self.problems else None
 
     def place(self, fields: Sequence[dict[str, Any]]) -> Any:  # noqa: ARG002 -- nothing is added to this one
-        """Return a copy of the body with *fields*, those below the prefix, for each text."""
+        """Return a copy of the body with *fields*, one for each text."""
         return self.body
 
 
 @dataclass(slots=True)
-class Whole(Part):
+class _Whole(Part):
     """A whole document."""
 
     prefix: str = ""
 
     def place(self, fields: Sequence[dict[str, Any]]) -> Any:
-        own = {self.prefix: fields[0]} if fields and fields[0] else {}
-        return keep_text(self.body, with_fields(self.body, own, prefix=self.prefix))
+        return keep_text(self.body, with_fields(self.body, fields[0] if fields else {}, prefix=self.prefix))
 
 
 @dataclass(slots=True)
@@ -120,7 +115,7 @@ class _Partial(Part):
 
     def place(self, fields: Sequence[dict[str, Any]]) -> Any:
         if fields and fields[0]:
-            return with_fields(self.body, {self.prefix: whole_update(fields[0])}, prefix=self.prefix)
+            return with_fields(self.body, {self.prefix: whole_update(fields[0][self.prefix])}, prefix=self.prefix)
         # A null takes the place of the whole object in the stored document.
         return {**with_fields(self.body, {}, prefix=self.prefix), self.prefix: None}
 
@@ -224,7 +219,7 @@ def _read_texts(document: Mapping[str, Any], rules: ActionRules) -> tuple[tuple[
 
 def _read_whole(document: Mapping[str, Any], rules: ActionRules) -> Part:
     texts, problems = _read_texts(document, rules)
-    return Whole(document, texts, problems, rules.prefix)
+    return _Whole(document, texts, problems, rules.prefix)
 
 
 def _read_partial(doc: Mapping[str, Any], rules: ActionRules) -> Part:
@@ -311,20 +306,17 @@ def find_own_record(document: Any) -> OwnRecord | None:
     """
     Return which file of this library *document* is a line of; ``None`` for any document of a user.
 
-    >>> find_own_record({"_id": "1", "_source": {}, "canonical": {"id": "2"}, "plan": "0f"})
-    'archive'
+    >>> plain = {"id": "1", "index": "news", "seq_no": 3, "primary_term": 1, "canonical": {"id": "2"}, "distance": 0}
+    >>> find_own_record(plain)
+    'removal'
     >>> find_own_record({"id": "1", "action": "shipped", "reason": "sold"}) is None
     True
     """
     if not isinstance(document, Mapping):
         return None
     names = document.keys()
-    if names >= _ARCHIVE and isinstance(document["canonical"], Mapping):
-        return "archive"
-    if "format" in names and document["format"] == FORMAT and "index_uuids" in names:
-        return "plan"
-    if names >= _PLAN and isinstance(document["canonical"], Mapping):
-        return "plan"
+    if names >= _REMOVAL and isinstance(document["canonical"], Mapping):
+        return "removal"
     if names >= _REPORT and names <= _OF_REPORTS and document["action"] in _ACTIONS:
         return "report"
     return None

@@ -3,12 +3,10 @@ Applies a plan of removal: archive, delete, and check that every canonical is st
 
 For each batch of lines, in this order:
 
-1. *Read.* The duplicates, with the text of ``_source``, and their canonicals are read. What decided about each (its
-   digest) must be as planned, in the planned index (by its UUID). An alias, or other names of the plan, must show both,
-   and the filter must still match a duplicate that was written since. A line that does not fit is kept, and its record
-   says why.
-2. *Archive.* The duplicates are appended to the archive, which is on the disk before the next step. One that is there
-   already is appended again if its source, or who approved the plan, is another now; a document's last line counts.
+1. *Read.* The duplicates, with the text of ``_source``, and their canonicals are read, and judged (``may_delete``). A
+   line that does not fit is kept, and its record says why.
+2. *Archive.* The duplicates are put into the file of the removal, which is on the disk before the next step, with a
+   note that they are about to be deleted. A text that is there already is not put there again.
 3. *Delete.* Each is deleted only in the version that was read in step 1. A lost answer is judged by reading again.
    A document that was written since it was read begins again with step 1, up to five times.
 4. *Check.* The canonicals are read again. A document that was deleted for a canonical that is now gone or
@@ -16,29 +14,26 @@ For each batch of lines, in this order:
 
 At the end, what names a removed document is corrected: its tags are removed, its group is decided again.
 
-A process may be killed at any point; the next one continues with the same files. For each line it finds ("fits": both
-documents are as planned in all that decided, in whatever version):
+A process may be killed at any point; the next one continues with the same file. For each line it finds ("fits": both
+documents are as planned in all that decided, in whatever version; "noted": as kept, or put back):
 
-=================== ================== ========================================================================
-in the archive      in the index       what is done
-=================== ================== ========================================================================
-no                  fits               steps 2 to 4
-no, or noted kept   gone, or changed   nothing: another program did that
-yes                 fits, same source  noted, steps 3 and 4: it was archived, and not deleted; or it came back
-yes                 fits, other source steps 2 to 4: it was written since it was archived
-yes                 gone               step 4: it was deleted by an earlier run
-yes                 changed            nothing: another program wrote it
-yes                 its canonical      nothing: it came back in step 4, or was not deleted yet
-                    does not fit
-=================== ================== ========================================================================
+================ =============== ===============================================================
+archived         in the index    what is done
+================ =============== ===============================================================
+no, or noted     fits            steps 2 to 4
+no, or noted     gone, changed   nothing: another program did that
+yes              fits            steps 2 to 4: it was not deleted, or it came back
+yes              gone            step 4: an earlier run deleted it
+yes              changed         nothing: another program wrote it
+yes              its canonical   nothing: it came back in step 4, or was not deleted yet
+                 does not fit
+================ =============== ===============================================================
 
-A run notes in the archive which archived documents it kept, or created again; a delete of what an earlier run archived
-is noted before it, so that the history has each time.
-So "yes, gone" has two meanings. An earlier run deleted the document. Or that run was killed, or lost its server, in
+"Yes, gone" has two meanings. An earlier run deleted the document. Or that run was killed, or lost its server, in
 step 2 or 3; then another program may have written and deleted it. It comes back only where its canonical is gone, too:
 as it was archived.
 
-So a document is in the archive, as it was last, whenever it is gone. What came back in step 4 stays as long as its
+So a document is in the file, as it was last, whenever it is gone. What came back in step 4 stays as long as its
 canonical is gone or changed. Two runs with opposite plans may each delete what the other keeps. Every deletion is
 followed by a check that sees the canonical, or else brings the duplicate back; so the run that checks last finds its
 canonical, or creates its duplicate again.
@@ -48,31 +43,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-from es_simhash.arguments import FilePath, check_function, check_output
-from es_simhash.errors import InvalidInputError, WritesRefusedError
+from es_simhash.arguments import FilePath, check_function, check_input, check_name
+from es_simhash.errors import InvalidInputError, WritesRefusedError, shorten
 from es_simhash.groups.recorded import is_taggable
 from es_simhash.mapping.port import Port
-from es_simhash.removal.archive_writer import ArchivedKeys, ArchiveWriter
-from es_simhash.removal.decisions import read_approved
 from es_simhash.removal.delete import Deletion, delete_documents, put_back, read_planned
-from es_simhash.removal.files import refuse_archive_name
 from es_simhash.removal.make_plan import SIZES, RemovalSizes, count_shares, read_uuids
 from es_simhash.removal.may_delete import (
     Share,
     check_max_share,
     refuse_excess,
+    refuse_titles,
     state_of,
     version_of,
 )
-from es_simhash.removal.plan_file import Plan, PlanHeader
-from es_simhash.removal.present import Items, Present, judge_present, match_present, read_decisive, read_present
+from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.present import Items, judge, read_decisive
 from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.removal.regroup import OnRegrouped, regroup
+from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.tags import untag_removed
+from es_simhash.removal.take_decisions import refuse_forgotten, take_in
 from es_simhash.transport.protocol import (
     Key,
     Progress,
@@ -84,6 +79,9 @@ from es_simhash.transport.retry import now, refresh, retry
 from es_simhash.writes.operations import find_hindrance, writes_refused
 from es_simhash.writes.targets import refuse_masked, refuse_updates
 
+GivenDecisions: TypeAlias = FilePath | Literal[False] | None
+"""A file of decisions to take in; ``None``: none may lie beside the removal; ``False``: one there does not count."""
+
 # How often a document is read, judged and deleted that others write between the read and the delete.
 ROUNDS = 6
 
@@ -91,80 +89,110 @@ ROUNDS = 6
 async def apply_removal(
     server: Port,
     path: FilePath,
-    archive: FilePath,
     *,
+    decisions: GivenDecisions = None,
+    sha256: str | None = None,
     max_share: float | None = None,
+    other_titles: bool = False,
     on_regrouped: OnRegrouped | None = None,
     sizes: RemovalSizes = SIZES,
     dry_run: bool = False,
-    decisions: FilePath | None = None,
-    sha256: str | None = None,
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     """
-    Remove what the plan *path* names, emit a :class:`DuplicateResult` per line.
+    Remove what the plan in the file *path* names, emit a :class:`DuplicateResult` per line.
     Tags that name a removed document (``contained_in``) are removed at the end, and the groups are corrected: an ingest
     that tags by arrival may have made a document canonical that does not stay. Cost, for every 200 lines: two multi-
     gets, a bulk request, one request for each index, and with an alias a search; where documents were written since the
     plan, two more multi-gets, two reads of mappings, and with a filter a search. At the end two searches for every
     1,000 canonicals that have duplicates, and the cost of reconciling the groups without a canonical. On an error, the
-    archive has what was deleted before. Guard rails are checked with present numbers, which costs a dry run where the
+    file has what was deleted before. Guard rails are checked with present numbers, which costs a dry run where the
     plan is beyond them; *max_share* replaces the one of the plan. A dry run judges each line by the present index, and
-    writes nothing, no archive either. *decisions*: a file that says what is kept. *sha256*: that of the plan that was
-    approved.
+    writes nothing.
     """
-    check_output("archive", archive)
     if on_regrouped is not None:
         check_function("on_regrouped", on_regrouped)
-    plan: Plan = await server.compute(_read_plan, path, decisions, sha256, max_share)
-    await server.compute(refuse_archive_name, archive, path)
-    names = sorted(plan.header.index_uuids)
-    uuids = await read_uuids(server, names)
-    standing = [name for name in names if uuids.get(name) == plan.header.index_uuids[name]]
-    mappings = await _read_mappings(server, standing, dry_run=dry_run) if standing else {}
-    created = await _read_created(server, standing)
-    view = await _standing_view(server, plan.header, standing)
-    if dry_run:
-        async with aclosing(_judge_all(server, plan, archive, view, standing, sizes)) as parts:
+    share = None if max_share is None else check_max_share(max_share)
+    with ExitStack() as stack:
+        removal: RemovalFile = await server.compute(_open, stack, path, decisions, sha256, dry_run)
+        if share is not None:
+            guards = replace(removal.header.guards, max_share=share)
+            removal.header = replace(removal.header, guards=guards)
+        if not other_titles:
+            refuse_titles(await server.compute(removal.find_titles, removal.header.title, removal.kept))
+        async with aclosing(_apply(server, removal, on_regrouped, sizes, dry_run=dry_run)) as parts:
             async for part in parts:
                 yield part
-        return
-    with await server.compute(ArchiveWriter, archive, plan.sha256) as writer:
-        writer.refuse_unapproved(plan.approved)
-        if standing:
-            await _check_guards(server, plan, writer, view, standing, sizes)
-        batches = plan.batches(sizes.removed)
-        done = 0
-        gone: set[str] = set()
-        restored: set[str] = set()
-        deleted = 0
-        batch = _Batch(plan, writer, view, created)
-        with noting(lambda: _note(deleted + batch.gone, archive)):
-            while lines := await server.compute(next, batches, ()):
-                records = await batch.carry_out(server, lines)
-                last, batch = batch, _Batch(plan, writer, view, created)
-                deleted += sum(record.action == "deleted" for record in records)
-                for record in records:
-                    # What another run of the plan deleted is gone, too; what came back names its former canonical.
-                    gone |= {record.id} if record.action == "deleted" or record.kind == "missing" else set()
-                    gone |= {record.canonical} if record.kind == "canonical_missing" else set()
-                    restored |= {record.id} if record.action == "restored" else set()
+
+
+def _open(
+    stack: ExitStack,
+    path: FilePath,
+    decisions: GivenDecisions,
+    sha256: str | None,
+    dry_run: bool,  # noqa: FBT001
+) -> RemovalFile:
+    """Return the removal, with its decisions; raise InvalidInputError if it is not what was approved."""
+    if sha256 is not None:
+        check_name("sha256", sha256)
+    if decisions:
+        check_input("decisions", decisions)
+    removal = stack.enter_context(RemovalFile(check_input("path", path), writes=not dry_run))
+    if sha256 is not None and sha256.lower() != removal.sha256:
+        raise InvalidInputError(
+            f"{removal.path} is not the plan that was approved: its sha256 is {removal.sha256}, and not "
+            f"{shorten(sha256)}: give the plan that was approved, or have this one approved"
+        )
+    if decisions:
+        take_in(removal, decisions)
+    if decisions is not False:
+        refuse_forgotten(removal)
+    return removal
+
+
+async def _apply(
+    server: Port, removal: RemovalFile, on_regrouped: OnRegrouped | None, sizes: RemovalSizes, *, dry_run: bool
+) -> AsyncGenerator[Sequence[DuplicateResult], None]:
+    header = removal.header
+    names = sorted(header.index_uuids)
+    uuids = await read_uuids(server, names)
+    standing = [name for name in names if uuids.get(name) == header.index_uuids[name]]
+    mappings = await _read_mappings(server, standing, dry_run=dry_run) if standing else {}
+    created = await _read_created(server, standing)
+    view = await _standing_view(server, header, standing)
+    if standing:
+        await _check_guards(server, removal, view, standing, sizes)
+    batches = removal.batches(sizes.removed)
+    done = 0
+    gone: set[str] = set()
+    restored: set[str] = set()
+    deleted = 0
+    batch = _Batch(removal, view, created)
+    with noting(lambda: _note(deleted + batch.gone, removal)):
+        while lines := await server.compute(next, batches, None):
+            records = await (_preview(server, removal, lines, view) if dry_run else batch.carry_out(server, lines))
+            last, batch = batch, _Batch(removal, view, created)
+            deleted += sum(record.action == "deleted" for record in records)
+            for record in records:
+                # What another run of the plan deleted is gone, too; what came back names its former canonical.
+                gone |= {record.id} if record.action == "deleted" or record.kind == "missing" else set()
+                gone |= {record.canonical} if record.kind == "canonical_missing" else set()
+                restored |= {record.id} if record.action == "restored" else set()
+                yield [record]
+            last.refuse_hindered()
+            done += len(lines)
+            server.tell(Progress(done, header.count, "comparing documents" if dry_run else "removing documents"))
+        if standing and not dry_run:
+            await refresh(server, standing)
+        if standing and not dry_run and (gone or restored):
+            own = Port(server, replace(server.context, prefix=header.prefix))
+            if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=header.prefix)]:
+                for record in await untag_removed(own, view, taggable, sorted(gone)):
                     yield [record]
-                last.refuse_hindered()
-                done += len(lines)
-                server.tell(Progress(done, plan.header.count, "removing documents"))
-            if standing:
-                await refresh(server, standing)
-            if standing and (gone or restored):
-                prefix = plan.header.prefix
-                own = Port(server, replace(server.context, prefix=prefix))
-                if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=prefix)]:
-                    for record in await untag_removed(own, view, taggable, sorted(gone)):
-                        yield [record]
-                await regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
+            await regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
 
 
-def _note(gone: int, archive: FilePath) -> str:
-    kept = f", and {archive} has {'it' if gone == 1 else 'each of them'}" if gone else ""
+def _note(gone: int, removal: RemovalFile) -> str:
+    kept = f", and {removal.path} has {'it' if gone == 1 else 'each of them'}" if gone else ""
     return were(gone, "deleted") + kept
 
 
@@ -176,30 +204,6 @@ async def _read_mappings(server: Port, standing: Sequence[str], *, dry_run: bool
     if not dry_run:
         await refuse_masked(server, standing)
     return mappings
-
-
-def _read_plan(path: FilePath, decisions: FilePath | None, sha256: str | None, max_share: float | None) -> Plan:
-    share = None if max_share is None else check_max_share(max_share)
-    plan = read_approved(path, decisions=decisions, sha256=sha256)
-    if share is None:
-        return plan
-    return replace(plan, header=replace(plan.header, guards=replace(plan.header.guards, max_share=share)))
-
-
-async def _judge_all(
-    server: Port, plan: Plan, archive: FilePath, view: Sequence[str], standing: Sequence[str], sizes: RemovalSizes
-) -> AsyncGenerator[Sequence[DuplicateResult], None]:
-    """Yield what would become of each line that no earlier run carried out."""
-    held: ArchivedKeys = await server.compute(ArchivedKeys, archive, plan.sha256)
-    held.refuse_unapproved(plan.approved)
-    if standing:
-        await _check_guards(server, plan, held, view, standing, sizes)
-    done, batches = 0, plan.batches(sizes.removed)
-    while lines := await server.compute(next, batches, ()):
-        for _, record in sorted((await _judge(server, plan, lines, held, view)).items()):
-            yield [record]
-        done += len(lines)
-        server.tell(Progress(done, plan.header.count, "comparing documents"))
 
 
 async def _read_created(server: Port, names: Sequence[str]) -> dict[str, str]:
@@ -226,46 +230,46 @@ async def _standing_view(server: Port, header: PlanHeader, standing: Sequence[st
 
 
 async def _check_guards(
-    server: Port, plan: Plan, held: ArchivedKeys, view: Sequence[str], names: Sequence[str], sizes: RemovalSizes
+    server: Port, removal: RemovalFile, view: Sequence[str], names: Sequence[str], sizes: RemovalSizes
 ) -> None:
     """Refuse the plan if what could go now is too large a share of the documents that are there now."""
-    guards = plan.header.guards
+    guards = await server.compute(removal.count_guards)
     await refresh(server, names)  # what an earlier run has deleted is not among the documents any more
     planned = {value: share.removals for value, share in guards.values.items()}
     # Counted first: what another run of the plan deletes meanwhile is then in both numbers, or in the smaller one.
     present = await count_shares(server, view, names, guards, planned)
-    if present.find_excess(len(plan)):
-        left, by_value = await _count_left(server, plan, held, view, sizes)
+    if present.find_excess(len(removal)):
+        left, by_value = await _count_left(server, removal, view, sizes)
         shares = {value: Share(by_value[value], share.documents) for value, share in present.values.items()}
         refuse_excess(replace(present, values=shares).find_excess(left))
 
 
 async def _count_left(
-    server: Port, plan: Plan, held: ArchivedKeys, view: Sequence[str], sizes: RemovalSizes
+    server: Port, removal: RemovalFile, view: Sequence[str], sizes: RemovalSizes
 ) -> tuple[int, Counter[str]]:
     """
     Return of how many lines the documents would go now, and how many of these have each protected value.
     A document that cannot be read now may be one. Cost: that of a dry run.
     """
     left, by_value = 0, Counter[str]()
-    batches = plan.batches(sizes.removed)
-    while lines := await server.compute(next, batches, ()):
-        for number, record in (await _judge(server, plan, lines, held, view)).items():
-            if record.action == "would delete" or record.kind in AGAIN:
+    batches = removal.batches(sizes.removed)
+    while lines := await server.compute(next, batches, None):
+        found = await judge(server, removal, lines, view, with_source=False)
+        for number, verdict in found.verdicts.items():
+            if verdict in ("delete", "unsure", *AGAIN):
                 left += 1
                 by_value.update(lines[number].protected or ())
     return left, by_value
 
 
-async def _judge(
-    server: Port, plan: Plan, lines: Sequence[PlannedRemoval], held: ArchivedKeys, view: Sequence[str]
-) -> dict[int, DuplicateResult]:
-    """Return what would become of each of *lines* that no earlier run carried out, by number."""
-    records: dict[int, DuplicateResult] = {}
-    found = await read_present(server, plan, dict(enumerate(lines)), records, with_source=False)
-    _, to_delete = judge_present(plan, found, held, records)
-    to_delete, unsure = await match_present(server, plan, view, found, to_delete, records)
-    return records | {each: DuplicateResult.of(lines[each], "would delete") for each in (*to_delete, *unsure)}
+async def _preview(
+    server: Port, removal: RemovalFile, lines: Mapping[int, PlannedRemoval], view: Sequence[str]
+) -> list[DuplicateResult]:
+    """Return what would become of those of *lines* that no earlier run carried out."""
+    found = await judge(server, removal, lines, view, with_source=False)
+    would = {each: DuplicateResult.of(lines[each], "would delete") for each in found.that("delete", "unsure")}
+    records = {**found.records, **would}
+    return [records[number] for number in lines if number in records]
 
 
 class _Batch:
@@ -274,15 +278,14 @@ class _Batch:
     *view*: the names under which their documents are searched. *created*: the ``creation_date`` of each index.
     """
 
-    def __init__(self, plan: Plan, writer: ArchiveWriter, view: Sequence[str], created: Mapping[str, str]) -> None:
-        self._plan = plan
-        self._writer = writer
+    def __init__(self, removal: RemovalFile, view: Sequence[str], created: Mapping[str, str]) -> None:
+        self._removal = removal
         self._view = view
         self._created = created
         self._records: dict[int, DuplicateResult] = {}
         self._before: list[int] = []
         self._deletions: dict[Key, Deletion] = {}
-        self._archived: dict[Key, Archived] = {}  # the documents as this run archived them
+        self._archived: dict[int, Archived] = {}  # the documents as this run archived them, by line
         self._restored = 0
         self._hindrance: WritesRefusedError | None = None
 
@@ -296,25 +299,25 @@ class _Batch:
         if self._hindrance is not None:
             raise self._hindrance
 
-    async def carry_out(self, server: Port, lines: Sequence[PlannedRemoval]) -> list[DuplicateResult]:
+    async def carry_out(self, server: Port, lines: Mapping[int, PlannedRemoval]) -> list[DuplicateResult]:
         """Return the record of each line, in order."""
-        waiting = dict(enumerate(lines))
+        waiting = lines
         for _ in range(ROUNDS):
             if waiting:
                 waiting = await self._attempt(server, waiting)
         for number, each in waiting.items():
             self._records[number] = DuplicateResult.of(each, "kept", "conflict")
         await self._check(server, lines)
-        return [self._records[number] for number in range(len(lines))]
+        return [self._records[number] for number in lines]
 
     async def _attempt(self, server: Port, lines: Mapping[int, PlannedRemoval]) -> dict[int, PlannedRemoval]:
         """Read, archive and delete; return the lines whose documents were written meanwhile."""
-        found = await read_present(server, self._plan, lines, self._records, with_source=True)
-        before, to_delete = judge_present(self._plan, found, self._writer, self._records)
-        self._before += before
-        to_delete, unsure = await match_present(server, self._plan, self._view, found, to_delete, self._records)
-        keys = {number: lines[number].document.key for number in to_delete}
-        await self._archive(server, [lines[number] for number in to_delete], found.items)
+        found = await judge(server, self._removal, lines, self._view, with_source=True)
+        self._records |= found.records
+        self._before += found.that("deleted_before")
+        unsure = found.that("unsure")
+        keys = {number: lines[number].document.key for number in found.that("delete")}
+        await self._archive(server, {number: lines[number] for number in keys}, found.items)
         await delete_documents(server, {key: version_of(found.items[key]) for key in keys.values()}, self._deletions)
         for number, key in keys.items():
             deletion = self._deletions[key]
@@ -324,61 +327,40 @@ class _Batch:
                 self._records[number] = DuplicateResult.of(lines[number], "kept", "refused", str(deletion.refusal))
             elif not deletion.is_deleted:
                 unsure.append(number)
-        await self._note_kept(server, found)
+        gone = [number for number, key in keys.items() if self._deletions[key].is_deleted]
+        await self._note(server, "deleted", gone)
+        # When what is there now is missing later, another program deleted it.
+        there = [
+            n for n, each in lines.items() if found.items.get(each.document.key, {}).get("found") and n not in gone
+        ]
+        await self._note(server, "kept", [number for number in there if self._removal.may_have_deleted(number)])
         return {number: lines[number] for number in unsure}
 
-    async def _archive(self, server: Port, lines: Sequence[PlannedRemoval], items: Items) -> None:
-        """Put the documents into the archive, except those that are there as they are now."""
-        at, plan = await server.compute(now), self._plan
+    async def _archive(self, server: Port, lines: Mapping[int, PlannedRemoval], items: Items) -> None:
+        """Put the documents into the file, except those that are there as they are now; note that they go now."""
         archived = {
-            key: Archived(
-                *key,
-                source,
-                each.canonical.key,
-                plan.sha256,
-                at,
-                approved=plan.approved,
-                created=self._created.get(key.index, ""),
+            number: Archived(
+                *key, items[key]["_source"], each.canonical.key, number, each.distance, self._created.get(key.index, "")
             )
-            for each in lines
-            for key, source in [(each.document.key, items[each.document.key]["_source"])]
+            for number, each in lines.items()
+            for key in [each.document.key]
         }
-        first_now = archived.keys() - self._archived.keys()
         self._archived |= archived
-        held = [key for key, each in archived.items() if self._writer.holds(key, each)]
-        fresh = [
-            replace(each, again=self._writer.holds(key))
-            for key, each in archived.items()
-            if not self._writer.holds(key, each)
-        ]
-        names = tuple(sorted(plan.header.index_uuids))
-        if fresh and len(names) > 1:
-            fresh[0] = replace(fresh[0], together=names)
-        if fresh and plan.header.has_view:
-            fresh[0] = replace(fresh[0], view=plan.header.view)
-        await server.compute(self._writer.append, fresh)
-        # As an earlier run archived it, and now it is deleted, perhaps once more: the history says when.
-        again = [key for key in held if key in first_now or not self._writer.may_have_deleted(key)]
-        await self._note(server, "archived", again)
+        fresh = [each for number, each in archived.items() if not self._removal.holds(number, each)]
+        if archived:
+            await server.compute(self._removal.append, fresh, list(archived), await server.compute(now))
 
-    async def _note_kept(self, server: Port, found: Present) -> None:
-        """Note which archived documents are there: when one is missing later, another program deleted it."""
-        keys = [each.document.key for each in found.lines.values()]
-        there = [key for key in keys if found.items[key].get("found") and self._writer.may_have_deleted(key)]
-        gone = {key for key, each in self._deletions.items() if each.is_deleted}
-        await self._note(server, "kept", [key for key in there if key not in gone])
+    async def _note(self, server: Port, kind: Literal["deleted", "kept"], numbers: Sequence[int]) -> None:
+        if numbers:
+            await server.compute(self._removal.note, kind, numbers, await server.compute(now))
 
-    async def _note(self, server: Port, state: Literal["kept", "archived"], keys: Sequence[Key]) -> None:
-        if keys:
-            await server.compute(self._writer.note, state, keys, await server.compute(now))
-
-    async def _check(self, server: Port, lines: Sequence[PlannedRemoval]) -> None:
+    async def _check(self, server: Port, lines: Mapping[int, PlannedRemoval]) -> None:
         """Bring back what was deleted for a canonical that is gone, or that was changed since it was read."""
         is_now = {key for key, each in self._deletions.items() if each.is_deleted}
-        gone = [*self._before, *(n for n, each in enumerate(lines) if each.document.key in is_now)]
+        gone = [*self._before, *(number for number, each in lines.items() if each.document.key in is_now)]
         canonicals = [lines[number].canonical for number in gone]
         items = await read_planned(server, canonicals)
-        decided_by = await read_decisive(server, self._plan.header, canonicals, items)
+        decided_by = await read_decisive(server, self._removal.header, canonicals, items)
         lost: dict[int, DuplicateKind] = {}
         for number in gone:
             each = lines[number]
@@ -391,17 +373,16 @@ class _Batch:
             elif state == "changed" and each.document.key in is_now:
                 lost[number] = "canonical_changed"
             else:
-                is_earlier = number in self._before and each.document.key not in self._archived
+                is_earlier = number in self._before and number not in self._archived
                 self._records[number] = replace(DuplicateResult.of(each, "deleted"), earlier=is_earlier)
-        keys = {number: lines[number].document.key for number in lost}
-        missing = list(set(keys.values()) - self._archived.keys())
-        texts = {**await server.compute(self._writer.find, missing), **self._archived}
-        outcomes = await put_back(server, [texts[key] for key in keys.values()])
+        missing = [number for number in lost if number not in self._archived]
+        texts = {**await server.compute(self._removal.find, missing), **self._archived}
+        outcomes = await put_back(server, [texts[number] for number in lost])
         self._hindrance = self._hindrance or find_hindrance(outcomes)
         came_back = []
         for number, outcome in zip(lost, outcomes, strict=True):
             if outcome.is_done or outcome.status == 409:
-                came_back.append(keys[number])
+                came_back.append(number)
                 self._records[number] = DuplicateResult.of(lines[number], "restored", lost[number])
             else:
                 self._records[number] = DuplicateResult.of(lines[number], "deleted", "not_restored", str(outcome.error))

@@ -1,29 +1,25 @@
 """
-Decisions about a plan of removal: which of its documents stay, who decided, and why. The review page makes the file.
+Decisions about a plan of removal: which documents stay, who decided, when, and why. The review page makes a file.
 
-    {"format": "es-simhash-decisions", "version": 1, "plan_sha256", "by", "reason",
+    {"format": "es-simhash-decisions", "version": 1, "plan_sha256", "by", "at", "reason",
      "keep": [{"index", "id", "routing"}]}
 
 A file that is not exactly this is refused whole: whoever edited it may have meant to keep more. "by" is required,
-"reason" may be empty, and "keep" too: the plan is then approved as it is.
+"reason" may be empty, and "keep" too: the plan is then approved as it is. Files are taken into that of the removal,
+which keeps all of them. Of each person the latest one counts, by "at"; what any person keeps is kept.
 """
 
 from __future__ import annotations
 
 import json
-import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
-from glob import escape
-from pathlib import Path
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from es_simhash.arguments import FilePath, check_input, check_name
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.removal.files import LONGEST_LINE, refuse_pipe
-from es_simhash.removal.may_delete import Share
-from es_simhash.removal.plan_file import Plan, read_plan
+from es_simhash.record import Record
 from es_simhash.removal.records import take
 from es_simhash.transport.protocol import Key
 
@@ -32,115 +28,99 @@ VERSION = 1
 DECIDE_AGAIN = "make the file again on the review page of its plan"
 LONGEST_NAME = 200
 LONGEST_REASON = 1_000
-"""Characters; both are in each line of the archive."""
+"""Characters."""
 
 # Letters that show as nothing.
 _BLANK = "\u115f\u1160\u3164\uffa0"
-_NAMES = ("format", "version", "plan_sha256", "by", "reason", "keep")
+_NAMES = ("format", "version", "plan_sha256", "by", "at", "reason", "keep")
 _KEYS = ("index", "id", "routing")
 
 
-def read_approved(path: FilePath, *, decisions: FilePath | None, sha256: str | None) -> Plan:
-    """Return the plan in *path*, with *decisions*; raise InvalidInputError if it is not the one with this *sha256*."""
-    if sha256 is not None:
-        check_name("sha256", sha256)
-    if decisions is not None:
-        check_input("decisions", decisions)
-    plan = read_plan(check_input("path", path))
-    if sha256 is not None and sha256.lower() != plan.sha256:
-        raise InvalidInputError(
-            f"{plan.path} is not the plan that was approved: its sha256 is {plan.sha256}, and not {shorten(sha256)}: "
-            "give the plan that was approved, or have this one approved"
-        )
-    return plan if decisions is None else decide(plan, decisions)
-
-
-def decisions_name(plan: FilePath) -> Path:
-    """Return the name, beside *plan*, of the decisions that its page makes."""
-    return Path(plan).with_name(f"{Path(plan).stem}.decisions.json")
-
-
-def apply_command(plan: FilePath) -> list[str]:
-    """Return the words of the command that applies *plan* with the decisions that its page makes."""
-    archive = "removed.jsonl.gz" if not Path("removed.jsonl.gz").exists() else f"{Path(plan).stem}-removed.jsonl.gz"
-    return ["es-simhash", "apply", str(plan), "--archive", archive, "--decisions", str(decisions_name(plan)), "--yes"]
-
-
-def find_decisions(plan: Plan, given: Collection[FilePath] = ()) -> Path | None:
+@dataclass(frozen=True, slots=True)
+class Decisions(Record):
     """
-    Return the newest file of decisions about *plan* beside it, also as a browser names a second one, or ``None``.
-    With the files *given*, only one that is not older than these and keeps what they do not.
+    What a person decided about a plan.
+
+    Attributes:
+        by:
+            Who decided.
+        at:
+            When, ISO 8601, by the clock of that person's computer.
+        reason:
+            Why.
+        keep:
+            Documents that stay.
+        plan_sha256:
+            SHA-256 of the plan.
+        taken_in:
+            When the file was taken in, ISO 8601.
     """
-    kept, since = read_kept(given), max((_changed_at(Path(path)) for path in given), default=0)
-    name = decisions_name(plan.path)
-    beside = {path: _changed_at(path) for path in name.parent.glob(f"{escape(name.stem)}*{name.suffix}")}
-    for path in sorted((path for path in beside if beside[path] >= since), key=beside.__getitem__, reverse=True):
-        if path.is_dir():
-            continue
-        try:
-            sha256, _, keys = _read(path)
-        except (InvalidInputError, OSError):  # nobody knows what it was meant to keep
-            return path
-        if sha256 == plan.sha256 and (not given or keys - kept):
-            return path
-    return None
+
+    by: str
+    at: str
+    reason: str
+    keep: frozenset[Key]
+    plan_sha256: str = ""
+    taken_in: str = ""
+
+    @property
+    def moment(self) -> datetime:
+        """When it was decided."""
+        return datetime.fromisoformat(self.at)
+
+    @property
+    def person(self) -> str:
+        """Who decided, written in one way."""
+        return " ".join(self.by.casefold().split())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {**values, "keep": [key._asdict() for key in sorted(self.keep, key=str)]}
 
 
-def _changed_at(path: Path) -> int:
-    # A link to a file that is not there: when the link itself was made.
-    return path.stat(follow_symlinks=path.exists()).st_mtime_ns
+def last_words(log: Iterable[Decisions]) -> list[Decisions]:
+    """Return those of *log* that count: the last one of each person, as an older one is never taken in."""
+    return list({each.person: each for each in log}.values())
 
 
-def read_kept(paths: Iterable[FilePath]) -> frozenset[Key]:
-    """Return the documents that the files of decisions *paths* keep, whatever their plans are."""
-    return frozenset().union(*(_read(Path(path))[2] for path in paths))
+def approvals(log: Iterable[Decisions]) -> tuple[tuple[str, str], ...]:
+    """Return who decided, and why."""
+    return tuple((each.by, each.reason) for each in last_words(log))
 
 
-def decide(plan: Plan, path: FilePath) -> Plan:
-    """Return *plan* with the decisions in the file *path*; raise InvalidInputError if they do not fit it exactly."""
-    path = Path(path)
-    sha256, approved, keys = _read(path)
-    if sha256 != plan.sha256:
-        again = shlex.join(["es-simhash", "plan", "INDEX", "--decisions", str(path)])
-        raise InvalidInputError(
-            f"{path} decides about another plan, and not about {plan.path}: give the plan that was reviewed, plan "
-            f"again without what it keeps ({again}), or decide on the review page of this one"
-        )
-    return _leave_out(plan, path, keys, approved)
+def unusable(name: str, why: object) -> InvalidInputError:
+    return InvalidInputError(f"{name} is not a file of decisions that can be used ({why}): {DECIDE_AGAIN}")
 
 
-def _read(path: Path) -> tuple[str, tuple[str, str], frozenset[Key]]:
-    """Return what :func:`_parse` does of a file; raise InvalidInputError if it cannot be used."""
-    refuse_pipe(path)
+def parse_decisions(data: bytes, name: str) -> Decisions:
+    """Return what *data* says; raise InvalidInputError if that is not clear."""
     try:
-        if path.stat().st_size > LONGEST_LINE:
-            raise ValueError(f"it is longer than {LONGEST_LINE:,} bytes")
-        return _parse(json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once))
+        return _to_decisions(json.loads(data.decode("utf-8-sig"), object_pairs_hook=_once))
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError(
-            f"{path} is not a file of decisions that can be used ({error}): {DECIDE_AGAIN}"
-        ) from error
+        raise unusable(name, error) from error
 
 
-def _parse(plain: Any) -> tuple[str, tuple[str, str], frozenset[Key]]:
-    """Return the digest of the plan, who decided and why, and what is kept; raise ValueError if that is not clear."""
+def _to_decisions(plain: Any) -> Decisions:
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         raise ValueError(f"'format' is not {FORMAT!r}")
     if (version := take(plain, "version", int)) != VERSION:
         raise ValueError(f"it has version {shorten(version)}, and this program reads version {VERSION}")
     _refuse_other(plain, _NAMES)
     texts = []
-    for name, longest in (("by", LONGEST_NAME), ("reason", LONGEST_REASON)):
+    for name, longest in (("by", LONGEST_NAME), ("at", LONGEST_NAME), ("reason", LONGEST_REASON)):
         texts.append(take(plain, name, str).strip())
         if len(texts[-1]) > longest:
             raise ValueError(f"{name!r} has more than {longest:,} characters")
-    by, reason = texts
+    by, at, reason = texts
     if not any(each.isalnum() and each not in _BLANK for each in by):
         raise ValueError("'by' is empty, and must say who decides")
+    if datetime.fromisoformat(at).tzinfo is None:
+        raise ValueError("'at' has no time zone")
     keys = Counter(map(_parse_key, take(plain, "keep", list)))
     if twice := next((key for key, number in keys.items() if number > 1), None):
         raise ValueError(f"it keeps {shown(twice)} twice")
-    return take(plain, "plan_sha256", str), (by, reason), frozenset(keys)
+    return Decisions(by, at, reason, frozenset(keys), take(plain, "plan_sha256", str))
 
 
 def _once(pairs: Collection[tuple[str, Any]]) -> dict[str, Any]:
@@ -162,28 +142,6 @@ def _parse_key(plain: Any) -> Key:
     if "routing" not in plain:
         raise ValueError("'routing' is missing in an entry of 'keep'")
     return Key(take(plain, "index", str), take(plain, "id", str), take(plain, "routing", str, type(None)))
-
-
-def _leave_out(plan: Plan, path: Path, keys: frozenset[Key], approved: tuple[str, str]) -> Plan:
-    """Return *plan* without *keys*, also in what its guard rails count; the plan is read once."""
-    found: set[Key] = set()
-    values = Counter[str]()
-    for each in plan.removals() if keys else ():
-        if each.document.key in keys:
-            found.add(each.document.key)
-            values.update(each.protected or ())
-    if unknown := keys - found:
-        raise InvalidInputError(
-            f"{path} keeps {shown(min(unknown, key=str))}, which {plan.path} does not name: {DECIDE_AGAIN}"
-        )
-    guards = plan.header.guards
-    shares = {
-        value: Share(left, share.documents)
-        for value, share in guards.values.items()
-        if (left := share.removals - values[value]) > 0
-    }
-    header = replace(plan.header, guards=replace(guards, values=shares))
-    return replace(plan, header=header, kept=keys, approved=approved)
 
 
 def shown(key: Key) -> str:

@@ -1,17 +1,23 @@
-"""What archives say of a document id: for which documents it was removed. Files are read; no server is asked."""
+"""What removals say of a document id: for which documents it was removed. Files are read; no server is asked."""
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import IO, Any
 
-from es_simhash.arguments import FilePath
-from es_simhash.mapping.fields import full_name
+from es_simhash.arguments import FilePath, check_input, check_items, check_name
+from es_simhash.errors import InvalidInputError
 from es_simhash.record import Record
-from es_simhash.removal.archive import ArchiveReader, Note, cut_sentence
-from es_simhash.removal.records import Archived
+from es_simhash.removal.decisions import Decisions, approvals
+from es_simhash.removal.removal_file import Event, RemovalFile
+from es_simhash.transport.protocol import Key
+from es_simhash.transport.raw_json import join_members
 
 _Place = tuple[str, str]
 
@@ -19,119 +25,207 @@ _Place = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Removed(Record):
     """
-    One removal of a document, as an archive tells it: it was archived to be removed.
-    The archive does not know whether a run that was killed deleted it, or whether it came back later. *at*: when it was
-    archived, ISO 8601; with *again*, when it was to be removed once more. *kept*: the archive notes that it was there
-    afterwards: not deleted, put back, or restored. *plan*: SHA-256. *distance*: bits, if the document recorded it for
-    this canonical. *by* and *reason*: who decided about the plan, and why, where there were decisions.
+    One removal of a document.
+
+    Attributes:
+        id:
+            Its ``_id``.
+        index:
+            The index that it was removed from.
+        canonical:
+            Id of the document that it was removed for.
+        canonical_index:
+            The index of that.
+        at:
+            When it was archived to be deleted, ISO 8601.
+        path:
+            The file of the removal.
+        plan:
+            SHA-256 of the plan.
+        distance:
+            Their distance in bits.
+        routing:
+            Its routing value, where it has one.
+        deleted:
+            When it was deleted; ``None`` if that is not known, because the run was ended, or if it was kept.
+        kept:
+            Whether it was there afterwards: not deleted, or put back because its canonical was gone.
+        restored:
+            When it was restored; ``None`` if it was not, as far as the file knows.
+        approved:
+            Who had decided about the plan by then, and why.
     """
 
-    _OPTIONAL = "by reason again kept"
+    _OPTIONAL = "routing deleted kept restored approved"
 
     id: str
     index: str
     canonical: str
     canonical_index: str
     at: str
-    archive: str
+    path: str
     plan: str
+    distance: int
     routing: str | None = None
-    distance: int | None = None
-    by: str | None = None
-    reason: str | None = None
-    again: bool = False
+    deleted: str | None = None
     kept: bool = False
-
-    @property
-    def canonical_place(self) -> _Place:
-        """Index and id of the document that it was removed for."""
-        return self.canonical_index, self.canonical
+    restored: str | None = None
+    approved: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class History(Record):
     """
-    What archives say of the documents with one id.
+    What removals say of the documents with one id.
     *removals*: a chain for each removal: the document, then the removal of its canonical, of that one's canonical, and
-    so on. *stands_for*: removals of other documents, whose canonical has this id. *cut*: for each archive whose end was
-    cut off, a sentence about it. *is_incomplete*: documents may be missing at the end of an archive.
+    so on. *stands_for*: removals of other documents, whose canonical has this id.
     """
 
     id: str
     removals: tuple[tuple[Removed, ...], ...]
     stands_for: tuple[Removed, ...]
-    cut: Mapping[str, str] = field(default_factory=dict)
-    is_incomplete: bool = False
 
     def __bool__(self) -> bool:
-        """Whether the archives know the id at all."""
+        """Whether the removals know the id at all."""
         return bool(self.removals or self.stands_for)
 
 
-def find_history(id_: str, archives: Sequence[FilePath], *, prefix: str = "simhash") -> History:
+def removal_history(id_: str, paths: Sequence[FilePath]) -> History:
     """
-    Return what *archives* say of documents with the id *id_* in any index, oldest removal first.
-    Every archive is read to its end. Memory: some hundred bytes for each line. *prefix* is needed for distances.
-    An empty history means "not removed with these archives" only if :attr:`History.is_incomplete` is false.
+    Return what the removals *paths* say of documents with the id *id_* in any index, oldest removal first.
+
+    Where the document that stayed was removed later, the history goes on with that one.
+
+    Args:
+        id_:
+            An ``_id``.
+        paths:
+            Files of removals.
+
+    Raises:
+        InvalidInputError: If a file is no removal, or is damaged.
     """
-    known: dict[_Place, list[Removed]] = {}
-    ends: dict[str, ArchiveReader] = {}
-    for path in archives:
-        reader = ends[str(path)] = ArchiveReader(Path(path), allow_cut=True)
-        for line in reader.read_all():
-            if isinstance(line, Note):
-                _take(line, known, str(path))
-                continue
-            stays = line.canonical
-            distance = _distance(line, prefix) if id_ in (line.id, stays.id) else None
-            where = (line.id, line.index, stays.id, stays.index, line.at, str(path))
-            by, reason = line.approved or (None, None)
-            removed = Removed(*where, line.plan, line.routing, distance, by, reason, line.again)
-            known.setdefault((line.index, line.id), []).append(removed)
-    for found in known.values():
-        found.sort(key=lambda removed: removed.at)
-    own = sorted((each for (_, held), found in known.items() if held == id_ for each in found), key=_moment)
-    stands_for = sorted(
-        (each for found in known.values() for each in found if each.canonical == id_ and each.id != id_), key=_moment
-    )
-    cut = {path: cut_sentence(each) for path, each in ends.items() if each.is_cut}
-    is_incomplete = any(each.lacks_lines for each in ends.values())
-    return History(id_, tuple(_chain(each, known) for each in own), tuple(stands_for), cut, is_incomplete)
+    check_name("id_", id_)
+    names = [check_input("paths", each) for each in check_items("paths", paths, of="files")]
+    if not names:
+        raise InvalidInputError("paths is empty: give the files of removals")
+    with ExitStack() as stack:
+        files = [stack.enter_context(RemovalFile(each, is_checked=False)) for each in names]
+        own = _find(files, "id = ?", id_)
+        stands_for = [each for each in _find(files, "canonical_id = ?", id_) if each.id != id_]
+        return History(id_, tuple(_chain(each, files) for each in own), tuple(stands_for))
 
 
-def _take(note: Note, known: Mapping[_Place, list[Removed]], archive: str) -> None:
-    """Add to what is *known* of documents what a *note* in an *archive* says of them."""
-    for key in note.keys:
-        found = known.get((key.index, key.id), [])
-        own = (n for n, each in enumerate(found) if (each.routing, each.archive) == (key.routing, archive))
-        if (last := max(own, default=None)) is None:  # its line is in another file: this is the end of an archive
-            continue
-        if note.state == "kept":
-            found[last] = replace(found[last], kept=True)
-        else:
-            found.append(replace(found[last], at=note.at, again=True, kept=False))
+def _find(files: Sequence[RemovalFile], where: str, *values: str) -> list[Removed]:
+    """Return the removals for which the condition *where* holds, oldest first."""
+    found: list[Removed] = []
+    for file in files:
+        for line, key, canonical, distance in list(file.removed(where, *values)):
+            found += _times(file, line, key, canonical, distance)
+    return sorted(found, key=lambda each: (each.at, each.index, each.id))
 
 
-def _moment(removed: Removed) -> tuple[str, str, str]:
-    return removed.at, removed.index, removed.id
+def _times(file: RemovalFile, line: int, key: Key, canonical: Key, distance: int) -> Iterator[Removed]:
+    """Yield a removal for each time when the document was archived to be deleted, and it had not been before."""
+    events = file.events(line)
+    begins = [n for n, each in enumerate(events) if each.kind == "archived" and _is_new(events[:n])]
+    for begin, end in pairwise([*begins, len(events)]):
+        yield _removed(file, key, canonical, distance, events[begin:end])
 
 
-def _chain(first: Removed, known: Mapping[_Place, Iterable[Removed]]) -> tuple[Removed, ...]:
+def _is_new(before: Sequence[Event]) -> bool:
+    """Return whether a removal begins, and goes not on: the document was not archived yet, or had come back since."""
+    return not before or before[-1].kind in ("deleted", "kept", "restored", "copied")
+
+
+def _removed(file: RemovalFile, key: Key, canonical: Key, distance: int, events: Sequence[Event]) -> Removed:
+    when: dict[str, str] = {each.kind: each.at for each in events}
+    back = [each.kind for each in events if each.kind in ("deleted", "kept", "restored")]
+    is_kept = bool(back) and back[-1] == "kept"
+    where = key.id, key.index, canonical.id, canonical.index, events[0].at, str(file.path), file.sha256, distance
+    deleted = None if is_kept else when.get("deleted")
+    decided = max(each.decisions for each in events if each.kind == "archived")
+    approved = approvals(file.log[:decided])
+    return Removed(*where, key.routing, deleted, is_kept, when.get("restored"), approved)
+
+
+def _chain(first: Removed, files: Sequence[RemovalFile]) -> tuple[Removed, ...]:
     """Return *first*, and the removal of its canonical after it, of that one's canonical, and so on."""
     chain = [first]
     while True:
         last = chain[-1]
         # A document that was restored meanwhile may have been removed before as well.
-        later = [each for each in known.get(last.canonical_place, ()) if each.at >= last.at and each not in chain]
+        found = _find(files, "name = ? AND id = ?", last.canonical_index, last.canonical)
+        later = [each for each in found if each.at >= last.at and each not in chain]
         if not later:
             return tuple(chain)
         chain.append(later[0])
 
 
-def _distance(line: Archived, prefix: str) -> int | None:
-    """Return the distance that the document recorded, if it was tagged with the canonical it was removed for."""
-    own = json.loads(line.source).get(prefix)
-    if not isinstance(own, Mapping) or own.get("duplicate_of") not in (line.canonical.id, full_name(*line.canonical)):
-        return None
-    distance = own.get("distance")
-    return distance if isinstance(distance, int) and not isinstance(distance, bool) else None
+def export_removals(paths: Sequence[FilePath]) -> Iterator[dict[str, Any]]:
+    """
+    Yield all that the removals *paths* have, a plain dict for each line of their plans.
+    ``_source`` is the text of an archived document. Memory: that of one document.
+    """
+    for path in paths:
+        with RemovalFile(path) as file:
+            kept_by = _kept_by(file.log)
+            for batch in file.batches(100):
+                for number, each in batch.items():
+                    times = list(_times(file, number, each.document.key, each.canonical.key, each.distance))
+                    plain = {**each.to_dict(), "plan": file.sha256, "kept_by": kept_by.get(each.document.key)}
+                    plain |= {"events": [{"kind": event.kind, "at": event.at} for event in file.events(number)]}
+                    plain |= {"approved": [list(one) for one in (times[-1].approved if times else ())]}
+                    source = file.find([number])[number].source if file.holds(number) else None
+                    yield {**plain, "_source": source}
+
+
+def _kept_by(log: Sequence[Decisions]) -> Mapping[Key, list[str]]:
+    found: dict[Key, list[str]] = {}
+    for each in {each.person: each for each in log}.values():
+        for key in each.keep:
+            found.setdefault(key, []).append(each.by)
+    return found
+
+
+def write_jsonl(paths: Sequence[FilePath], file: IO[bytes]) -> int:
+    """Write all that the removals *paths* have as gzip, JSON Lines; return the number of lines."""
+    number = 0
+    with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as zipped:
+        for each in export_removals(paths):
+            number += 1
+            source = each.pop("_source")
+            members = {name: json.dumps(value) for name, value in each.items()}
+            line = join_members(members | ({} if source is None else {"_source": source}))
+            zipped.write(f"{line}\n".encode("utf-8", "surrogatepass"))
+    return number
+
+
+COLUMNS = (
+    *("index", "id", "routing", "canonical_index", "canonical_id", "distance", "similarity", "difference", "reason"),
+    *("plan", "kept_by", "approved", "archived", "deleted", "kept", "restored", "fields", "canonical_fields"),
+)
+
+
+def write_csv(paths: Sequence[FilePath], file: IO[str]) -> int:
+    """Write what the removals *paths* have, without the texts of ``_source``, as CSV; return the number of rows."""
+    number = 0
+    rows = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
+    rows.writeheader()
+    for each in export_removals(paths):
+        number += 1
+        canonical = each["canonical"]
+        when = {event["kind"]: event["at"] for event in each["events"]}
+        rows.writerow(
+            {
+                **each,
+                **when,
+                "canonical_index": canonical["index"],
+                "canonical_id": canonical["id"],
+                "kept_by": "; ".join(each["kept_by"] or ()),
+                "approved": "; ".join(": ".join(filter(None, one)) for one in each["approved"]),
+                "fields": json.dumps(each.get("fields", {}), ensure_ascii=False),
+                "canonical_fields": json.dumps(canonical.get("fields", {}), ensure_ascii=False),
+            }
+        )
+    return number

@@ -9,7 +9,7 @@ judges.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from es_simhash.mapping.resolve import resolve_index
 from es_simhash.mapping.rule import Grouping, parse_key
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import MappedField, countable_field
-from es_simhash.removal.decisions import read_kept
+from es_simhash.removal.find_shown import find_shown
 from es_simhash.removal.may_delete import (
     Candidate,
     Comparer,
@@ -38,9 +38,11 @@ from es_simhash.removal.may_delete import (
     Share,
 )
 from es_simhash.removal.plan_contained import Found, find_contained
-from es_simhash.removal.plan_file import PlanHeader, PlanWriter
+from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.records import PlannedRemoval, Reason, RemovalPlan
+from es_simhash.removal.removal_file import PlanWriter
+from es_simhash.removal.take_decisions import Kept, read_kept
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import aggregate, count_whole
 from es_simhash.transport.limits import Fitting
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
 BATCH = 500
 PAGE = 1_000
 VALUES = 1_000
+ASIDE = 200
+"""Characters of a value in a plan that is in no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,70 +90,99 @@ SIZES = RemovalSizes()
 
 
 async def plan_removal(
-    server: Port, index: Index, path: FilePath, options: PlanOptions, *, sizes: RemovalSizes = SIZES
+    server: Port, index: Index, path: FilePath | None, options: PlanOptions, *, sizes: RemovalSizes = SIZES
 ) -> RemovalPlan:
     """
-    Write a plan of removal for the duplicates of *index* to the file *path*, and return what it contains.
-    Cost: a dry run of reconcile, or, with *contained*, what :func:`find_contained` says; for every 500 duplicates a
-    multi-get, and with a filter or a protected field also a search; three counts. A larger share than is allowed is
-    only noted: the guard rails judge the apply. Raises IncompleteSearchError if not every document could be read, or an
-    index was replaced meanwhile; then no file is written.
+    Write a plan of removal for the duplicates of *index* to the new file *path*, and return what it contains.
+    Without *path* the lines are returned as well, in no file, and with little of each field. Raises
+    IncompleteSearchError if not every document could be read, or an index was replaced meanwhile; then no file is made.
     """
-    check_output("path", path)
+    if path is not None:
+        check_output("path", path)
+    else:
+        options = replace(options, max_field_chars=min(options.max_field_chars, ASIDE))
+    kept = await server.compute(read_kept, options.after)
+    with await server.compute(PlanWriter, path) as writer:
+        made, _ = await make_plan(server, index, writer, options, kept, sizes=sizes)
+        lines = tuple(await server.compute(list, writer.removals())) if path is None else ()
+    return replace(made, path="" if path is None else str(path), removals=lines)
+
+
+async def make_plan(
+    server: Port,
+    index: Index,
+    writer: PlanWriter,
+    options: PlanOptions,
+    earlier: Sequence[Kept] = (),
+    *,
+    sizes: RemovalSizes = SIZES,
+) -> tuple[RemovalPlan, PlanHeader]:
+    """
+    Let *writer* have the plan for the duplicates of *index*, and return what it contains.
+    Cost: a dry run of reconcile, or, with *contained*, what :func:`find_contained` says; for every 500 duplicates a
+    multi-get, and with a filter or a protected field also a search; three counts, and a search for the fields to show.
+    A larger share than is allowed is only noted: the guard rails judge the apply.
+    """
     server = await reading_primaries(server, index)
-    kept = await server.compute(read_kept, options.decisions)
     resolved = await resolve_index(server, index)
     if resolved.assumed is not None:
         raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
     grouping = await settle_grouping(server, resolved, options.grouping, record=False, may_differ=True)
     await refuse_updates(server, index, resolved.mappings)  # nor could what is deleted be written again
     names = list(resolved.each)
-    if kept and not any(key.index in resolved.each for key in kept):
-        about = ", ".join(sorted({key.index for key in kept}))
+    # Date math means other indices tomorrow.
+    view = () if "<" in index_key(index) else tuple(local_names(index))
+    if any(each.keys for each in earlier) and not any(each.about(names, view) for each in earlier):
+        about = ", ".join(sorted({key.index for each in earlier for key in each.keys}))
         raise InvalidInputError(
-            f"the decisions are about {shorten(about)}, and not about {', '.join(names)}: plan without them, or for "
-            "the index that they name"
+            f"what was kept before is of {shorten(about)}, and not of {', '.join(names)}: plan without after, or for "
+            "the index that was planned then"
         )
-    comparer = _comparer(server.context, resolved, options, grouping)
+    shown = await find_shown(server, index, resolved, options.show)
+    comparer = _comparer(server.context, resolved, options, grouping, tuple(shown))
     if options.protect is not None:
         check_protected({name: resolved.mappings[name] for name in names}, options.protect)
     uuids = await read_uuids(server, names)
-    with await server.compute(PlanWriter, path) as writer:
-        planning = _Planning(resolved, options, comparer, writer, kept)
-        if options.contained is None:
-            _, groups = await read_groups(server, index, resolved, grouping)
-            found = await planning.add_all(server, groups)
-        else:
-            found = await find_contained(
-                server,
-                index,
-                resolved,
-                grouping,
-                options.contained,
-                partial(planning.add, server),
-                common=sizes.common,
-            )
-        order = await server.compute(writer.order, options.limit, found.lines)
-        guards = Guards(options.max_share, options.protect)
-        guards = await count_shares(server, index, names, guards, planning.removals_by_value(order))
-        mappings = [resolved.mappings[name] for name in resolved.each]
-        lacking = await count_lacking(server, index, resolved.each, mappings=mappings)
-        if await read_uuids(server, names) != uuids:
-            raise IncompleteSearchError("an index was replaced while it was read: plan again")
-        recorded = _record(grouping, comparer.bound, options)
-        # Date math means other indices tomorrow.
-        view = () if "<" in index_key(index) else tuple(local_names(index))
-        at = await server.compute(now)
-        decided_by = {name: tuple(fields) for name, fields in comparer.decided_by.items()}
-        filters = tuple(check_filter(options.filter))
-        known = (uuids, server.prefix, recorded, len(order), guards, at, view, decided_by, filters)
-        header = PlanHeader(*known, found.left_out["decided"] or None)
-        sha256 = await server.compute(writer.finish, header, order)
+    planning = _Planning(resolved, options, comparer, writer, earlier, view)
+    if options.contained is None:
+        _, groups = await read_groups(server, index, resolved, grouping)
+        found = await planning.add_all(server, groups)
+    else:
+        add = partial(planning.add, server)
+        found = await find_contained(server, index, resolved, grouping, options.contained, add, common=sizes.common)
+    left = await server.compute(writer.keep_only, found.lines, options.limit)
+    guards = Guards(options.max_share, options.protect)
+    guards = await count_shares(server, index, names, guards, planning.removals_by_value(left))
+    mappings = [resolved.mappings[name] for name in resolved.each]
+    lacking = await count_lacking(server, index, resolved.each, mappings=mappings)
+    if await read_uuids(server, names) != uuids:
+        raise IncompleteSearchError("an index was replaced while it was read: plan again")
+    recorded = _record(grouping, comparer.bound, options)
+    at = await server.compute(now)
+    decided_by = {name: tuple(fields) for name, fields in comparer.decided_by.items()}
+    filters = tuple(check_filter(options.filter))
+    known = (uuids, server.prefix, recorded, len(left), guards, at, view, decided_by, filters)
+    decided = found.left_out["decided"]
+    header = PlanHeader(*known, decided or None, shown, {"index": index_key(index), **options.asked()})
+    sha256 = await server.compute(writer.finish, header)
     left_out = {kind: number for kind, number in found.left_out.items() if number}
-    left_out |= {"limit": cut} if (cut := len(found.lines) - len(order)) else {}
-    excess, unmet = tuple(header.excess), len(kept) - found.left_out["decided"]
-    counts = (len(order), guards.documents, found.found)
-    return RemovalPlan(str(path), sha256, *counts, left_out, excess, *lacking, unmet, header.rule)
+    left_out |= {"limit": cut} if (cut := len(found.lines) - len(left)) else {}
+    excess, unmet = tuple(header.excess), max(0, sum(len(each.keys) for each in earlier) - decided)
+    counts = (len(left), guards.documents, found.found)
+    differing = await server.compute(_count_differing, writer, header) if shown else {}
+    titles = differing.pop("", None)
+    made = RemovalPlan("", sha256, *counts, left_out, excess, *lacking, unmet, header.rule, differing, titles)
+    return made, header
+
+
+def _count_differing(writer: PlanWriter, header: PlanHeader) -> dict[str, Any]:
+    """Return how often each field that is shown differs; under the name "" the guard rail of titles, if it fires."""
+    counts: dict[str, Any] = dict.fromkeys(header.shown, 0)
+    for each in writer.removals():
+        for name in counts:
+            counts[name] += each.differs(name)
+    titles = writer.find_titles(header.title)
+    return {name: number for name, number in counts.items() if number} | {"": titles if titles.is_suspicious else None}
 
 
 def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> dict[str, Any]:
@@ -160,7 +193,9 @@ def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> di
     return {"contained": bound, **{name: grouped[name] for name in ("canonical", "per", "within") if name in grouped}}
 
 
-def _comparer(context: Context, resolved: Resolved, options: PlanOptions, grouping: Grouping) -> Comparer:
+def _comparer(
+    context: Context, resolved: Resolved, options: PlanOptions, grouping: Grouping, shown: Sequence[str]
+) -> Comparer:
     bound = options.bound(grouping)
     text_fields = resolved.text_fields
     if bound is not None:
@@ -181,7 +216,7 @@ def _comparer(context: Context, resolved: Resolved, options: PlanOptions, groupi
         if bound is None:
             decided_by[name][Fields(context.prefix).fingerprint] = False
     prefix, longest = context.prefix, options.max_field_chars
-    return Comparer(text_fields, schemes, prefix, bound, decided_by, options.show, longest, measure, reason)
+    return Comparer(text_fields, schemes, prefix, bound, decided_by, shown, longest, measure, reason)
 
 
 def used_fields(grouping: Mapping[str, Any], protect: str | None) -> list[str]:
@@ -217,7 +252,13 @@ class _Planning:
     """Adds duplicates of an index to a plan, a batch at a time."""
 
     def __init__(
-        self, resolved: Resolved, options: PlanOptions, comparer: Comparer, writer: PlanWriter, kept: AbstractSet[Key]
+        self,
+        resolved: Resolved,
+        options: PlanOptions,
+        comparer: Comparer,
+        writer: PlanWriter,
+        earlier: Sequence[Kept],
+        view: Sequence[str],
     ) -> None:
         self._protected = {
             name: MappedField.find(resolved.mappings[name], options.protect)
@@ -225,7 +266,8 @@ class _Planning:
             if options.protect
         }
         self._dropped: set[Key] = set()  # documents with a protected value that the server does not index
-        self._kept = kept
+        self._earlier = earlier
+        self._view = view
         self._options = options
         self._comparer = comparer
         self._writer = writer
@@ -251,7 +293,11 @@ class _Planning:
     async def add(self, server: Port, candidates: Sequence[Candidate]) -> list[int | str]:
         """Return of each candidate the number of its line, or why it is left out."""
         values: dict[Key, tuple[str, ...]] = {}
-        stay = {each[0].key: "decided" for each in candidates if each[0].key in self._kept}
+        stay = {
+            each[0].key: "decided"
+            for each in candidates
+            if any(kept.holds(each[0].key, self._view) for kept in self._earlier)
+        }
         shown = [each for each in candidates if each[0].key not in stay]
         if shown and (self._options.filter is not None or self._options.protect is not None):
             values = await self._search(server, [document for document, _, _ in shown])
@@ -278,8 +324,7 @@ class _Planning:
                     "such documents out with a filter, or protect another field"
                 )
             own = values.get(each.document.key, ())
-            results.append(len(self._writer))
-            self._writer.add(each if self._options.protect is None else replace(each, protected=own))
+            results.append(self._writer.add(each if self._options.protect is None else replace(each, protected=own)))
             self._values.append(self._known.setdefault(own, own))
         return results
 

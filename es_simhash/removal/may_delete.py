@@ -1,11 +1,9 @@
 """
-Whether a document may be deleted, by its text, its version, and the number that go. Pure: callers read the documents.
-
-``present`` judges what needs a search: the index, the filter and the alias of the plan. ``delete`` alone deletes.
+Whether a document may be deleted: :func:`may_delete` asks all that is asked of one. Pure: ``present`` reads.
 
 For a plan, :class:`Comparer` compares the present texts of a duplicate and its canonical, and notes a digest of what
-decided. At the apply, :func:`judge_removal` compares the digests with those of the present documents. :class:`Guards`
-say how many documents may go at all.
+decided, which is compared at the apply. :class:`Guards` and :class:`Titles` say how many documents may go at all.
+``delete`` alone deletes, and only the version that was judged.
 """
 
 from __future__ import annotations
@@ -68,7 +66,7 @@ class Comparer:
     *text_fields* (by index name; empty if unknown) and *schemes* (by index name) say how texts are read and hashed.
     *decided_by* (by index name): what is digested, whole. *bound*: the smallest similarity of a
     duplicate to its canonical; ``None`` compares no texts, only fingerprints.
-    *shown*: fields for the plan beside these and the text. *max_field_chars*: longer values are cut in the plan.
+    *shown*: fields that people see before these and the text. *max_field_chars*: longer values are cut in the plan.
     """
 
     text_fields: Mapping[str, Sequence[str]]
@@ -163,7 +161,7 @@ class Comparer:
         values: dict[str, Any] = {}
         cut = []
         decided_by = (name for name in self.decided_by[index] if name != f"{self.prefix}.fingerprint")
-        for name in dict.fromkeys([*self.text_fields.get(index, ()), *self.shown, *decided_by]):
+        for name in dict.fromkeys([*self.shown, *self.text_fields.get(index, ()), *decided_by]):
             found = read_values(source, name)
             if not found:
                 continue
@@ -199,8 +197,10 @@ def is_written(planned: PlannedDocument, item: Mapping[str, Any]) -> bool:
 State = Literal["same", "changed", "missing", "no_index", "unreadable"]
 """What became of a document: as planned in all that decided, changed in it, not there, no such index, or not known."""
 
-LineVerdict: TypeAlias = Literal["delete", "deleted_before"] | KeptKind
-"""What to do with a line: delete the document, note that an earlier run has deleted it, or keep it."""
+Verdict: TypeAlias = Literal["delete", "deleted_before", "decided", "unsure"] | KeptKind
+"""
+What to do with a line: delete the document, note that an earlier run has deleted it, keep it, or read it again.
+"""
 
 _NO_INDEX = "index_not_found_exception"
 
@@ -231,34 +231,73 @@ def _read_int(text: str) -> int | str:
     return int(text) if len(text) <= 4_300 else text  # Python refuses to read the longest
 
 
-def judge_removal(
-    removal: PlannedRemoval,
-    document: Mapping[str, Any],
-    canonical: Mapping[str, Any],
-    decided_by: Mapping[str, Decisive],
-    *,
-    may_be_deleted: bool,
-) -> LineVerdict:
-    """Return what is to be done with a line; *may_be_deleted*: by an earlier run, which did not note otherwise."""
-    goes = state_of(removal.document, document, decided_by)
-    stays = state_of(removal.canonical, canonical, decided_by)
+Version: TypeAlias = tuple[int, int]
+"""``_seq_no`` and ``_primary_term``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """
+    What is known of a line of a plan now.
+    *is_index_planned*: both indices have the UUIDs of the plan. *document*, *canonical*: their multi-get items.
+    *decided_by*: by which fields they are judged. *shown*: the versions in which the names of the plan show them, and
+    *matched*: those in which the filter matches; ``None`` where that need not be asked. *is_kept*: people decided so.
+    *may_be_deleted*: by an earlier run, which did not note otherwise.
+    """
+
+    is_index_planned: bool
+    document: Mapping[str, Any] = field(default_factory=dict)
+    canonical: Mapping[str, Any] = field(default_factory=dict)
+    decided_by: Mapping[str, Decisive] = field(default_factory=dict)
+    shown: Mapping[Key, Version] | None = None
+    matched: Mapping[Key, Version] | None = None
+    is_kept: bool = False
+    may_be_deleted: bool = False
+
+
+def may_delete(line: PlannedRemoval, found: Evidence) -> Verdict:
+    """
+    Return what is to be done with a line of a plan: the one place that allows a deletion.
+
+    Asked, in this order: are the indices those of the plan? Can both documents be read? Was the document deleted
+    already? Did people decide to keep it? Are both documents as planned in all that decided? Do the names of the plan,
+    such as an alias, show both? Does the filter still match the document, if it was written since? Has each search seen
+    the version that was read?
+    """
+    document, canonical = line.document, line.canonical
+    if not found.is_index_planned:
+        return "index_replaced"
+    goes = state_of(document, found.document, found.decided_by)
+    stays = state_of(canonical, found.canonical, found.decided_by)
     if "unreadable" in (goes, stays):
         return "unreadable"
     if "no_index" in (goes, stays):
         return "index_replaced"
-    if goes == "missing" and may_be_deleted:
-        return "deleted_before"
+    if goes == "missing" and found.may_be_deleted:
+        return "deleted_before"  # whatever is decided now: its canonical is to be checked
+    if found.is_kept:
+        return "decided"
     if stays != "same":
         return "canonical_missing" if stays == "missing" else "canonical_changed"
-    if goes == "same":
-        return "delete"
-    return "missing" if goes == "missing" else "changed"
+    if goes != "same":
+        return "missing" if goes == "missing" else "changed"
+    shown, matched = found.shown, found.matched
+    if (shown is not None and document.key not in shown) or (matched is not None and document.key not in matched):
+        return "changed"
+    if shown is not None and canonical.key not in shown:
+        return "canonical_changed"
+    now, then = version_of(found.document), version_of(found.canonical)
+    seen = [(now, matched and matched[document.key])]
+    seen += [] if shown is None else [(now, shown[document.key]), (then, shown[canonical.key])]
+    return "unsure" if any(searched not in (None, read) for read, searched in seen) else "delete"
 
 
 DEFAULT_MAX_SHARE = 0.2
 SHOWN = 3
+MOST_TITLES = 0.5
 MAX_SHARE = "--max-share "
-"""What allows a larger share on the command line, before the number."""
+OTHER_TITLES = "--other-titles"
+"""What allows a larger share on the command line, before the number; and what allows other titles."""
 
 
 def check_max_share(share: Any) -> float:
@@ -293,6 +332,26 @@ class Excess:
         return (
             f"{self.share.removals:,} of {self.share.documents:,} documents {of} would be removed, "
             f"more than the share of {self.max_share:g}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Titles(Record):
+    """How many documents with the same words have another title (*field*) than what stays: *differ* of *same*."""
+
+    field: str
+    differ: int
+    same: int
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether the title is what tells these documents apart: one that is written anew now and then is none."""
+        return self.differ > MOST_TITLES * self.same
+
+    def __str__(self) -> str:
+        return (
+            f"{self.differ:,} of {self.same:,} documents that have the same words as what stays have another "
+            f"{self.field}: they may be different documents"
         )
 
 
@@ -348,3 +407,14 @@ def refuse_excess(excess: Sequence[Excess]) -> None:
     """Raise GuardRailError if there is any excess."""
     if excess:
         raise GuardRailError(refusal(excess), excess=tuple(excess))
+
+
+def title_refusal(titles: Titles, option: str = "other_titles=True") -> str:
+    """Return, for people, why other titles are refused, and what allows them, in the words of who gives *option*."""
+    return f"{titles}: look at them with es-simhash review, and allow it with {option}"
+
+
+def refuse_titles(titles: Titles) -> None:
+    """Raise GuardRailError if documents with the same words are told apart by their titles."""
+    if titles.is_suspicious:
+        raise GuardRailError(title_refusal(titles), titles=titles)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from es_simhash.arguments import Count, FilePath, check_field, check_input, check_items, check_options, option
@@ -20,7 +21,7 @@ def _check_shown(name: str, value: Any) -> tuple[str, ...]:
     return tuple(check_field(name, each) for each in check_items(name, value, of="names of fields"))
 
 
-def _check_decisions(name: str, value: Any) -> tuple[FilePath, ...]:
+def _check_files(name: str, value: Any) -> tuple[FilePath, ...]:
     return tuple(check_input(name, each) for each in check_items(name, value, of="files"))
 
 
@@ -55,11 +56,12 @@ class PlanOptions:
             and its ``excess`` says what will be refused.
         protect:
             Keyword field: of the documents with any one value of it no larger share may be removed either.
-        decisions:
-            Files of decisions about earlier plans: the documents that they keep are not in this one. Files of which
-            none keeps a document of these indices are refused.
+        after:
+            Files of earlier removals: what people kept there is not in this plan, also after a reindex under the
+            same alias, where the id counts. Files of which none keeps a document of these indices are refused.
         show:
-            Further fields whose values the plan shows.
+            Fields whose values people see first; by default title, URL, source and date, by their usual names,
+            where the mapping or some documents have them.
         max_field_chars:
             Characters of a value after which it is cut in the plan.
     """
@@ -86,9 +88,13 @@ class PlanOptions:
         "FIELD",
         "Let apply refuse to remove a larger share of the documents with any one value of this keyword field.",
     )
-    decisions: Sequence[FilePath] = option((), _check_decisions)
+    after: Sequence[FilePath] = option((), _check_files)
     show: Sequence[str] = option(
-        (), _check_shown, "FIELDS", "Show these fields in the plan, separated by commas. Repeatable."
+        (),
+        _check_shown,
+        "FIELDS",
+        "Show these fields of each document, separated by commas, instead of title, URL, source and date as far as "
+        "these are found. Repeatable.",
     )
     max_field_chars: int = option(10_000, Count(0))
 
@@ -112,6 +118,23 @@ class PlanOptions:
         }
         if given := [name for name, value in others.items() if value is not None]:
             raise InvalidInputError(f"contained is the only bound of its plan: leave {given[0]} out, or contained")
+
+    @classmethod
+    def of(cls, **given: Any) -> PlanOptions:
+        """Return the options for the arguments of ``plan_removal``."""
+        of_groups = {each.name for each in fields(GroupingRequest)} & given.keys()
+        grouping = GroupingRequest(**{name: given.pop(name) for name in of_groups})
+        return cls(grouping=grouping, **given)
+
+    def asked(self) -> dict[str, Any]:
+        """Return what differs from the defaults, as plain JSON values: two plans of one index differ by no more."""
+        plain: dict[str, Any] = {}
+        for each in (self, self.grouping):
+            for own in fields(each):
+                value = getattr(each, own.name)
+                if own.name not in ("grouping", "max_share") and value not in (None, (), own.default):
+                    plain[own.name] = value
+        return json.loads(json.dumps(plain, default=str))  # type: ignore[no-any-return]
 
     def bound(self, grouping: Grouping) -> float | None:
         """Return the smallest similarity of a duplicate to its canonical; ``None`` if texts are not compared."""

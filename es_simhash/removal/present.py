@@ -1,6 +1,6 @@
 """
-What became of the documents of a plan: read as they are now, judged, and searched where the plan had a filter or an
-alias. Nothing is written.
+What became of the documents of a plan: read as they are now, searched where the plan has a filter or an alias, and
+judged by ``may_delete``. Nothing is written.
 """
 
 from __future__ import annotations
@@ -11,12 +11,20 @@ from typing import Any
 
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import reading_primaries
-from es_simhash.removal.archive_writer import ArchivedKeys
-from es_simhash.removal.delete import Version, read_planned
+from es_simhash.removal.delete import read_planned
 from es_simhash.removal.make_plan import decisive_fields, read_uuids, used_fields
-from es_simhash.removal.may_delete import Decisive, is_written, judge_removal, version_of
-from es_simhash.removal.plan_file import Plan, PlanHeader
+from es_simhash.removal.may_delete import (
+    Decisive,
+    Evidence,
+    Verdict,
+    Version,
+    is_written,
+    may_delete,
+    version_of,
+)
+from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
+from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Index, Key, document_key
@@ -27,38 +35,71 @@ PAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class Judged:
     """
-    Lines of a plan by number, without those whose indices are not those that were planned.
-    *items*: the present multi-get item of each document and canonical of these lines.
-    *decided_by*: of each index where documents were written since the plan.
+    What is to be done with lines of a plan, by number; *records* has those that are kept.
+    *items*: the present multi-get item of each document and canonical, where the indices are those of the plan.
     """
 
-    lines: Mapping[int, PlannedRemoval]
+    verdicts: Mapping[int, Verdict]
+    records: Mapping[int, DuplicateResult]
     items: Items
-    decided_by: Mapping[str, Decisive]
+
+    def that(self, *verdicts: Verdict) -> list[int]:
+        """Return the lines with one of *verdicts*."""
+        return [number for number, each in self.verdicts.items() if each in verdicts]
 
 
-async def read_present(
-    server: Port,
-    plan: Plan,
-    lines: Mapping[int, PlannedRemoval],
-    records: dict[int, DuplicateResult],
-    *,
-    with_source: bool,
-) -> Present:
-    """Read the documents of the lines whose indices are those of the plan; note the other lines."""
+async def judge(
+    server: Port, removal: RemovalFile, lines: Mapping[int, PlannedRemoval], view: Sequence[str], *, with_source: bool
+) -> Judged:
+    """
+    Return what is to be done with *lines*. *view*: the names under which their documents are searched.
+    Where the plan was made for names that may show a part, such as an alias, all lines are searched, because it may
+    have another filter now; the filter of the plan is asked about what was written since.
+    """
+    header = removal.header
     uuids = await read_uuids(server, sorted({name for each in lines.values() for name in _indices(each)}))
-    fitting: dict[int, PlannedRemoval] = {}
-    for number, each in lines.items():
-        if all(uuids.get(name) == plan.header.index_uuids.get(name) for name in _indices(each)):
-            fitting[number] = each
-        else:
-            records[number] = DuplicateResult.of(each, "kept", "index_replaced")
+    fitting = {
+        number: each
+        for number, each in lines.items()
+        if all(uuids.get(name) == header.index_uuids.get(name) for name in _indices(each))
+    }
     goes, stays = ([getattr(each, name) for each in fitting.values()] for name in ("document", "canonical"))
-    source = [each.key for each in goes] if with_source else []
-    items = await read_planned(server, [*goes, *stays], source=source)
-    return Present(fitting, items, await read_decisive(server, plan.header, [*goes, *stays], items))
+    items = await read_planned(server, [*goes, *stays], source=[each.key for each in goes] if with_source else [])
+    decided_by = await read_decisive(server, header, [*goes, *stays], items)
+    written = {each.key for each in [*goes, *stays] if is_written(each, items[each.key])}
+    in_view = {each.key for each in [*goes, *stays]} if header.has_view else set()
+    filtered = written & {each.key for each in goes} if header.filter else set()
+    if written and (in_view or filtered):
+        await refresh(server, view)
+    shown = await _search(server, view, in_view, ()) if in_view else {}
+    matched = await _search(server, view, filtered, header.filter) if filtered else {}
+    verdicts: dict[int, Verdict] = {}
+    records: dict[int, DuplicateResult] = {}
+    by = "; ".join(": ".join(filter(None, each)) for each in removal.approved)
+    for number, each in lines.items():
+        key = each.document.key
+        found = Evidence(is_index_planned=False)
+        if number in fitting:
+            found = Evidence(
+                True,
+                items[key],
+                items[each.canonical.key],
+                decided_by,
+                shown if in_view else None,
+                matched if key in filtered else None,
+                key in removal.kept,
+                removal.may_have_deleted(number),
+            )
+        verdict = verdicts[number] = may_delete(each, found)
+        match verdict:
+            case "delete" | "deleted_before" | "unsure":
+                pass
+            case kind:
+                detail = str(found.document.get("error", "")) if kind == "unreadable" else ""
+                records[number] = DuplicateResult.of(each, "kept", kind, by if kind == "decided" else detail)
+    return Judged(verdicts, records, items)
 
 
 async def read_decisive(
@@ -78,65 +119,6 @@ async def read_decisive(
         name: decisive_fields((mappings.get(name) or {}).get("mappings") or {}, header.decided_by[name], used)
         for name in names
     }
-
-
-def judge_present(
-    plan: Plan, found: Present, held: ArchivedKeys, records: dict[int, DuplicateResult]
-) -> tuple[list[int], list[int]]:
-    """Note what is kept; return the lines deleted by an earlier run, and those to delete."""
-    before, to_delete = [], []
-    by = ", ".join(filter(None, plan.approved or ()))
-    for number, each in found.lines.items():
-        item, canonical = found.items[each.document.key], found.items[each.canonical.key]
-        may_be_deleted = held.may_have_deleted(each.document.key)
-        verdict = judge_removal(each, item, canonical, found.decided_by, may_be_deleted=may_be_deleted)
-        if verdict == "deleted_before":  # whatever is decided now: step 4 is due
-            before.append(number)
-        elif each.document.key in plan.kept:
-            records[number] = DuplicateResult.of(each, "kept", "decided", by)
-        elif verdict == "delete":
-            to_delete.append(number)
-        else:
-            detail = str(item.get("error", "")) if verdict == "unreadable" else ""
-            records[number] = DuplicateResult.of(each, "kept", verdict, detail)
-    return before, to_delete
-
-
-async def match_present(
-    server: Port,
-    plan: Plan,
-    view: Sequence[str],
-    found: Present,
-    numbers: Sequence[int],
-    records: dict[int, DuplicateResult],
-) -> tuple[list[int], list[int]]:
-    """
-    Note the lines that the names of the plan do not show any more, or whose documents the filter does not match: of
-    these, only one that was written since the plan. Return the other lines, and those of which a search has not shown
-    the version that was read. All lines are searched by the names, because an alias may have another filter now.
-    """
-    items, lines = found.items, [found.lines[number] for number in numbers]
-    pairs = [(each.document, each.canonical) for each in lines]
-    written = {each.key for pair in pairs for each in pair if is_written(each, items[each.key])}
-    in_view = {each.key for pair in pairs for each in pair} if plan.header.has_view else set()
-    filtered = written & {each.document.key for each in lines} if plan.header.filter else set()
-    if written and (in_view or filtered):
-        await refresh(server, view)
-    shown = await _search(server, view, in_view, ()) if in_view else {}
-    matched = await _search(server, view, filtered, plan.header.filter) if filtered else {}
-    fitting, unsure = [], []
-    for number, each in zip(numbers, lines, strict=True):
-        key, canonical = each.document.key, each.canonical.key
-        searched = [(key, shown), (canonical, shown), (key, matched)]
-        if (in_view and key not in shown) or (key in filtered and key not in matched):
-            records[number] = DuplicateResult.of(each, "kept", "changed")
-        elif in_view and canonical not in shown:
-            records[number] = DuplicateResult.of(each, "kept", "canonical_changed")
-        elif any(one in versions and versions[one] != version_of(items[one]) for one, versions in searched):
-            unsure.append(number)
-        else:
-            fitting.append(number)
-    return fitting, unsure
 
 
 async def _search(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -11,7 +12,7 @@ from es_simhash.texts.differences import DIFFERENCES, Difference
 from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:
-    from es_simhash.removal.may_delete import Excess
+    from es_simhash.removal.may_delete import Excess, Titles
 
 Reason = Literal["similarity", "distance", "contained"]
 REASONS: tuple[str, ...] = get_args(Reason)
@@ -91,6 +92,11 @@ class PlannedRemoval:
     protected: tuple[str, ...] | None = None
     difference: Difference | None = None
 
+    def differs(self, name: str) -> bool:
+        """Return whether both documents show other values of a field; how a value is spaced does not count."""
+        one, other = (json.dumps(each.fields.get(name)) for each in (self.document, self.canonical))
+        return "".join(one.split()) != "".join(other.split())
+
     def to_dict(self) -> dict[str, Any]:
         """Return the line as plain JSON values."""
         plain = self.document.to_dict()
@@ -135,13 +141,9 @@ class PlannedRemoval:
 @dataclass(frozen=True, slots=True)
 class Archived:
     """
-    One line of an archive: a document as it was before it was removed.
-    *source* is JSON, as the server returned it; *plan* the SHA-256 of the plan; *at* the time of archiving, ISO 8601.
-    *together*: names of the indices that were planned together, if several. *view*: the names that the plan was made
-    for, if these are not its indices, such as an alias. The first line of a batch has both for all its lines.
-    *created*: the ``creation_date`` of the index, by the server's clock. *approved*: who decided about the plan, and
-    why; ``None`` if there were no decisions. *again*: an earlier line of
-    the archive has the document as it was before; only the last one counts.
+    A document as it was before it was removed, and for which document of which line of the plan.
+    *source* is JSON, as the server returned it. *distance* is in bits. *created*: the ``creation_date`` of the index,
+    by the server's clock.
     """
 
     index: str
@@ -149,12 +151,8 @@ class Archived:
     routing: str | None
     source: str
     canonical: Key
-    plan: str
-    at: str
-    together: tuple[str, ...] = ()
-    view: tuple[str, ...] = ()
-    approved: tuple[str, str] | None = None
-    again: bool = False
+    line: int
+    distance: int = 0
     created: str = ""
 
     @property
@@ -276,7 +274,7 @@ LEFT_OUT: Mapping[str, str] = {
     "changed": "changed or deleted meanwhile",
     "stale": "with a fingerprint that is not that of the present text",
     "filtered": "left out by the filter",
-    "decided": "decided to stay before",
+    "decided": "kept by people before",
     "limit": "beyond the limit",
     "common": "with passages that very many documents have, so that it was not compared with all of these",
 }
@@ -293,9 +291,9 @@ class RemovalPlan:
 
     Attributes:
         path:
-            The file.
+            The file; empty for a plan that is in none.
         sha256:
-            Its digest; it names the plan in archives.
+            SHA-256 of the plan: who approved this one approved no other.
         count:
             Number of documents that would be removed.
         documents:
@@ -312,9 +310,15 @@ class RemovalPlan:
             Where the index records a grouping, how many documents have a fingerprint and no group: ``reconcile`` groups
             them. The plan has their duplicates all the same.
         unmet:
-            How many documents of the given *decisions* are of another index or routing, gone, or no duplicates.
+            How many documents that were kept before are of another index or routing, gone, or no duplicates.
         rule:
             By what the documents are duplicates, in words.
+        differing:
+            For each field that is shown, of how many documents it differs from that of what stays.
+        titles:
+            Where ``apply_removal`` refuses the plan because of its titles, how many these are; else ``None``.
+        removals:
+            What would go, least similar first, if the plan is in no file.
     """
 
     path: str
@@ -328,6 +332,9 @@ class RemovalPlan:
     ungrouped: int = 0
     unmet: int = 0
     rule: str = ""
+    differing: Mapping[str, int] = field(default_factory=dict)
+    titles: Titles | None = None
+    removals: tuple[PlannedRemoval, ...] = field(default=(), repr=False)
 
 
 RestoredAction: TypeAlias = Literal["restored", "would restore", "exists", "differs", "refused"]

@@ -10,7 +10,9 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from es_simhash.arguments import FilePath, check_function, check_input, check_name
@@ -18,13 +20,13 @@ from es_simhash.errors import InvalidInputError, WritesRefusedError
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import judge_mappings, no_index
-from es_simhash.removal.archive import check_archive, cut_sentence, read_archive
 from es_simhash.removal.delete import find_streams, put_back, read_documents
 from es_simhash.removal.fits import Incoming, find_misfits, is_same_source
 from es_simhash.removal.make_plan import SIZES, RemovalSizes
 from es_simhash.removal.may_delete import is_unreadable
 from es_simhash.removal.records import Archived, Restored, RestoredKind
 from es_simhash.removal.regroup import OnRegrouped, Regroup
+from es_simhash.removal.removal_file import DamagedError, EventKind, RemovalFile, open_archived
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import (
@@ -36,7 +38,7 @@ from es_simhash.transport.protocol import (
     status_of,
     were,
 )
-from es_simhash.transport.retry import refresh, retry
+from es_simhash.transport.retry import now, refresh, retry
 from es_simhash.writes.bulk import CONFLICT
 from es_simhash.writes.operations import find_hindrance
 from es_simhash.writes.targets import last_generation, write_index
@@ -47,7 +49,7 @@ Present: TypeAlias = tuple[str, str | None, str]
 
 async def restore(
     server: Port,
-    archives: Sequence[FilePath],
+    paths: Sequence[FilePath],
     *,
     index: str | None = None,
     dry_run: bool = False,
@@ -55,62 +57,78 @@ async def restore(
     sizes: RemovalSizes = SIZES,
 ) -> AsyncGenerator[Sequence[Restored], None]:
     """
-    Put each line of *archives* back, and emit a :class:`Restored` for it; in a dry run, only emit.
-    Every archive is read to its end before anything is written. The whole lines of an incomplete last member are put
-    back like others, with a warning. Cost, for 500 documents: a multi-get and a bulk request, and up to two multi-gets
-    for conflicts and final pipelines; at the end the regrouping of what the documents touch.
+    Put what the removals *paths* have archived back, and emit a :class:`Restored` for each; in a dry run, only emit.
+    Every file is opened before anything is written. What was put back is noted in the file, if that can be written. Of
+    a damaged file, what is whole is put back, and then DamagedError is raised. Cost, for 500 documents: a multi-get and
+    a bulk request, and up to two multi-gets for conflicts and final pipelines; at the end the regrouping of what the
+    documents touch.
     """
-    if not archives:
-        raise InvalidInputError("no archive was named: give a file that es-simhash apply has made")
+    if not paths:
+        raise InvalidInputError("no file was named: give a removal that es-simhash apply has begun")
     if index is not None:
         check_index(check_name("index", index))
     if on_regrouped is not None:
         check_function("on_regrouped", on_regrouped)
-    files = [check_input("archive", each) for each in archives]
-    lines: Iterator[Archived] = await server.compute(_open, files)
+    files = [check_input("path", each) for each in paths]
     targets = _Targets(index)
-    views: dict[str, tuple[str, ...]] = {}  # by plan
     regroup = Regroup(few=sizes.few)
     done = 0
+    damaged: list[Path] = []
     created = Counter[str]()
-    with noting(lambda: were(created.total(), "put back")):
-        while batch := await server.compute(_take, lines, sizes):
-            work = _Batch(server.prefix, created, dry_run=dry_run)
-            for line in batch:
-                work.add(line, await targets.find(server, line.index))
-                if line.view and index is None:
-                    views[line.plan] = line.view
-                elif line.together and not dry_run:
-                    regroup.join(await targets.find_names(server, line.together))
-            for line, record in await work.carry_out(server):
-                if record.action in ("restored", "exists") or record.kind == "pipeline":
-                    names = await targets.find_names(server, [line.index, line.canonical.index])
-                    regroup.add(line.id, names, views.get(line.plan, ()))
-                yield [record]
-            if work.hindrance is not None:
-                raise work.hindrance
-            done += len(batch)
-            server.tell(Progress(done, None, "restoring documents"))
+    with ExitStack() as stack, noting(lambda: were(created.total(), "put back")):
+        opened = [await server.compute(_open, stack, each, not dry_run) for each in files]
+        for removal in opened:
+            header, lost = removal.header, 0
+            view = header.view if header.has_view and index is None else ()
+            documents = removal.archived()
+            while batch := await server.compute(_take, documents, sizes):
+                work = _Batch(server.prefix, created, dry_run=dry_run)
+                lost += batch.count(None)
+                for line in filter(None, batch):
+                    work.add(line, await targets.find(server, line.index))
+                records = await work.carry_out(server)
+                if records and len(header.index_uuids) > 1 and not view and not dry_run:
+                    regroup.join(await targets.find_names(server, sorted(header.index_uuids)))
+                for line, record in records:
+                    if record.action in ("restored", "exists") or record.kind == "pipeline":
+                        names = await targets.find_names(server, [line.index, line.canonical.index])
+                        regroup.add(line.id, names, view)
+                    yield [record]
+                back = [line.line for line, record in records if record.action == "restored"]
+                kind: EventKind = "restored" if index is None else "copied"
+                if back and removal.is_noting:
+                    await server.compute(_note, removal, kind, back)
+                if work.hindrance is not None:
+                    raise work.hindrance
+                done += len(batch)
+                server.tell(Progress(done, None, "restoring documents"))
+            damaged += [removal.path] if lost or removal.is_damaged else []
         if not dry_run:
             await regroup.carry_out(server, on_regrouped)
+    if damaged:
+        raise DamagedError(f"{damaged[0]} is damaged, or was cut short: what is whole was read; look for a copy")
 
 
-def _open(archives: Sequence[FilePath]) -> Iterator[Archived]:
-    """Return the last line of each document, of all archives, each of which was read to its end."""
-    checked = [(path, check_archive(path, allow_cut=True)) for path in archives]
-    for path, found in checked:
-        if found.is_cut:
-            warnings.warn(f"the end of {path} was cut off: {cut_sentence(found)}", stacklevel=2)
-    return (line for path, found in checked for line in read_archive(path, allow_cut=True, again=found.again))
+def _open(stack: ExitStack, path: FilePath, writes: bool) -> RemovalFile:  # noqa: FBT001
+    """Return the removal, which *stack* closes, also if the caller is gone by now."""
+    return stack.enter_context(open_archived(path, writes))
 
 
-def _take(lines: Iterator[Archived], sizes: RemovalSizes) -> list[Archived]:
-    """Return the next lines: some hundred, or fewer long ones."""
-    batch: list[Archived] = []
+def _note(removal: RemovalFile, kind: EventKind, lines: Sequence[int]) -> None:
+    """Note what was put back; a full disk is no reason to put back no more."""
+    try:
+        removal.note(kind, lines, now())
+    except InvalidInputError as error:
+        warnings.warn(f"what was put back is not noted: {error}", stacklevel=2)
+
+
+def _take(documents: Iterator[Archived | None], sizes: RemovalSizes) -> list[Archived | None]:
+    """Return the next documents: some hundred, or fewer long ones."""
+    batch: list[Archived | None] = []
     size = 0
-    for line in lines:
-        batch.append(line)
-        size += len(line.source)
+    for each in documents:
+        batch.append(each)
+        size += 0 if each is None else len(each.source)
         if len(batch) == sizes.restored or size >= sizes.characters:
             break
     return batch
@@ -331,7 +349,7 @@ class Target:
 async def find_target(server: Port, name: str, *, is_named: bool) -> Target:
     """
     Return where documents for *name* are written to; costs up to three requests.
-    *is_named*: the caller names it, not the archive: then it may be an alias or a data stream, and a missing index, or
+    *is_named*: the caller names it, not the file: then it may be an alias or a data stream, and a missing index, or
     an alias without a write index, is an error and not a fault of the target.
     """
     try:

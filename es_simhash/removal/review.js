@@ -4,6 +4,8 @@ const parts = [...document.querySelectorAll("details.part")];
 const status = document.querySelector("#found");
 const query = document.querySelector("#query");
 const number = new Intl.NumberFormat("en").format;
+const words = JSON.parse(document.querySelector("#words").textContent);
+const say = (text, values = {}) => (words[text] ?? text).replace(/\{(\w+)\}/g, (_, name) => values[name]);
 
 // What waits is escaped by the program that wrote this page, as all of it is; no other script may run in any case.
 const WAITING = ":scope > script";
@@ -51,7 +53,8 @@ function look() {
   for (const band of document.querySelectorAll(".band")) {
     band.hidden = band.querySelector("details.part:not([hidden])") === null;
   }
-  status.textContent = wanted === "" ? "" : `${found >= MOST_FOUND ? "at least " : ""}${number(found)} removal${found === 1 ? " matches" : "s match"}`;
+  const said = found >= MOST_FOUND ? "at least {found} removals match" : found === 1 ? "{found} removal matches" : "{found} removals match";
+  status.textContent = wanted === "" ? "" : say(said, { found: number(found) });
 }
 
 document.querySelector("#find")?.addEventListener("submit", (event) => { event.preventDefault(); look(); });
@@ -106,10 +109,10 @@ function furnish(part) {
     const line = document.createElement("p");
     line.className = "decide";
     const boxes = { article, all: null };
-    boxes.own = addBox(line, "Keep ", article.querySelector("h4 bdi"), (on) => keep([own], on));
+    boxes.own = addBox(line, say("Keep "), article.querySelector("h4 bdi"), (on) => keep([own], on));
     if (members.length > 1) {
-      const words = `Keep all ${number(members.length)} that would go for `;
-      boxes.all = addBox(line, words, article.querySelector(".stays bdi"), (on) => keep(members, on));
+      const all = say("Keep all {number} that would go for ", { number: number(members.length) });
+      boxes.all = addBox(line, all, article.querySelector(".stays bdi"), (on) => keep(members, on));
     }
     article.querySelector(".stays").after(line);
     removals[own].boxes = boxes;
@@ -148,29 +151,34 @@ function keep(places, on) {
 function tellPart(part) {
   const summary = part.querySelector("summary");
   const said = summary.querySelector("span") ?? summary.appendChild(document.createElement("span"));
-  said.textContent = part.kept > 0 ? `, ${number(part.kept)} kept` : "";
+  said.textContent = part.kept > 0 ? say(", {number} kept", { number: number(part.kept) }) : "";
 }
 
 function tell() {
   const [stay, all] = [kept.size, removals.length];
-  count.firstElementChild.textContent = `${number(stay)} kept, ${number(all - stay)} of ${number(all)} still go`;
+  count.firstElementChild.textContent = say("{stay} kept, {go} of {all} still go", { stay: number(stay), go: number(all - stay), all: number(all) });
+  for (const each of classes) {
+    const own = each.places.filter((place) => kept.has(place)).length;
+    each.box.checked = own === each.places.length;
+    each.box.indeterminate = own > 0 && !each.box.checked;
+  }
 }
 
-const say = (text) => { document.querySelector("#said").textContent = text; };
+const tellForm = (text) => { document.querySelector("#said").textContent = text; };
 
 function save() {
   const [by, reason] = ["#by", "#reason"].map((each) => document.querySelector(each).value.trim());
-  if (!/[\p{L}\p{N}]/u.test(by)) return "Say who decides: the archive keeps it.";
+  if (!/[\p{L}\p{N}]/u.test(by)) return say("Say who decides: it is recorded.");
   const places = [...kept].sort((one, other) => one - other);
   const keys = places.map((place) => removals[place].key).map(([index, id, routing]) => ({ index, id, routing }));
-  const decisions = { format: FORMAT, version: 1, plan_sha256: form.dataset.plan, by, reason, keep: keys };
+  const decisions = { format: FORMAT, version: 1, plan_sha256: form.dataset.plan, by, at: new Date().toISOString(), reason, keep: keys };
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([`${JSON.stringify(decisions, null, 1)}\n`], { type: "application/json" }));
   link.download = form.dataset.file;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   isSaved = true;
-  return `${link.download} keeps ${number(places.length)} of ${number(removals.length)}. Your browser saves it.`;
+  return say("{file} keeps {number} of {all}. Your browser saves it.", { file: link.download, number: number(places.length), all: number(removals.length) });
 }
 
 // Returns why a file is refused, as a whole; otherwise its decisions are added to those that are here.
@@ -180,28 +188,42 @@ async function load(file) {
   try { found = JSON.parse(await file.text()); } catch { /* told below */ }
   const isOurs = found?.format === FORMAT && found.version === 1 && Array.isArray(found.keep);
   if (!isOurs || typeof found.by !== "string" || typeof found.reason !== "string") {
-    return `${name} is not a file of decisions: choose one that this page has made.`;
+    return say("{name} is not a file of decisions: choose one that this page has made.", { name });
   }
-  if (found.plan_sha256 !== form.dataset.plan) return `${name} decides about another plan: open the page of that plan.`;
+  if (found.plan_sha256 !== form.dataset.plan) return say("{name} decides about another plan: open the page of that plan.", { name });
   const known = new Map(removals.map((each, place) => [JSON.stringify(each.key), place]));
   const places = found.keep.map((each) => known.get(JSON.stringify([each?.index, each?.id, each?.routing])));
-  if (places.includes(undefined)) return `${name} keeps what is not in this plan: choose one that this page has made.`;
+  if (places.includes(undefined)) return say("{name} keeps what is not in this plan: choose one that this page has made.", { name });
   keep(places, true);
   const fields = ["by", "reason"].map((each) => [document.querySelector(`#${each}`), found[each]]);
   for (const [field, value] of fields) field.value ||= value;
   isSaved = kept.size === places.length && fields.every(([field, value]) => field.value === value);
-  return kept.size === places.length ? `The boxes are as in ${name}.` : `What ${name} keeps is added: ${number(kept.size)} are kept now.`;
+  const added = "What {name} keeps is added: {number} are kept now.";
+  return say(kept.size === places.length ? "The boxes are as in {name}." : added, { name, number: number(kept.size) });
+}
+
+const classes = []; // of each its removals, and the box that keeps all of them
+for (const section of form ? document.querySelectorAll(".band") : []) {
+  const own = [...section.querySelectorAll(".part")];
+  const places = own.flatMap((part) => JSON.parse(part.dataset.removals).map((_, place) => first.get(part) + place));
+  const line = document.createElement("p");
+  line.className = "decide";
+  const name = document.createElement("bdi");
+  name.textContent = section.dataset.class;
+  const all = say("Keep the whole class of {number}: ", { number: number(places.length) });
+  classes.push({ places, box: addBox(line, all, name, (on) => keep(places, on)) });
+  section.querySelector("h3").after(line);
 }
 
 if (form) {
   form.hidden = count.hidden = false;
   for (const part of parts) if (!part.querySelector(WAITING)) furnish(part);
   tell();
-  form.addEventListener("submit", (event) => { event.preventDefault(); say(save()); });
+  form.addEventListener("submit", (event) => { event.preventDefault(); tellForm(save()); });
   form.addEventListener("input", () => { isSaved = false; });
   const earlier = document.querySelector("#earlier");
   earlier.addEventListener("change", async () => {
-    if (earlier.files.length > 0) say(await load(earlier.files[0]));
+    if (earlier.files.length > 0) tellForm(await load(earlier.files[0]));
     earlier.value = "";
   });
   addEventListener("beforeunload", (event) => { if (!isSaved) event.preventDefault(); });

@@ -1,4 +1,4 @@
-"""The review of a plan file: its numbers, its removals field by field, as text. Callers make it safe for a terminal."""
+"""The review of a removal: its numbers, its lines field by field, as text. Callers make it safe for a terminal."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from es_simhash.arguments import check_input
-from es_simhash.removal.may_delete import MAX_SHARE, refusal
-from es_simhash.removal.plan_file import Plan, read_plan
+from es_simhash.arguments import check_choice, check_input
+from es_simhash.removal.may_delete import MAX_SHARE, OTHER_TITLES, refusal, title_refusal
+from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.tables.tabular import cut, percent
 from es_simhash.texts.differences import DIFFERENCES, SAID, Difference
 from es_simhash.texts.worddiff import Change, WordDiff, word_diff
@@ -105,77 +105,120 @@ def _field_lines(pair: FieldPair) -> Iterator[str]:
         yield f"{pair.name}: the texts are long, and only their beginnings were compared here"
 
 
-def review_html(path: FilePath) -> str:
+def review_html(path: FilePath, *, language: str = "en") -> str:
     """
     Return the plan of removal in the file *path* as one HTML page, to judge it before it is applied.
 
-    The page has every removal beside what stays, least similar first, and loads nothing from anywhere. For a plan of
-    many thousand removals, write the pieces of ``Review.html`` to a file instead.
+    The page has every removal beside what stays, by how their texts differ, least similar first, and loads nothing from
+    anywhere. For a plan of many thousand removals, write the pieces of ``Review.html`` to a file instead.
+
+    Args:
+        path:
+            File of a removal.
+        language:
+            ``"en"`` or ``"zh"``.
 
     Raises:
-        InvalidInputError: If the file is no plan, or was cut short or changed.
+        InvalidInputError: If the file is no removal, or was cut short or changed.
     """
-    return "".join(Review(check_input("path", path)).html())
+    with Review(check_input("path", path)) as review:
+        return "".join(review.html(language=check_choice("language", language, LANGUAGES)))
+
+
+def removal_summary(path: FilePath) -> dict[str, Any]:
+    """
+    Return the numbers of the removal in the file *path*, what was asked for and what was decided, as plain JSON values.
+
+    Args:
+        path:
+            File of a removal.
+
+    Raises:
+        InvalidInputError: If the file is no removal, or was cut short or changed.
+    """
+    with Review(check_input("path", path)) as review:
+        return review.to_dict()
 
 
 class Review:
-    """A plan, read and found whole when it is made; else InvalidInputError is raised."""
+    """The review of a removal, which is read and found whole when it is made; else InvalidInputError is raised."""
 
     def __init__(self, path: FilePath) -> None:
-        self._plan = read_plan(path)
-        self.summary: Summary = summarize(self._plan.removals(), self._plan.header.guards)
+        self._removal = RemovalFile(path)
+        self.sha256 = self._removal.sha256
+        self.summary: Summary = summarize(self._removal.removals(), self._removal.header.guards)
 
-    def html(self) -> Iterator[str]:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._removal.close()
+
+    def html(self, *, language: str = "en") -> Iterator[str]:
         from es_simhash.removal.review_page import Page, write_page  # noqa: PLC0415 -- only for pages
 
-        plan = self._plan
-        yield from write_page(Page(plan.path.name, plan.sha256, describe(plan), self.summary, plan.removals))
+        found = self._removal
+        said = describe(found)
+        page = Page(found.path.name, found.sha256, said, self.summary, found.removals, found.log)
+        yield from write_page(page, language)
 
     def text(self, *, limit: int | None = None) -> Iterator[str]:
         """Yield the review as lines, least similar first; line breaks and controls of the documents are in them."""
-        yield from summary_lines(self.summary, describe(self._plan))
+        yield from summary_lines(self.summary, describe(self._removal))
         if self.summary.total.removals and limit != 0:
             yield ""
             yield "[-words-] are only in the document that would go, {+words+} only in what stays"
-        for removal in islice(self._plan.removals(), limit):
+        for removal in islice(self._removal.removals(), limit):
             yield ""
             yield from removal_lines(removal)
 
     def removals(self) -> Iterator[PlannedRemoval]:
         """Yield the removals, least similar first."""
-        return self._plan.removals()
+        return self._removal.removals()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers of the plan as plain JSON values."""
-        header = self._plan.header
+        header = self._removal.header
+        titles = self._removal.find_titles(header.title)
         return {
-            "plan": self._plan.sha256,
+            "plan": self.sha256,
             "at": header.at,
             "indices": list(header.index_uuids),
             "grouping": dict(header.grouping),
+            "asked": dict(header.asked),
+            "shown": dict(header.shown),
             "max_share": header.guards.max_share,
             "protect": header.guards.protect,
             "excess": [asdict(each) for each in header.excess],
+            "titles": titles.to_dict() if header.title is not None else None,
+            "decisions": [each.to_dict() for each in self._removal.log],
+            "kept": len(self._removal.kept),
             **self.summary.to_dict(),
         }
 
 
-def describe(plan: Plan) -> dict[str, str]:
-    """Return what *plan* says of itself, for people: a name and a text for each fact."""
-    header = plan.header
+def describe(removal: RemovalFile) -> dict[str, str]:
+    """Return what a plan says of itself, for people: a name and a text for each fact."""
+    header = removal.header
     guards = header.guards
     limit = f"at most {guards.max_share * 100:g} % of the documents"
+    titles = removal.find_titles(header.title)
+    refused = [refusal(header.excess, MAX_SHARE)] if header.excess else []
+    refused += [title_refusal(titles, OTHER_TITLES)] if titles.is_suspicious else []
+    by = "; ".join(": ".join(filter(None, each)) for each in removal.approved)
     return {
         "made": header.at or "at an unknown time",
         "indices": ", ".join(header.index_uuids),
         "grouping": header.rule,
         "guard rail": limit + (f", and of each value of {guards.protect}" if guards.protect else ""),
         **({"decided before": f"{header.decided:,} stay by earlier decisions"} if header.decided else {}),
-        **({"apply will refuse this": refusal(header.excess, MAX_SHARE)} if header.excess else {}),
-        "SHA-256": plan.sha256,
+        **({"decided": f"{len(removal.kept):,} of them stay, by {by}"} if removal.approved else {}),
+        **({"apply will refuse this": "; ".join(refused)} if refused else {}),
+        "SHA-256": removal.sha256,
     }
 
 
+LANGUAGES = ("en", "zh")
 LONGEST_VALUE = 120
 """Characters of a value that is shown in one cell; a longer one is a text."""
 
@@ -294,6 +337,14 @@ class Summary:
     differing: Mapping[str, int]
 
     @property
+    def classes(self) -> dict[Difference | None, int]:
+        """How many removals there are of each class, by how the texts differ; ``None``: they were not compared."""
+        found: dict[Difference | None, int] = {}
+        found |= {kind: self.differences[kind] for kind in DIFFERENCES if self.differences.get(kind)}
+        rest = self.total.removals - sum(found.values())
+        return found | ({None: rest} if rest else {})
+
+    @property
     def groups_shown(self) -> str:
         """How many of the documents that stay are in *groups*."""
         return f"{len(self.groups):,} of {self.canonicals:,}"
@@ -325,7 +376,7 @@ def summarize(removals: Iterable[PlannedRemoval], guards: Guards) -> Summary:
     long: set[str] = set()
     for each in removals:
         goes, stays = each.document.fields, each.canonical.fields
-        for name in goes.keys() | stays.keys():
+        for name in dict.fromkeys([*goes, *stays]):
             one, other = field_text(goes.get(name)), field_text(stays.get(name))
             if not (is_short(one) and is_short(other)):
                 long.add(name)
@@ -352,7 +403,7 @@ def summarize(removals: Iterable[PlannedRemoval], guards: Guards) -> Summary:
         len(groups),
         lowest,
         differences,
-        {name: number for name, number in sorted(differing.items()) if number and name not in long},
+        {name: number for name, number in differing.items() if number and name not in long},
     )
 
 

@@ -9,9 +9,7 @@ text.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from es_simhash.groups.grouping_request import GroupingRequest
@@ -22,12 +20,13 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import resolve_index
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.removal.delete import read_planned
-from es_simhash.removal.make_plan import candidates, plan_removal
+from es_simhash.removal.make_plan import candidates, make_plan
 from es_simhash.removal.may_delete import state_of
-from es_simhash.removal.plan_file import Plan, PlanHeader, read_plan
+from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.present import read_decisive
 from es_simhash.removal.records import DuplicateKind, DuplicateResult, PlannedRemoval
+from es_simhash.removal.removal_file import PlanWriter
 from es_simhash.transport.protocol import Index, Key, Progress, noting, were
 from es_simhash.transport.retry import refresh
 from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
@@ -89,22 +88,21 @@ async def tag_contained(
         await refuse_updates(server, index, resolved.mappings)
         refuse_untaggable(resolved, prefix=server.prefix)
     tagged: set[Key] = set()
-    with tempfile.TemporaryDirectory(prefix="es-simhash-") as folder:
-        path = Path(folder) / "plan"
-        await plan_removal(server, index, path, options)
-        plan: Plan = await server.compute(read_plan, path)
-        batches = plan.batches(BATCH)
+    with await server.compute(PlanWriter, None) as writer:
+        made, header = await make_plan(server, index, writer, options)
+        batches = writer.batches(BATCH)
         done = 0
         with noting(lambda: were(0 if dry_run else len(tagged), "tagged")):
-            while lines := await server.compute(next, batches, ()):
+            while batch := await server.compute(next, batches, None):
+                lines = list(batch.values())
                 records = [DuplicateResult.of(line, "would tag") for line in lines] if dry_run else None
                 if records is None:
-                    records = await _tag(server, lines, plan.header)
+                    records = await _tag(server, lines, header)
                 tagged |= {Key(each.index, each.id, each.routing) for each in records if each.is_done}
                 for record in records:
                     yield [record]
                 done += len(lines)
-                server.tell(Progress(done, len(plan), "tagging documents"))
+                server.tell(Progress(done, made.count, "tagging documents"))
     found = await read_tags(server, index)
     wrong = {key: tag for key, tag in found.items() if key not in tagged}
     for begin in range(0, len(wrong), BATCH):

@@ -29,8 +29,9 @@ from es_simhash.removal.may_delete import (
     digest_of,
     is_written,
 )
-from es_simhash.removal.plan_file import PlanHeader, PlanWriter
+from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import LeftOut, PlannedDocument, PlannedRemoval, RemovalPlan
+from es_simhash.removal.removal_file import PlanWriter
 from es_simhash.spark.columns import Keeper, check_column, check_text, check_verify, prepared_of, similarity_of
 from es_simhash.spark.groups import groups
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, TextMeasure
@@ -73,7 +74,7 @@ def plan_removal(
             Documents read by the format ``es_simhash``: with the columns ``id``, ``index``, ``routing``, ``seq_no``,
             ``primary_term`` and ``fingerprint``.
         path:
-            The file of the plan, on the driver.
+            The file of the removal, on the driver; it may not exist.
         client:
             A sync client of Elasticsearch or OpenSearch; the driver asks it which indices these are, and how many
             documents they hold.
@@ -154,15 +155,15 @@ def plan_removal(
                     writer.add(removal)
                 else:
                     left_out[removal] += 1
-        order = writer.order()
         guards = ask(count_shares(server, names, names, Guards(share), {}))
         if ask(read_uuids(server, names)) != uuids:
             raise IncompleteSearchError("an index was replaced while it was read: plan again")
         digested = {name: tuple(fields) for name, fields in decided_by.items()}
-        header = PlanHeader(uuids, prefix, grouping.to_dict(), len(order), guards, now(), decided_by=digested)
-        sha256 = writer.finish(header, order)
-    found, excess = len(order) + left_out.total(), tuple(header.excess)
-    return RemovalPlan(str(path), sha256, len(order), guards.documents, found, dict(left_out), excess, rule=header.rule)
+        header = PlanHeader(uuids, prefix, grouping.to_dict(), len(writer), guards, now(), decided_by=digested)
+        sha256 = writer.finish(header)
+    count, excess = header.count, tuple(header.excess)
+    found = count + left_out.total()
+    return RemovalPlan(str(path), sha256, count, guards.documents, found, dict(left_out), excess, rule=header.rule)
 
 
 def _refuse_other(asked: Grouping, name: str, settings: IndexSettings) -> None:

@@ -8,7 +8,6 @@ import json
 import pytest
 
 from es_simhash import fingerprint, hamming_distance, to_hex
-from tests.servers.archives import write_archive
 from tests.servers.command_line import NEAR, TEXT, failed
 from tests.servers.removals import archived
 from tests.servers.support import put, read_all
@@ -131,7 +130,7 @@ def test_pairs(run, grouped, server):
 
 
 def test_plan_shows_and_apply_does_it_in_one_step(run, grouped, server, tmp_path):
-    """Without --yes nothing changes; with it duplicates go, the canonical stays, and an archive is kept."""
+    """Without --yes nothing changes and no file is made; with it duplicates go, and the file keeps them."""
     result = run("plan", grouped, "--verify", "0.5")
     assert result.exit_code == 0, result.output
     assert "would delete  b  duplicate of a, distance 0, similarity 1.000" in result.stdout
@@ -141,106 +140,80 @@ def test_plan_shows_and_apply_does_it_in_one_step(run, grouped, server, tmp_path
         "b": "would delete",
         "c": "would delete",
     }
-    archive = tmp_path / "removed.jsonl.gz"
-    command = ("apply", grouped, "--verify", "0.5", "--archive", archive)
+    path = tmp_path / "removal.db"
+    command = ("apply", grouped, "--verify", "0.5", "--out", path)
     for options in ((), ("--yes",)):
         result = run(*command, *options)
         assert result.exit_code == 1
         assert "2 of 4 documents" in result.stderr
     shown = run(*command, "--max-share", 0.5)
     assert "would delete  b  duplicate of a" in shown.stdout
-    assert f"2 documents of {grouped} would be deleted, and kept in {archive}; nothing changed" in shown.stdout
+    assert f"2 documents of {grouped} would be deleted; nothing changed" in shown.stdout
     assert sorted(read_all(server, grouped)) == ["a", "b", "c", "d"]
     assert list(tmp_path.iterdir()) == []
-    archive.touch()
-    assert run(*command, "--yes").exit_code == 1
-    assert (list(tmp_path.iterdir()), archive.read_bytes()) == ([archive], b"")
     result = run(*command, "--max-share", 0.5, "--yes")
     assert result.exit_code == 0, result.output
-    assert f"2 documents deleted, kept in {archive}" in result.stdout
+    assert f"2 documents deleted, kept in {path}" in result.stdout
     assert sorted(read_all(server, grouped)) == ["a", "d"]
-    assert {id_: source["body"] for id_, source in archived(archive).items()} == {key: TEXTS[key] for key in "bc"}
-    # As after a kill at the last moment, when the plan was gone already: all of it is done.
-    again = run(*command, "--yes")
-    assert (again.exit_code, f"{grouped} has no duplicates now" in again.stderr) == (0, True), again.output
+    assert {id_: source["body"] for id_, source in archived(path).items()} == {key: TEXTS[key] for key in "bc"}
+    again = run(*command, "--max-share", 0.5, "--yes")
+    assert (again.exit_code, f"going on with {path}" in again.stderr) == (0, True), again.output
+    assert f"0 documents deleted, 2 by earlier runs, kept in {path}" in again.stdout
     other = tmp_path / "notes.txt"
-    other.write_text("not an archive")
-    refused = run("apply", grouped, "--archive", other, "--yes")
-    assert (refused.exit_code, f"error: {other} is not an archive" in refused.stderr) == (1, True), refused.output
-    other.unlink()
-    put(server, grouped, [{"_id": "again", "body": TEXT}])
-    assert run("backfill", grouped).exit_code == 0
-    for options in ((), ("--yes",)):
-        refused = run(*command, *options)
-        assert (refused.exit_code, f"error: {archive} exists, and" in refused.stderr) == (1, True), refused.output
-    assert [path.name for path in tmp_path.iterdir()] == ["removed.jsonl.gz"]
+    other.write_text("not a removal")
+    failed(run("apply", grouped, "--out", other, "--yes"), "is not a file of a removal")
+    assert other.read_text() == "not a removal"
+    assert run("apply", grouped, "--yes").exit_code == 2
 
 
 def test_only_a_summary(run, grouped, tmp_path):
     """For cron: no line for each document, and as JSON one object."""
-    archive = tmp_path / "removed.jsonl.gz"
-    command = ("apply", grouped, "--archive", archive, "--max-share", 1, "--verify", 0.5, "--quiet")
-    would = f"2 documents of {grouped} would be deleted, and kept in {archive}; nothing changed, pass --yes to do it\n"
+    path = tmp_path / "removal.db"
+    command = ("apply", grouped, "--out", path, "--max-share", 1, "--verify", 0.5, "--quiet")
+    would = f"2 documents of {grouped} would be deleted; nothing changed, pass --out FILE and --yes to do it\n"
     assert run(*command).stdout == would
     assert lines(run(*command, "--json"))[0]["would_delete"] == 2
     assert run("tag", grouped, "--quiet").stdout.startswith("2 duplicates found")
     assert lines(run("tag", grouped, "--quiet", "--json")) == [{"duplicates": 2, "untagged": 0, "kept": {}}]
-    assert run(*command, "--yes").stdout.startswith(f"2 documents deleted, kept in {archive}\n")
-    assert "2 would be restored; then their groups are put right" in run("restore", archive, "--dry-run").stdout
-    assert run("restore", archive).exit_code == 0
-    archive.unlink()
+    assert run(*command, "--yes").stdout.startswith(f"2 documents deleted, kept in {path}\n")
+    assert "2 would be restored; then their groups are put right" in run("restore", path, "--dry-run").stdout
+    assert run("restore", path).exit_code == 0
     [done] = lines(run(*command, "--yes", "--json"))
     assert (done["deleted"], done["kept"]) == (2, {})
 
 
 def test_what_a_server_refused_is_done_by_the_same_command(run, grouped, server, tmp_path):
-    """By the plan beside the archive; with other options, or under another name, it is refused."""
-    archive = tmp_path / "removed.jsonl.gz"
-    command = ("apply", grouped, "--archive", archive, "--max-share", 1, "--verify", 0.5)
+    """With the same file; with other options, or under another name, it is refused."""
+    path = tmp_path / "removal.db"
+    command = ("apply", grouped, "--out", path, "--max-share", 1, "--verify", 0.5)
     server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": True})
     result = run(*command, "--yes")
     assert (result.exit_code, "takes no writes now" in result.stderr) == (1, True), result.output
-    [beside] = tmp_path.glob("removed.jsonl.gz.*.plan")
     server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": False})
     for other in (("apply", f"{grouped}*", *command[2:]), (*command, "--limit", 1)):
-        refused = run(*other, "--yes")
-        assert refused.exit_code == 1
-        assert f"es-simhash apply {beside} --archive {archive} --yes" in refused.stderr
+        failed(run(*other, "--yes"), f"finish it with es-simhash apply {path} --yes")
     shown = run(*command)
-    assert f"going on with {beside}" in shown.stderr
+    assert f"going on with {path}" in shown.stderr
     assert f"2 documents of {grouped} would be deleted" in shown.stdout
     result = run(*command, "--yes")
     assert (result.exit_code, "2 documents deleted" in result.stdout) == (0, True), result.output
     assert sorted(read_all(server, grouped)) == ["a", "d"]
-    assert [path.name for path in tmp_path.iterdir()] == ["removed.jsonl.gz"]
-
-
-def test_a_plan_stays_where_its_index_is_missing(run, grouped, server, tmp_path):
-    """As on a wrong server: what is left to do there is not lost on the right one."""
-    command = ("apply", grouped, "--archive", tmp_path / "removed.jsonl.gz", "--max-share", 1, "--verify", 0.5, "--yes")
-    server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": True})
-    assert run(*command).exit_code == 1
-    server.remove(grouped)
-    result = run(*command)
-    assert (result.exit_code, "index_replaced 2" in result.stderr) == (1, True), result.output
-    assert [path.suffix for path in tmp_path.iterdir() if path.suffix == ".plan"] == [".plan"]
+    assert [path.name for path in tmp_path.iterdir()] == ["removal.db"]
 
 
 def test_the_argument_of_apply(run, grouped, server, tmp_path, monkeypatch):
-    """A plan is told from an index by its file, its slash or its ending, and never by what the server has."""
+    """A removal is told from an index by its file, its slash or its ending, and never by what the server has."""
     monkeypatch.chdir(tmp_path)
-    archive = ("--archive", tmp_path / "removed.jsonl.gz", "--yes")
-    for missing in ("plan.jsonl", "removed.gz", "plans/today"):
-        result = run("apply", missing, *archive)
+    for missing in ("removal.db", "plans/today"):
+        result = run("apply", missing, "--yes")
         assert (result.exit_code, f"cannot use {missing!r}: No such file" in result.stderr) == (1, True), result.output
-    # A file that is no plan is not an index, also where there is an index of that name.
+    # A file that is no removal is not an index, also where there is an index of that name.
     (tmp_path / grouped).write_text("what is this?\n")
-    result = run("apply", grouped, *archive)
-    assert (result.exit_code, "is not a plan of removal" in result.stderr) == (1, True), result.output
+    failed(run("apply", grouped, "--yes"), "is not a file of a removal")
     (tmp_path / grouped).unlink()
-    # A folder is no plan.
+    # A folder is no removal.
     (tmp_path / grouped).mkdir()
-    result = run("apply", grouped, "--archive", tmp_path / "removed.jsonl.gz", "--max-share", 1, "--verify", 0.5)
+    result = run("apply", grouped, "--max-share", 1, "--verify", 0.5)
     assert (result.exit_code, f"2 documents of {grouped} would be deleted" in result.stdout) == (0, True), result.output
     assert sorted(read_all(server, grouped)) == ["a", "b", "c", "d"]
 
@@ -253,87 +226,80 @@ def test_a_plan_shows_the_fields_asked_for(run, grouped, server, tmp_path):
     for id_, day in (("a", 1), ("b", 2), ("c", 3)):
         doc = {"day": f"2026-01-0{day}", "site": "x"} | ({"lang": "en", "agency": "ab"} if id_ == "b" else {})
         server.request("POST", f"/{grouped}/_update/{id_}?refresh=true", {"doc": doc})
-    plan = tmp_path / "plan.jsonl"
+    plan = tmp_path / "removal.db"
     assert run("plan", grouped, "--out", plan, "--max-share", 1, "--show", "lang,agency").exit_code == 0
     shown = {line.strip() for line in run("review", plan).stdout.splitlines()}
     assert {"lang: [-en-] {+(none)+}", "agency: [-ab-] {+(none)+}"} <= shown
     assert "[-words-] are only in the document that would go, {+words+} only in what stays" in shown
     assert not any("day:" in line for line in shown)
     decided = ("--canonical", "day", "--per", "site", "--protect", "site", "--verify", 0.5)
-    assert run("plan", grouped, "--out", plan, "--overwrite", "--max-share", 1, *decided).exit_code == 0
+    plan.unlink()
+    assert run("plan", grouped, "--out", plan, "--max-share", 1, *decided).exit_code == 0
     shown = {line.strip() for line in run("review", plan).stdout.splitlines()}
     assert {"day: [-2026-01-02-] {+2026-01-01+}", "site: x"} <= shown
 
 
 def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
     """Lines that no longer fit are kept, counted by kind, and the command exits 1."""
-    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    plan, other = tmp_path / "removal.db", tmp_path / "other.db"
     options = ("--verify", 0.5, "--max-share", 1, "--show", "body")
+    result = run("plan", grouped, "--out", other, "--verify", 0.5)
+    said = "apply will refuse this: 2 of 4 documents of the index would be removed, more than the share of 0.2: "
+    for shown in (result, run("review", other)):
+        assert shown.exit_code == 0
+        assert said in " ".join(shown.stdout.split())
+        assert "--max-share 0.5" in shown.stdout
+    failed(run("plan", grouped, "--out", other), f"{other} exists already: give another name, or delete it")
+    excess = [{"share": {"removals": 2, "documents": 4}, "max_share": 0.2, "field": None, "value": None}]
+    assert json.loads(run("review", other, "--json").stdout)["excess"] == excess
+    [made] = lines(run("plan", grouped, "--out", tmp_path / "third", *options, "--limit", 1, "--json"))
+    assert (made["count"], made["left_out"]) == (1, {"limit": 1})
     result = run("plan", grouped, "--out", plan, *options)
     assert result.exit_code == 0, result.output
     assert f"{plan}: 2 documents of 4 would be removed, nothing changed" in result.stdout
+    assert "in 2 of 2 the field body differs from that of what stays" in result.stdout
     assert "refuse" not in result.stdout + run("review", plan).stdout
-    refused = failed(run("plan", grouped, "--out", plan), f"{plan} is a plan already, made 20", "with 2 removals")
-    assert refused.endswith(": give another name, or replace it with --overwrite")
-    result = run("plan", grouped, "--out", plan, "--overwrite", "--verify", 0.5)
-    said = "apply will refuse this: 2 of 4 documents of the index would be removed, more than the share of 0.2: "
-    for shown in (result, run("review", plan)):
-        assert (shown.exit_code, said in " ".join(shown.stdout.split()), "--max-share 0.5" in shown.stdout) == (
-            0,
-            True,
-            True,
-        )
-    [made] = lines(run("plan", grouped, "--out", plan, "--overwrite", "--verify", 0.5, "--json"))
-    excess = [{"share": {"removals": 2, "documents": 4}, "max_share": 0.2, "field": None, "value": None}]
-    assert made["excess"] == json.loads(run("review", plan, "--json").stdout)["excess"] == excess
-    [made] = lines(run("plan", grouped, "--out", plan, "--overwrite", *options, "--limit", 1, "--json"))
-    assert (made["count"], made["left_out"]) == (1, {"limit": 1})
-    assert run("plan", grouped, "--out", plan, "--overwrite", *options).exit_code == 0
     server.request("POST", f"/{grouped}/_update/c?refresh=true", {"doc": {"body": "something else"}})
-    shown = run("apply", plan, "--archive", archive)
-    assert f"1 document of {grouped} would be deleted, and kept in {archive}; nothing changed" in shown.stdout
+    shown = run("apply", plan)
+    assert f"1 document of {grouped} would be deleted, and kept in {plan}; nothing changed" in shown.stdout
     assert (
         f"error: {grouped}/c would be kept: its text, or a field that decided, was changed after the plan"
         in shown.stderr
     )
     assert "1 line would not be carried out (changed 1): plan again for what was changed" in shown.stderr
-    plain = run("apply", plan, "--archive", archive, "--json")
+    plain = run("apply", plan, "--json")
     assert (shown.exit_code, plain.exit_code) == (1, 1)
-    names = {"plan": str(plan), "indices": [grouped], "archive": str(archive)}
+    names = {"plan": str(plan), "indices": [grouped]}
     assert json.loads(plain.stdout) == {**names, "count": 2, "would_delete": 1, "kept": {"changed": 1}}
-    assert (sorted(read_all(server, grouped)), archive.exists()) == (["a", "b", "c", "d"], False)
-    result = run("apply", plan, "--archive", archive, "--yes")
+    assert sorted(read_all(server, grouped)) == ["a", "b", "c", "d"]
+    result = run("apply", plan, "--yes")
     assert result.exit_code == 1
     assert "changed 1" in result.stderr
-    assert f"1 document deleted, kept in {archive}" in result.stdout
+    assert f"1 document deleted, kept in {plan}" in result.stdout
     assert sorted(read_all(server, grouped)) == ["a", "c", "d"]
-    records = [
-        json.loads(line) for line in run("apply", plan, "--archive", archive, "--yes", "--json").stdout.splitlines()
-    ]
+    records = [json.loads(line) for line in run("apply", plan, "--yes", "--json").stdout.splitlines()]
     assert {each["id"]: (each["action"], each["kind"], each.get("earlier", False)) for each in records} == {
         "b": ("deleted", None, True),
         "c": ("kept", "changed", False),
     }
-    assert archived(archive).keys() == {"b"}
+    assert archived(plan).keys() == {"b"}
     # What is done is not left to do, and not done once more.
-    before = archive.read_bytes()
-    again = run("apply", plan, "--archive", archive, "--yes")
-    assert f"0 documents deleted, 1 by earlier runs, kept in {archive}\n" in again.stdout
+    before = plan.read_bytes()
+    again = run("apply", plan, "--yes")
+    assert f"0 documents deleted, 1 by earlier runs, kept in {plan}\n" in again.stdout
     assert "deleted  b" not in again.stdout
-    assert f"0 documents of {grouped} would be deleted" in run("apply", plan, "--archive", archive).stdout
-    assert archive.read_bytes() == before
+    assert f"0 documents of {grouped} would be deleted" in run("apply", plan).stdout
+    assert plan.read_bytes() == before
 
 
 def test_a_plan_that_is_looked_at_is_compared_with_the_index(run, grouped, server, tmp_path):
-    """Whether its indices are there, whether too much would go by now, and whether the archive is of this plan."""
-    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
-    command = ("apply", plan, "--archive", archive)
+    """Whether its indices are there, and whether too much would go by now."""
+    plan = tmp_path / "removal.db"
+    command = ("apply", plan)
     assert run("plan", grouped, "--out", plan, "--verify", 0.5, "--max-share", 0.6).exit_code == 0
+    before = plan.read_bytes()
     shown = run(*command)
     assert (shown.exit_code, f"2 documents of {grouped} would be deleted" in shown.stdout) == (0, True), shown.output
-    write_archive(archive, [(grouped, "x", None, "{}", "a")])
-    failed(run(*command), "belongs to another plan")
-    archive.unlink()
     server.request("DELETE", f"/{grouped}/_doc/d?refresh=true")
     failed(run(*command), "2 of 3 documents", "allow it with --max-share 0.667")
     shown = run(*command, "--max-share", 0.7)
@@ -342,55 +308,58 @@ def test_a_plan_that_is_looked_at_is_compared_with_the_index(run, grouped, serve
     shown = run(*command)
     assert shown.exit_code == 1
     assert "2 lines would not be carried out (index_replaced 2): plan again" in shown.stderr
-    assert not archive.exists()
+    assert plan.read_bytes() == before
 
 
-def test_an_archive_is_never_written_over(run, grouped, tmp_path):
-    """By no option that names a file; nor is a plan or an input, but by another plan that is asked to."""
-    plan, archive = tmp_path / "plan", tmp_path / "removed.jsonl.gz"
-    options = ("--verify", 0.5, "--max-share", 1)
-    assert run("plan", grouped, "--out", plan, *options).exit_code == 0
-    assert run("apply", plan, "--archive", archive, "--yes").exit_code == 0
+def test_a_removal_is_never_written_over(run, grouped, tmp_path):
+    """By no option that names a file; nor is an input."""
+    plan = tmp_path / "removal.db"
+    assert run("plan", grouped, "--out", plan, "--verify", 0.5, "--max-share", 1).exit_code == 0
+    assert run("apply", plan, "--yes").exit_code == 0
     documents = tmp_path / "documents.jsonl"
     documents.write_text('{"_id": "e", "body": "text"}\n', encoding="utf-8")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     for arguments in (
-        ("plan", grouped, "--out", archive, "--overwrite"),
-        ("restore", archive, "--dry-run", "--report", archive),
-        ("restore", archive, "--dry-run", "--report", plan),
-        ("review", plan, "--html", archive),
+        ("plan", grouped, "--out", plan),
+        ("plan", grouped, "--out", documents),
+        ("restore", plan, "--dry-run", "--report", plan),
         ("review", plan, "--html", plan),
-        ("ingest", grouped, documents, "--report", archive),
+        ("history", plan, "--export", plan),
+        ("history", plan, "--csv", plan),
+        ("ingest", grouped, documents, "--report", plan),
         ("ingest", grouped, documents, "--report", documents),
-        ("apply", plan, "--archive", plan, "--yes"),
     ):
         result = run(*arguments)
         assert result.exit_code in (1, 2), result.output
-        assert "give the" in result.stderr
+        assert "give " in result.stderr
         assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_the_advice_fits_what_was_refused(run, grouped, server, tmp_path):
     """A server that refuses may allow it later; what others deleted needs no other plan for this reason."""
-    plan, archive = tmp_path / "plan", tmp_path / "removed.jsonl.gz"
+    plan, other = tmp_path / "removal.db", tmp_path / "other.db"
     assert run("plan", grouped, "--out", plan, "--verify", 0.5, "--max-share", 1).exit_code == 0
+    other.write_bytes(plan.read_bytes())
     server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": True})
-    result = run("apply", plan, "--archive", archive, "--yes")
+    result = run("apply", plan, "--yes")
     assert result.exit_code == 1
     assert ", and run it again" in result.stderr
     assert "plan again" not in result.stderr
     server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": False})
-    assert run("apply", plan, "--archive", archive, "--yes").exit_code == 0
-    other = run("apply", plan, "--archive", tmp_path / "other.gz", "--yes")
-    assert (other.exit_code, other.stdout) == (1, "0 documents deleted\n")
-    [line] = other.stderr.splitlines()
+    assert run("apply", plan, "--yes").exit_code == 0
+    gone = run("apply", other, "--yes")
+    assert (gone.exit_code, gone.stdout) == (1, "0 documents deleted\n")
+    [line] = gone.stderr.splitlines()
     assert line.startswith("error: all 2 are gone already: ")
 
 
 def test_what_a_plan_cannot_have_is_said(run, grouped, server, tmp_path):
     """Documents that other programs wrote: without a fingerprint, or with one that nobody grouped."""
-    plan = ("plan", grouped, "--out", tmp_path / "plan", "--overwrite")
-    assert (run(*plan).stderr, json.loads(run(*plan, "--json").stdout)["ungrouped"]) == ("", 0)
+    plan = ("plan", grouped)
+    assert (run(*plan).stderr, json.loads(run(*plan, "--json", "--out", tmp_path / "one").stdout)["ungrouped"]) == (
+        "",
+        0,
+    )
     put(server, grouped, [{"_id": "bare", "body": TEXT}, {"_id": "empty"}])
     own = read_all(server, grouped)["d"]["simhash"]
     del own["group"]
@@ -400,7 +369,7 @@ def test_what_a_plan_cannot_have_is_said(run, grouped, server, tmp_path):
     for words in ("with a text and without fingerprint: no plan can have", "never grouped: the plan has"):
         assert f"warning: 1 document {words}" in said
     assert said.count(f"; run es-simhash setup {grouped} --yes\n") == 2
-    found = json.loads(run(*plan, "--json").stdout)
+    found = json.loads(run(*plan, "--json", "--out", tmp_path / "two").stdout)
     assert (found["without_fingerprint"], found["ungrouped"]) == (1, 1)
     assert run("setup", grouped, "--yes").exit_code == 0
     assert run(*plan).stderr == ""

@@ -44,7 +44,7 @@ def test_create(run, index, server):
         ["reconcile", "{index}"],
         ["follow", "{index}"],
         ["pipeline", "{index}", "--install"],
-        ["restore", "{archive}"],
+        ["restore", "{removal}"],
     ],
     ids=lambda command: command[0],
 )
@@ -52,10 +52,10 @@ def test_each_says_that_it_is_a_dry_run(run, news, server, tmp_path, command):
     if command[0] == "pipeline" and server.product == "elasticsearch":
         pytest.skip("this server has no Painless")
     (tmp_path / "lines").write_text(json.dumps({"body": TEXT}))
-    archive = tmp_path / "removed.jsonl.gz"
+    archive = tmp_path / "removed.db"
     if command[0] == "restore":
         write_archive(archive, [(news, "x", None, json.dumps({"body": TEXT}), "a")])
-    command = [each.format(index=news, lines=tmp_path / "lines", archive=archive) for each in command]
+    command = [each.format(index=news, lines=tmp_path / "lines", removal=archive) for each in command]
     before = read_all(server, news)
     shown = run(*command, "--dry-run")
     assert shown.exit_code == 0, shown.output
@@ -98,7 +98,7 @@ def test_what_is_refused_is_refused_in_a_dry_run_too(run, news, server, tmp_path
 @pytest.mark.parametrize("name", ["ingest", "restore"])
 def test_no_file_is_replaced(run, news, tmp_path, name):
     """The report of an earlier run stays; a new one is written."""
-    lines, archive, report = tmp_path / "lines", tmp_path / "removed.jsonl.gz", tmp_path / "report.jsonl"
+    lines, archive, report = tmp_path / "lines", tmp_path / "removed.db", tmp_path / "report.jsonl"
     lines.write_text(json.dumps({"body": TEXT}))
     write_archive(archive, [(news, "x", None, json.dumps({"body": TEXT}), "a")])
     command = {"ingest": ["ingest", news, lines], "restore": ["restore", archive]}[name]

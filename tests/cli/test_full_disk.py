@@ -8,10 +8,10 @@ from click.testing import CliRunner
 
 from es_simhash.cli import app
 from es_simhash.cli.failures import describe
+from es_simhash.cli.output_files import open_text, write_whole
 from es_simhash.cli.parameter_types import REPORT_FILE
 from es_simhash.errors import shorten
 from es_simhash.lookup.memory_file import Kept, MemoryFile
-from es_simhash.removal.files import open_text, write_whole
 
 
 @pytest.mark.parametrize("characters", [10, 100_000])

@@ -42,7 +42,7 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         "".join(json.dumps({"id": each["_id"], "text": each["body"]}) + "\n" for each in lines)
     )
     (tmp_path / "pairs.tsv").write_text("id1\tid2\tjaccard\na\tb\t0.9\n")
-    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    plan = tmp_path / "removal.db"
     server.request("PUT", f"/_index_template/{index}", {"index_patterns": [f"{index}-later"]})
     commands = [
         ["create", index, "-t", "body", "-d", "12", "--passages"],
@@ -64,13 +64,13 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["plan", index],
         ["plan", index, "--out", plan, "--max-share", "1"],
         ["groups", index, "--contained"],
-        ["plan", index, "--contained", "0.95", "--out", plan, "--overwrite", "--max-share", "1"],
+        ["plan", index, "--contained", "0.95", "--out", tmp_path / "contained.db", "--max-share", "1"],
+        ["review", tmp_path / "contained.db"],
         ["review", plan],
-        ["plan", index, "--out", plan, "--overwrite", "--max-share", "1"],
-        ["review", plan],
-        ["apply", plan, "--archive", archive, "--yes"],
-        ["history", "b", "--archive", archive],
-        ["restore", archive],
+        ["decide", plan, "--list"],
+        ["apply", plan, "--yes"],
+        ["history", "b", plan],
+        ["restore", plan],
         ["explain", "--index", index, "a", "b"],
         ["doctor", index],
         ["tune", index, "--sample", "3"],

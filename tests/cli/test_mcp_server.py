@@ -104,7 +104,7 @@ def test_every_tool_answers_and_none_writes(server, filled, run, runner, tmp_pat
     """Each is marked as one that reads; its answer is that of the library; the index is as it was."""
     plans = tmp_path / "plans"
     plans.mkdir()
-    made = run("plan", filled, "--out", plans / "removal.jsonl", "--max-share", "1")
+    made = run("plan", filled, "--out", plans / "removal.db", "--max-share", "1")
     assert made.exit_code == 0, made.output
     before = everything(server, filled)
 
@@ -140,8 +140,8 @@ def test_every_tool_answers_and_none_writes(server, filled, run, runner, tmp_pat
             assert (await ask("stats", source_field="source.keyword"))["duplicates"] == 29
             [checked] = (await ask("check"))["indices"]
             assert (checked["ready"], checked["documents"]) == (True, 34)
-            assert (await answer(client, "review"))["plans"] == [{"plan": "removal.jsonl"}]
-            review = await answer(client, "review", plan="removal.jsonl", limit=1)
+            assert (await answer(client, "review"))["plans"] == [{"plan": "removal.db"}]
+            review = await answer(client, "review", plan="removal.db", limit=1)
             assert (review["total"]["removals"], review["left_out"]) == (29, 28)
             assert "would go, 00 stays" in review["removals"][0]["lines"][0]
             for arguments, part in (

@@ -68,7 +68,7 @@ def test_a_restore_that_is_stopped(server, filled, run, tmp_path):
     """After its first batch; the same command then brings the rest back."""
     source = json.dumps({"body": TEXT, **fingerprint_fields(fingerprint(TEXT))})
     names = [f"{number:04}" for number in range(1100) if number != 700]
-    path = write_archive(tmp_path / "removed.jsonl.gz", [(filled, name, None, source, "0700") for name in names])
+    path = write_archive(tmp_path / "removed.db", [(filled, name, None, source, "0700") for name in names])
     delete(server, filled, names)
     said, again = stop(server, "_bulk", 2, signal.SIGINT, "restore", str(path))
     assert said == "stopped: 1,000 documents were put back"
@@ -80,16 +80,16 @@ def test_a_restore_that_is_stopped(server, filled, run, tmp_path):
 @pytest.mark.parametrize("word", ["_bulk", "_mget"])
 def test_a_removal_that_is_stopped(server, filled, run, tmp_path, word):
     """It says how many documents are gone, also of the batch under way; the same command removes the others."""
-    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    plan = tmp_path / "removal.db"
     result = run("plan", filled, "--out", plan, "-d", "3", "--max-share", "1")
     assert result.exit_code == 0, result.output
-    command = ("apply", str(plan), "--archive", str(archive), "--yes")
+    command = ("apply", str(plan), "--yes")
     said, again = stop(server, word, 3, signal.SIGINT, *command)
     server.request("POST", f"/{filled}/_refresh")
     gone = 1100 - len(read_all(server, filled))
     # The first bulk request asks whether the login sees documents whole, and changes nothing.
     assert gone == {"_bulk": 400, "_mget": 200}[word]
-    assert said == f"stopped: {gone} documents were deleted, and {archive} has each of them"
+    assert said == f"stopped: {gone} documents were deleted, and {plan} has each of them"
     result = run(*again)
     assert result.exit_code == 0, result.output
     assert len(read_all(server, filled)) == 1

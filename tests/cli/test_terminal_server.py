@@ -35,7 +35,7 @@ def hostile(run, index, server, tmp_path):
 def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypatch):
     """Records are as wide as the terminal at most, and what was cut is said; a sentence is never cut."""
     monkeypatch.setenv("COLUMNS", "40")
-    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    plan = tmp_path / "removal.db"
     shown = ["--preset", "identical", "--show", "title"]
     # How many lines of the output are sentences, and whether something in the records must be cut.
     commands = [
@@ -46,12 +46,12 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         (0, True, ["groups", hostile, "--source", "title"]),
         (0, True, ["groups", hostile, "--verify", "0.5"]),
         (1, True, ["tag", hostile]),
-        (6, False, ["plan", hostile, "--out", plan, "--max-share", "1", *shown]),
-        (2, False, ["review", plan]),
-        (1, True, ["apply", plan, "--archive", archive, "--yes"]),
-        (0, True, ["history", LONG["b"], "--archive", archive]),
-        (0, True, ["history", LONG["a"], "--archive", archive]),
-        (2, False, ["restore", archive]),
+        (7, False, ["plan", hostile, "--out", plan, "--max-share", "1", *shown]),
+        (3, False, ["review", plan]),
+        (1, True, ["apply", plan, "--yes"]),
+        (0, True, ["history", LONG["b"], plan]),
+        (0, True, ["history", LONG["a"], plan]),
+        (2, False, ["restore", plan]),
         (1, False, ["explain", "--index", hostile, LONG["a"], LONG["c"]]),
         (0, False, ["explain", f"{HOSTILE}word", HOSTILE]),
         (0, True, ["check", hostile]),

@@ -80,6 +80,7 @@ HOSTILE = {
     "radii": (5, "r", THING, (17,), (-1,), ("a",), ((1,), (1,)), None),
     "hashes": (5, THING, "text", ["a"], [1.5], None),
     "object of ours": (5, "text", {"a": 1}, THING),
-    "archives": (5, THING, None, "", "/", HALF, [], [5], ["/no such file"]),
+    "paths": (5, THING, "text", "/", [5], [HALF], ["/no such file"]),
+    "removals": (5, THING, None, "", "/", HALF, [], [5], ["/no such file"]),
 }
 """For each kind of argument values that cannot be used."""

@@ -87,7 +87,6 @@ KINDS = {
     "path": "path",
     "decisions": "path or none",
     "sha256": "routing",
-    "archive": "path or none",
     "checkpoint": "path or none",
     "memory_file": "path or none",
     "mappings": "object",
@@ -150,8 +149,12 @@ def _kind(method: str, name: str) -> str:
         return "field"
     if name == "documents" and method == "size":
         return "count"
-    if name == "archive" and method == "restore":
-        return "archives"
+    if name == "after" and method == "plan_removal":
+        return "paths"
+    if name == "path" and method == "restore":
+        return "removals"
+    if name == "path" and method == "plan_removal":
+        return "path or none"
     return KINDS[name]
 
 
@@ -268,7 +271,10 @@ FUNCTIONS = {
         "prefix": "prefix",
         "size": "count",
     },
-    "review_html": {"path": "path"},
+    "decide_removal": {"path": "path", "decisions": "path or none"},
+    "removal_history": {"id_": "id", "paths": "removals"},
+    "removal_summary": {"path": "path"},
+    "review_html": {"path": "path", "language": "choice"},
     "simhash": {"hashes": "hashes", "bits": "count"},
     "table": {"results": "hits"},
     "to_hex": {"fingerprint": "fingerprint"},
@@ -294,6 +300,8 @@ FUNCTIONS = {
 """The kind of each parameter of the functions, and of the classes that people make."""
 
 FUNCTION_ARGUMENTS = {
+    "id_": "1",
+    "paths": [__file__],
     "fingerprint": 255,
     "hits": HITS,
     "results": [],
@@ -328,8 +336,7 @@ def usable(tmp_path):
         "texts": ["The boat leaves at nine."],
         "documents": [{"body": "a"}],
         "actions": [{"body": "a"}],
-        "path": str(tmp_path / "plan"),
-        "archive": str(tmp_path / "archive.gz"),
+        "path": str(tmp_path / "removal.db"),
     }
 
 

@@ -102,12 +102,12 @@ def methods(server, simhash, make_simhash, index, tmp_path):
     def planned():
         name, plan = ready(), path()
         simhash.plan_removal(name, plan)
-        return plan, path()
+        return plan
 
     def applied():
-        plan, archive = planned()
-        list(simhash.apply_removal(plan, archive=archive, max_share=1))
-        return archive
+        plan = planned()
+        list(simhash.apply_removal(plan, max_share=1))
+        return plan
 
     list(simhash.ingest(index, documents))
     server.request("POST", f"/{index}/_refresh")
@@ -142,7 +142,7 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "with_fingerprints": lambda _: list(make_simhash().with_fingerprints(index, [dict(documents[0])])),
     }
     changing = {
-        "apply_removal": (planned, lambda made: list(simhash.apply_removal(made[0], archive=made[1], max_share=1))),
+        "apply_removal": (planned, lambda made: list(simhash.apply_removal(made, max_share=1))),
         "backfill": (other, lambda name: list(simhash.backfill(name, text_field="body"))),
         "create_index": (lambda: f"{index}-{next(numbers)}", simhash.create_index),
         "follow": (ready, lambda name: list(simhash.follow(name, once=True))),
@@ -151,7 +151,7 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "put_index_template": (templated, lambda name: simhash.put_index_template(name, text_field="body")),
         "put_mapping": (other, lambda name: simhash.put_mapping(name, text_field="body")),
         "remove_fields": (ready, simhash.remove_fields),
-        "restore": (applied, lambda archive: list(simhash.restore(archive))),
+        "restore": (applied, lambda made: list(simhash.restore(made))),
         "setup": (other, lambda name: simhash.setup(name, text_field="body")),
     }
     return {name: (lambda: None, call) for name, call in plain.items()} | changing

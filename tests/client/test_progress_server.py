@@ -44,12 +44,12 @@ def test_long_calls_tell_their_progress(simhash, index, tmp_path):
         ("reading documents", 40, None)
     ]
     assert ("measuring schemes", 2, 2) in tell("tune", index, sample=10)
-    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    plan = tmp_path / "removal.db"
     *_, (step, compared, total) = tell("plan_removal", index, plan, max_share=1.0)
     assert (step, compared) == ("comparing texts", total)
-    (step, removed, total), *_ = tell("apply_removal", plan, archive=archive)  # then the groups are made right
+    (step, removed, total), *_ = tell("apply_removal", plan)  # then the groups are made right
     assert (step, removed) == ("removing documents", total)
     assert removed > 0
-    assert ("restoring documents", removed, None) in tell("restore", archive)
+    assert ("restoring documents", removed, None) in tell("restore", plan)
     with pytest.raises(TypeError, match="progress"):
         simhash.reconcile(index, progress="yes")

@@ -60,11 +60,11 @@ USES = {
     "tag --contained --yes": ("passages", "tag INDEX --contained 0.95 --yes"),
     "plan": ("shared", "plan INDEX"),
     "plan --out": ("shared", "plan INDEX --out PLAN --max-share 1"),
-    "apply PLAN --yes": ("planned", "apply PLAN --archive ARCHIVE --yes"),
-    "apply INDEX": ("shared", "apply INDEX --archive ARCHIVE --max-share 1"),
-    "apply INDEX --yes": ("grouped", "apply INDEX --archive ARCHIVE --max-share 1 --yes"),
-    "restore": ("removed", "restore ARCHIVE"),
-    "restore --dry-run": ("removed", "restore ARCHIVE --dry-run"),
+    "apply PLAN --yes": ("planned", "apply PLAN --yes"),
+    "apply INDEX": ("shared", "apply INDEX --max-share 1"),
+    "apply INDEX --yes": ("grouped", "apply INDEX --out OUT --max-share 1 --yes"),
+    "restore": ("removed", "restore OUT"),
+    "restore --dry-run": ("removed", "restore OUT --dry-run"),
     "reconcile": ("grouped", "reconcile INDEX -d 12"),
     "reconcile --dry-run": ("shared", "reconcile INDEX -d 12 --dry-run"),
     "reconcile --regroup": ("shared", "reconcile INDEX -d 3 --regroup"),
@@ -93,6 +93,7 @@ WITHOUT_A_SERVER = {
     "mapping",
     "serve",
     "demo",
+    "decide",
     "review",
     "history",
     "dashboards",
@@ -177,7 +178,7 @@ def run(secured, index, monkeypatch, tmp_path):
     for name in ("PRODUCT", "API_KEY", "DEBUG"):
         monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
     words = {"INDEX": index, "DOCS": str(tmp_path / "docs.jsonl"), "PAIRS": str(tmp_path / "pairs.csv")}
-    words |= {"PLAN": str(tmp_path / "plan.jsonl"), "ARCHIVE": str(tmp_path / "removed.jsonl.gz")}
+    words |= {"PLAN": str(tmp_path / "removal.db"), "OUT": str(tmp_path / "other.db")}
     words |= {"STATE": f"{index}-state", "REPORT": str(tmp_path / "report.html")}
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps({"id": f"{n}", "text": TEXT}) + "\n" for n in range(9)))
     (tmp_path / "pairs.csv").write_text("id1,id2,jaccard\n1,2,1.0\n")
@@ -211,7 +212,7 @@ def prepare(secured, run, index, state):
         made = run("plan INDEX --out PLAN --max-share 1", *secured.login)
         assert made.exit_code == 0, made.output
     if state == "removed":
-        done = run("apply INDEX --archive ARCHIVE --max-share 1 --yes", *secured.login)
+        done = run("apply INDEX --out OUT --max-share 1 --yes", *secured.login)
         assert done.exit_code == 0, done.output
 
 

@@ -16,13 +16,22 @@ from zlib import crc32
 import pytest
 from click.testing import CliRunner
 
-from es_simhash import AsyncSimHashClient, SimHashClient, build_dashboards, fingerprint, fingerprint_fields, to_hex
+from es_simhash import (
+    AsyncSimHashClient,
+    SimHashClient,
+    build_dashboards,
+    fingerprint,
+    fingerprint_fields,
+    removal_summary,
+    to_hex,
+)
 from es_simhash.cli import app
 from es_simhash.dashboards.charts import LISTED_GROUPS, SHOWN_GROUPS, SHOWN_SOURCES
 from es_simhash.hashing.mask import FORMAT
 from es_simhash.texts.measures import PRESETS
 from tests.docs.blocks import ROOT, adapt, blocks, commands, execute, ran, run
 from tests.servers.fixtures import get_server, get_templates, make_client
+from tests.servers.removals import decide_file
 from tests.servers.support import ONE_SHARD, put, random_texts
 
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
@@ -84,14 +93,12 @@ def test_the_shell_examples_of_the_first_hour(opensearch, tmp_path, name):
     lines = [f'{{"id": "n1", "body": "{text}"}}', f'{{"id": "n2", "body": "{text} (agency)"}}']
     (tmp_path / "posts.jsonl").write_text("\n".join(lines), encoding="utf-8")
     environment = {**os.environ, "ES_SIMHASH_URL": server.url}
-    plan, decisions = tmp_path / "removal.jsonl", {"format": "es-simhash-decisions", "version": 1, "by": "A"}
     printed = {}
     try:
         for arguments in commands(name):
-            if arguments[0] == "apply":
-                sha256 = json.loads(plan.read_text().splitlines()[-1])["sha256"]
-                whole = decisions | {"plan_sha256": sha256, "reason": "", "keep": []}
-                (tmp_path / "removal.decisions.json").write_text(json.dumps(whole))
+            if arguments[0] == "decide":
+                sha256 = removal_summary(tmp_path / "removal.db")["plan"]
+                decide_file(tmp_path / "removal.decisions.json", sha256, [])
             command = [sys.executable, "-m", "es_simhash", *arguments]
             done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
             assert done.returncode == 0, (arguments, done.stderr)
@@ -380,8 +387,7 @@ def test_removal(server, page):
         documents.append({"_id": "z", "body": namespace["text"] + "!"})
         simhash.create_index("news", text_field="body")
         list(simhash.ingest("news", documents))
-        for name in ("removal.jsonl", "removed.jsonl.gz"):
-            Path(name).unlink()
+        Path("removal.db").unlink()
         printed = run_commands(page)
         assert len(printed) >= 3
         assert any("1 document" in each for each in printed)

@@ -27,7 +27,7 @@ def test_the_examples(spark, request, product, tmp_path):
     try:
         for number, block in enumerate(blocks("docs/spark.md", "python")):
             code = block.replace("http://localhost:9200", server.url).replace('"news"', f'"{name}"')
-            code = code.replace('"plan.jsonl"', repr(str(tmp_path / "plan.jsonl")))
+            code = code.replace('"removal.db"', repr(str(tmp_path / "removal.db")))
             if product == "opensearch":
                 code = code.replace("from elasticsearch import Elasticsearch", "from opensearchpy import OpenSearch")
                 code = code.replace("Elasticsearch(", "OpenSearch(")

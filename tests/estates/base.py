@@ -48,7 +48,7 @@ class Base(RuleBasedStateMachine):
         self.versions: dict[Place, tuple[int | None, ...]] = {}  # of all documents, before the present step
         self.replication: dict[str, str] = {}  # of a and b, where it is not that of documents
         self.window = 10_000  # index.max_result_window of every index
-        self.folder = tempfile.TemporaryDirectory(prefix="estate-")  # of archives
+        self.folder = tempfile.TemporaryDirectory(prefix="estate-")  # of removals
 
     # How a step is made
 

@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from es_simhash.removal.plan_file import read_plan
 from tests.estates.base import Base
 from tests.estates.model import Seen, expected_groups, names_of, told_groups, wrong_groups
 from tests.estates.values import GROUPING, clients, groupings, looked_at
+from tests.servers.removals import read_plan
 
 GROUPS, TAGS = ("group", "duplicate_of"), ("contained_in",)
 LONG_AGO = "2020-01-01T00:00:00Z"  # before every document that was ever grouped
@@ -125,7 +125,7 @@ class Groups(Base):
         if dry_run:
             return [each.document for each in read_plan(path).removals()], None
         faults = self.faults
-        done = self.ask(who, "apply_removal", path, archive=f"{path}.gz", may_fail=options["may_fail"])
+        done = self.ask(who, "apply_removal", path, may_fail=options["may_fail"])
         self.faults = [*faults, *self.faults]
         return done
 

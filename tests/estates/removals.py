@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import json
+import sqlite3
 import tempfile
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +19,7 @@ from es_simhash import GuardRailError
 from tests.estates.groups import Groups
 from tests.estates.model import Doc, Place, Seen, canonicals, contains, longer, see, similarity
 from tests.estates.values import FEW, GROUPING, REMOVED, clients, groupings, looked_at, planned
+from tests.servers.removals import lines_of
 
 backwards = st.sampled_from((0, 0, 0, 1, 2, 3))  # the latest plan first
 CONTAINED = 0.9
@@ -39,10 +41,10 @@ class Planned:
     seen: dict[Place, Seen]  # all of them, as they were compared
     removed: dict[Place, Seen] = field(default_factory=dict)  # as they were when they were deleted
 
-    @property
-    def archive(self) -> Path:
-        """The archive of the plan."""
-        return self.path.with_suffix(".gz")
+
+def _rows(path: Path, query: str) -> list[Any]:
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute(query).fetchall()
 
 
 class Removals(Groups):
@@ -74,7 +76,7 @@ class Removals(Groups):
         else:
             options = {**asked, "verify": SIMILARITY if way == "texts" else False}
         options |= {} if n is None else {"filter": {"term": {"n": n}}}
-        path = Path(tempfile.mkdtemp(dir=self.folder.name)) / "plan.jsonl"
+        path = Path(tempfile.mkdtemp(dir=self.folder.name)) / "removal.db"
         report, error = self.ask(
             who, "plan_removal", self.name(where), path, max_share=max_share, limit=limit, **options, may_fail=True
         )
@@ -87,7 +89,8 @@ class Removals(Groups):
             assert cannot or self.faults, error
             return
         fits = {each.place for each in seen if n is None or each.doc.source["n"] == n}
-        header, *lines = [json.loads(line) for line in path.read_bytes().splitlines()][:-1]
+        [header], *rest = _rows(path, "SELECT header FROM removal"), _rows(path, "SELECT line FROM lines")
+        header, lines = json.loads(header[0]), [json.loads(line) for (line,) in rest[0]]
         pairs = [(self._place_of(line), self._place_of(line["canonical"])) for line in lines]
         docs = {each.place: each for each in seen}
         schemes = self.schemes_of(where)
@@ -178,7 +181,7 @@ class Removals(Groups):
         self.tally[f"lines to delete: {'some' if left else 'none'}"] += 1
         if stop is not None:
             self.wire.left = stop
-            how = {"archive": plan.archive, "max_share": allowed}
+            how = {"max_share": allowed}
             _, error = self.ask("wired", "apply_removal", plan.path, **how, may_fail=is_excess)
             self.wire.left = None
             if error is not None:
@@ -186,9 +189,7 @@ class Removals(Groups):
                     if action != "kept":
                         self.model.change(place, self._outcome(plan, place, action, before), is_sure=False)
                 self._note_removed(plan, before, self.look())
-        records, error = self.ask(
-            who, "apply_removal", plan.path, archive=plan.archive, max_share=allowed, may_fail=True
-        )
+        records, error = self.ask(who, "apply_removal", plan.path, max_share=allowed, may_fail=True)
         assert error is None or self.faults or is_excess, error
         assert error is None or self.faults or isinstance(error, GuardRailError), error
         is_certain = not self.faults
@@ -261,20 +262,17 @@ class Removals(Groups):
         return (lambda _: None) if action == "deleted" else (lambda _: doc)
 
     def _archived(self, plan: Planned) -> list[dict[str, Any]]:
-        """Return the documents of an archive, read by nothing of ours; its notes are no documents."""
-        if not plan.archive.exists():
-            return []
-        lines = map(json.loads, gzip.decompress(plan.archive.read_bytes()).splitlines())
-        return [line for line in lines if "_source" in line]
+        """Return the documents that were archived, read by nothing of ours."""
+        return lines_of(plan.path)
 
     def _last(self, plan: Planned) -> dict[tuple[str, str, str | None], dict[str, Any]]:
-        """Return the last line of each document of an archive, in the order of these lines."""
+        """Return the last text of each document that was archived, in the order of these texts."""
         lines = self._archived(plan)
         last = {(line["_index"], line["_id"], line["_routing"]): number for number, line in enumerate(lines)}
         return {key: lines[number] for key, number in sorted(last.items(), key=lambda item: item[1])}
 
     def _note_removed(self, plan: Planned, before: list[Seen], after: list[Seen]) -> None:
-        """Note what is gone now, after a look into the archive."""
+        """Note what is gone now, after a look into the file."""
         there = {each.place for each in after}
         kept = self._last(plan)
         for each in before:
@@ -306,14 +304,14 @@ class Removals(Groups):
     @rule(who=clients, number=backwards, dry_run=st.sampled_from((False, False, False, True)))
     def restore(self, who, number, dry_run) -> None:
         """What was archived is there again, exactly, where it is missing; nothing else changes but groups."""
-        plans = [each for each in self.plans if each.archive.exists()]
+        plans = [each for each in self.plans if self._archived(each)]
         if not plans:
             return
         plan = plans[-1 - number % len(plans)]
         lines = list(self._last(plan).values())
         before = self.look()
         there = {each.place: each for each in before}
-        records, error = self.ask(who, "restore", plan.archive, dry_run=dry_run, may_fail=not self._is_restorable(plan))
+        records, error = self.ask(who, "restore", plan.path, dry_run=dry_run, may_fail=not self._is_restorable(plan))
         for number, line in enumerate(lines):
             record = records[number] if number < len(records or ()) else None
             self._believe_restored(plan, line, record, there, dry_run=dry_run)
@@ -339,7 +337,7 @@ class Removals(Groups):
     def _believe_restored(
         self, plan: Planned, line: dict[str, Any], record: Any, there: dict[Place, Seen], *, dry_run: bool
     ) -> None:
-        """Let the model have what *record* says of a *line* of the archive, after judging that."""
+        """Let the model have what *record* says of a *line* of the file, after judging that."""
         is_stream = line["_index"].startswith(".ds-")
         [mapped] = [self._records(f"/{line['_index']}").get(line["_index"])]
         if mapped is None and not is_stream:

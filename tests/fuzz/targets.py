@@ -7,10 +7,8 @@ makes. An error that is not documented escapes from the target, and is a finding
 
 from __future__ import annotations
 
-import gzip
 import json
 import tempfile
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,11 +21,11 @@ from es_simhash.hashing.registry import get_scheme
 from es_simhash.mapping.faults import find_faults
 from es_simhash.mapping.meta import IndexSettings, build_settings, read_settings
 from es_simhash.quality.explain import list_features
-from es_simhash.removal.archive import read_archive
-from es_simhash.removal.archive_writer import ArchiveWriter
-from es_simhash.removal.decisions import decide
-from es_simhash.removal.plan_file import PlanHeader, PlanWriter, read_plan
+from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
+from es_simhash.removal.removal_file import PlanWriter, RemovalFile, open_archived
+from es_simhash.removal.review import removal_summary
+from es_simhash.removal.take_decisions import decide_removal
 from es_simhash.transport.protocol import Key
 from es_simhash.upkeep.needed import Checkpoint
 
@@ -219,39 +217,52 @@ def fuzz_actions(data: bytes) -> None:
     assert repr(actions) == before
 
 
-def fuzz_plan(data: bytes) -> None:
-    """A plan that was changed is refused in one line that names the file; another is read as it was written."""
+def fuzz_removal(data: bytes) -> None:
+    """A removal that was changed is refused in one line, or read as it was written; only what is whole is restored."""
     source = Bytes(data)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "plan")
+        path = Path(folder, "removal.db")
         whole = _plan(path)
         if source.below(4):
             place = (source.below(256) * 256 + source.below(256)) % len(whole)
-            path.write_bytes(whole[:place] + source.rest() + whole[place + source.below(64) :])
+            text = source.rest()
+            path.write_bytes(whole[:place] + text + whole[place + (source.below(64) or len(text)) :])
         else:
             path.write_bytes(source.rest())
-        plan = _usable(path, read_plan)
-        if plan is None:
-            return
-        assert path.read_bytes() == whole
-        assert len(list(plan.removals())) == 2
+        lines = _usable(path, lambda path: _read(RemovalFile(path), list))
+        assert lines is None or [each.document.id for each in lines] == ["b", "c"]
+        found = _usable(path, lambda path: _read(open_archived(path, False), None)) or []
+        assert all(each in (None, *ARCHIVED) for each in found)
+
+
+ARCHIVED = [Archived("i", id_, None, '{"n": 1.0}', Key("i", "z"), number) for number, id_ in enumerate("bc")]
+
+
+def _read(removal: RemovalFile, lines: type[list[Any]] | None) -> list[Any]:
+    with removal:
+        return list(removal.removals() if lines else removal.archived())
 
 
 def fuzz_decisions(data: bytes) -> None:
     """Decisions that were damaged never keep fewer documents of the plan; else they are refused in one line."""
     source = Bytes(data)
     with tempfile.TemporaryDirectory() as folder:
-        path, file = Path(folder, "plan"), Path(folder, "decisions")
+        path, file = Path(folder, "removal.db"), Path(folder, "decisions")
         _plan(path)
-        plan = read_plan(path)
-        head = {"format": "es-simhash-decisions", "version": 1, "plan_sha256": plan.sha256, "by": "Ann", "reason": ""}
+        head = {
+            "format": "es-simhash-decisions",
+            "version": 1,
+            "plan_sha256": removal_summary(path)["plan"],
+            "by": "Ann",
+        }
+        head |= {"at": "2026-11-27T10:00:00Z", "plan_sha256": removal_summary(path)["plan"]}
         keep = [{"index": "i", "id": "b", "routing": None}]
         whole = json.dumps(head | {"keep": keep}).encode()
         place = (source.below(256) * 256 + source.below(256)) % len(whole)
         end = place + source.below(4)
         file.write_bytes(whole[:place] + source.rest() + whole[end:])
-        decided = _usable(file, lambda file: decide(plan, file))
-        assert decided is None or decided.kept in ({Key("i", "b")}, {Key("i", "c")})
+        log = _usable(file, lambda file: decide_removal(path, file))
+        assert log is None or log[-1].keep in ({Key("i", "b")}, {Key("i", "c")})
 
 
 def _usable(path: Path, read: Callable[[Path], Any]) -> Any:
@@ -266,44 +277,16 @@ def _usable(path: Path, read: Callable[[Path], Any]) -> Any:
 
 
 def _plan(path: Path) -> bytes:
-    """Write a plan, and return its bytes."""
+    """Make a removal, and return its bytes."""
     documents = [PlannedDocument(id_, "i", None, 1, 1, "", {"body": "text"}) for id_ in "abc"]
     with PlanWriter(path) as writer:
         for each in documents[1:]:
             writer.add(PlannedRemoval(each, documents[0], 2, 0.9))
-        writer.finish(PlanHeader({"i": "u"}, "simhash", {}, decided_by={"i": ("body",)}), writer.order())
+        writer.finish(PlanHeader({"i": "u"}, "simhash", {}, 2, decided_by={"i": ("body",)}))
+    with RemovalFile(path, writes=True) as removal:
+        for each in ARCHIVED:
+            removal.append([each], [each.line], "2026-11-27T10:00:00Z")
     return path.read_bytes()
-
-
-def fuzz_archive(data: bytes) -> None:
-    """An archive that was damaged is refused, and then stays as it is, or read up to the damage; and is written on."""
-    source = Bytes(data)
-    lines = [Archived("i", id_, None, '{"n": 1.0}', Key("i", "z"), "p", "at") for id_ in "abcd"]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "archive")
-        with ArchiveWriter(path, "p") as writer:
-            writer.append(lines[:2])
-            writer.append(lines[2:])
-        whole = path.read_bytes()
-        kind = source.below(3)
-        place = (source.below(256) * 256 + source.below(256)) % len(whole)
-        text = source.rest()
-        damaged = (text, whole[:place] + text, gzip.compress(text, mtime=0))[kind]
-        path.write_bytes(damaged)
-        found = _usable(path, lambda path: list(read_archive(path, allow_cut=True)))
-        if found is None:
-            return
-        assert found == lines[: len(found)] or kind != 1
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # an end that was cut off is moved, with a warning
-                writer = ArchiveWriter(path, "p")
-            with writer:
-                writer.append([lines[3]] if not writer.holds(lines[3].key) else [])
-        except InvalidInputError:
-            assert path.read_bytes() == damaged
-            return
-        assert lines[3] in list(read_archive(path))
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
@@ -313,7 +296,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "checkpoint": fuzz_checkpoint,
     "records": fuzz_records,
     "actions": fuzz_actions,
-    "plan": fuzz_plan,
+    "removal": fuzz_removal,
     "decisions": fuzz_decisions,
-    "archive": fuzz_archive,
 }

@@ -107,7 +107,7 @@ def test_the_longest_text_is_measured_by_each_indexs_own_fields(server, index, s
     for name, field, text in (("a", "body", short), ("b", "content", long)):
         simhash.create_index(f"{index}-{name}", text_field=field, settings=ONE_SHARD)
         list(simhash.ingest(f"{index}-{name}", [{"_id": name, field: text}], canonical="longest", max_distance=64))
-    records = list(delete_duplicates(simhash, f"{index}-*", tmp_path / "removed.gz", verify=0.1, max_share=1.0))
+    records = list(delete_duplicates(simhash, f"{index}-*", tmp_path / "removed.db", verify=0.1, max_share=1.0))
     assert [(each.id, each.action, each.canonical) for each in records] == [("a", "deleted", "b")]
 
 
@@ -128,7 +128,7 @@ def test_one_id_in_two_shards(server, index, simhash, tmp_path):
     assert simhash.reconcile(index).changed == 0
     [group] = simhash.groups(index)
     assert len(group.members) == every
-    records = list(delete_duplicates(simhash, index, tmp_path / "removed.gz", max_share=1.0))
+    records = list(delete_duplicates(simhash, index, tmp_path / "removed.db", max_share=1.0))
     assert [each.action for each in records] == ["deleted"] * copies
     answer = server.request("POST", f"/{index}/_search", {"query": {"match_all": {}}})
     assert [hit["_id"] for hit in answer["hits"]["hits"]] == ["other"]

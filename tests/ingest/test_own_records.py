@@ -8,7 +8,6 @@ from hypothesis import given, strategies as st
 from es_simhash.ingest.actions import find_own_record
 from es_simhash.ingest.item import Container
 from es_simhash.ingest.written import Written
-from es_simhash.removal.plan_file import PlanHeader
 from es_simhash.removal.records import (
     DuplicateAction,
     DuplicateResult,
@@ -20,9 +19,7 @@ from es_simhash.removal.records import (
 
 DOCUMENT = PlannedDocument("1", "i", None, 1, 1, "d")
 OWN = [
-    ({"_index": "i", "_id": "1", "_source": {}, "canonical": {"id": "2"}, "plan": "0", "at": ""}, "archive"),
-    ({"format": "es-simhash-plan", "version": 2, **PlanHeader({}, "simhash", {}).to_dict()}, "plan"),
-    (PlannedRemoval(DOCUMENT, DOCUMENT, 3, None).to_dict(), "plan"),
+    (PlannedRemoval(DOCUMENT, DOCUMENT, 3, None).to_dict(), "removal"),
     ({"file": "f", "line": 1, "id": "1", "action": "tagged", "reason": None, "canonical": "2"}, "report"),
     (Written(0, "1", "i", "written").to_dict(), "report"),
     (Restored("1", "i", "restored", "r").to_dict(), "report"),
@@ -36,7 +33,6 @@ USERS = [
     {"_id": "1", "_source": {"plan": "b", "canonical": {"id": 1}}},
     {"id": "1", "action": "deleted", "reason": "spam", "user": "an audit log"},
     {"id": "1", "action": "shipped", "reason": "sold"},
-    {"format": "es-simhash-plan", "body": "a text about plans"},
     {"_source": {}, "canonical": "a string", "plan": "x"},
 ]
 

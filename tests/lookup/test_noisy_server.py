@@ -6,8 +6,8 @@ import pytest
 
 from es_simhash import InvalidInputError, Verification, get_scheme
 from es_simhash.mapping.rule import Grouping
-from es_simhash.removal.plan_file import read_plan
 from es_simhash.texts.measures import TextMeasure
+from tests.servers.removals import read_plan
 from tests.servers.support import ONE_SHARD, read_all, texts
 
 BY_LETTERS = Verification(0.9, measure="edit", unit="characters")
@@ -80,10 +80,10 @@ def test_groups_by_letters(server, made, simhash, tmp_path):
     assert {(each.id, each.other_id) for each in pairs} == {("a", "b"), ("a", "c"), ("b", "c")}
     shown = simhash.report(made, sample=10).groups[0]
     assert all(each.similarity > 0.9 for each in shown.members)
-    plan, archive = tmp_path / "plan", tmp_path / "archive.gz"
+    plan = tmp_path / "removal.db"
     assert simhash.plan_removal(made, plan, max_share=1.0).count == 2
     assert Grouping.from_dict(read_plan(plan).header.grouping) == recorded
-    assert {each.id for each in simhash.apply_removal(plan, archive=archive)} == {"b", "c"}
+    assert {each.id for each in simhash.apply_removal(plan)} == {"b", "c"}
     server.request("POST", f"/{made}/_refresh")
     assert set(read_all(server, made)) == {"a", "z"}
 

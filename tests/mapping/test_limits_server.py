@@ -87,7 +87,7 @@ READS = {
     "stats": lambda one, index: one.stats(index, text_field="body", source_field="n").to_dict(),
     "report": lambda one, index: [len(each.members) for each in one.report(index, source_field="n").groups],
     "distinct": lambda one, index: one.search_distinct(index, {"sort": "n"}, size=100, total=True, similar=3).to_dict(),
-    "plan": lambda one, index: one.plan_removal(index, "plan", max_share=1.0, protect="n").count,
+    "plan": lambda one, index: one.plan_removal(index, None, max_share=1.0, protect="n").count,
 }
 
 
@@ -112,7 +112,6 @@ def test_limits_of_the_cluster(pair, simhash, small_cluster, tmp_path, monkeypat
     _, index = pair
     flows = LOOKUPS | READS
     wanted = {name: flow(simhash, index) for name, flow in flows.items()}
-    (tmp_path / "plan").unlink()
     small_cluster(narrow=True)
     for name, flow in flows.items():
         assert plain(flow(simhash, index), index) == plain(wanted[name], index), name
@@ -139,11 +138,11 @@ def test_writing(pair, server, simhash, tmp_path):
         steps["examined"] = simhash.doctor(index).sampled
         steps["tuned"] = simhash.tune(index, sample=60).sampled
         steps["size"] = simhash.size(index).documents
-        plan, archive = tmp_path / f"{index}.plan.gz", tmp_path / f"{index}.gz"
+        plan = tmp_path / f"{index}.db"
         planned = simhash.plan_removal(index, plan, verify=0.5, max_share=1.0)
         steps["planned"] = planned.count
-        steps["removed"] = sorted([each.id, each.action] for each in simhash.apply_removal(plan, archive=archive))
-        steps["restored"] = sorted([each.id, each.action] for each in simhash.restore(archive))
+        steps["removed"] = sorted([each.id, each.action] for each in simhash.apply_removal(plan))
+        steps["restored"] = sorted([each.id, each.action] for each in simhash.restore(plan))
         put(server, index, [{"_id": f"new{n}", "body": TEXTS[-1]} for n in range(60)])
         steps["followed"] = list(simhash.follow(index, once=True, state_index=f"{index}-state"))[-1].written
         server.request("POST", f"/{index}/_refresh")

@@ -7,14 +7,8 @@ from tests.servers.archives import map_index
 
 @pytest.fixture
 def plan(tmp_path):
-    """Name of a plan."""
-    return tmp_path / "plan.jsonl"
-
-
-@pytest.fixture
-def archive(tmp_path):
-    """Name of an archive."""
-    return tmp_path / "removed.jsonl.gz"
+    """Name of the file of a removal."""
+    return tmp_path / "removal.db"
 
 
 @pytest.fixture

@@ -1,17 +1,28 @@
 """What an archive has of documents that others write and delete, and that the server refuses to delete."""
 
-import json
 from collections import Counter
 
 import pytest
 
 from es_simhash.errors import WritesRefusedError
 from es_simhash.removal import apply as apply_module
-from es_simhash.removal.history import find_history
-from tests.servers.removals import ALL, Killed, change, copies, fill, lines_of, meddle, outcomes, sources
+from es_simhash.removal.history import removal_history
+from tests.servers.removals import (
+    ALL,
+    Killed,
+    change,
+    copies,
+    decide_file,
+    events_of,
+    fill,
+    lines_of,
+    meddle,
+    outcomes,
+    sources,
+)
 
 
-def test_the_archive_has_the_last_source_after_a_kill(server, index, simhash, plan, archive, monkeypatch):
+def test_the_archive_has_the_last_source_after_a_kill(server, index, simhash, plan, monkeypatch):
     """A document that was archived, and then written before the next run deleted it, is archived again."""
     for number in (1, 2):
         fill(server, f"{index}-{number}", simhash, {f"{id_}{number}": text for id_, text in copies(1).items()})
@@ -20,27 +31,25 @@ def test_the_archive_has_the_last_source_after_a_kill(server, index, simhash, pl
     with monkeypatch.context() as patch:
         meddle(patch, lambda: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
-            list(simhash.apply_removal(plan, archive=archive))
-    assert len(lines_of(archive)) == 6
+            list(simhash.apply_removal(plan))
+    assert len(lines_of(plan)) == 6
     change(server, names[1], "a2", views=7)
     change(server, names[1], "s00002", views=8)
     server.request("POST", f"/{names[1]}/_refresh")
     before = {id_: source for name in names for id_, source in sources(server, name).items()}
-    found = outcomes(simhash.apply_removal(plan, archive=archive))
+    found = outcomes(simhash.apply_removal(plan))
     assert set(found.values()) == {("deleted", None)}
-    lines = lines_of(archive)
-    written, again = [each for each in lines if "_id" in each], ("a2", "s00002")
-    assert [(each["_id"], each.get("again")) for each in written[6:]] == [(id_, True) for id_ in found if id_ in again]
-    [note] = [each for each in lines if "_id" not in each]  # of what is deleted as it was archived
-    assert (note["state"], {each["id"] for each in note["keys"]}) == ("archived", found.keys() - set(again))
-    assert all(each["together"] == names for each in (lines[0], lines[6]))
-    # The last line of a document counts, once.
-    again = outcomes(simhash.apply_removal(plan, archive=archive))
-    assert (again, len(lines_of(archive))) == (found, 9)
-    [[first], [removed]] = find_history("a2", [archive]).removals  # a kill cannot be told from a restore
-    assert (first.again, removed.again) == (False, True)
-    assert removed.at == lines[6 if lines[6]["_id"] == "a2" else 7]["at"]
-    told = list(simhash.restore(archive))
+    again = ("a2", "s00002")
+    assert [each["_id"] for each in lines_of(plan)[6:]] == [id_ for id_ in found if id_ in again]
+    assert sorted(events_of(plan)) == sorted(
+        (id_, kind) for id_ in found for kind in ("archived", "archived", "deleted")
+    )
+    # The last text of a document counts, once.
+    again = outcomes(simhash.apply_removal(plan))
+    assert (again, len(lines_of(plan))) == (found, 8)
+    [[removed]] = removal_history("a2", [plan]).removals
+    assert removed.deleted > removed.at
+    told = list(simhash.restore(plan))
     assert Counter(each.id for each in told) == Counter(list(found))
     assert {each.action for each in told} == {"restored"}
     now = {id_: source for name in names for id_, source in sources(server, name).items()}
@@ -48,7 +57,7 @@ def test_the_archive_has_the_last_source_after_a_kill(server, index, simhash, pl
     assert now["s00002"]["views"] == 8
 
 
-def test_a_document_that_is_written_before_it_is_deleted(server, index, simhash, plan, archive, monkeypatch):
+def test_a_document_that_is_written_before_it_is_deleted(server, index, simhash, plan, monkeypatch):
     """It is read, judged and archived again; only so often, and then the same command goes on."""
     fill(server, index, simhash, copies(1))
     simhash.plan_removal(index, plan, **ALL)
@@ -60,23 +69,21 @@ def test_a_document_that_is_written_before_it_is_deleted(server, index, simhash,
 
     with monkeypatch.context() as patch:
         meddle(patch, count, times=100)
-        found = outcomes(simhash.apply_removal(plan, archive=archive))
+        found = outcomes(simhash.apply_removal(plan))
     assert found == {"b0000": ("kept", "conflict"), "s0000": ("deleted", None)}
     assert sources(server, index)["b0000"]["views"] == views["b0000"] == apply_module.ROUNDS
     with monkeypatch.context() as patch:
         meddle(patch, count, times=2)
-        found = outcomes(simhash.apply_removal(plan, archive=archive))
+        found = outcomes(simhash.apply_removal(plan))
     assert found == dict.fromkeys(("b0000", "s0000"), ("deleted", None))
-    own = [each["_source"].get("views") for each in lines_of(archive) if each.get("_id") == "b0000"]
+    own = [each["_source"].get("views") for each in lines_of(plan) if each["_id"] == "b0000"]
     assert own == [None, *range(1, views["b0000"] + 1)]
-    assert {each.id for each in simhash.restore(archive)} == {"b0000", "s0000"}
+    assert {each.id for each in simhash.restore(plan)} == {"b0000", "s0000"}
     assert sources(server, index)["b0000"]["views"] == views["b0000"]
 
 
 @pytest.mark.parametrize("is_earlier", [False, True])
-def test_what_another_program_deleted_does_not_come_back(
-    server, index, simhash, plan, archive, monkeypatch, is_earlier
-):
+def test_what_another_program_deleted_does_not_come_back(server, index, simhash, plan, monkeypatch, is_earlier):
     """Its archived state is older than the one that was deleted; also where its canonical goes, too."""
     fill(server, index, simhash, copies(1))
     simhash.plan_removal(index, plan, **ALL)
@@ -94,7 +101,7 @@ def test_what_another_program_deleted_does_not_come_back(
         elif attempts["all"] == 2:
             delete("a")
 
-    read = apply_module.read_present
+    read = apply_module.judge
 
     async def read_then(*args, **options):
         if attempts["all"] == 1 and not is_earlier:
@@ -103,17 +110,17 @@ def test_what_another_program_deleted_does_not_come_back(
 
     with monkeypatch.context() as patch:
         meddle(patch, write, times=100)
-        patch.setattr(apply_module, "read_present", read_then)
-        found = outcomes(simhash.apply_removal(plan, archive=archive))
+        patch.setattr(apply_module, "judge", read_then)
+        found = outcomes(simhash.apply_removal(plan))
     assert found == {"b0000": ("kept", "conflict" if is_earlier else "missing"), "s0000": ("deleted", None)}
     if is_earlier:
         delete("b0000", "a")
-    again = outcomes(simhash.apply_removal(plan, archive=archive))
+    again = outcomes(simhash.apply_removal(plan))
     assert again == {"b0000": ("kept", "canonical_missing"), "s0000": ("deleted", None)}
     assert "b0000" not in sources(server, index)
 
 
-def test_what_a_run_left_is_noted_as_kept(server, index, simhash, plan, archive, monkeypatch):
+def test_what_a_run_left_is_noted_as_kept(server, index, simhash, plan, monkeypatch):
     """Refused, changed, or back in step 4: whoever deletes it then, it was not this removal."""
     fill(server, index, simhash, copies(2))
     simhash.plan_removal(index, plan, **ALL)
@@ -121,23 +128,22 @@ def test_what_a_run_left_is_noted_as_kept(server, index, simhash, plan, archive,
     server.request("PUT", f"/{index}/_settings", {"index.blocks.write": True})
     try:
         with pytest.raises(WritesRefusedError, match="takes no writes now"):
-            list(simhash.apply_removal(plan, archive=archive))
+            list(simhash.apply_removal(plan))
     finally:
         server.request("PUT", f"/{index}/_settings", {"index.blocks.write": None})
-    held = lambda: [each.get("state", each.get("_id")) for each in lines_of(archive)]  # noqa: E731
-    assert (len(held()), held()[4:]) == (5, ["kept"])
+    assert Counter(kind for _, kind in events_of(plan)) == {"archived": 4, "kept": 4}
     with monkeypatch.context() as patch:
         meddle(patch, lambda: server.request("DELETE", f"/{index}/_doc/r"))
-        found = outcomes(simhash.apply_removal(plan, archive=archive))
+        found = outcomes(simhash.apply_removal(plan))
     assert found["s0000"] == found["s0001"] == ("restored", "canonical_missing")
-    assert held()[4:] == ["kept", "archived", "kept"]
+    assert Counter(kind for _, kind in events_of(plan)) == {"archived": 8, "kept": 6, "deleted": 4}
     server.request("DELETE", f"/{index}/_doc/s0001")
-    again = outcomes(simhash.apply_removal(plan, archive=archive))
+    again = outcomes(simhash.apply_removal(plan))
     assert (again["s0000"], again["s0001"]) == (("kept", "canonical_missing"), ("kept", "canonical_missing"))
     assert {each: again[each] for each in ("b0000", "b0001")} == dict.fromkeys(("b0000", "b0001"), ("deleted", None))
     server.request("POST", f"/{index}/_refresh")
     assert sources(server, index).keys() == {"a", "s0000"}
-    assert {each.id: each.action for each in simhash.restore(archive)} == {
+    assert {each.id: each.action for each in simhash.restore(plan)} == {
         "b0000": "restored", "b0001": "restored", "s0000": "exists", "s0001": "restored",
     }  # fmt: skip
     assert {id_: each["body"] for id_, each in sources(server, index).items()} == {
@@ -145,27 +151,17 @@ def test_what_a_run_left_is_noted_as_kept(server, index, simhash, plan, archive,
     }
 
 
-def test_who_approved_a_deletion(server, index, simhash, plan, archive, monkeypatch):
-    """The last one; who approved a run that was killed before it deleted is told before."""
+def test_who_approved_a_deletion(server, index, simhash, plan, monkeypatch):
+    """All who had decided by then; what a later run finds gone is not approved anew."""
     fill(server, index, simhash, copies(1))
     sha256 = simhash.plan_removal(index, plan, **ALL).sha256
-    files = {}
-    for by in ("Ann", "Bob"):
-        files[by] = plan.with_name(by)
-        plain = {
-            "format": "es-simhash-decisions",
-            "version": 1,
-            "plan_sha256": sha256,
-            "by": by,
-            "reason": "",
-            "keep": [],
-        }
-        files[by].write_text(json.dumps(plain))
+    files = {by: decide_file(plan.with_name(by), sha256, [], by=by) for by in ("Ann", "Bob", "Cid")}
     with monkeypatch.context() as patch:
         meddle(patch, lambda: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
-            list(simhash.apply_removal(plan, archive=archive, decisions=files["Ann"]))
-    for by in ("Bob", "Ann"):  # what was deleted is not approved anew
-        list(simhash.apply_removal(plan, archive=archive, decisions=files[by]))
+            list(simhash.apply_removal(plan, decisions=files["Ann"]))
+    for by in ("Bob", "Cid"):
+        list(simhash.apply_removal(plan, decisions=files[by]))
         for id_ in ("b0000", "s0000"):
-            assert [each.by for [each] in find_history(id_, [archive]).removals] == ["Ann", "Bob"]
+            [[removed]] = removal_history(id_, [plan]).removals
+            assert removed.approved == (("Ann", ""), ("Bob", ""))

@@ -6,10 +6,10 @@ import pytest
 
 from es_simhash import GuardRailError, IncompleteSearchError, InvalidInputError, MappingError, with_fingerprints
 from es_simhash.removal.make_plan import RemovalSizes, plan_removal
-from es_simhash.removal.plan_file import read_plan
 from es_simhash.removal.plan_options import PlanOptions
+from es_simhash.removal.take_decisions import decide_removal
 from tests.passages.test_passages_server import han, words
-from tests.servers.removals import archived, outcomes
+from tests.servers.removals import archived, decide_file, outcomes, plan_again, read_plan
 from tests.servers.support import ONE_SHARD, put, read_all, send_lines
 
 ARTICLE, MAIL, CHAIN = words(1, 200), words(2, 60), words(3, 120)
@@ -70,16 +70,16 @@ def tags(server, index):
 
 def test_what_was_decided_before_stays_whatever_contains_it(filled, simhash, plan, tmp_path):
     """It is counted once, and may still be what others are contained in."""
-    keep = [{"index": filled, "id": id_, "routing": None} for id_ in ("mail", "chain2")]
-    head = {"format": "es-simhash-decisions", "version": 1, "plan_sha256": "", "by": "Ann", "reason": "", "keep": keep}
-    decisions = tmp_path / "decisions.json"
-    decisions.write_text(json.dumps(head))
-    made = simhash.plan_removal(filled, plan, **ALL, decisions=[decisions])
+    earlier = tmp_path / "earlier.db"
+    sha256 = simhash.plan_removal(filled, earlier, **ALL).sha256
+    keep = [(filled, id_, None) for id_ in ("mail", "chain2")]
+    decide_removal(earlier, decide_file(tmp_path / "decided", sha256, keep))
+    made = simhash.plan_removal(filled, plan, **ALL, after=[earlier])
     assert containers(plan).keys() == GONE.keys() - {"mail", "chain2"}
     assert made.left_out["decided"] == 2
 
 
-def test_what_adds_nothing_is_planned_removed_and_restored(server, filled, simhash, plan, archive):
+def test_what_adds_nothing_is_planned_removed_and_restored(server, filled, simhash, plan):
     """Also at the end of a chain, and of equal texts one; what is too short stays."""
     before = read_all(server, filled)
     made = simhash.plan_removal(filled, plan, **ALL)
@@ -89,15 +89,15 @@ def test_what_adds_nothing_is_planned_removed_and_restored(server, filled, simha
     assert {(each.reason, each.similarity) for each in lines} == {("contained", 1.0)}
     assert min(each.distance for each in lines if each.document.id == "teaser") > 3
     assert read_plan(plan).header.grouping == {"contained": 0.95, "canonical": ["id"]}
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == dict.fromkeys(GONE, ("deleted", None))
+    assert outcomes(simhash.apply_removal(plan)) == dict.fromkeys(GONE, ("deleted", None))
     assert read_all(server, filled) == {id_: source for id_, source in before.items() if id_ not in GONE}
-    assert archived(archive) == {id_: before[id_] for id_ in GONE}
-    assert simhash.plan_removal(filled, plan, **ALL).count == 0
-    assert {each.action for each in simhash.restore(archive)} == {"restored"}
+    assert archived(plan) == {id_: before[id_] for id_ in GONE}
+    assert simhash.plan_removal(filled, **ALL).count == 0
+    assert {each.action for each in simhash.restore(plan)} == {"restored"}
     assert read_all(server, filled) == before
 
 
-def test_what_others_change_since_the_plan_stays(server, filled, simhash, plan, archive):
+def test_what_others_change_since_the_plan_stays(server, filled, simhash, plan):
     """A container that was changed or deleted keeps what it contained, and so does a text that was changed."""
     simhash.plan_removal(filled, plan, **ALL)
     send_lines(
@@ -110,7 +110,7 @@ def test_what_others_change_since_the_plan_stays(server, filled, simhash, plan, 
             {"delete": {"_index": filled, "_id": "chain3"}},
         ],
     )
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {
+    assert outcomes(simhash.apply_removal(plan)) == {
         "teaser": ("kept", "canonical_changed"),
         "mail": ("kept", "changed"),
         "chain1": ("kept", "canonical_missing"),
@@ -118,24 +118,24 @@ def test_what_others_change_since_the_plan_stays(server, filled, simhash, plan, 
         "equal2": ("deleted", None),
         "excerpt": ("deleted", None),
     }
-    assert set(archived(archive)) == {"equal2", "excerpt"}
+    assert set(archived(plan)) == {"equal2", "excerpt"}
     # Passages of the old text are still there; its present text is compared.
-    simhash.plan_removal(filled, plan, **ALL)
+    plan_again(simhash, filled, plan, **ALL)
     assert containers(plan) == {"chain1": "chain2"}
 
 
-def test_a_container_in_another_index_of_an_alias(server, index, simhash, plan, archive):
+def test_a_container_in_another_index_of_an_alias(server, index, simhash, plan):
     """Both are planned by the alias; without the other index nothing is removed."""
     for part, ids in (("a", ["teaser", "mail", "other"]), ("b", ["article", "reply"])):
         fill(server, f"{index}-{part}", simhash, {id_: DOCUMENTS[id_] for id_ in ids})
     server.request("POST", "/_aliases", {"actions": [{"add": {"index": f"{index}-*", "alias": f"{index}-all"}}]})
     assert simhash.plan_removal(f"{index}-a", plan, **ALL).count == 0
-    simhash.plan_removal(f"{index}-all", plan, **ALL)
+    plan_again(simhash, f"{index}-all", plan, **ALL)
     [canonical] = [each.canonical for each in read_plan(plan).removals() if each.document.id == "teaser"]
     assert (canonical.index, canonical.id) == (f"{index}-b", "article")
     server.request("DELETE", f"/{index}-b")
     kept = ("kept", "index_replaced")
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"teaser": kept, "mail": kept}
+    assert outcomes(simhash.apply_removal(plan)) == {"teaser": kept, "mail": kept}
     assert set(read_all(server, f"{index}-a")) == {"teaser", "mail", "other"}
 
 
@@ -147,9 +147,9 @@ def test_an_index_without_all_passages_is_refused(server, index, simhash, plan):
         simhash.plan_removal(index, plan, **ALL)
     simhash.put_mapping(index, passages=True)
     with pytest.raises(IncompleteSearchError, match="when it had documents: backfill it"):
-        simhash.plan_removal(index, plan, **ALL)
+        plan_again(simhash, index, plan, **ALL)
     list(simhash.backfill(index))
-    assert simhash.plan_removal(index, plan, **ALL).count == 6
+    assert plan_again(simhash, index, plan, **ALL).count == 6
     plan.unlink()
     put(server, index, list(with_fingerprints([{"_id": "new", "body": ARTICLE}], text_field="body")))
     for method in (simhash.plan_removal, lambda index, *_, **__: list(simhash.tag_duplicates(index, contained=0.95))):
@@ -168,7 +168,7 @@ def test_a_text_that_cannot_be_read(server, filled, simhash, plan):
     assert made.left_out["unreadable"] == 1
 
 
-def test_guard_rails_and_options(server, index, simhash, plan, archive):
+def test_guard_rails_and_options(server, index, simhash, plan):
     """Shares, filters and limits hold as for duplicates; a text that the filter leaves out stays."""
     languages = {"teaser": "en", "mail": "en", "excerpt": "zh"}
     documents = {id_: {"body": text, "lang": languages.get(id_, "xx")} for id_, text in DOCUMENTS.items()}
@@ -179,19 +179,19 @@ def test_guard_rails_and_options(server, index, simhash, plan, archive):
     ):
         assert said in " ".join(map(str, simhash.plan_removal(index, plan, **options).excess))
         with pytest.raises(GuardRailError, match=said):
-            list(simhash.apply_removal(plan, archive=archive))
-        archive.unlink()
-    made = simhash.plan_removal(index, plan, filter={"terms": {"lang": ["en", "zh"]}}, **ALL)
+            list(simhash.apply_removal(plan))
+        plan.unlink()
+    made = plan_again(simhash, index, plan, filter={"terms": {"lang": ["en", "zh"]}}, **ALL)
     assert set(containers(plan)) == set(languages)
     assert made.left_out["filtered"] >= 3
-    assert simhash.plan_removal(index, plan, limit=2, **ALL).left_out["limit"] == 4
-    simhash.plan_removal(index, plan, per="lang", **ALL)
+    assert plan_again(simhash, index, plan, limit=2, **ALL).left_out["limit"] == 4
+    plan_again(simhash, index, plan, per="lang", **ALL)
     assert containers(plan) == {id_: GONE[id_] for id_ in GONE if id_ not in languages}
     for name, value in {"verify": 0.9, "preset": "near", "max_distance": 3, "min_similarity": 0.9}.items():
         with pytest.raises(InvalidInputError, match=f"leave {name} out"):
-            simhash.plan_removal(index, plan, **{name: value}, **ALL)
+            plan_again(simhash, index, plan, **{name: value}, **ALL)
     with pytest.raises(InvalidInputError, match=r"contained 0.5 is out of range: give a share from 0.8 to 1"):
-        simhash.plan_removal(index, plan, contained=0.5)
+        plan_again(simhash, index, plan, contained=0.5)
 
 
 def test_passages_that_very_many_documents_have(server, index, simhash, plan):
@@ -205,10 +205,10 @@ def test_passages_that_very_many_documents_have(server, index, simhash, plan):
     made = simhash._run(plan_removal(simhash._server(), index, plan, options, sizes=sizes))
     assert containers(plan) == {"part": "03"}
     assert made.left_out == {"common": 9}
-    assert simhash.plan_removal(index, plan, **ALL).count == 2
+    assert plan_again(simhash, index, plan, **ALL).count == 2
 
 
-def test_groups_that_lose_their_canonical(server, index, simhash, plan, archive):
+def test_groups_that_lose_their_canonical(server, index, simhash, plan):
     """A near-duplicate of what was removed is not left as the duplicate of nothing."""
     start = ARTICLE.split()[:60]
     documents = {"a": " ".join(start), "b": " ".join([*start[:-4], *words(12, 4).split()]), "c": ARTICLE}
@@ -216,12 +216,12 @@ def test_groups_that_lose_their_canonical(server, index, simhash, plan, archive)
     assert read_all(server, index)["b"]["simhash"]["duplicate_of"] == "a"
     simhash.plan_removal(index, plan, **ALL)
     assert containers(plan) == {"a": "c"}
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"a": ("deleted", None)}
+    assert outcomes(simhash.apply_removal(plan)) == {"a": ("deleted", None)}
     found = read_all(server, index)["b"]["simhash"]
     assert (found["group"], found.get("duplicate_of")) == ("b", None)
 
 
-def test_groups_that_hang_together_by_what_goes(server, index, simhash, plan, archive):
+def test_groups_that_hang_together_by_what_goes(server, index, simhash, plan):
     """Under the rule "connected" a group falls apart, though its canonical stays."""
     first, second = words(1, 60).split(), words(2, 60).split()
     a, b, c = (" ".join(first[:shared] + second[shared:]) for shared in (60, 52, 44))
@@ -229,24 +229,24 @@ def test_groups_that_hang_together_by_what_goes(server, index, simhash, plan, ar
     simhash.reconcile(index, rule="connected", max_distance=16, verify=0.7)
     assert read_all(server, index)["c"]["simhash"]["duplicate_of"] == "a"
     simhash.plan_removal(index, plan, **ALL)
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"b": ("deleted", None)}
+    assert outcomes(simhash.apply_removal(plan)) == {"b": ("deleted", None)}
     assert read_all(server, index)["c"]["simhash"].get("duplicate_of") is None
     assert simhash.reconcile(index).changed == 0
 
 
-def test_tags_of_a_container_that_another_program_deleted(server, filled, simhash, plan, archive):
+def test_tags_of_a_container_that_another_program_deleted(server, filled, simhash, plan):
     """An apply that keeps a document for that reason removes the tags that name the container."""
     list(simhash.tag_duplicates(filled, **CONTAINED))
     assert tags(server, filled)["teaser"] == "article"
     made = simhash.plan_removal(filled, plan, filter={"ids": {"values": ["teaser"]}}, **ALL)
     assert made.count == 1
     server.request("DELETE", f"/{filled}/_doc/article?refresh=true")
-    [kept, *_] = list(simhash.apply_removal(plan, archive=archive))
+    [kept, *_] = list(simhash.apply_removal(plan))
     assert (kept.id, kept.action, kept.kind) == ("teaser", "kept", "canonical_missing")
     assert "article" not in tags(server, filled).values()
 
 
-def test_groups_that_reach_into_other_indices(server, index, simhash, plan, archive):
+def test_groups_that_reach_into_other_indices(server, index, simhash, plan):
     """A plan over one of two indices that are grouped together takes no canonical of the other one away."""
     news, wires = f"{index}-news", f"{index}-wires"
     fill(server, news, simhash, {"near": f"{MAIL} more", "article": ARTICLE, "teaser": DOCUMENTS["teaser"]})
@@ -262,7 +262,7 @@ def test_groups_that_reach_into_other_indices(server, index, simhash, plan, arch
     assert duplicates() == {"near": "mail", "teaser": "second"}
     simhash.plan_removal(news, plan, **ALL)
     with pytest.warns(UserWarning, match="were left as they are.*run reconcile over all indices"):
-        assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"teaser": ("deleted", None)}
+        assert outcomes(simhash.apply_removal(plan)) == {"teaser": ("deleted", None)}
     assert duplicates() == {"near": "mail"}
 
 
@@ -315,7 +315,7 @@ def test_a_text_that_changes_loses_its_tag(server, filled, simhash):
     assert set(tags(server, filled)) == {"equal2", "excerpt"}
 
 
-def test_a_removal_takes_the_tags_that_name_what_it_deletes(server, filled, simhash, plan, archive):
+def test_a_removal_takes_the_tags_that_name_what_it_deletes(server, filled, simhash, plan):
     """Whatever the reason for which it goes: what stood in it is nowhere else."""
     list(simhash.tag_duplicates(filled, **CONTAINED))
     list(simhash.ingest(filled, [{"_id": "copy", "body": f"{ARTICLE} too"}], on_duplicate=None))
@@ -323,7 +323,7 @@ def test_a_removal_takes_the_tags_that_name_what_it_deletes(server, filled, simh
     simhash.plan_removal(filled, plan, **near)
     assert containers(plan) == {"article": "copy"}
     untagged = {id_: ("untagged", None) for id_, container in GONE.items() if container == "article"}
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"article": ("deleted", None), **untagged}
+    assert outcomes(simhash.apply_removal(plan)) == {"article": ("deleted", None), **untagged}
     assert tags(server, filled) == {id_: container for id_, container in GONE.items() if container != "article"}
 
 
@@ -355,7 +355,7 @@ def test_the_command(run, filled, tmp_path):
     lines = run("tag", filled, "--contained", "0.95", "--json").output.splitlines()
     assert {each["id"]: each["canonical"] for each in map(json.loads, lines)} == GONE
     assert "6 documents tagged" in run("tag", filled, "--contained", "0.95", "--yes").output
-    plan, archive = tmp_path / "plan", tmp_path / "archive.gz"
+    plan = tmp_path / "removal.db"
     made = run("plan", filled, "--contained", "0.95", "--max-share", "1", "--out", plan)
     assert (made.exit_code, "6 documents of 14 would be removed" in made.output) == (0, True), made.output
     review = " ".join(run("review", plan).output.split())
@@ -365,7 +365,7 @@ def test_the_command(run, filled, tmp_path):
     page = tmp_path / "page.html"
     assert run("review", plan, "--html", page).exit_code == 0
     assert "contained: " in page.read_text()
-    assert "deleted  teaser  contained in article" in run("apply", plan, "--archive", archive, "--yes").output
+    assert "deleted  teaser  contained in article" in run("apply", plan, "--yes").output
     for wrong in (
         ["--contained", "0.5"],
         ["--contained", "0.95", "--limit", "3"],

@@ -2,15 +2,16 @@
 
 import json
 import os
-import shutil
 
 import pytest
 
 from es_simhash.errors import InvalidInputError, WrongTypeError
-from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON, decide, find_decisions, read_approved
+from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON
 from es_simhash.removal.may_delete import Guards, Share
-from es_simhash.removal.plan_file import PlanHeader, PlanWriter, read_plan
+from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
+from es_simhash.removal.removal_file import PlanWriter, RemovalFile
+from es_simhash.removal.take_decisions import decide_removal, refuse_forgotten
 from es_simhash.transport.protocol import Key
 
 IDS = ["plain", "ü \ud800 \x7f </script>", 'quote"\n', "\u202eevil"]
@@ -23,18 +24,21 @@ def document(id_, routing=None):
 
 @pytest.fixture
 def plan(tmp_path):
-    """A plan of four removals, each of one of two sources."""
-    path = tmp_path / "removal.jsonl"
+    """The file of a removal with four lines, each of one of two sources."""
+    path = tmp_path / "removal.db"
     values = {"x": Share(3, 10), "y": Share(1, 1)}
     with PlanWriter(path) as writer:
         for n, id_ in enumerate(IDS):
             protected = ("y",) if n == 0 else ("x",)
             writer.add(PlannedRemoval(document(id_, f"r{n}"), document("stays"), 1, 0.9, protected=protected))
         guards = Guards(0.2, "source", 20, values)
-        writer.finish(
-            PlanHeader({"news": "uuid"}, "simhash", {}, guards=guards, decided_by={"news": ("body",)}), writer.order()
-        )
-    return read_plan(path)
+        writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}, 4, guards, decided_by={"news": ("body",)}))
+    return path
+
+
+def sha256_of(plan):
+    with RemovalFile(plan) as removal:
+        return removal.sha256
 
 
 @pytest.fixture
@@ -43,86 +47,104 @@ def write(plan, tmp_path):
 
     def made(*keep, **changed):
         keys = [{"index": "news", "id": IDS[n], "routing": f"r{n}"} for n in keep]
-        head = {"format": "es-simhash-decisions", "version": 1, "plan_sha256": plan.sha256}
+        head = {"format": "es-simhash-decisions", "version": 1, "plan_sha256": sha256_of(plan), "by": "Ann"}
+        plain = head | {"at": "2026-11-27T10:00:00.000Z", "reason": "other parties", "keep": keys} | changed
         path = tmp_path / "removal.decisions.json"
-        path.write_text(json.dumps(head | {"by": "Ann", "reason": "other parties", "keep": keys} | changed))
+        path.write_text(json.dumps({name: value for name, value in plain.items() if value != "absent"}))
         return path
 
     return made
 
 
+def decided(plan, path):
+    """Take a file in, and return what is kept, and who approved."""
+    decide_removal(plan, path)
+    with RemovalFile(plan) as removal:
+        return removal.kept, removal.approved
+
+
 def test_what_is_kept_is_counted_no_more(plan, write):
     """The length of the plan and the shares of protected values are those of what still goes; the lines stay."""
-    decided = decide(plan, write(0, 1))
-    assert decided.kept == {Key("news", IDS[0], "r0"), Key("news", IDS[1], "r1")}
-    assert decided.approved == ("Ann", "other parties")
-    assert (len(plan), len(decided), len(list(decided.removals()))) == (4, 2, 4)
-    assert decided.header.guards.values == {"x": Share(2, 10)}
-    assert decided.sha256 == plan.sha256
+    before = sha256_of(plan)
+    kept, approved = decided(plan, write(0, 1))
+    assert kept == {Key("news", IDS[0], "r0"), Key("news", IDS[1], "r1")}
+    assert approved == (("Ann", "other parties"),)
+    with RemovalFile(plan) as removal:
+        assert (len(removal), len(list(removal.removals())), removal.sha256) == (2, 4, before)
+        assert removal.count_guards().values == {"x": Share(2, 10)}
 
 
-def test_the_newest_decisions_beside_a_plan_are_found(plan, write):
-    """Those of other plans are passed over; what cannot be read may be about this one."""
-    assert find_decisions(plan) is None
+def test_what_several_people_decide(plan, write):
+    """What one of them keeps is kept; a later file of a person replaces the earlier one, and all are in the log."""
+    hours = "2026-11-27T1{}:00:00+01:00".format
+    assert decided(plan, write(0, 1, at=hours(1)))[0] == {Key("news", IDS[n], f"r{n}") for n in (0, 1)}
+    assert len(decided(plan, write(2, by="Bob", at=hours(0)))[0]) == 3
+    kept, approved = decided(plan, write(1, by=" ann ", at=hours(2), reason=""))
+    assert kept == {Key("news", IDS[n], f"r{n}") for n in (1, 2)}
+    assert approved == (("ann", ""), ("Bob", "other parties"))
+    for at in (hours(2), hours(1), "2026-11-27T09:59:00Z"):
+        with pytest.raises(InvalidInputError, match="older than what 'Ann' decided"):
+            decide_removal(plan, write(3, at=at))
+    log = decide_removal(plan)
+    assert [(each.by, len(each.keep)) for each in log] == [("Ann", 2), ("Bob", 1), ("ann", 1)]
+    assert len({each.taken_in for each in log}) >= 1
+
+
+def test_a_file_that_was_taken_in_before(plan, write):
+    """Nothing changes, also if the same person has decided otherwise since."""
+    first = write(0)
+    data = first.read_bytes()
+    decide_removal(plan, first)
+    after = decide_removal(plan, write(1, at="2026-11-27T11:00:00Z"))
+    first.write_bytes(data)
+    assert decide_removal(plan, first) == after
+
+
+def forgotten(plan):
+    """Return the name of the file by which the apply is refused, or ``None``."""
+    with RemovalFile(plan) as removal:
+        try:
+            refuse_forgotten(removal)
+        except InvalidInputError as error:
+            return str(error).split(" decides about")[0].rpartition("/")[2]
+
+
+def test_decisions_beside_a_removal_are_found(plan, write):
+    """Those of other plans are passed over, and those taken in; what cannot be read may be about this one."""
+    assert forgotten(plan) is None
     first = write(0)
     second = first.with_name("removal.decisions (1).json")
-    shutil.copy(first, second)
-    for newest, older in ((first, second), (second, first)):
-        os.utime(older, (1, 1))
-        os.utime(newest, (2, 2))
-        assert find_decisions(plan) == newest
+    for name in ("removal.decisions.json", "removal.decisions (1).json", "ann.json"):
+        first = first.rename(first.with_name(name))
+        assert forgotten(plan) == name
+    decide_removal(plan, first)
+    assert forgotten(plan) is None
     write(0, plan_sha256="0" * 64)
-    assert find_decisions(plan) == second
     second.write_text("{")
-    assert find_decisions(plan) == second
+    assert forgotten(plan) == second.name
     second.unlink()
-    assert find_decisions(plan) is None
-
-
-def test_newer_decisions_than_those_given_are_found(plan, write):
-    """If they keep more, or cannot be read; older ones, wherever the given file lies, were replaced by it."""
-    given, newer = write(0), plan.path.with_name("removal.decisions (1).json")
-    moved = given.rename(given.with_name("mine.json"))
-    for keep, since, found in (
-        ((0, 1), 3, newer),
-        ((0, 1), 2, newer),
-        ((0, 1), 1, None),
-        ((0,), 3, None),
-        ((), 3, None),
-    ):
-        write(*keep).rename(newer)
-        os.utime(moved, (2, 2))
-        os.utime(newer, (since, since))
-        assert find_decisions(plan, [moved]) == found
-    newer.write_text("{")
-    assert find_decisions(plan, [moved]) == newer
-    os.utime(newer, (1, 1))
-    assert find_decisions(plan, [moved]) is None
-    write(1, plan_sha256="0" * 64)
-    assert find_decisions(plan, [moved]) is None
-
-
-def test_what_lies_beside_and_is_no_file(plan, write):
-    """A folder is passed over; a link to nothing may have been decisions."""
-    first = write(0)
-    (folder := first.with_name("removal.decisions (1).json")).mkdir()
-    assert find_decisions(plan) == first
-    folder.rmdir()
-    folder.symlink_to(first.with_name("gone"))
-    assert find_decisions(plan) == folder
+    (first.with_name("big.json")).write_text('{"x": "' + "es-simhash-decisions" * 9 + '"}')
+    assert forgotten(plan) is None
+    second.mkdir()
+    assert forgotten(plan) is None
+    second.rmdir()
+    second.symlink_to(first.with_name("gone"))
+    assert forgotten(plan) == second.name
+    second.unlink()
+    os.mkfifo(second)
+    assert forgotten(plan) == second.name
 
 
 def test_nothing_need_be_kept(plan, write):
     """Whoever keeps nothing has approved the plan as it is; a reason may be empty; a name has no blanks around it."""
-    decided = decide(plan, write(by="  Ann \n", reason=" "))
-    assert (len(decided), decided.kept, decided.approved) == (4, frozenset(), ("Ann", ""))
+    assert decided(plan, write(by="  Ann \n", reason=" ")) == (frozenset(), (("Ann", ""),))
 
 
 def test_a_byte_order_mark_is_no_reason(plan, write):
     """Some editors leave one."""
     path = write(2)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert len(decide(plan, path)) == 3
+    assert len(decided(plan, path)[0]) == 1
 
 
 KEY = {"index": "news", "id": IDS[0], "routing": "r0"}
@@ -142,6 +164,9 @@ KEY = {"index": "news", "id": IDS[0], "routing": "r0"}
         ({"by": ""}, "'by' is empty, and must say who decides"),
         ({"by": " \n\u2003"}, "'by' is empty, and must say who decides"),
         ({"by": "\u200b\u3164 ."}, "'by' is empty, and must say who decides"),
+        ({"at": "absent"}, "'at' is missing or of a wrong type"),
+        ({"at": "2026-11-27T10:00:00"}, "'at' has no time zone"),
+        ({"at": "yesterday"}, "Invalid isoformat string"),
         ({"by": None}, "'by' is missing or of a wrong type"),
         ({"by": ["Ann"]}, "'by' is missing or of a wrong type"),
         ({"by": "x" * (LONGEST_NAME + 1)}, "'by' has more than"),
@@ -166,11 +191,11 @@ def test_a_file_that_was_edited_into_something_else_is_refused(plan, write, chan
     """In one line that names the file and says what to do."""
     path = write(1, **changed)
     with pytest.raises(InvalidInputError) as caught:
-        decide(plan, path)
+        decide_removal(plan, path)
     sentence = str(caught.value)
     assert said in sentence
     assert sentence.startswith(str(path))
-    assert sentence.endswith(("review page of its plan", "review page of this one"))
+    assert sentence.endswith(("review page of its plan", "--after OTHER.db)"))
     assert "\n" not in sentence
 
 
@@ -195,7 +220,7 @@ def test_what_is_no_json_of_ours_is_refused(plan, tmp_path, content):
     with pytest.raises(
         InvalidInputError, match=r"decisions.json is not a file of decisions that can be used"
     ) as caught:
-        decide(plan, path)
+        decide_removal(plan, path)
     assert "\n" not in str(caught.value)
 
 
@@ -204,29 +229,17 @@ def test_a_name_that_stands_twice_is_refused(plan, write):
     path = write(0)
     path.write_text(path.read_text()[:-1] + ', "keep": []}')
     with pytest.raises(InvalidInputError, match="a name stands twice in one object"):
-        decide(plan, path)
+        decide_removal(plan, path)
 
 
 def test_what_is_no_file(plan, tmp_path):
     """A folder, nothing, a pipe, no path."""
     with pytest.raises(InvalidInputError, match="is a folder"):
-        read_approved(plan.path, decisions=tmp_path, sha256=None)
+        decide_removal(plan, tmp_path)
     with pytest.raises(InvalidInputError, match="does not exist"):
-        read_approved(plan.path, decisions=tmp_path / "nothing", sha256=None)
+        decide_removal(plan, tmp_path / "nothing")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidInputError, match="no regular file"):
-        decide(plan, tmp_path / "pipe")
+        decide_removal(plan, tmp_path / "pipe")
     with pytest.raises(WrongTypeError):
-        read_approved(plan.path, decisions=7, sha256=None)
-
-
-def test_only_the_plan_that_was_approved(plan):
-    """By its digest, in letters of any size."""
-    assert read_approved(plan.path, decisions=None, sha256=plan.sha256.upper()) == plan
-    for other in ("0" * 64, plan.sha256[:-1], "xyz"):
-        with pytest.raises(InvalidInputError, match=f"its sha256 is {plan.sha256}, and not '{other}'"):
-            read_approved(plan.path, decisions=None, sha256=other)
-    with pytest.raises(InvalidInputError, match="sha256 '' is empty"):
-        read_approved(plan.path, decisions=None, sha256="")
-    with pytest.raises(WrongTypeError):
-        read_approved(plan.path, decisions=None, sha256=7)
+        decide_removal(plan, 7)

@@ -1,6 +1,6 @@
 """What applying a plan with decisions keeps, on real servers; also after a kill, and with other decisions."""
 
-import gzip
+import itertools
 import json
 import random
 import subprocess
@@ -11,10 +11,21 @@ import pytest
 
 from es_simhash import GuardRailError, InvalidInputError, WrongTypeError
 from es_simhash.removal import apply as apply_module
-from es_simhash.removal.history import find_history
+from es_simhash.removal.history import export_removals, removal_history
 from es_simhash.removal.may_delete import Share
-from es_simhash.removal.plan_file import read_plan
-from tests.servers.removals import ALL, OTHER, apply_in_batches, archived, copies, fill, outcomes, sources
+from es_simhash.removal.take_decisions import decide_removal
+from tests.servers.removals import (
+    ALL,
+    OTHER,
+    apply_in_batches,
+    archived,
+    copies,
+    decide_file,
+    fill,
+    outcomes,
+    read_plan,
+    sources,
+)
 from tests.servers.support import ROUNDS
 
 KEPT = ("kept", "decided")
@@ -24,70 +35,64 @@ DELETED = ("deleted", None)
 @pytest.fixture
 def decide(plan, tmp_path):
     """Return a function that writes a file of decisions about the plan, which keeps documents by id."""
+    minutes = itertools.count(10)
 
-    def write(*ids, by="Ann", reason="other parties", name="decisions.json", **changed):
-        lines = {each.document.id: each.document for each in read_plan(plan).removals()}
-        keep = [{"index": lines[id_].index, "id": id_, "routing": lines[id_].routing} for id_ in ids]
-        head = {"format": "es-simhash-decisions", "version": 1, "plan_sha256": read_plan(plan).sha256}
-        path = tmp_path / name
-        path.write_text(json.dumps(head | {"by": by, "reason": reason, "keep": keep} | changed))
+    def write(*ids, by="Ann", reason="other parties", name="decided", **changed):
+        lines = {each.document.id: each.document.key for each in read_plan(plan).removals()}
+        path = tmp_path / f"{name}.txt"
+        at = f"2026-11-27T10:{next(minutes)}:00Z"
+        decide_file(path, read_plan(plan).sha256, [lines[id_] for id_ in ids], by=by, reason=reason, at=at)
+        path.write_text(json.dumps(json.loads(path.read_text()) | changed))
         return path
 
     return write
 
 
-def lines_of(archive):
-    """Return the lines of an archive as plain JSON, by id."""
-    return {
-        each["_id"]: each
-        for each in map(json.loads, gzip.decompress(archive.read_bytes()).splitlines())
-        if "_id" in each
-    }
-
-
-def test_what_is_kept_stays_as_it_is(server, index, simhash, plan, archive, decide):
+def test_what_is_kept_stays_as_it_is(server, index, simhash, plan, decide):
     """It is neither archived nor deleted; the archive and the history say who approved the rest."""
     fill(server, index, simhash, copies(2))
     simhash.plan_removal(index, plan, **ALL)
     before, planned = sources(server, index), plan.read_bytes()
     decisions = decide("b0001", "s0000")
-    dry = list(simhash.apply_removal(plan, archive=archive, decisions=decisions, dry_run=True))
+    dry = list(simhash.apply_removal(plan, decisions=decisions, dry_run=True))
     assert {each.id: each.action for each in dry} == {
         "b0000": "would delete",
         "b0001": "kept",
         "s0000": "kept",
         "s0001": "would delete",
     }
-    assert sources(server, index) == before
-    assert not archive.exists()
-    records = list(simhash.apply_removal(plan, archive=archive, decisions=decisions))
+    assert (sources(server, index), plan.read_bytes()) == (before, planned)
+    records = list(simhash.apply_removal(plan, decisions=decisions))
     assert outcomes(records) == {"b0000": DELETED, "b0001": KEPT, "s0000": KEPT, "s0001": DELETED}
     [reason] = {each.reason for each in records if each.kind}
-    assert reason == "it was decided to keep it: Ann, other parties"
+    assert reason == "it was decided to keep it: Ann: other parties"
     assert all(each.is_done for each in records)
     after = sources(server, index)
     assert set(after) == {"a", "r", "b0001", "s0000"}
     assert all(after[id_]["body"] == before[id_]["body"] for id_ in after)
-    assert archived(archive).keys() == {"b0000", "s0001"}
-    assert plan.read_bytes() == planned
-    approved = {"by": "Ann", "reason": "other parties"}
-    assert [each["approved"] for each in lines_of(archive).values()] == [approved] * 2
-    [[removed]] = find_history("b0000", [archive]).removals
-    assert (removed.by, removed.reason) == ("Ann", "other parties")
-    assert {each.action for each in simhash.restore(archive)} == {"restored"}
+    assert archived(plan).keys() == {"b0000", "s0001"}
+    [[removed]] = removal_history("b0000", [plan]).removals
+    assert removed.approved == (("Ann", "other parties"),)
+    assert removed.deleted >= removed.at
+    assert {each.action for each in simhash.restore(plan)} == {"restored"}
     assert {id_: each["body"] for id_, each in sources(server, index).items()} == {
         id_: each["body"] for id_, each in before.items()
     }
 
 
 @pytest.mark.parametrize("narrowed", [{}, {"filter": {"match": {"body": "council"}}, "protect": "source"}])
-def test_what_was_decided_before_is_not_planned(server, index, simhash, plan, archive, decide, narrowed):
+def test_what_was_decided_before_is_not_planned(server, index, simhash, plan, decide, narrowed):
     """Also with a filter; the guard rails count without it, and what else is similar goes all the same."""
     documents = {id_: {"body": text, "source": id_[0]} for id_, text in copies(2).items()}
     fill(server, index, simhash, documents, mappings={"properties": {"source": {"type": "keyword"}}})
     simhash.plan_removal(index, plan, **ALL)
-    earlier = [decide("b0001", name="one.json"), decide("s0000", "b0001", name="two.json")]
-    made = simhash.plan_removal(index, plan, **ALL, **narrowed, decisions=earlier)
+    earlier = plan.rename(plan.with_name("earlier.db"))
+    for name in ("decided", "again"):  # what one person keeps, another one does not take away
+        kept = {"decided": ["b0001"], "again": ["s0000", "b0001"]}[name]
+        keys = [each.document.key for each in read_plan(earlier).removals() if each.document.id in kept]
+        file = decide_file(plan.with_name(f"{name}.txt"), read_plan(earlier).sha256, keys, by=name)
+        assert decide_removal(earlier, file)[-1].by == name
+    made = simhash.plan_removal(index, plan, **ALL, **narrowed, after=[earlier])
     header = read_plan(plan).header
     assert ({each.document.id for each in read_plan(plan).removals()}, made.count) == (
         ({"b0000"}, 1) if narrowed else ({"b0000", "s0001"}, 2)
@@ -95,11 +100,48 @@ def test_what_was_decided_before_is_not_planned(server, index, simhash, plan, ar
     assert made.left_out == {"decided": 2, **({"filtered": 1} if narrowed else {})}
     assert (header.decided, header.count) == (2, made.count)
     assert not narrowed or header.guards.values == {"b": Share(1, 2)}
-    list(simhash.apply_removal(plan, archive=archive))
+    list(simhash.apply_removal(plan))
     assert {"b0001", "s0000"} <= sources(server, index).keys()
-    for wrong, error in (("one.json", WrongTypeError), ([plan], InvalidInputError), ([plan / "x"], InvalidInputError)):
-        with pytest.raises(error):
-            simhash.plan_removal(index, plan, decisions=wrong)
+    other = plan.with_name("other.db")
+    for wrong in ("one.db", [decide()], [plan / "x"]):
+        with pytest.raises(WrongTypeError if wrong == "one.db" else InvalidInputError):
+            simhash.plan_removal(index, other, after=wrong)
+    assert not other.exists()
+
+
+def test_what_was_kept_follows_a_reindex(server, index, simhash, plan, tmp_path):
+    """Under the same alias the id counts; under another name nobody knows that it is the same document."""
+    first, second, alias = f"{index}-1", f"{index}-2", f"{index}-alias"
+    fill(server, first, simhash, copies(2))
+    server.request("POST", "/_aliases", {"actions": [{"add": {"index": first, "alias": alias}}]})
+    made = simhash.plan_removal(alias, plan, **ALL)
+    decide_removal(plan, decide_file(tmp_path / "d.txt", made.sha256, [(first, "b0001", None)]))
+    fill(server, second, simhash, copies(2))
+    move = [{"remove": {"index": first, "alias": alias}}, {"add": {"index": second, "alias": alias}}]
+    server.request("POST", "/_aliases", {"actions": move})
+    made = simhash.plan_removal(alias, tmp_path / "second.db", after=[plan], **ALL)
+    assert (made.count, made.left_out) == (3, {"decided": 1})
+    with pytest.raises(InvalidInputError, match="what was kept before is of"):
+        simhash.plan_removal(second, tmp_path / "third.db", after=[plan], **ALL)
+
+
+def test_decisions_that_lie_beside(server, index, simhash, plan, decide):
+    """They stop the apply until they are taken in, whatever their name is, or it is said that they do not count."""
+    fill(server, index, simhash, copies(1))
+    simhash.plan_removal(index, plan, **ALL)
+    for name in ("removal.decisions.json", "removal.decisions (1).json", "mine.json"):
+        beside = decide("b0000").rename(plan.with_name(name))
+        with pytest.raises(InvalidInputError, match="was not taken in"):
+            list(simhash.apply_removal(plan))
+        assert len(list(simhash.apply_removal(plan, decisions=False, dry_run=True))) == 2
+        beside.unlink()
+    beside.write_text(decide("b0000").read_text().replace(read_plan(plan).sha256, "0" * 64))  # about another plan
+    older, beside = (decide("s0000").rename(plan.with_name(f"{name}.json")) for name in ("older", "newer"))
+    assert [each.by for each in decide_removal(plan, beside)] == ["Ann"]
+    assert [len(each) for each in (decide_removal(plan, beside), decide_removal(plan))] == [1, 1]
+    with pytest.raises(InvalidInputError, match="older than what 'Ann' decided"):
+        decide_removal(plan, older)
+    assert outcomes(simhash.apply_removal(plan)) == {"b0000": DELETED, "s0000": KEPT}
 
 
 @pytest.mark.parametrize(
@@ -111,24 +153,23 @@ def test_what_was_decided_before_is_not_planned(server, index, simhash, plan, ar
         ({"keep": [{"index": "other", "id": "b0000", "routing": None}]}, "does not name"),
     ],
 )
-def test_a_file_that_does_not_fit_changes_nothing(server, index, simhash, plan, archive, decide, changed, said):
-    """The whole run is refused, before there is an archive."""
+def test_a_file_that_does_not_fit_changes_nothing(server, index, simhash, plan, decide, changed, said):
+    """The whole run is refused."""
     fill(server, index, simhash, copies(1))
     simhash.plan_removal(index, plan, **ALL)
     before = sources(server, index)
     with pytest.raises(InvalidInputError, match=said):
-        list(simhash.apply_removal(plan, archive=archive, decisions=decide("b0000", **changed)))
+        list(simhash.apply_removal(plan, decisions=decide("b0000", **changed)))
     with pytest.raises(InvalidInputError, match="not the plan that was approved"):
-        list(simhash.apply_removal(plan, archive=archive, decisions=decide("b0000"), sha256="0" * 64))
-    assert not archive.exists()
+        list(simhash.apply_removal(plan, decisions=decide("b0000"), sha256="0" * 64))
     assert sources(server, index) == before
     right = read_plan(plan).sha256
-    records = simhash.apply_removal(plan, archive=archive, decisions=decide("b0000"), sha256=right)
+    records = simhash.apply_removal(plan, decisions=decide("b0000"), sha256=right)
     assert outcomes(records) == {"b0000": KEPT, "s0000": DELETED}
 
 
 @pytest.mark.parametrize("protect", [None, "source"])
-def test_guard_rails_judge_what_is_left(server, index, simhash, plan, archive, decide, protect):
+def test_guard_rails_judge_what_is_left(server, index, simhash, plan, decide, protect):
     """A plan that is too large by the present numbers can be applied in part."""
     documents = {id_: {"body": text, "source": "x" if id_[0] < "r" else "y"} for id_, text in copies(2).items()}
     documents |= {f"z{n}": {"body": " ".join(f"{w}{n}" for w in OTHER.split()), "source": "xyyy"[n]} for n in range(4)}
@@ -137,8 +178,8 @@ def test_guard_rails_judge_what_is_left(server, index, simhash, plan, archive, d
     simhash.plan_removal(index, plan, protect=protect, max_share=0.6 if protect else 0.4)
     server.request("DELETE", f"/{index}/_doc/z0?refresh=true")
     with pytest.raises(GuardRailError):
-        list(simhash.apply_removal(plan, archive=archive))
-    found = outcomes(simhash.apply_removal(plan, archive=archive, decisions=decide("b0000")))
+        list(simhash.apply_removal(plan))
+    found = outcomes(simhash.apply_removal(plan, decisions=decide("b0000")))
     assert found["b0000"] == KEPT
     gone = {id_ for id_, (action, _) in found.items() if action == "deleted"}
     assert gone == {"b0001", "s0000", "s0001"}
@@ -149,34 +190,34 @@ def _killed():
     raise RuntimeError("killed")
 
 
-def test_a_run_that_was_killed_goes_on(server, index, sync_simhash, plan, archive, decide):
+def test_a_run_that_was_killed_goes_on(server, index, sync_simhash, plan, decide):
     """With the same files, and the guard rails count neither what is gone nor what is kept."""
     simhash = sync_simhash
     fill(server, index, simhash, copies(4))
     simhash.plan_removal(index, plan, max_share=0.8)
     decisions = decide("b0001", "s0002")
-    stream = apply_in_batches(simhash, plan, archive, 3, decisions=decisions)
+    stream = apply_in_batches(simhash, plan, 3, decisions=decisions)
     for _ in range(4):
         next(stream)
     stream.close()
-    assert 0 < len(archived(archive)) < 6
-    found = outcomes(simhash.apply_removal(plan, archive=archive, decisions=decisions))
+    assert 0 < len(archived(plan)) < 6
+    found = outcomes(simhash.apply_removal(plan, decisions=decisions))
     assert {id_ for id_, each in found.items() if each == KEPT} == {"b0001", "s0002"}
     assert {each for id_, each in found.items() if id_ not in ("b0001", "s0002")} == {DELETED}
     assert set(sources(server, index)) == {"a", "r", "b0001", "s0002"}
-    assert outcomes(simhash.apply_removal(plan, archive=archive, decisions=decisions)) == found
+    assert outcomes(simhash.apply_removal(plan, decisions=decisions)) == found
 
 
 @pytest.mark.faults
 @pytest.mark.parametrize("seed", range(2 * ROUNDS))
-def test_a_process_that_is_killed_keeps_what_was_decided(server, index, sync_simhash, plan, archive, decide, seed):
+def test_a_process_that_is_killed_keeps_what_was_decided(server, index, sync_simhash, plan, decide, seed):
     """After each kill what is kept is there; in the end the rest is gone, archived once, with who approved it."""
     chance = random.Random(f"decisions {seed}")
     documents = copies(10)
     fill(server, index, sync_simhash, documents)
     sync_simhash.plan_removal(index, plan, **ALL)
     keep = set(chance.sample(sorted(documents.keys() - {"a", "r"}), 7))
-    files = [str(plan), str(archive), str(decide(*keep))]
+    files = [str(plan), str(decide(*keep))]
     command = [sys.executable, "-m", "tests.servers.fault_removal", server.url, "apply", *files]
     options = {"cwd": Path(__file__).parents[2], "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     for lines in (chance.randrange(14), chance.randrange(14), None):
@@ -190,44 +231,40 @@ def test_a_process_that_is_killed_keeps_what_was_decided(server, index, sync_sim
     assert process.returncode == 0, errors
     assert sorted(line.split()[0] for line in output.splitlines()) == ["deleted"] * 13 + ["kept"] * 7
     assert sources(server, index).keys() == {"a", "r", *keep}
-    assert archived(archive).keys() == documents.keys() - {"a", "r", *keep}
-    assert {each["approved"]["by"] for each in lines_of(archive).values()} == {"Ann"}
+    assert archived(plan).keys() == documents.keys() - {"a", "r", *keep}
+    assert {each["kept_by"] and "Ann" for each in export_removals([plan])} == {None, "Ann"}
 
 
-def test_other_decisions_on_the_same_archive(server, index, simhash, plan, archive, decide, monkeypatch):
+def test_other_decisions_later(server, index, simhash, plan, decide, monkeypatch):
     """What was deleted stays deleted, whatever is kept now; what was only archived is kept."""
     fill(server, index, simhash, copies(2))
     simhash.plan_removal(index, plan, **ALL)
     first = decide("b0001", "s0000", "s0001", by="Ann")
-    assert outcomes(simhash.apply_removal(plan, archive=archive, decisions=first))["b0000"] == DELETED
-    second = decide("b0000", "b0001", by="Ben", reason="", name="second.json")
+    assert outcomes(simhash.apply_removal(plan, decisions=first))["b0000"] == DELETED
+    second = decide("b0000", "b0001", by=" ANN", reason="")
     with monkeypatch.context() as patch:
         patch.setattr(apply_module, "delete_documents", lambda *_: _killed())
         with pytest.raises(RuntimeError, match="killed"):
-            list(simhash.apply_removal(plan, archive=archive, decisions=second))
-    assert archived(archive).keys() == {"b0000", "s0000", "s0001"}
-    third = decide("b0000", "b0001", "s0000", by="Cid", name="third.json")
-    found = outcomes(simhash.apply_removal(plan, archive=archive, decisions=third))
+            list(simhash.apply_removal(plan, decisions=second))
+    assert archived(plan).keys() == {"b0000", "s0000", "s0001"}
+    third = decide("b0000", "s0000", by="Cid")
+    found = outcomes(simhash.apply_removal(plan, decisions=third))
     assert found == {"b0000": DELETED, "b0001": KEPT, "s0000": KEPT, "s0001": DELETED}
     assert set(sources(server, index)) == {"a", "r", "b0001", "s0000"}
-    assert {id_: each["approved"]["by"] for id_, each in lines_of(archive).items()} == {
-        "b0000": "Ann",
-        "s0000": "Ben",
-        "s0001": "Cid",
-    }
-    with pytest.raises(InvalidInputError, match="was begun with the decisions of 'Cid'"):
-        list(simhash.apply_removal(plan, archive=archive))
-    last = decide(by="Cid", name="last.json")
-    assert outcomes(simhash.apply_removal(plan, archive=archive, decisions=last))["b0001"] == DELETED
+    assert outcomes(simhash.apply_removal(plan)) == found
+    by = {id_: removal_history(id_, [plan]).removals[0][0].approved for id_ in ("b0000", "s0001")}
+    assert by == {"b0000": (("Ann", "other parties"),), "s0001": (("ANN", ""), ("Cid", "other parties"))}
+    last = decide(by="Ann")
+    assert outcomes(simhash.apply_removal(plan, decisions=last))["b0001"] == DELETED
 
 
-def test_what_was_deleted_comes_back_if_its_canonical_is_gone(server, index, simhash, plan, archive, decide):
+def test_what_was_deleted_comes_back_if_its_canonical_is_gone(server, index, simhash, plan, decide):
     """Also if it is to be kept now: the last step of the earlier run may not have been taken."""
     fill(server, index, simhash, copies(1))
     simhash.plan_removal(index, plan, **ALL)
-    list(simhash.apply_removal(plan, archive=archive, decisions=decide()))
+    list(simhash.apply_removal(plan, decisions=decide()))
     assert set(sources(server, index)) == {"a", "r"}
     server.request("DELETE", f"/{index}/_doc/a?refresh=true")
-    found = outcomes(simhash.apply_removal(plan, archive=archive, decisions=decide("b0000")))
+    found = outcomes(simhash.apply_removal(plan, decisions=decide("b0000")))
     assert found["b0000"] == ("restored", "canonical_missing")
     assert set(sources(server, index)) == {"r", "b0000"}

@@ -1,7 +1,6 @@
 """Removals and restores that are killed, raced and cut off from their server: what is gone is whole in an archive."""
 
 import functools
-import gzip
 import itertools
 import json
 import random
@@ -10,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-import zlib
 from contextlib import closing
 from pathlib import Path
 
@@ -19,8 +17,8 @@ import pytest
 from es_simhash import AsyncSimHashClient, SimHashClient, WrongTypeError
 from es_simhash.removal import apply as apply_module
 from es_simhash.removal.apply import apply_removal
-from es_simhash.removal.archive import read_archive
 from es_simhash.removal.make_plan import RemovalSizes
+from es_simhash.removal.removal_file import open_archived
 from es_simhash.removal.restore import restore
 from tests.estates.wire import Wire
 from tests.servers.fixtures import make_client
@@ -34,6 +32,7 @@ from tests.servers.removals import (
     archived,
     copies,
     fill,
+    lines_of,
     meddle,
     outcomes,
     sources,
@@ -47,21 +46,29 @@ ROOT = Path(__file__).parents[2]
 COPIES = 20
 
 
-def start(server, plan, archive):
+def start(server, plan):
     """Start a process that applies *plan* in batches of 3, and prints a line for each document."""
-    command = [sys.executable, "-m", "tests.servers.fault_removal", server.url, "apply", str(plan), str(archive)]
+    command = [sys.executable, "-m", "tests.servers.fault_removal", server.url, "apply", str(plan)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def salvage(path):
-    """Return id to source of what an archive holds, though its end may be missing; by nothing of ours."""
-    data, text = path.read_bytes() if path.exists() else b"", b""
-    while data:
-        inflate = zlib.decompressobj(wbits=31)
-        text += inflate.decompress(data)
-        data = inflate.unused_data if inflate.eof else b""
-    lines = text.decode(errors="ignore").split("\n")[:-1]
-    return {each["_id"]: each["_source"] for each in map(json.loads, lines) if "state" not in each}
+    """Return id to source of what a removal archived, though a run was killed; by nothing of ours, in a copy."""
+    copy = path.with_name("copy.db")
+    for end in ("", "-journal"):
+        beside = Path(f"{path}{end}")
+        Path(f"{copy}{end}").write_bytes(beside.read_bytes() if beside.exists() else b"")
+    found = {each["_id"]: each["_source"] for each in lines_of(copy)}
+    Path(f"{copy}-journal").unlink(missing_ok=True)
+    return found
+
+
+def alone(path):
+    """Return id to source of what can be restored from a copy of the named file alone."""
+    copy = path.with_name("alone.db")
+    copy.write_bytes(path.read_bytes())
+    with open_archived(copy, False) as removal:
+        return {each.id: json.loads(each.source) for each in removal.archived() if each is not None}
 
 
 def kill_at_random(process, chance):
@@ -74,7 +81,7 @@ def kill_at_random(process, chance):
 
 
 @pytest.mark.parametrize("seed", range(2 * ROUNDS))
-def test_a_removal_that_is_killed_goes_on(server, index, plan, archive, seed):
+def test_a_removal_that_is_killed_goes_on(server, index, plan, seed):
     """What is gone is whole in the archive after each kill; in the end all is done, and archived once."""
     chance = random.Random(f"removal {seed}")
     with make_client(server) as client:
@@ -83,24 +90,23 @@ def test_a_removal_that_is_killed_goes_on(server, index, plan, archive, seed):
         before = sources(server, index)
         simhash.plan_removal(index, plan, **ALL)
     for _ in range(3):
-        kill_at_random(start(server, plan, archive), chance)
+        kill_at_random(start(server, plan), chance)
         now = sources(server, index)
-        kept = salvage(archive)
+        kept = salvage(plan)
         assert {"a", "r"} <= now.keys()
         assert {id_: before[id_] for id_ in before.keys() - now.keys()}.items() <= kept.items()
         assert now.items() <= before.items()
-        if archive.exists() and archive.stat().st_size:
-            assert {each.id for each in read_archive(archive, allow_cut=True)} <= kept.keys()
-    last = start(server, plan, archive)
+        assert {id_: before[id_] for id_ in before.keys() - now.keys()}.items() <= alone(plan).items()
+    last = start(server, plan)
     output, errors = last.communicate(timeout=120)
     assert last.returncode == 0, errors.decode()
     assert output.decode().count("deleted  ") == 2 * COPIES
     assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
-    assert archived(archive) == {id_: source for id_, source in before.items() if id_ not in "ar"}
+    assert archived(plan) == {id_: source for id_, source in before.items() if id_ not in "ar"}
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_a_removal_that_is_killed_while_others_count(server, index, plan, archive, seed):
+def test_a_removal_that_is_killed_while_others_count(server, index, plan, seed):
     """Each document that is gone is in the archive as it was last, though a counter of it was written all the time."""
     chance = random.Random(f"counter {seed}")
     written, numbers = {}, itertools.count(1)
@@ -124,16 +130,16 @@ def test_a_removal_that_is_killed_while_others_count(server, index, plan, archiv
         writer.start()
         try:
             for _ in range(3):
-                kill_at_random(start(server, plan, archive), chance)
+                kill_at_random(start(server, plan), chance)
         finally:
             is_over.set()
             writer.join()
-        kept, now = salvage(archive), sources(server, index)
+        kept, now = salvage(plan), sources(server, index)
         assert {"a", "r"} <= now.keys()
         for id_ in set(ids) - now.keys():
             assert kept[id_].get("views") == written.get(id_), id_
-        assert {each.action for each in simhash.apply_removal(plan, archive=archive)} == {"deleted"}
-        assert {each.action for each in simhash.restore(archive)} == {"restored"}
+        assert {each.action for each in simhash.apply_removal(plan)} == {"deleted"}
+        assert {each.action for each in simhash.restore(plan)} == {"restored"}
         assert {id_: source.get("views") for id_, source in sources(server, index).items() if id_ not in "ar"} == {
             id_: written.get(id_) for id_ in ids
         }
@@ -156,12 +162,12 @@ def run_at_once(*jobs):
     return results
 
 
-def applying(server, plan, archive):
+def applying(server, plan):
     """Return a function that applies a plan with a client of its own."""
 
     def apply():
         with make_client(server) as client:
-            return list(apply_in_batches(SimHashClient(client), plan, archive, 7))
+            return list(apply_in_batches(SimHashClient(client), plan, 7))
 
     return apply
 
@@ -181,12 +187,11 @@ def test_opposite_plans_at_once_lose_nothing(server, index, tmp_path, round_):
         for order in ("n", "-n"):
             plans.append(tmp_path / f"plan{order}")
             assert simhash.plan_removal(index, plans[-1], canonical=order, **ALL).count == COPIES
-    archives = [tmp_path / "one.gz", tmp_path / "two.gz"]
-    results = run_at_once(*(applying(server, *each) for each in zip(plans, archives, strict=True)))
+    results = run_at_once(*(applying(server, each) for each in plans))
     now = sources(server, index)
     assert all(f"{n:04d}a" in now or f"{n:04d}b" in now for n in range(COPIES))
     assert now.items() <= before.items()
-    for records, path in zip(results, archives, strict=True):
+    for records, path in zip(results, plans, strict=True):
         told = outcomes(records)
         assert len(told) == COPIES
         gone = {id_ for id_, (action, _) in told.items() if action == "deleted"}
@@ -196,16 +201,18 @@ def test_opposite_plans_at_once_lose_nothing(server, index, tmp_path, round_):
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
 def test_one_plan_twice_at_once(server, index, plan, tmp_path, round_):
-    """Each has an archive of its own; the canonicals stay, and the rest is in an archive."""
+    """Each has a file of its own; the canonicals stay, and the rest is in a file."""
     with make_client(server) as client:
         simhash = SimHashClient(client)
         fill(server, index, simhash, copies(COPIES))
         before = sources(server, index)
         simhash.plan_removal(index, plan, **ALL)
-    archives = [tmp_path / "one.gz", tmp_path / "two.gz"]
-    results = run_at_once(*(applying(server, plan, path) for path in archives))
+    files = [tmp_path / "one.db", tmp_path / "two.db"]
+    for each in files:
+        each.write_bytes(plan.read_bytes())
+    results = run_at_once(*(applying(server, path) for path in files))
     assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
-    kept = archived(archives[0]) | archived(archives[1])
+    kept = archived(files[0]) | archived(files[1])
     assert kept == {id_: source for id_, source in before.items() if id_ not in "ar"}
     for records in results:
         assert {each.kind for each in records} <= {None, "missing"}
@@ -217,10 +224,12 @@ def test_a_plan_that_another_run_has_begun(server, index, plan, tmp_path):
         simhash = SimHashClient(client)
         fill(server, index, simhash, copies(COPIES))
         simhash.plan_removal(index, plan, **ALL)
-        begun = apply_in_batches(simhash, plan, tmp_path / "one.gz", 7)
+        other = tmp_path / "other.db"
+        other.write_bytes(plan.read_bytes())
+        begun = apply_in_batches(simhash, plan, 7)
         first = [next(begun) for _ in range(7)]
         begun.close()
-        rest = list(apply_in_batches(simhash, plan, tmp_path / "two.gz", 7))
+        rest = list(apply_in_batches(simhash, other, 7))
     assert {each.action for each in first} == {"deleted"}
     assert {each.kind for each in rest} == {None, "missing"}
     assert set(sources(server, index)) == set("ar")
@@ -230,22 +239,22 @@ FAULTS = ["lost", "timeout", "503 after the work", "503 for items after the work
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_lost_answers(server, index, simhash, mode, runner, plan, archive, fault):
+def test_lost_answers(server, index, simhash, mode, runner, plan, fault):
     """A delete that was carried out is told so, whatever became of its answer."""
     fill(server, index, simhash, copies(3))
     before = sources(server, index)
     simhash.plan_removal(index, plan, **ALL)
     wire = Wire(script={("bulk", 1): fault, ("bulk", 2): fault})  # the first one changes nothing
-    records, error = through_wire(server, mode, runner, wire, "apply_removal", plan, archive=archive)
+    records, error = through_wire(server, mode, runner, wire, "apply_removal", plan)
     assert wire.log
     assert error is None
     assert {each.action for each in records} == {"deleted"}
     assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
-    assert archived(archive) == {id_: source for id_, source in before.items() if id_ not in "ar"}
+    assert archived(plan) == {id_: source for id_, source in before.items() if id_ not in "ar"}
 
 
 @pytest.mark.parametrize("wrapped", ["transport", "client"])
-def test_wrappers_that_read_answers_themselves(server, index, simhash, client, mode, call, plan, archive, wrapped):
+def test_wrappers_that_read_answers_themselves(server, index, simhash, client, mode, call, plan, wrapped):
     """What would be archived is not what the server sent: nothing is deleted."""
     fill(server, index, simhash, copies(3))
     before = sources(server, index)
@@ -256,7 +265,7 @@ def test_wrappers_that_read_answers_themselves(server, index, simhash, client, m
     given = client if wrapped == "transport" else Wrapper(client)
     ours = (AsyncSimHashClient if mode == "async" else SimHashClient)(given, dialect=server.product)
     with pytest.raises(WrongTypeError, match="wrapped in code that reads answers itself"):
-        list(call(ours.apply_removal(plan, archive=archive)))
+        list(call(ours.apply_removal(plan)))
     assert sources(server, index) == before
 
 
@@ -273,7 +282,7 @@ class Wrapper:
 
 
 @pytest.mark.parametrize("seed", range(2 * ROUNDS))
-def test_a_wire_full_of_faults(server, index, simhash, mode, runner, plan, archive, seed):
+def test_a_wire_full_of_faults(server, index, simhash, mode, runner, plan, seed):
     """An error, or the truth; and the same files go on."""
     fill(server, index, simhash, copies(5))
     before = sources(server, index)
@@ -282,12 +291,12 @@ def test_a_wire_full_of_faults(server, index, simhash, mode, runner, plan, archi
     sizes = RemovalSizes(removed=3)
 
     def apply(simhash):
-        return simhash._stream(apply_removal(simhash._server(), plan, archive, sizes=sizes))
+        return simhash._stream(apply_removal(simhash._server(), plan, sizes=sizes))
 
     records, _ = through_wire(server, mode, runner, wire, apply)
     now = sources(server, index)
     assert {each.id for each in records if each.action == "deleted"} <= before.keys() - now.keys()
-    kept = archived(archive) if archive.exists() else {}
+    kept = archived(plan) if plan.exists() else {}
     assert {id_: before[id_] for id_ in before.keys() - now.keys()}.items() <= kept.items()
     wire.is_on = False
     records, error = through_wire(server, mode, runner, wire, apply)
@@ -297,7 +306,7 @@ def test_a_wire_full_of_faults(server, index, simhash, mode, runner, plan, archi
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-def test_a_canonical_that_goes_at_the_last_moment(server, index, simhash, plan, archive, monkeypatch, is_known):
+def test_a_canonical_that_goes_at_the_last_moment(server, index, simhash, plan, monkeypatch, is_known):
     """What was deleted for it comes back as it was; also by a later run, if the first was killed before."""
     fill(server, index, simhash, copies(2))
     before = sources(server, index)
@@ -311,10 +320,10 @@ def test_a_canonical_that_goes_at_the_last_moment(server, index, simhash, plan, 
 
         monkeypatch.setattr(apply_module, "put_back", killed)
         with pytest.raises(Killed):
-            list(simhash.apply_removal(plan, archive=archive))
+            list(simhash.apply_removal(plan))
         assert set(sources(server, index)) == {"r"}
         monkeypatch.setattr(apply_module, "put_back", check)
-    records = list(simhash.apply_removal(plan, archive=archive))
+    records = list(simhash.apply_removal(plan))
     assert outcomes(records) == {
         "b0000": ("restored", "canonical_missing"),
         "b0001": ("restored", "canonical_missing"),
@@ -322,12 +331,12 @@ def test_a_canonical_that_goes_at_the_last_moment(server, index, simhash, plan, 
         "s0001": ("deleted", None),
     }
     assert sources(server, index) == {id_: before[id_] for id_ in ("b0000", "b0001", "r")}
-    again = outcomes(simhash.apply_removal(plan, archive=archive))
+    again = outcomes(simhash.apply_removal(plan))
     assert again["b0000"] == ("kept", "canonical_missing")
     assert set(sources(server, index)) == {"b0000", "b0001", "r"}
 
 
-def test_a_canonical_that_changes_at_the_last_moment(server, index, simhash, plan, archive, monkeypatch):
+def test_a_canonical_that_changes_at_the_last_moment(server, index, simhash, plan, monkeypatch):
     """Nothing says that its new text is the duplicate's, which comes back."""
     fill(server, index, simhash, copies(1))
     before = sources(server, index)
@@ -335,11 +344,11 @@ def test_a_canonical_that_changes_at_the_last_moment(server, index, simhash, pla
     meddle(
         monkeypatch, lambda: send_lines(server, [{"update": {"_index": index, "_id": "a"}}, {"doc": {"body": OTHER}}])
     )
-    assert outcomes(simhash.apply_removal(plan, archive=archive))["b0000"] == ("restored", "canonical_changed")
+    assert outcomes(simhash.apply_removal(plan))["b0000"] == ("restored", "canonical_changed")
     assert sources(server, index)["b0000"] == before["b0000"]
 
 
-def test_a_duplicate_that_changes_at_the_last_moment(server, index, simhash, plan, archive, monkeypatch):
+def test_a_duplicate_that_changes_at_the_last_moment(server, index, simhash, plan, monkeypatch):
     """It stays with its new text."""
     fill(server, index, simhash, copies(1))
     simhash.plan_removal(index, plan, **ALL)
@@ -347,11 +356,11 @@ def test_a_duplicate_that_changes_at_the_last_moment(server, index, simhash, pla
         monkeypatch,
         lambda: send_lines(server, [{"update": {"_index": index, "_id": "b0000"}}, {"doc": {"body": OTHER}}]),
     )
-    assert outcomes(simhash.apply_removal(plan, archive=archive))["b0000"] == ("kept", "changed")
+    assert outcomes(simhash.apply_removal(plan))["b0000"] == ("kept", "changed")
     assert sources(server, index)["b0000"]["body"] == OTHER
 
 
-def test_a_document_that_comes_back_passes_no_pipeline(server, index, simhash, plan, archive, monkeypatch):
+def test_a_document_that_comes_back_passes_no_pipeline(server, index, simhash, plan, monkeypatch):
     """A default pipeline has done its work when the document was first written."""
     try:
         body = {"processors": [{"set": {"field": "seen", "value": True}}]}
@@ -364,37 +373,21 @@ def test_a_document_that_comes_back_passes_no_pipeline(server, index, simhash, p
         before = sources(server, index)
         simhash.plan_removal(index, plan, **ALL)
         meddle(monkeypatch, lambda: server.request("DELETE", f"/{index}/_doc/a?refresh=true"))
-        assert outcomes(simhash.apply_removal(plan, archive=archive))["b0000"] == ("restored", "canonical_missing")
+        assert outcomes(simhash.apply_removal(plan))["b0000"] == ("restored", "canonical_missing")
         assert sources(server, index)["b0000"] == before["b0000"]
     finally:
         server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": None})
         server.request("DELETE", f"/_ingest/pipeline/{index}")
 
 
-def test_an_archive_that_was_cut(server, index, sync_simhash, plan, archive):
-    """The end of the file is kept beside it, because its documents may be gone."""
-    fill(server, index, sync_simhash, copies(3))
-    before = sources(server, index)
-    sync_simhash.plan_removal(index, plan, **ALL)
-    assert len(list(apply_in_batches(sync_simhash, plan, archive, 2))) == 6
-    data = archive.read_bytes()
-    archive.write_bytes(data[:-7])
-    with pytest.warns(UserWarning, match="cut off"):
-        records = outcomes(sync_simhash.apply_removal(plan, archive=archive))
-    assert [kind for _, kind in records.values()].count("missing") == 2
-    assert gzip.decompress(archive.read_bytes()).count(b"\n") == 4
-    assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
-
-
 # What a restore of all of them sends, about: a few requests for each batch, and the reading and rewriting of groups.
 REQUESTS = 30
 
 
-def remove_all(simhash, archive, index):
+def remove_all(simhash, plan, index):
     """Remove the duplicates of *index*."""
-    plan = archive.with_name("plan.jsonl")
     simhash.plan_removal(index, plan, **ALL)
-    assert {each.action for each in simhash.apply_removal(plan, archive=archive)} == {"deleted"}
+    assert {each.action for each in simhash.apply_removal(plan)} == {"deleted"}
 
 
 def without_moment(documents):
@@ -404,20 +397,20 @@ def without_moment(documents):
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_a_restore_that_is_killed_goes_on(server, index, sync_simhash, archive, seed):
+def test_a_restore_that_is_killed_goes_on(server, index, sync_simhash, plan, seed):
     """After each kill what is there is as it was; in the end all of it is, and the groups are right."""
     chance = random.Random(f"restore {seed}")
     fill(server, index, sync_simhash, copies(8))
     sync_simhash.reconcile(index)
     before = without_moment(sources(server, index))
-    remove_all(sync_simhash, archive, index)
+    remove_all(sync_simhash, plan, index)
     for _ in range(2):
         number = chance.randrange(1, REQUESTS)
-        kill_after(server, number, "restore", archive)
+        kill_after(server, number, "restore", plan)
         now = without_moment(sources(server, index))
         assert {"a", "r"} <= now.keys()
         assert now.items() <= before.items()
-    assert {each.action for each in sync_simhash.restore(archive)} <= {"restored", "exists"}
+    assert {each.action for each in sync_simhash.restore(plan)} <= {"restored", "exists"}
     assert without_moment(sources(server, index)) == before
     assert sync_simhash.reconcile(index).changed == 0
 
@@ -434,20 +427,20 @@ def kill_after(server, number, *arguments):
 
 
 @pytest.mark.parametrize("fault", ["lost", "timeout", "503 after the work", "503 for items after the work", "repeated"])
-def test_lost_answers_to_a_restore(server, index, simhash, sync_simhash, mode, runner, archive, fault):
+def test_lost_answers_to_a_restore(server, index, simhash, sync_simhash, mode, runner, plan, fault):
     """A document that this restore created is restored, and one that was there exists, whatever becomes of answers."""
     fill(server, index, sync_simhash, copies(3))
     before = sources(server, index)
-    remove_all(sync_simhash, archive, index)
+    remove_all(sync_simhash, plan, index)
     sizes = RemovalSizes(restored=4)
-    with closing(sync_simhash._stream(restore(sync_simhash._server(), [archive], sizes=sizes))) as records:
+    with closing(sync_simhash._stream(restore(sync_simhash._server(), [plan], sizes=sizes))) as records:
         first = next(records)
     there = set(sources(server, index))
     assert {first.id, "a", "r"} <= there < before.keys()
     wire = Wire(script={("bulk", 0): fault, ("bulk", 1): fault})
 
     def put_back(simhash):
-        return simhash._stream(restore(simhash._server(), [archive], sizes=sizes))
+        return simhash._stream(restore(simhash._server(), [plan], sizes=sizes))
 
     records, error = through_wire(server, mode, runner, wire, put_back)
     assert wire.log

@@ -10,7 +10,7 @@ from es_simhash.groups.reconcile import Reconciled
 from es_simhash.removal import regroup as regroup_module
 from es_simhash.writes.operations import Failure
 from tests.servers.fixtures import make_client
-from tests.servers.removals import ALL, delete_duplicates, outcomes
+from tests.servers.removals import ALL, delete_duplicates, outcomes, plan_again
 from tests.servers.support import ONE_SHARD, read_all, stored_groups
 
 TEXT, OTHER, MORE = (" ".join(f"{name}{n}" for n in range(50)) for name in ("word", "other", "more"))
@@ -30,59 +30,58 @@ def duplicates(server, index):
     return {id_: canonical for id_, canonical in own.items() if canonical is not None}
 
 
-def test_survivors_of_an_ingest_that_tagged_by_arrival(server, index, simhash, plan, archive):
+def test_survivors_of_an_ingest_that_tagged_by_arrival(server, index, simhash, plan):
     """The recorded order decides who stays; that document and its near-duplicates then name no other."""
     rest = {f"r{n}": f"{n} " + " ".join(f"rest{n}of{word}" for word in range(30)) for n in range(20)}
     tag(simhash, index, {"z": TEXT, "a": TEXT.upper(), "c": f"{OTHER} today", "b": OTHER, **rest})
     assert duplicates(server, index)["a"] == "z"
     simhash.plan_removal(index, plan, **ALL)
     said = []
-    records = simhash.apply_removal(plan, archive=archive, on_regrouped=lambda *each: said.append(each))
+    records = simhash.apply_removal(plan, on_regrouped=lambda *each: said.append(each))
     assert outcomes(records)["z"] == ("deleted", None)
     assert duplicates(server, index) == {}
     assert simhash.reconcile(index, dry_run=True).changed == 0
     [(names, done)] = said
     assert (names, done.is_settled) == ((index,), True)
     assert 1 <= done.changed <= done.documents < len(rest)  # only what was touched was read
-    again = simhash.apply_removal(plan, archive=archive, on_regrouped=lambda *each: said.append(each))
+    again = simhash.apply_removal(plan, on_regrouped=lambda *each: said.append(each))
     assert outcomes(again)["z"] == ("deleted", None)
     assert len(said) == 1
 
 
-def test_the_command_says_how_many(server, index, simhash, run, plan, archive):
+def test_the_command_says_how_many(server, index, simhash, run, plan):
     """In words, and as JSON."""
     tag(simhash, index, {"z": TEXT, "a": TEXT, "y": OTHER, "b": OTHER})
     only = {"filter": {"ids": {"values": ["z"]}}, **ALL}
     simhash.plan_removal(index, plan, **only)
-    result = run("apply", plan, "--archive", archive, "--yes")
+    result = run("apply", plan, "--yes")
     assert f"groups of {index}: 1 document rewritten" in result.output
-    plan.unlink()
-    simhash.plan_removal(index, plan, **ALL)
-    result = run("apply", plan, "--archive", f"{archive}.2", "--yes", "--json")
+    plan_again(simhash, index, plan, **ALL)
+    result = run("apply", plan, "--yes", "--json")
     last = json.loads(result.stdout.splitlines()[-1])
     assert (result.exit_code, last["regrouped"][0]["indices"], last["regrouped"][0]["changed"]) == (0, [index], 1)
 
 
-def test_a_removal_that_ends_before_the_groups_are_right(server, index, sync_simhash, archive):
+def test_a_removal_that_ends_before_the_groups_are_right(server, index, sync_simhash, plan):
     """The same call goes on with them."""
     tag(sync_simhash, index, {"z": TEXT, "a": TEXT})
-    records = delete_duplicates(sync_simhash, index, archive, **ALL)
+    records = delete_duplicates(sync_simhash, index, plan, **ALL)
     assert next(records).action == "deleted"
     records.close()
     assert duplicates(server, index) == {"a": "z"}
-    again = sync_simhash.apply_removal(f"{archive}.plan", archive=archive)
+    again = sync_simhash.apply_removal(plan)
     assert outcomes(again) == {"z": ("deleted", None)}
     assert duplicates(server, index) == {}
 
 
-def test_groups_that_are_refused_are_done_by_the_same_call(server, index, sync_simhash, run, archive, monkeypatch):
-    """The plan stays until its groups are right, and the command fails."""
+def test_groups_that_are_refused_are_done_by_the_same_call(server, index, sync_simhash, run, plan, monkeypatch):
+    """The command fails until its groups are right."""
     tag(sync_simhash, index, {"z": TEXT, "a": TEXT})
 
     async def refuse(*_, **__):
         return Reconciled(1, 1, 0, 0, (Failure("refused", index, "a", 429, "busy"),), is_settled=False)
 
-    command = ("apply", index, "--yes", "--max-share", "1", "--archive", archive)
+    command = ("apply", index, "--yes", "--max-share", "1", "--out", plan)
     with monkeypatch.context() as patch:
         patch.setattr(regroup_module, "reconcile", refuse)
         result = run(*command)
@@ -90,7 +89,6 @@ def test_groups_that_are_refused_are_done_by_the_same_call(server, index, sync_s
     assert duplicates(server, index) == {"a": "z"}
     assert run(*command).exit_code == 0
     assert duplicates(server, index) == {}
-    assert not archive.with_name(f"{archive.name}.plan").exists()
 
 
 def test_removals_at_once(server, index, sync_simhash, tmp_path):
@@ -103,7 +101,7 @@ def test_removals_at_once(server, index, sync_simhash, tmp_path):
 
     def apply(name):
         with make_client(server) as client:
-            return list(SimHashClient(client).apply_removal(tmp_path / name, archive=tmp_path / f"{name}.gz"))
+            return list(SimHashClient(client).apply_removal(tmp_path / name))
 
     with ThreadPoolExecutor(2) as pool:
         assert {each.action for records in pool.map(apply, ["one", "two"]) for each in records} == {"deleted"}
@@ -111,19 +109,19 @@ def test_removals_at_once(server, index, sync_simhash, tmp_path):
     assert sync_simhash.reconcile(index, dry_run=True).changed == 0
 
 
-def test_a_canonical_that_was_lost_before(server, index, simhash, plan, archive):
+def test_a_canonical_that_was_lost_before(server, index, simhash, plan):
     """It is no reason to leave groups as they are; nor is a document of its id in an index of something else."""
     tag(simhash, index, {"lost": MORE, "near": f"{MORE}!", "a": TEXT, "b": f"{TEXT}!", "l": LONGER})
     assert duplicates(server, index) == {"near": "lost", "b": "a"}
     server.request("DELETE", f"/{index}/_doc/lost?refresh=true")
     tag(simhash, f"{index}-other", {"lost": LONGER})
     simhash.plan_removal(index, plan, contained=0.9, filter={"ids": {"values": ["a"]}}, **ALL)
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"a": ("deleted", None)}
+    assert outcomes(simhash.apply_removal(plan)) == {"a": ("deleted", None)}
     assert duplicates(server, index) == {}
     assert simhash.reconcile(index, dry_run=True).changed == 0
 
 
-def test_one_of_several_indices_that_are_grouped_together(server, index, simhash, plan, archive):
+def test_one_of_several_indices_that_are_grouped_together(server, index, simhash, plan):
     """Its groups are not made right alone; the warning names what to reconcile."""
     news, wires = f"{index}-news", f"{index}-wires"
     tag(simhash, news, {"b": TEXT, "c": f"{TEXT} indeed", "d": TEXT.upper(), "x": OTHER}, on_duplicate=None)
@@ -134,12 +132,12 @@ def test_one_of_several_indices_that_are_grouped_together(server, index, simhash
     simhash.plan_removal(news, plan, **ALL)
     advice = f"documents in {wires}: run reconcile over all indices.*{news},{wires}"
     with pytest.warns(UserWarning, match=advice):
-        gone = outcomes(simhash.apply_removal(plan, archive=archive))
+        gone = outcomes(simhash.apply_removal(plan))
     assert gone
     left = stored_groups(read_all(server, f"{index}-*"))
     assert left == {id_: name for id_, name in before.items() if id_ not in gone}
     with pytest.warns(UserWarning, match=advice):
-        assert {each.action for each in simhash.restore(archive)} == {"restored"}
+        assert {each.action for each in simhash.restore(plan)} == {"restored"}
     assert stored_groups(read_all(server, f"{index}-*")) == before
 
 
@@ -170,7 +168,7 @@ def tenants(server, index, simhash, kind):
 
 @pytest.mark.parametrize("kind", ["filter", "routing"])
 @pytest.mark.parametrize("contained", [None, 0.9])
-def test_what_an_alias_hides_is_left_alone(server, index, simhash, plan, archive, kind, contained):
+def test_what_an_alias_hides_is_left_alone(server, index, simhash, plan, kind, contained):
     """A removal through it counts, and puts into groups, only what it shows; so does the restore."""
     (mine, _), (alias, other) = tenants(server, index, simhash, kind)
     before, theirs = read_all(server, alias), read_all(server, other)
@@ -181,50 +179,50 @@ def test_what_an_alias_hides_is_left_alone(server, index, simhash, plan, archive
         assert {each.share.documents for each in made.excess} == {5}
         assert [each.value for each in made.excess] == [None, mine][: len(made.excess)]
         with pytest.raises(GuardRailError, match="of 5 documents of"):
-            list(simhash.apply_removal(plan, archive=archive))
-        archive.unlink()
-    made = simhash.plan_removal(alias, plan, filter={"ids": {"values": [f"{mine}z", f"{mine}a"]}}, **options, **ALL)
+            list(simhash.apply_removal(plan))
+        plan.unlink()
+    made = plan_again(simhash, alias, plan, filter={"ids": {"values": [f"{mine}z", f"{mine}a"]}}, **options, **ALL)
     assert made.documents == 5
     assert made.count == (1 if contained is None else 2)
-    assert {each.action for each in simhash.apply_removal(plan, archive=archive)} == {"deleted"}
+    assert {each.action for each in simhash.apply_removal(plan)} == {"deleted"}
     assert read_all(server, other) == theirs
     left = read_all(server, alias)
     assert set(duplicates(server, alias).values()) <= set(left)
     assert simhash.reconcile(alias, dry_run=True).changed == 0
-    assert {each.action for each in simhash.restore(archive)} == {"restored"}
+    assert {each.action for each in simhash.restore(plan)} == {"restored"}
     assert read_all(server, other) == theirs
     assert set(read_all(server, alias)) == set(before)
     assert simhash.reconcile(alias, dry_run=True).changed == 0
     assert simhash.doctor(alias).documents == 5
 
 
-def test_an_alias_that_is_gone(server, index, simhash, plan, archive):
+def test_an_alias_that_is_gone(server, index, simhash, plan):
     """A plan cannot be counted any more; a restore says what was not done."""
     _, (alias, other) = tenants(server, index, simhash, "filter")
     simhash.plan_removal(alias, plan, **ALL)
-    simhash.apply_removal(plan, archive=archive)
-    list(simhash.apply_removal(plan, archive=archive))
+    simhash.apply_removal(plan)
+    list(simhash.apply_removal(plan))
     theirs = read_all(server, other)
     server.request("DELETE", f"/{index}/_alias/{alias}")
     with pytest.raises(InvalidInputError, match=f"the plan is for {alias}, which does not exist any more: plan again"):
-        list(simhash.apply_removal(plan, archive=archive))
+        list(simhash.apply_removal(plan))
     with pytest.warns(UserWarning, match=f"{alias} does not exist any more: run reconcile"):
-        assert {each.action for each in simhash.restore(archive)} == {"restored"}
+        assert {each.action for each in simhash.restore(plan)} == {"restored"}
     assert read_all(server, other) == theirs
 
 
-def test_hidden_documents_that_name_what_was_removed(server, index, simhash, plan, archive):
+def test_hidden_documents_that_name_what_was_removed(server, index, simhash, plan):
     """They are not changed through the alias; a warning says so."""
     (mine, _), (alias, other) = tenants(server, index, simhash, "filter")
     simhash.reconcile(index)
     theirs = read_all(server, other)
     simhash.plan_removal(alias, plan, canonical="longest", filter={"ids": {"values": [f"{mine}a"]}}, **ALL)
     with pytest.warns(UserWarning, match=f"does not show.*run reconcile over {index}"):
-        assert outcomes(simhash.apply_removal(plan, archive=archive)) == {f"{mine}a": ("deleted", None)}
+        assert outcomes(simhash.apply_removal(plan)) == {f"{mine}a": ("deleted", None)}
     assert read_all(server, other) == theirs
 
 
-def test_canonicals_that_an_alias_hides(server, index, simhash, plan, archive):
+def test_canonicals_that_an_alias_hides(server, index, simhash, plan):
     """Their duplicates stay as they are; documents that name what was removed are put right all the same."""
     tag(simhash, index, {"hidden": {"body": TEXT, "n": 9}, "member": {"body": f"{TEXT} more", "n": 1}})
     more = {"z": f"{OTHER} more", "a": OTHER, "b": OTHER.upper()}
@@ -234,12 +232,12 @@ def test_canonicals_that_an_alias_hides(server, index, simhash, plan, archive):
     server.request("PUT", f"/{index}/_alias/{alias}", {"filter": {"range": {"n": {"lt": 5}}}})
     simhash.plan_removal(alias, plan, filter={"ids": {"values": ["z"]}}, **ALL)
     with pytest.warns(UserWarning, match="left as they are, because they are duplicates of documents in .*: run rec"):
-        assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"z": ("deleted", None)}
+        assert outcomes(simhash.apply_removal(plan)) == {"z": ("deleted", None)}
     assert duplicates(server, index) == {"member": "hidden", "b": "a"}
     assert simhash.reconcile(index, dry_run=True).changed == 0
 
 
-def test_more_members_of_hidden_canonicals_than_a_page_has(server, index, simhash, plan, archive, monkeypatch):
+def test_more_members_of_hidden_canonicals_than_a_page_has(server, index, simhash, plan, monkeypatch):
     """None of them is taken away from a canonical that the alias hides."""
     monkeypatch.setattr(regroup_module, "HITS", 3)
     hidden = {f"{index}-{n}": {"body": text, "n": 9} for n, text in enumerate([TEXT, OTHER])}
@@ -251,11 +249,11 @@ def test_more_members_of_hidden_canonicals_than_a_page_has(server, index, simhas
     server.request("PUT", f"/{index}/_alias/{alias}", {"filter": {"range": {"n": {"lt": 5}}}})
     simhash.plan_removal(alias, plan, filter={"ids": {"values": ["z"]}}, **ALL)
     with pytest.warns(UserWarning, match=rf"duplicates of documents in {index}: run reconcile .*\({index}\)"):
-        assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"z": ("deleted", None)}
+        assert outcomes(simhash.apply_removal(plan)) == {"z": ("deleted", None)}
     assert duplicates(server, index) == {id_: canonical for id_, canonical in before.items() if canonical != "z"}
 
 
-def test_another_index_has_a_document_of_that_id(server, index, simhash, plan, archive):
+def test_another_index_has_a_document_of_that_id(server, index, simhash, plan):
     """The duplicates of the one that was removed are judged, though its namesake is a canonical."""
     news, wires = f"{index}-news", f"{index}-wires"
     both = [news, wires]
@@ -264,7 +262,7 @@ def test_another_index_has_a_document_of_that_id(server, index, simhash, plan, a
     late = {"_id": "d7", "body": TEXT.upper()}
     assert [each.action for each in simhash.ingest(wires, [late], canonical="-simhash.at")] == ["tagged"]
     simhash.plan_removal(both, plan, canonical="id", filter={"ids": {"values": ["d5"]}}, **ALL)
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"d5": ("deleted", None)}
+    assert outcomes(simhash.apply_removal(plan)) == {"d5": ("deleted", None)}
     assert simhash.reconcile(both, dry_run=True).changed == 0
 
 
@@ -284,7 +282,7 @@ def test_fields_are_removed_through_an_alias(server, index, simhash):
     assert (removed.documents, removed.indices) == (5, (index,))
 
 
-def test_a_restore_into_an_alias_groups_what_it_shows(server, index, simhash, plan, archive):
+def test_a_restore_into_an_alias_groups_what_it_shows(server, index, simhash, plan):
     """Several indices behind it are grouped together; before, the index written to was grouped alone."""
     old, new = f"{index}-1", f"{index}-2"
     tag(simhash, old, {"a": TEXT}, on_duplicate=None)
@@ -294,8 +292,8 @@ def test_a_restore_into_an_alias_groups_what_it_shows(server, index, simhash, pl
         server.request("PUT", f"/{name}/_alias/{alias}", {"is_write_index": name == new})
     simhash.reconcile(alias)
     simhash.plan_removal(alias, plan, **ALL)
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"b": ("deleted", None)}
-    assert [(each.action, each.index) for each in simhash.restore(archive, index=alias)] == [("restored", new)]
+    assert outcomes(simhash.apply_removal(plan)) == {"b": ("deleted", None)}
+    assert [(each.action, each.index) for each in simhash.restore(plan, index=alias)] == [("restored", new)]
     assert stored_groups(read_all(server, alias)) == {"a": "a", "b": "a", "c": "c"}
     assert simhash.reconcile(alias, dry_run=True).changed == 0
 

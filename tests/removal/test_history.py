@@ -1,5 +1,7 @@
-"""Where documents have gone, as archives tell it."""
+"""Where documents have gone, as removals tell it; and all that they have, in other formats."""
 
+import csv
+import gzip
 import json
 from dataclasses import replace
 
@@ -8,28 +10,37 @@ from click.testing import CliRunner
 
 from es_simhash.cli import app
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal.archive_writer import ArchiveWriter
-from es_simhash.removal.history import find_history
-from es_simhash.removal.records import Archived
-from es_simhash.transport.protocol import Key
+from es_simhash.removal.history import removal_history
+from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
+from es_simhash.removal.removal_file import PlanWriter, RemovalFile
+from es_simhash.removal.take_decisions import decide_removal
+from tests.servers.removals import decide_file
+
+DAY = "2026-01-{:02d}T00:00:00.000Z".format
 
 
-def removed(id_, canonical, day, *, index="news", other="news", distance=None, approved=None):
-    """Return the line of a removal."""
-    own = {} if distance is None else {"simhash": {"duplicate_of": canonical, "distance": distance}}
-    source = json.dumps({"n": 1.10, **own})
-    at = f"2026-01-{day:02d}T00:00:00.000Z"
-    return Archived(index, id_, None, source, Key(other, canonical), "0" * 64, at, approved=approved)
+def removed(id_, canonical, day, *, index="news", other="news", routing=None):
+    """Return a line of a plan, and when its document is archived."""
+    document = PlannedDocument(id_, index, routing, 1, 1, "", {"title": f"title {id_}"})
+    return PlannedRemoval(document, PlannedDocument(canonical, other, None, 1, 1, ""), 3, 0.9), day
 
 
 @pytest.fixture
 def archive(tmp_path):
-    """Return a function that writes an archive."""
+    """Return a function that makes a removal, whose documents are archived in order of time, and deleted."""
 
-    def write(name, *lines):
+    def write(name, *lines, is_deleted=True):
         path = tmp_path / name
-        with ArchiveWriter(path, "0" * 64) as writer:
-            writer.append(lines)
+        with PlanWriter(path) as writer:
+            numbers = [writer.add(line) for line, _ in lines]
+            header = PlanHeader({"news": "u", "blogs": "u"}, "simhash", {}, len(lines))
+            writer.finish(replace(header, decided_by={"news": (), "blogs": ()}))
+        with RemovalFile(path, writes=True) as found:
+            for number, (line, day) in sorted(zip(numbers, lines, strict=True), key=lambda each: each[1][1]):
+                archived = Archived(*line.document.key, '{"n": 1.10}', line.canonical.key, number, line.distance)
+                found.append([archived], [number], DAY(day))
+                found.note("deleted" if is_deleted else "kept", [number], DAY(day + 10))
         return path
 
     return write
@@ -40,18 +51,19 @@ def steps(history):
     return [[*(each.id for each in chain), chain[-1].canonical] for chain in history.removals]
 
 
-def test_a_chain_goes_on_over_archives(archive):
+def test_a_chain_goes_on_over_files(archive):
     """The canonical was removed later, and its canonical too."""
-    files = [archive("b", removed("b", "c", 2), removed("x", "y", 2)), archive("a", removed("a", "b", 1, distance=3))]
+    files = [archive("b", removed("b", "c", 2), removed("x", "y", 2)), archive("a", removed("a", "b", 1))]
     files.append(archive("c", removed("c", "d", 3)))
-    found = find_history("a", files)
+    found = removal_history("a", files)
     assert steps(found) == [["a", "b", "c", "d"]]
-    assert (found.removals[0][0].distance, found.removals[0][0].archive) == (3, str(files[1]))
-    assert [each.id for each in find_history("d", files).stands_for] == ["c"]
-    assert [each.id for each in find_history("b", files).stands_for] == ["a"]
-    assert steps(find_history("b", files)) == [["b", "c", "d"]]
-    assert not find_history("d", files).removals
-    assert not find_history("z", files)
+    first = found.removals[0][0]
+    assert (first.distance, first.path, first.at, first.deleted) == (3, str(files[1]), DAY(1), DAY(11))
+    assert [each.id for each in removal_history("d", files).stands_for] == ["c"]
+    assert [each.id for each in removal_history("b", files).stands_for] == ["a"]
+    assert steps(removal_history("b", files)) == [["b", "c", "d"]]
+    assert not removal_history("d", files).removals
+    assert not removal_history("z", files)
 
 
 def test_all_indices_that_held_the_id_are_told(archive):
@@ -62,122 +74,96 @@ def test_all_indices_that_held_the_id_are_told(archive):
         removed("a", "b", 2, index="blogs", other="news"),
         removed("b", "c", 3, index="blogs", other="blogs"),
     )
-    assert steps(find_history("a", [path])) == [["a", "b"], ["a", "b"]]
-    assert {chain[0].index for chain in find_history("a", [path]).removals} == {"news", "blogs"}
-
-
-def test_a_document_that_was_removed_twice(archive):
-    """It was restored between; a removal before it says nothing of what came after."""
-    path = archive("a", removed("b", "c", 1), removed("a", "b", 2), removed("a", "d", 4))
-    assert steps(find_history("a", [path])) == [["a", "b"], ["a", "d"]]
+    assert steps(removal_history("a", [path])) == [["a", "b"], ["a", "b"]]
+    assert {chain[0].index for chain in removal_history("a", [path]).removals} == {"news", "blogs"}
 
 
 def test_two_that_were_removed_for_each_other_end(archive):
-    """Archives of any content give an answer."""
-    path = archive("a", removed("a", "b", 1), removed("b", "a", 1), removed("c", "c", 1))
-    assert steps(find_history("a", [path])) == [["a", "b", "a"]]
-    assert steps(find_history("c", [path])) == [["c", "c"]]
+    """Files of any content give an answer; a removal before it says nothing of what came after."""
+    path = archive("a", removed("a", "b", 1), removed("b", "a", 1), removed("d", "e", 1), removed("x", "d", 2))
+    assert steps(removal_history("a", [path])) == [["a", "b", "a"]]
+    assert steps(removal_history("x", [path])) == [["x", "d"]]
 
 
-def test_who_approved_a_removal(archive):
-    """Each line says it; lines of a run without decisions do not."""
-    lines = [
-        removed("a", "b", 1, approved=("Ann", "old\n")),
-        removed("b", "c", 2),
-        removed("c", "d", 3, approved=("B", "")),
+def test_what_happened_to_a_document_later(archive, tmp_path):
+    """It came back, was removed again, stayed; a run that goes on after a kill is one removal. With who had decided."""
+    path = archive("a", removed("a", "b", 1), removed("s", "b", 1))
+    with RemovalFile(path, writes=True) as found:
+        sha256 = found.sha256
+        found.note("restored", [0], DAY(12))
+    decide_removal(path, decide_file(tmp_path / "d", sha256, [("news", "s", None)], by="Ann\x1b", reason="late"))
+    with RemovalFile(path, writes=True) as found:
+        for day in (13, 14):
+            found.append([], [0], DAY(day))
+        found.note("kept", [0], DAY(15))
+        found.append([], [0], DAY(16))
+    told = [each for [each] in removal_history("a", [path]).removals]
+    assert [(each.at, each.deleted, each.kept, each.restored) for each in told] == [
+        (DAY(1), DAY(11), False, DAY(12)),
+        (DAY(13), None, True, None),
+        (DAY(16), None, False, None),
     ]
-    path = archive("a", *lines)
-    [chain] = find_history("a", [path]).removals
-    assert [(each.by, each.reason) for each in chain] == [("Ann", "old\n"), (None, None), ("B", "")]
-    assert [each.to_dict().get("by", "absent") for each in chain] == ["Ann", "absent", "B"]
-    said = CliRunner().invoke(app, ["history", "a", "--archive", str(path)]).stdout
-    assert " ".join(said.split()).count("approved by") == 2
+    assert [each.approved for each in told] == [(), *[(("Ann\x1b", "late"),)] * 2]
+    said = " ".join(CliRunner().invoke(app, ["history", "a", str(path)]).stdout.split())
+    assert said.count("approved by Ann\\x1b: late") == 2
+    for words in (
+        "was deleted for b",
+        "and restored at",
+        "was archived to be deleted for b",
+        "and was there afterwards",
+    ):
+        assert words in said
 
 
-def test_an_archive_that_was_cut(archive):
-    """Whole lines of its end are told; where others may be missing, the command says so."""
-    path = archive("a", removed("a", "b", 1))
-    path.write_bytes(path.read_bytes()[:-4])
-    found = find_history("a", [path])
-    assert (steps(found), list(found.cut), found.is_incomplete) == ([["a", "b"]], [str(path)], False)
-    assert CliRunner().invoke(app, ["history", "a", "--archive", str(path)]).exit_code == 0
-    path.write_bytes(path.read_bytes()[:-40])
-    found = find_history("a", [path])
-    assert (steps(found), list(found.cut), found.is_incomplete) == ([], [str(path)], True)
-    result = CliRunner().invoke(app, ["history", "a", "--archive", str(path)])
-    assert result.exit_code == 1
-    assert str(path) in result.stderr
+def test_all_that_a_removal_has(archive, tmp_path):
+    """A line for each document of its plan, in both formats; the text of each that was archived, as it was sent."""
+    path = archive("a", removed("a", "b", 1), removed("c", "d", 2, routing="r"))
+    with RemovalFile(path) as found:
+        sha256 = found.sha256
+    decide_removal(path, decide_file(tmp_path / "d", sha256, [("news", "a", None)]))
+    files = [tmp_path / "x.jsonl.gz", tmp_path / "x.csv"]
+    result = CliRunner().invoke(app, ["history", str(path), "--export", str(files[0]), "--csv", str(files[1])])
+    assert (result.exit_code, [each.stat().st_mode & 0o777 for each in files]) == (0, [0o600] * 2), result.output
+    lines = gzip.decompress(files[0].read_bytes()).decode().splitlines()
+    assert all(line.endswith('"_source": {"n": 1.10}}') for line in lines)
+    plain = [json.loads(line) for line in lines]
+    assert [(each["id"], each["routing"], each["canonical"]["id"], each["kept_by"]) for each in plain] == [
+        ("a", None, "b", ["Ann"]),
+        ("c", "r", "d", None),
+    ]
+    assert [each["kind"] for each in plain[0]["events"]] == ["archived", "deleted"]
+    with files[1].open(newline="") as text:
+        rows = list(csv.DictReader(text))
+    assert [(each["id"], each["deleted"], each["kept_by"], each["fields"]) for each in rows] == [
+        ("a", DAY(11), "Ann", '{"title": "title a"}'),
+        ("c", DAY(12), "", '{"title": "title c"}'),
+    ]
 
 
-def test_archives_are_given_as_to_a_restore(archive, tmp_path):
-    """As arguments or with --archive; without one, or without the id, the message has the whole command."""
-    one, two = archive("one", removed("a", "b", 1)), archive("two", removed("b", "c", 2))
+def test_the_command(archive, tmp_path):
+    """Lines for people, JSON, exit code 1 for an id that nobody knows; without a file the message has the command."""
+    one, two = archive("one", removed("a\x1b", "b", 1)), archive("two", removed("b", "c", 2))
 
     def run(*arguments):
         return CliRunner().invoke(app, ["history", *map(str, arguments)])
 
-    wanted = run("a", "--archive", one, "--archive", two).stdout
-    assert "for c; it is in" in " ".join(wanted.split())
-    assert run("a", one, two).stdout == run("a", "--archive", one, two).stdout == wanted
-    for argument, words in ((one, f"es-simhash history ID {one}"), ("a", "es-simhash history a ARCHIVE")):
-        found = run(argument)
-        assert found.exit_code == 2
-        assert f"give an ID and an archive: {words}" in found.stderr
-    kept = run("z", one)
-    assert (kept.exit_code, "is in the files of decisions" in kept.stderr) == (1, True)
-
-
-def test_a_note_that_a_document_goes_again(tmp_path):
-    """It is a removal of its own, for the document with this routing; a note that it stayed is none."""
-    path, day = tmp_path / "a", "2026-01-0{}T00:00:00.000Z".format
-    with ArchiveWriter(path, "0" * 64) as writer:
-        writer.append([removed("a", "b", 1), replace(removed("a", "x", 2), routing="r")])
-        writer.note("kept", [Key("news", "a", None)], day(3))
-        writer.note("archived", [Key("news", "a", None)], day(4))
-    for files in ([path], [path, path]):
-        found = {(each.canonical, each.at, each.again) for [each] in find_history("a", files).removals}
-        assert found == {("b", day(1), False), ("b", day(4), True), ("x", day(2), False)}
-
-
-def test_each_line_of_a_document_is_told(tmp_path):
-    """Of each person who approved it, in order of time; of a run that kept it after all, too, and that it was there."""
-    path, day = tmp_path / "a", "2026-01-0{}T00:00:00.000Z".format
-    first, key = removed("a", "b", 1, approved=("Ann", "")), Key("news", "a", None)
-    with ArchiveWriter(path, "0" * 64) as writer:
-        writer.append([first, replace(removed("a", "b", 1), routing="r")])
-        writer.append([replace(removed("a", "b", 2, approved=("Bob", "late")), again=True)])
-        writer.note("kept", [key], day(3))
-        writer.note("archived", [key], day(4))
-    found = [each for [each] in find_history("a", [path]).removals if each.routing is None]
-    assert [(each.at, each.by, each.again, each.kept) for each in found] == [
-        (day(1), "Ann", False, False),
-        (day(2), "Bob", True, True),
-        (day(4), "Bob", True, False),
-    ]
-    said = " ".join(CliRunner().invoke(app, ["history", "a", str(path)]).stdout.split())
-    assert said.count("for b, and was there afterwards; it is in") == 1
-    assert (said.count("approved by Ann"), said.count("approved by Bob: late")) == (1, 2)
-    with ArchiveWriter(tmp_path / "end", "0" * 64) as writer:
-        writer.note("archived", [key], day(5))
-    assert len(find_history("a", [path, tmp_path / "end"]).removals) == 4
-
-
-def test_the_command(archive, tmp_path):
-    """Lines for people, JSON, and exit code 1 for an id that nobody knows."""
-    one, two = archive("one", removed("a\x1b", "b", 1, distance=1)), archive("two", removed("b", "c", 2))
-    result = CliRunner().invoke(app, ["history", "a\x1b", "--archive", str(one), str(two)])
+    result = run("a\x1b", one, two)
     assert result.exit_code == 0
     assert "\x1b" not in result.stdout
-    assert result.stdout.count("2026-01-0") == 2  # a record may take several lines
-    result = CliRunner().invoke(app, ["history", "b", "--archive", str(one), "--archive", str(two), "--json"])
-    found = json.loads(result.stdout)
+    assert result.stdout.count("2026-01-1") == 2  # a record may take several lines
+    found = json.loads(run("b", one, two, "--json").stdout)
     assert [[each["canonical"] for each in chain] for chain in found["removals"]] == [["c"]]
     assert [each["id"] for each in found["stands_for"]] == ["a\x1b"]
     many = archive("many", *(removed(f"a{n}", "b", 1) for n in range(102)))
-    shown = CliRunner().invoke(app, ["history", "b", str(many)]).stdout
+    shown = run("b", many).stdout
     assert shown.endswith("  and 2 more documents: --json has all\n")
-    assert len(json.loads(CliRunner().invoke(app, ["history", "b", str(many), "--json"]).stdout)["stands_for"]) == 102
-    assert CliRunner().invoke(app, ["history", "z", "--archive", str(one)]).exit_code == 1
+    assert len(json.loads(run("b", many, "--json").stdout)["stands_for"]) == 102
+    missing = run("z", one)
+    assert (missing.exit_code, "archived in none of these removals" in missing.stderr) == (1, True)
+    for argument, words in ((one, f"es-simhash history ID {one}"), ("a", "es-simhash history a REMOVAL")):
+        refused = run(argument)
+        assert refused.exit_code == 2
+        assert f"give an ID and a removal: {words}" in refused.stderr
     (tmp_path / "no").write_text("{}")
     with pytest.raises(InvalidInputError):
-        find_history("a", [tmp_path / "no"])
+        removal_history("a", [tmp_path / "no"])

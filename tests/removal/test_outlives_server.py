@@ -4,7 +4,6 @@ import pytest
 
 from es_simhash.errors import GuardRailError
 from es_simhash.mapping.rule import LONGEST
-from es_simhash.removal.plan_file import read_plan
 from tests.servers.removals import (
     ALL,
     OTHER,
@@ -16,6 +15,8 @@ from tests.servers.removals import (
     fill,
     meddle,
     outcomes,
+    plan_again,
+    read_plan,
     sources,
 )
 from tests.servers.support import ONE_SHARD, put
@@ -67,7 +68,7 @@ def fill_news(server, index, simhash, **more):
         ({"simhash": {"group": "q", "duplicate_of": "q", "distance": 9, "at": "2026-01-03T00:00:00Z"}}, False),
     ],
 )
-def test_what_decided_voids_a_line(server, index, simhash, plan, archive, id_, fields, is_void):
+def test_what_decided_voids_a_line(server, index, simhash, plan, id_, fields, is_void):
     """A change of it, of either document, and of that line alone; not of a counter, and not of our group fields."""
     fill_news(server, index, simhash)
     made = simhash.plan_removal(index, plan, max_distance=12, max_field_chars=100, **DECIDES, **ALL)
@@ -75,29 +76,29 @@ def test_what_decided_voids_a_line(server, index, simhash, plan, archive, id_, f
     change(server, index, id_, **fields)
     is_void = is_void is True or is_void == id_
     expected = {"b": ("kept", "changed" if id_ == "b" else "canonical_changed") if is_void else ("deleted", None)}
-    dry = outcomes(simhash.apply_removal(plan, archive=archive, dry_run=True))
+    dry = outcomes(simhash.apply_removal(plan, dry_run=True))
     assert dry["b"][1] == expected["b"][1]
     server.request("POST", f"/{index}/_refresh")
     before = sources(server, index)
-    found = outcomes(simhash.apply_removal(plan, archive=archive))
+    found = outcomes(simhash.apply_removal(plan))
     assert found == expected | {"d": ("deleted", None)}
     kept = {"a", "c"} | ({"b"} if is_void else set())
     assert sources(server, index).keys() == kept
-    assert archived(archive) == {each: before[each] for each in before.keys() - kept}
+    assert archived(plan) == {each: before[each] for each in before.keys() - kept}
 
 
-def test_without_verification_the_fingerprint_decides(server, index, simhash, plan, archive):
+def test_without_verification_the_fingerprint_decides(server, index, simhash, plan):
     """With it, the texts were compared, and another fingerprint says nothing of them."""
     for number, verify in enumerate((False, 0.8)):
         name = f"{index}-{number}"
         fill(server, name, simhash, copies(1))
-        assert simhash.plan_removal(name, plan, verify=verify, **ALL).count == 2
+        assert plan_again(simhash, name, plan, verify=verify, **ALL).count == 2
         change(server, name, "b0000", simhash={"fingerprint": "00000000000000ff"})
-        found = outcomes(simhash.apply_removal(plan, archive=archive.with_name(name)))
+        found = outcomes(simhash.apply_removal(plan))
         assert found == {"b0000": ("deleted", None) if verify else ("kept", "changed"), "s0000": ("deleted", None)}
 
 
-def test_our_own_writes_void_nothing(server, index, simhash, plan, archive):
+def test_our_own_writes_void_nothing(server, index, simhash, plan):
     """A reconcile, tags, a run of follow and the apply of another plan."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD, passages=True)
     put(server, index, [{"_id": id_, "body": text} for id_, text in copies(2).items()])
@@ -115,9 +116,9 @@ def test_our_own_writes_void_nothing(server, index, simhash, plan, archive):
     hits = server.request("GET", f"/{index}/_search?seq_no_primary_term=true&size=50")["hits"]["hits"]
     now = {hit["_id"]: (hit["_seq_no"], hit["_primary_term"]) for hit in hits}
     assert all(now[id_] != version for id_, version in versions.items())
-    found = outcomes(simhash.apply_removal(plan, archive=archive))
+    found = outcomes(simhash.apply_removal(plan))
     assert found == dict.fromkeys(("b0000", "b0001"), ("deleted", None))
-    found = outcomes(simhash.apply_removal(other, archive=archive.with_name("other.gz")))
+    found = outcomes(simhash.apply_removal(other))
     assert found == {
         **dict.fromkeys(("b0000", "b0001"), ("kept", "missing")),
         **dict.fromkeys(("s0000", "s0001"), ("deleted", None)),
@@ -125,7 +126,7 @@ def test_our_own_writes_void_nothing(server, index, simhash, plan, archive):
     assert sources(server, index).keys() == {"a", "r", "b0002"}
 
 
-def test_a_document_that_its_alias_hides_now_stays(server, index, simhash, plan, archive):
+def test_a_document_that_its_alias_hides_now_stays(server, index, simhash, plan):
     """What a name does not show is not deleted, nor is anything deleted for it."""
     fill_news(server, index, simhash)
     alias = {"index": index, "alias": f"{index}-x", "filter": {"range": {"views": {"lte": 1}}}}
@@ -133,30 +134,30 @@ def test_a_document_that_its_alias_hides_now_stays(server, index, simhash, plan,
     assert simhash.plan_removal(f"{index}-x", plan, **ALL).count == 2
     change(server, index, "b", views=2)
     change(server, index, "c", views=2)
-    found = outcomes(simhash.apply_removal(plan, archive=archive))
+    found = outcomes(simhash.apply_removal(plan))
     assert found == {"b": ("kept", "changed"), "d": ("kept", "canonical_changed")}
     change(server, index, "b", views=0)
     change(server, index, "c", views=-1)
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == dict.fromkeys("bd", ("deleted", None))
+    assert outcomes(simhash.apply_removal(plan)) == dict.fromkeys("bd", ("deleted", None))
 
 
-def test_a_canonical_that_is_written_at_the_last_moment(server, index, simhash, plan, archive, monkeypatch):
+def test_a_canonical_that_is_written_at_the_last_moment(server, index, simhash, plan, monkeypatch):
     """Another counter is no reason to bring its duplicate back, and another text is."""
     for number, fields in enumerate(({"views": 9}, {"body": OTHER})):
         name = f"{index}-{number}"
         fill(server, name, simhash, copies(1))
-        simhash.plan_removal(name, plan, **ALL)
+        plan_again(simhash, name, plan, **ALL)
         with monkeypatch.context() as patch:
             meddle(patch, lambda name=name, fields=fields: change(server, name, "a", **fields))
-            found = outcomes(simhash.apply_removal(plan, archive=archive.with_name(name)))
+            found = outcomes(simhash.apply_removal(plan))
         assert found["b0000"] == (("restored", "canonical_changed") if number else ("deleted", None))
         # What came back stays as long as its canonical is another one.
-        again = outcomes(simhash.apply_removal(plan, archive=archive.with_name(name)))
+        again = outcomes(simhash.apply_removal(plan))
         assert again["b0000"] == (("kept", "canonical_changed") if number else ("deleted", None))
         assert ("b0000" in sources(server, name)) == bool(number)
 
 
-def test_a_large_number_and_nulls(server, index, simhash, plan, archive):
+def test_a_large_number_and_nulls(server, index, simhash, plan):
     """Numbers are compared by every digit; a null, or an array of one value, is no change."""
     mappings = {"properties": {"n": {"type": "long"}}}
     number = 2**53
@@ -165,18 +166,18 @@ def test_a_large_number_and_nulls(server, index, simhash, plan, archive):
     simhash.plan_removal(index, plan, canonical="n", **ALL)
     change(server, index, "b0000", n=number + 1)
     change(server, index, "s0000", n=[number, None], huge=None)
-    found = outcomes(simhash.apply_removal(plan, archive=archive))
+    found = outcomes(simhash.apply_removal(plan))
     assert found == {"b0000": ("kept", "changed"), "s0000": ("deleted", None)}
 
 
-def test_a_document_with_another_routing_value_is_another_one(server, index, simhash, plan, archive):
+def test_a_document_with_another_routing_value_is_another_one(server, index, simhash, plan):
     """A shard keeps both under one id, and a restore would write the wrong one."""
     fill(server, index, simhash, copies(1))
     simhash.plan_removal(index, plan, **ALL)
     source = sources(server, index)["b0000"]
     server.request("DELETE", f"/{index}/_doc/b0000")
     server.request("PUT", f"/{index}/_doc/b0000?routing=other&refresh=true", source)
-    found = outcomes(simhash.apply_removal(plan, archive=archive))
+    found = outcomes(simhash.apply_removal(plan))
     assert found == {"b0000": ("kept", "changed"), "s0000": ("deleted", None)}
     assert sources(server, index)["b0000"] == source
 
@@ -186,7 +187,7 @@ COPIED = {"dynamic_templates": [{"cities": {"match": "city*", "mapping": {**KEYW
 
 @pytest.mark.parametrize("id_", ["a", "b"])
 @pytest.mark.parametrize("is_dynamic", [True, False])
-def test_a_field_that_was_mapped_after_the_plan(server, index, simhash, plan, archive, id_, is_dynamic):
+def test_a_field_that_was_mapped_after_the_plan(server, index, simhash, plan, id_, is_dynamic):
     """It is copied to a field that decides; one of another document, and one that is copied elsewhere, void nothing."""
     mappings = {**MAPPINGS, **COPIED} if is_dynamic else MAPPINGS
     documents = {each: {"body": text, "place": "x"} for each, text in copies(1).items()}
@@ -198,11 +199,11 @@ def test_a_field_that_was_mapped_after_the_plan(server, index, simhash, plan, ar
         server.request("PUT", f"/{index}/_mapping", added)
     change(server, index, id_, city2="Rome")
     change(server, index, "s0000", views=2, town="Rome")
-    found = outcomes(simhash.apply_removal(plan, archive=archive))
+    found = outcomes(simhash.apply_removal(plan))
     assert found == {"b": ("kept", "changed" if id_ == "b" else "canonical_changed"), "s0000": ("deleted", None)}
 
 
-def test_a_null_that_the_index_reads_as_a_value(server, index, simhash, plan, archive):
+def test_a_null_that_the_index_reads_as_a_value(server, index, simhash, plan):
     """Without the null the document has no date; a null and that date are not told apart by the plan either."""
     day = {"type": "date", "null_value": "2026-01-02"}
     documents = {id_: {"body": text, "day": None} for id_, text in copies(2).items()}
@@ -212,14 +213,14 @@ def test_a_null_that_the_index_reads_as_a_value(server, index, simhash, plan, ar
     server.request("PUT", f"/{index}/_doc/b0000", {name: value for name, value in body.items() if name != "day"})
     change(server, index, "b0001", views=1)
     change(server, index, "s0000", day=["2026-01-01", None])
-    found = outcomes(simhash.apply_removal(plan, archive=archive))
+    found = outcomes(simhash.apply_removal(plan))
     assert found == {
         **dict.fromkeys(("b0000", "s0000"), ("kept", "changed")),
         **dict.fromkeys(("b0001", "s0001"), ("deleted", None)),
     }
 
 
-def test_an_alias_with_another_filter(server, index, simhash, plan, archive):
+def test_an_alias_with_another_filter(server, index, simhash, plan):
     """It hides documents that nobody wrote, and they stay."""
     fill_news(server, index, simhash)
     alias = {"index": index, "alias": f"{index}-x"}
@@ -232,14 +233,14 @@ def test_an_alias_with_another_filter(server, index, simhash, plan, archive):
     assert simhash.plan_removal(f"{index}-x", plan, **ALL).count == 2
     set_filter("b", "c")
     void = {"b": ("kept", "changed"), "d": ("kept", "canonical_changed")}
-    assert outcomes(simhash.apply_removal(plan, archive=archive, dry_run=True)) == void
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == void
+    assert outcomes(simhash.apply_removal(plan, dry_run=True)) == void
+    assert outcomes(simhash.apply_removal(plan)) == void
     set_filter("none")
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == dict.fromkeys("bd", ("deleted", None))
+    assert outcomes(simhash.apply_removal(plan)) == dict.fromkeys("bd", ("deleted", None))
 
 
 @pytest.mark.parametrize("is_archived", [False, True])
-def test_guard_rails_count_what_can_go(server, index, simhash, plan, archive, monkeypatch, is_archived):
+def test_guard_rails_count_what_can_go(server, index, simhash, plan, monkeypatch, is_archived):
     """Not lines that are void: of a canonical that changed, hidden by an alias, or left out by the filter now."""
     documents = {
         f"{name}{n}": {"body": text, **COMMON, "views": n}
@@ -252,18 +253,18 @@ def test_guard_rails_count_what_can_go(server, index, simhash, plan, archive, mo
     options = {"filter": DECIDES["filter"], "protect": "source.raw", "max_share": 0.25}
     assert simhash.plan_removal(f"{index}-x", plan, **options).count == 6
     with pytest.raises(GuardRailError, match="6 of 8 documents of the index would be removed"):
-        list(simhash.apply_removal(plan, archive=archive))
+        list(simhash.apply_removal(plan))
     if is_archived:
         with monkeypatch.context() as patch:
             meddle(patch, lambda: (_ for _ in ()).throw(Killed))
             with pytest.raises(Killed):
-                list(simhash.apply_removal(plan, archive=archive, max_share=1))
+                list(simhash.apply_removal(plan, max_share=1))
     change(server, index, "r0", body="Another text, which no other document has, of quite other things.")
     change(server, index, "k1", views=9)
     with pytest.raises(GuardRailError, match="2 of 7 documents of the index would be removed"):
-        list(simhash.apply_removal(plan, archive=archive))
+        list(simhash.apply_removal(plan))
     change(server, index, "k2", kind="sport")
-    found = outcomes(simhash.apply_removal(plan, archive=archive))
+    found = outcomes(simhash.apply_removal(plan))
     assert found == {
         **dict.fromkeys(("r1", "r2", "r3"), ("kept", "canonical_changed")),
         **dict.fromkeys(("k1", "k2"), ("kept", "changed")),

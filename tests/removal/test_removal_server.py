@@ -1,17 +1,37 @@
 """Plans of removal, and what applying them does to documents that others change, on real servers."""
 
-import gzip
+import itertools
 import json
-from itertools import chain, islice
+import subprocess
+import sys
 
 import pytest
 
 from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint_fields
-from es_simhash.removal import apply as apply_module, decisions as decisions_module
-from es_simhash.removal.plan_file import Plan, read_plan
+from es_simhash.removal import apply as apply_module
+from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.review import describe
-from tests.servers.removals import ALL, OTHER, TEXT, apply_in_batches, archived, copies, fill, outcomes, sources
+from tests.servers.removals import (
+    ALL,
+    OTHER,
+    TEXT,
+    apply_in_batches,
+    archived,
+    copies,
+    file_size_limit,
+    fill,
+    lines_of as archived_lines,
+    outcomes,
+    plan_again,
+    read_plan,
+    sources,
+)
 from tests.servers.support import ONE_SHARD, put, send_lines
+
+
+def described(plan):
+    with RemovalFile(plan) as removal:
+        return describe(removal)
 
 
 def lines_of(plan):
@@ -19,7 +39,7 @@ def lines_of(plan):
     return {each.document.id: each for each in read_plan(plan).removals()}
 
 
-def test_a_plan_is_made_and_applied(server, index, simhash, plan, archive):
+def test_a_plan_is_made_and_applied(server, index, simhash, plan):
     """What the plan names goes, is in the archive as it was, and the canonicals stay."""
     documents = copies(3) | {
         "b0001": TEXT + " indeed",
@@ -42,18 +62,18 @@ def test_a_plan_is_made_and_applied(server, index, simhash, plan, archive):
     assert 0.8 <= similarities[0] < similarities[-1] == 1.0
     assert lines["b0000"].document.fields == {"body": TEXT.upper()}
     assert (made.without_fingerprint, made.ungrouped) == (0, 0)
-    records = list(simhash.apply_removal(plan, archive=archive))
+    records = list(simhash.apply_removal(plan))
     assert [each.id for each in records] == list(lines)
     assert {each.action for each in records} == {"deleted"}
     assert sources(server, index) == {id_: before[id_] for id_ in ("a", "c", "z")}
-    assert archived(archive) == {id_: before[id_] for id_ in lines}
-    again = list(simhash.apply_removal(plan, archive=archive))
+    assert archived(plan) == {id_: before[id_] for id_ in lines}
+    again = list(simhash.apply_removal(plan))
     assert {each.action for each in again} == {"deleted"}
     assert ({each.earlier for each in records}, {each.earlier for each in again}) == ({False}, {True})
-    assert len(archived(archive)) == 7
+    assert len(archived(plan)) == 7
 
 
-def test_the_source_is_archived_as_it_is(server, index, simhash, plan, archive):
+def test_the_source_is_archived_as_it_is(server, index, simhash, plan):
     """Numbers keep their text, and so do keys; routing too."""
     numbers = '"n": 1.10, "big": 123456789012345678901234567890, "x": {"e": 1E5, "s": "\\u00e9 ü \\ud83d\\ude00"}'
     source = f'{{"body": %s, {numbers}}}'
@@ -67,19 +87,13 @@ def test_the_source_is_archived_as_it_is(server, index, simhash, plan, archive):
         body += whole[:-1] + ", " + fields[1:] + "\n"
     assert not server.request("POST", "/_bulk?refresh=true", body.encode())["errors"]
     simhash.plan_removal(index, plan, **ALL)
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"b": ("deleted", None)}
-    [line] = gzip.decompress(archive.read_bytes()).decode().splitlines()
-    assert '"n": 1.10, "big": 123456789012345678901234567890, "x": {"e": 1E5, "s": "\\u00e9 ü \\ud83d\\ude00"}' in line
-    plain = json.loads(line)
-    assert (plain["_routing"], plain["_index"], plain["canonical"]) == (
-        "r/1",
-        index,
-        {"index": index, "id": "a", "routing": "r/1"},
-    )
-    assert plain["plan"] == read_plan(plan).sha256
+    assert outcomes(simhash.apply_removal(plan)) == {"b": ("deleted", None)}
+    [line] = archived_lines(plan)
+    assert numbers in line["text"]
+    assert (line["_routing"], line["_index"], line["canonical"]) == ("r/1", index, {"index": index, "id": "a"})
 
 
-def test_texts_decide_not_bits(server, index, simhash, plan, archive):
+def test_texts_decide_not_bits(server, index, simhash, plan):
     """A fingerprint that is no longer the text's, and texts that share bits alone, remove nothing."""
     fill(server, index, simhash, {"a": TEXT, "b": TEXT.upper(), "c": TEXT + "!"})
     send_lines(server, [{"update": {"_index": index, "_id": "b"}}, {"doc": {"body": OTHER}}])
@@ -91,11 +105,11 @@ def test_texts_decide_not_bits(server, index, simhash, plan, archive):
     put(server, index, [{"_id": "e", **sources(server, index)["a"], "body": None}])
     made = simhash.plan_removal(index, plan, max_distance=3, **ALL)
     assert (made.count, made.duplicates, made.left_out) == (1, 1, {})
-    made = simhash.plan_removal(index, plan, verify=False, **ALL)
+    made = plan_again(simhash, index, plan, verify=False, **ALL)
     assert (made.count, made.left_out) == (1, {"stale": 2, "unreadable": 1})
     [line] = lines_of(plan).values()
     assert (line.document.id, line.similarity, line.reason) == ("c", None, "distance")
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"c": ("deleted", None)}
+    assert outcomes(simhash.apply_removal(plan)) == {"c": ("deleted", None)}
 
 
 def test_without_text_fields_only_an_explicit_plan(server, index, simhash, plan):
@@ -105,7 +119,7 @@ def test_without_text_fields_only_an_explicit_plan(server, index, simhash, plan)
     with pytest.raises(InvalidInputError, match="put_mapping"):
         simhash.plan_removal(index, plan, **ALL)
     assert not plan.exists()
-    assert simhash.plan_removal(index, plan, verify=False, **ALL).count == 1
+    assert plan_again(simhash, index, plan, verify=False, **ALL).count == 1
 
 
 def test_options_of_a_plan(server, index, simhash, plan):
@@ -122,16 +136,16 @@ def test_options_of_a_plan(server, index, simhash, plan):
     assert (made.count, made.left_out) == (2, {"filtered": 1})
     line = lines_of(plan)["b"]
     assert line.document.fields == {"body": TEXT.upper(), "by.name": "x" * 50, "n": [1, 2]}
-    made = simhash.plan_removal(index, plan, min_similarity=0.99, max_field_chars=20, show=["by.name"], **options)
+    made = plan_again(simhash, index, plan, min_similarity=0.99, max_field_chars=20, show=["by.name"], **options)
     assert (set(lines_of(plan)), made.left_out) == ({"b", "d"}, {"not_similar": 1})
     line = lines_of(plan)["b"]
     assert (line.document.fields, set(line.document.cut)) == (
         {"body": TEXT.upper()[:20], "by.name": "x" * 20},
         {"body", "by.name"},
     )
-    made = simhash.plan_removal(index, plan, limit=2, **options)
+    made = plan_again(simhash, index, plan, limit=2, **options)
     assert (set(lines_of(plan)), made.left_out) == ({"b", "d"}, {"limit": 1})
-    made = simhash.plan_removal(index, plan, preset="identical", **ALL)
+    made = plan_again(simhash, index, plan, preset="identical", **ALL)
     assert set(lines_of(plan)) == {"b", "d"}
     assert read_plan(plan).header.grouping["similarity"] == 1.0
 
@@ -143,7 +157,7 @@ def test_a_plan_at_any_distance_leaves_the_grouping_alone(server, index, simhash
     mapping = server.request("GET", f"/{index}/_mapping")[index]["mappings"]
     assert "grouping" not in json.dumps(mapping["_meta"])
     simhash.reconcile(index, max_distance=2)
-    assert simhash.plan_removal(index, plan, max_distance=10, **ALL).count == 1
+    assert plan_again(simhash, index, plan, max_distance=10, **ALL).count == 1
     assert read_plan(plan).header.grouping["max_distance"] == 10
 
 
@@ -152,7 +166,7 @@ def shares(error):
     return {(each.value, each.share.removals, each.share.documents) for each in error.excess}
 
 
-def test_guard_rails(server, index, simhash, plan, archive):
+def test_guard_rails(server, index, simhash, plan):
     """By the whole index, and by each value of a field: a plan is made and says it, the apply refuses it."""
     documents = {id_: {"body": text, "source": "x" if id_[0] < "r" else "y"} for id_, text in copies(4).items()}
     documents |= {f"z{n}": {"body": " ".join(f"{w}{n}" for w in OTHER.split()), "source": "Z"} for n in range(40)}
@@ -161,32 +175,31 @@ def test_guard_rails(server, index, simhash, plan, archive):
     fill(server, index, simhash, documents, mappings=mappings)
     made = simhash.plan_removal(index, plan)
     assert (made.count, made.documents, made.excess) == (8, 50, ())
-    made = simhash.plan_removal(index, plan, max_share=0.1)
+    made = plan_again(simhash, index, plan, max_share=0.1)
     assert shares(made) == {(None, 8, 50)}
-    assert {"apply will refuse this"} < describe(read_plan(plan)).keys()
+    assert {"apply will refuse this"} < described(plan).keys()
     for dry_run in (True, False):
         with pytest.raises(GuardRailError, match=r"allow it with max_share=0\.16$") as caught:
-            list(simhash.apply_removal(plan, archive=archive, dry_run=dry_run))
+            list(simhash.apply_removal(plan, dry_run=dry_run))
         assert shares(caught.value) == {(None, 8, 50)}
     with pytest.raises(InvalidInputError, match="max_share"):
-        list(simhash.apply_removal(plan, archive=archive, max_share=1.1))
-    assert len(list(simhash.apply_removal(plan, archive=archive, max_share=0.16, dry_run=True))) == 8
-    made = simhash.plan_removal(index, plan, protect="source")
+        list(simhash.apply_removal(plan, max_share=1.1))
+    assert len(list(simhash.apply_removal(plan, max_share=0.16, dry_run=True))) == 8
+    made = plan_again(simhash, index, plan, protect="source")
     assert shares(made) == {("x", 4, 6), ("y", 4, 6)}
     with pytest.raises(MappingError, match="keyword"):
-        simhash.plan_removal(index, plan, protect="n")
+        plan_again(simhash, index, plan, protect="n")
     made = simhash.plan_removal(index, plan, protect="source", max_share=0.7)
     header = read_plan(plan).header
-    assert (made.excess, "apply will refuse this" in describe(read_plan(plan))) == ((), False)
+    assert (made.excess, "apply will refuse this" in described(plan)) == ((), False)
     assert header.guards.to_dict()["values"] == {value: {"removals": 4, "documents": 6} for value in "xy"}
     assert header.index_uuids.keys() == {index}
     server.request("DELETE", f"/{index}/_doc/z0?refresh=true")
-    archive.unlink()
     with pytest.raises(GuardRailError) as caught:
-        list(simhash.apply_removal(plan, archive=archive))
+        list(simhash.apply_removal(plan))
     assert shares(caught.value) == {("x", 4, 5)}
-    assert archived(archive) == {}
-    found = outcomes(simhash.apply_removal(plan, archive=archive, max_share=1))
+    assert archived(plan) == {}
+    found = outcomes(simhash.apply_removal(plan, max_share=1))
     assert set(found.values()) == {("deleted", None)}
 
 
@@ -195,9 +208,7 @@ def _killed():
 
 
 @pytest.mark.parametrize("field", ["source", "title.raw"])
-def test_an_interrupted_removal_goes_on_with_a_protected_field(
-    server, index, sync_simhash, plan, archive, monkeypatch, field
-):
+def test_an_interrupted_removal_goes_on_with_a_protected_field(server, index, sync_simhash, plan, monkeypatch, field):
     """Values are counted in one way, also where a normalizer or a multi-field gives others than the document has."""
     lower = {"type": "custom", "filter": ["lowercase"]}
     normalized = {"type": "keyword", "normalizer": "lower"}
@@ -208,20 +219,20 @@ def test_an_interrupted_removal_goes_on_with_a_protected_field(
     settings = {**ONE_SHARD, "analysis": {"normalizer": {"lower": lower}}}
     fill(server, index, sync_simhash, documents, settings=settings, mappings=mappings)
     sync_simhash.plan_removal(index, plan, protect=field, max_share=0.8)
-    batches = Plan.batches
+    delete, batches = apply_module.delete_documents, itertools.count()
     with monkeypatch.context() as patch:
-        patch.setattr(Plan, "batches", lambda *given: chain(islice(batches(*given), 2), (_killed() for _ in "x")))
+        patch.setattr(
+            apply_module, "delete_documents", lambda *given: delete(*given) if next(batches) < 2 else _killed()
+        )
         with pytest.raises(RuntimeError, match="killed"):
-            list(apply_in_batches(sync_simhash, plan, archive, 3))
-    assert len(archived(archive)) == 6
-    assert outcomes(sync_simhash.apply_removal(plan, archive=archive)).keys() == lines_of(plan).keys()
+            list(apply_in_batches(sync_simhash, plan, 3))
+    assert len(archived(plan)) == 8
+    assert outcomes(sync_simhash.apply_removal(plan)).keys() == lines_of(plan).keys()
     assert set(sources(server, index)) == {"a", "r"}
 
 
 @pytest.mark.parametrize("protect", [None, "source"])
-def test_guard_rails_count_what_an_interrupted_removal_has_deleted(
-    server, index, simhash, plan, archive, monkeypatch, protect
-):
+def test_guard_rails_count_what_an_interrupted_removal_has_deleted(server, index, simhash, plan, monkeypatch, protect):
     """Neither what was only archived, nor what others deleted and a search still shows."""
     documents = {id_: {"body": text, "source": "x"} for id_, text in copies(2).items()}
     documents |= {f"z{n}": {"body": " ".join(f"{w}{n}" for w in OTHER.split()), "source": "x"} for n in range(6)}
@@ -230,11 +241,11 @@ def test_guard_rails_count_what_an_interrupted_removal_has_deleted(
     with monkeypatch.context() as patch:
         patch.setattr(apply_module, "delete_documents", lambda *_: _killed())
         with pytest.raises(RuntimeError, match="killed"):
-            list(simhash.apply_removal(plan, archive=archive))
-    assert len(archived(archive)) == 4
+            list(simhash.apply_removal(plan))
+    assert len(archived(plan)) == 4
     server.request("DELETE", f"/{index}/_doc/z0")
     with pytest.raises(GuardRailError) as caught:
-        list(simhash.apply_removal(plan, archive=archive))
+        list(simhash.apply_removal(plan))
     assert shares(caught.value) == {(None, 4, 11)} | ({("x", 4, 11)} if protect else set())
 
 
@@ -254,36 +265,36 @@ def change_text(server, index, id_):
         ),
     ],
 )
-def test_what_others_changed_since_the_plan_stays(server, index, simhash, plan, archive, change, kinds):
+def test_what_others_changed_since_the_plan_stays(server, index, simhash, plan, change, kinds):
     """Line by line; the rest is done, and only that is archived."""
     fill(server, index, simhash, copies(2))
     simhash.plan_removal(index, plan, **ALL)
     change(server, index)
     before = sources(server, index)
-    records = list(simhash.apply_removal(plan, archive=archive))
+    records = list(simhash.apply_removal(plan))
     assert {each.id: each.kind for each in records if each.kind} == kinds
     assert all(each.action == "kept" and each.reason for each in records if each.kind)
     done = {each.id for each in records if each.action == "deleted"}
     assert done == {"b0000", "b0001", "s0000", "s0001"} - kinds.keys()
     assert sources(server, index) == {id_: source for id_, source in before.items() if id_ not in done}
-    assert archived(archive) == {id_: before[id_] for id_ in done}
+    assert archived(plan) == {id_: before[id_] for id_ in done}
 
 
-def test_an_index_that_was_replaced(server, index, simhash, plan, archive):
+def test_an_index_that_was_replaced(server, index, simhash, plan):
     """Another index of that name is not the one that was planned for, whatever its documents say; nor is none."""
     documents = copies(1)
     fill(server, index, simhash, documents)
     simhash.plan_removal(index, plan, **ALL)
     server.request("DELETE", f"/{index}")
-    records = list(simhash.apply_removal(plan, archive=archive))
+    records = list(simhash.apply_removal(plan))
     assert {each.kind for each in records} == {"index_replaced"}
     fill(server, index, simhash, documents)
-    records = list(simhash.apply_removal(plan, archive=archive))
+    records = list(simhash.apply_removal(plan))
     assert {each.kind for each in records} == {"index_replaced"}
     assert sources(server, index).keys() == documents.keys()
 
 
-def test_several_indices_behind_an_alias(server, index, simhash, plan, archive):
+def test_several_indices_behind_an_alias(server, index, simhash, plan):
     """The lines name concrete indices, and duplicates of another index are removed as well."""
     for number in (1, 2):
         fill(server, f"{index}-{number}", simhash, {"a": TEXT, f"b{number}": TEXT.upper()})
@@ -297,7 +308,7 @@ def test_several_indices_behind_an_alias(server, index, simhash, plan, archive):
         (f"{index}-1", "b1"),
         (f"{index}-2", "b2"),
     }
-    assert {each.action for each in simhash.apply_removal(plan, archive=archive)} == {"deleted"}
+    assert {each.action for each in simhash.apply_removal(plan)} == {"deleted"}
     assert set(sources(server, f"{index}-x")) == {"a"}
 
 
@@ -310,66 +321,83 @@ def test_an_index_that_keeps_a_part_of_source_is_refused(server, index, simhash,
         simhash.plan_removal(index, plan, **ALL)
 
 
-def test_a_plan_and_an_archive_that_do_not_fit(server, index, simhash, plan, archive):
-    """Nothing is done with a plan that was changed, or with the archive of another plan."""
+def test_a_file_that_was_changed(server, index, simhash, plan):
+    """Nothing is done with it."""
     fill(server, index, simhash, copies(1))
     simhash.plan_removal(index, plan, **ALL)
     whole = plan.read_bytes()
-    for data in (b"", whole[:-20], whole.replace(b'"b0000"', b'"b0001"'), whole[:-1]):
+    for data in (b"", whole[:-4096], whole.replace(b'"b0000"', b'"b0001"'), whole.replace(b"es-simhash", b"x")[:99]):
         plan.write_bytes(data)
         with pytest.raises(InvalidInputError, match=str(plan)):
-            list(simhash.apply_removal(plan, archive=archive))
-        assert not archive.exists()
+            list(simhash.apply_removal(plan))
+        assert plan.read_bytes() == data
     plan.write_bytes(whole)
-    assert len(list(simhash.apply_removal(plan, archive=archive))) == 2
-    size = archive.stat().st_size
-    put(server, index, [{"_id": "t", **sources(server, index)["r"]}])
-    simhash.plan_removal(index, plan, **ALL)
-    with pytest.raises(InvalidInputError, match="another plan"):
-        list(simhash.apply_removal(plan, archive=archive))
-    assert archive.stat().st_size == size
-    assert set(sources(server, index)) == {"a", "r", "t"}
+    assert len(list(simhash.apply_removal(plan))) == 2
+    assert set(sources(server, index)) == {"a", "r"}
 
 
-def test_a_full_disk_deletes_nothing(server, index, simhash, plan, monkeypatch):
-    """The error names the file."""
-    monkeypatch.setattr(apply_module, "refuse_archive_name", lambda *_: None)  # a device is refused for itself
+def test_a_plan_replaces_no_file(server, index, simhash, plan):
+    """Neither a removal, whatever it holds, nor any other file, nor what a link leads to."""
     fill(server, index, simhash, copies(1))
-    simhash.plan_removal(index, plan, **ALL)
-    with pytest.raises(InvalidInputError, match="/dev/full"):
-        list(simhash.apply_removal(plan, archive="/dev/full"))
-    assert len(sources(server, index)) == 4
-
-
-@pytest.mark.parametrize("name", ["/dev/null", "plan"])
-def test_what_cannot_be_an_archive(server, index, simhash, plan, name):
-    """Nothing is deleted, and the plan stays."""
-    fill(server, index, simhash, copies(1))
-    simhash.plan_removal(index, plan, **ALL)
-    with pytest.raises(InvalidInputError):
-        list(simhash.apply_removal(plan, archive=plan if name == "plan" else name))
-    assert len(sources(server, index)) == 4
-    assert len(lines_of(plan)) == 2
-
-
-def test_a_plan_that_is_replaced_while_it_is_applied(server, index, simhash, plan, archive, monkeypatch):
-    """Nothing is removed that was not in the plan that was checked."""
-    fill(server, index, simhash, copies(2))
-    ids = ["b0000", "b0001", "s0000", "s0001"]
     other = plan.with_name("other")
-    for path, names in ((plan, ids[:2]), (other, ids[2:])):
-        simhash.plan_removal(index, path, filter={"ids": {"values": names}}, **ALL)
-    read = decisions_module.read_plan
+    other.write_bytes(b"")
+    plan.symlink_to(other)
+    for _ in range(2):
+        with pytest.raises(InvalidInputError, match="exists already"):
+            simhash.plan_removal(index, plan, **ALL)
+    assert other.read_bytes() == b""
+    plan.unlink()
+    simhash.plan_removal(index, plan, **ALL)
+    whole = plan.read_bytes()
+    with pytest.raises(InvalidInputError, match="exists already"):
+        simhash.plan_removal(index, plan, **ALL)
+    assert (plan.read_bytes(), plan.stat().st_mode & 0o777) == (whole, 0o600)
 
-    def read_and_replace(path):
-        found = read(path)
-        other.replace(plan)
-        return found
 
-    monkeypatch.setattr(decisions_module, "read_plan", read_and_replace)
-    with pytest.raises(InvalidInputError, match=str(plan)):
-        list(simhash.apply_removal(plan, archive=archive))
-    assert len(sources(server, index)) == 6
+def test_a_full_disk_deletes_nothing(server, index, sync_simhash, plan, monkeypatch):
+    """The error names the file; with room again the same command goes on."""
+    fill(server, index, sync_simhash, copies(20))
+    sync_simhash.plan_removal(index, plan, **ALL)
+    with file_size_limit(plan.stat().st_size + 4_096), pytest.raises(InvalidInputError, match=f"{plan} cannot be"):
+        list(apply_in_batches(sync_simhash, plan, 3))
+    there = sources(server, index)
+    assert {"a", "r"} <= there.keys()
+    assert copies(20).keys() - there.keys() <= archived(plan).keys()
+    assert {each.action for each in apply_in_batches(sync_simhash, plan, 3)} == {"deleted"}
+    assert sources(server, index).keys() == {"a", "r"}
+
+
+def test_one_process_at_a_time(server, index, sync_simhash, plan):
+    """The second is refused; so is a reader, which would see what is not whole."""
+    fill(server, index, sync_simhash, copies(2))
+    sync_simhash.plan_removal(index, plan, **ALL)
+    applied = apply_in_batches(sync_simhash, plan, 1)
+    next(applied)
+    for second in (lambda: next(apply_in_batches(sync_simhash, plan, 1)), lambda: list(sync_simhash.restore(plan))):
+        with pytest.raises(InvalidInputError, match="is used by"):
+            second()
+    command = [sys.executable, "-m", "es_simhash", "review", str(plan)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (found.returncode, "is used by another run" in found.stderr) == (1, True)
+    assert len(list(applied)) == 3
+    assert not plan.with_name(f"{plan.name}-journal").exists()
+
+
+def test_fields_to_show_are_found(server, index, simhash, plan):
+    """By their names, in the mapping or in documents; what is asked for is shown instead."""
+    documents = {
+        id_: {"body": TEXT, "Headline": f"h {id_}", "url": f"u/{id_}", "published_at": "2026-01-01"} for id_ in "ab"
+    }
+    fill(server, index, simhash, documents, mappings={"dynamic": False})
+    made = simhash.plan_removal(index, plan, **ALL)
+    header = read_plan(plan).header
+    assert header.shown == {"Headline": "title", "url": "url", "published_at": "date"}
+    assert (made.differing, made.titles.differ) == ({"Headline": 1, "url": 1}, 1)
+    with pytest.raises(GuardRailError, match="have another Headline"):
+        list(simhash.apply_removal(plan))
+    assert outcomes(simhash.apply_removal(plan, other_titles=True)) == {"b": ("deleted", None)}
+    made = plan_again(simhash, index, plan, show=["url"], **ALL)
+    assert (read_plan(plan).header.shown, made.titles) == ({"url": "url"}, None)
 
 
 @pytest.mark.parametrize(
@@ -401,6 +429,6 @@ def test_values_that_no_index_keeps(server, index, simhash, tmp_path, node):
     assert simhash.plan_removal(index, plan, **options).count == 4
     server.request("POST", f"/{index}/_update/b0001?refresh=true", {"doc": {"source": ["abc", "too long"]}})
     with pytest.raises(MappingError, match="document 'b0001' .* longer than its ignore_above"):
-        simhash.plan_removal(index, plan, **options)
+        plan_again(simhash, index, plan, **options)
     others = {"bool": {"must_not": {"ids": {"values": ["b0001"]}}}}
-    assert simhash.plan_removal(index, plan, **options, filter=others).count == 3
+    assert plan_again(simhash, index, plan, **options, filter=others).count == 3

@@ -11,10 +11,8 @@ from es_simhash.mapping.fields import group_fields
 from es_simhash.mapping.mapping import build_mapping
 from es_simhash.mapping.rule import Grouping
 from es_simhash.removal import restore as module
-from es_simhash.removal.archive_writer import ArchiveWriter
 from es_simhash.removal.make_plan import RemovalSizes
-from es_simhash.removal.records import Archived
-from es_simhash.transport.protocol import Key
+from tests.servers.archives import write_archive
 from tests.transport.by_hand import CLOSES, Cancelled, ServerError, carry_out, scripted
 from tests.transport.fake_server import INDEX, FakeServer
 
@@ -48,16 +46,9 @@ def source_of(id_):
 
 @pytest.fixture
 def archive(tmp_path):
-    """An archive of six of seven documents."""
-    path = tmp_path / "removed.jsonl.gz"
-    with ArchiveWriter(path, "0" * 64) as writer:
-        writer.append(
-            [
-                Archived(INDEX, id_, None, json.dumps(source_of(id_)), Key(INDEX, "d0"), "0" * 64, "2026-01-01")
-                for id_ in list(TEXTS)[1:]
-            ]
-        )
-    return path
+    """A removal that has archived six of seven documents."""
+    rows = [(INDEX, id_, None, json.dumps(source_of(id_)), "d0") for id_ in list(TEXTS)[1:]]
+    return write_archive(tmp_path / "removed.db", rows)
 
 
 def restore(context, archives, *, restored=3, **options):
@@ -147,10 +138,12 @@ def test_a_refused_document_does_not_stop_the_others(archive):
     assert set(store.docs) == set(TEXTS) - {"d2"}
 
 
-def test_a_document_that_stands_twice_in_an_archive(archive):
-    """It is restored once; its second line finds it there. In one batch, and in two."""
+def test_a_document_that_stands_twice(archive, tmp_path):
+    """In two files: it is restored once; its second line finds it there. In one batch, and in two."""
+    other = tmp_path / "other.db"
+    other.write_bytes(archive.read_bytes())
     for size in (4, 100):
-        run = carry_out(restore(context(), [archive, archive], restored=size), make_store())
+        run = carry_out(restore(context(), [archive, other], restored=size), make_store())
         assert [each.action for each in run.emitted] == ["restored"] * 6 + ["exists"] * 6
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import replace
-from warnings import catch_warnings
 
 import pytest
 
 from es_simhash.client.dialects import ELASTICSEARCH
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal.archive import read_archive
 from es_simhash.removal.make_plan import RemovalSizes
 from es_simhash.removal.restore import restore
 from es_simhash.transport.protocol import Call
 from tests.servers.archives import delete, put_raw, raw_source, source_of, write_archive
+from tests.servers.removals import lines_of
 from tests.servers.support import expected_groups, put, read_all, send_lines, stored_groups, texts
 
 ODD = [
@@ -31,7 +30,7 @@ def test_every_document_comes_back_byte_for_byte(server, made, simhash, tmp_path
     for index, id_, routing, source, _ in rows:
         put_raw(server, index, id_, source, routing)
     before = [raw_source(server, index, id_, routing) for index, id_, routing, *_ in rows]
-    path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+    path = write_archive(tmp_path / "removed.db", rows)
     for index, id_, routing, *_ in rows:
         more = {} if routing is None else {"routing": routing}
         send_lines(server, [{"delete": {"_index": index, "_id": id_, **more}}])
@@ -48,7 +47,7 @@ def test_every_document_comes_back_byte_for_byte(server, made, simhash, tmp_path
 def test_what_is_there_is_not_changed(server, made, simhash, tmp_path):
     """A document with the same fields exists, whatever our own fields say; another one differs."""
     path = write_archive(
-        tmp_path / "removed.jsonl.gz",
+        tmp_path / "removed.db",
         [
             (made, "same", None, source_of("one two three", n=1), "c"),
             (made, "other", None, source_of("one two three", n=1), "c"),
@@ -75,8 +74,8 @@ def test_groups_are_right_afterwards(server, index, simhash, tmp_path, rule):
     simhash.reconcile(index)
     first = read_all(server, index)
     removed = [id_ for n, id_ in enumerate(sorted(first)) if n % 3 != 1]
-    rows = [(index, id_, None, json.dumps(first[id_]), first[id_]["simhash"]["group"]) for id_ in removed]
-    path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+    rows = [(index, id_, None, json.dumps(first[id_]), "canonical") for id_ in removed]
+    path = write_archive(tmp_path / "removed.db", rows)
     delete(server, index, removed)
     simhash.reconcile(index)
     reports = []
@@ -103,16 +102,15 @@ def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, tm
     for name in names:
         list(simhash.backfill(name))
     simhash.reconcile(names)
-    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    plan = tmp_path / "removal.db"
     assert simhash.plan_removal(names, plan, max_share=1.0).count == 1
-    assert [each.id for each in simhash.apply_removal(plan, archive=archive)] == ["c"]
-    assert [each.together for each in read_archive(archive)] == [tuple(names)]
+    assert [each.id for each in simhash.apply_removal(plan)] == ["c"]
     # The canonical of all is now in the index that has neither the document nor the canonical it was removed for.
     put(server, names[2], [{"_id": "a", "body": text}])
     list(simhash.backfill(names[2]))
     simhash.reconcile(names)
     reports = []
-    assert [each.action for each in simhash.restore(archive, on_regrouped=lambda *each: reports.append(each))] == [
+    assert [each.action for each in simhash.restore(plan, on_regrouped=lambda *each: reports.append(each))] == [
         "restored"
     ]
     assert [each[0] for each in reports] == [tuple(names)]
@@ -127,7 +125,7 @@ def test_an_interrupted_restore_is_run_again(server, index, sync_simhash, tmp_pa
         pass
     first = read_all(server, index)
     rows = [(index, id_, None, json.dumps(source), "c") for id_, source in first.items()]
-    path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+    path = write_archive(tmp_path / "removed.db", rows)
     delete(server, index, list(first))
     # Half of it came back, and the process was killed before any group was written.
     for index_, id_, _, source, _ in rows[::2]:
@@ -155,17 +153,17 @@ def test_vectors_come_back(server, index, simhash, tmp_path):
     ]
     written = list(simhash.ingest(index, documents))
     assert [(each.kind, each.reason) for each in written] == [(None, None)] * 2
-    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    plan = tmp_path / "removal.db"
     made = simhash.plan_removal(index, plan, max_share=1.0)
     assert made.count == 1, made
-    [record] = simhash.apply_removal(plan, archive=archive)
+    [record] = simhash.apply_removal(plan)
     assert (record.action, record.id) == ("deleted", "b")
-    [line] = read_archive(archive)
-    held = json.loads(line.source)
+    [line] = lines_of(plan)
+    held = line["_source"]
     assert held["v"] == pytest.approx([1.5, 3.5, 7.5])
     assert held["o"]["s"] == pytest.approx({"x": 0.3, "y": 3.5}, rel=0.01)
-    assert [each.action for each in simhash.restore(archive)] == ["restored"]
-    assert [each.action for each in simhash.restore(archive)] == ["exists"]
+    assert [each.action for each in simhash.restore(plan)] == ["restored"]
+    assert [each.action for each in simhash.restore(plan)] == ["exists"]
     if is_elasticsearch:
         for field in ("v", "o.s"):
             query = {"query": {"exists": {"field": field}}}
@@ -196,18 +194,19 @@ def test_a_removal_is_undone(server, index, simhash, run, tmp_path):
         pass
     simhash.reconcile(index)
     first = read_all(server, index)
-    plan, archive = tmp_path / "plan.jsonl", tmp_path / "removed.jsonl.gz"
+    plan = tmp_path / "removal.db"
     made = simhash.plan_removal(index, plan, max_share=1.0)
-    records = list(simhash.apply_removal(plan, archive=archive))
+    records = list(simhash.apply_removal(plan))
     assert made.count == len(records) > 10
     assert set(read_all(server, index)) == {id_ for id_, source in first.items() if source["simhash"]["group"] == id_}
-    assert [each.action for each in simhash.restore(archive)] == ["restored"] * made.count
+    assert [each.action for each in simhash.restore(plan)] == ["restored"] * made.count
     assert read_all(server, index) == first
-    assert [each.action for each in simhash.restore(archive)] == ["exists"] * made.count
+    assert [each.action for each in simhash.restore(plan)] == ["exists"] * made.count
     assert run("review", plan).exit_code == 0
     asked = records[0]
-    [[step]] = json.loads(run("history", asked.id, "--archive", archive, "--json").stdout)["removals"]
+    [[step]] = json.loads(run("history", asked.id, plan, "--json").stdout)["removals"]
     assert (step["canonical"], step["distance"]) == (asked.canonical, asked.distance)
+    assert step["at"] < step["deleted"] < step["restored"]
 
 
 def test_tags_are_undone(server, index, simhash):
@@ -236,35 +235,42 @@ def test_tags_are_undone(server, index, simhash):
     assert simhash.reconcile(index, max_distance=5, rule="connected").is_settled
 
 
-def test_an_archive_that_was_cut_off(server, made, simhash, run, tmp_path):
-    """Whole lines of the end are put back, and the rest is not said to be there."""
-    rows = [(made, f"d{n}", None, source_of(f"text number {n} of some"), "c") for n in range(6)]
-    path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+def test_a_file_that_was_cut_or_damaged(server, made, simhash, run, tmp_path):
+    """What is whole is put back, then it is said that something is missing; nothing wrong is put back."""
+    rows = [(made, f"d{n}", None, source_of(" ".join(f"{w}{n}" for w in range(900))), "c") for n in range(60)]
+    path = write_archive(tmp_path / "removed.db", rows)
     whole = path.read_bytes()
-    path.write_bytes(whole[:-50])
-    with pytest.warns(UserWarning, match="may be missing"):
-        records = list(simhash.restore(path))
-    assert [each.id for each in records][:3] == ["d0", "d1", "d2"]
-    assert len(records) < 6
-    with catch_warnings(action="default"):
+    for begin in (len(whole) - 20_000, len(whole) - 5_000):
+        path.write_bytes(whole[:begin])
+        with pytest.raises(InvalidInputError, match="cut short: what is whole was read"):
+            list(simhash.restore(path))
+        server.request("POST", f"/{made}/_refresh")
+        there = read_all(server, made)
+        assert 3 <= len(there) < 60
+        assert all(there[row[1]] == json.loads(row[3]) for row in rows if row[1] in there)
         result = run("restore", path, "--dry-run", "--json")
-    assert (result.exit_code, set(json.loads(result.stdout)["documents"])) == (1, {"exists"})
-    assert "may be missing" in result.stderr
-    path.write_bytes(whole[:-4])
-    with pytest.warns(UserWarning, match="only their checksum"):
-        records = list(simhash.restore(path))
-    assert {each.id for each in records} == set(read_all(server, made)) == {f"d{n}" for n in range(6)}
-    with catch_warnings(action="default"):
-        assert run("restore", path, "--dry-run").exit_code == 0
+        assert (result.exit_code, set(json.loads(result.stdout)["documents"])) == (1, {"exists"})
+        for command in (["review"], ["apply"], ["history", "d0"]):
+            result = run(*command, path)
+            assert result.exit_code == 1
+            assert f"{path} is damaged, or was cut short" in result.stderr
+        delete(server, made, list(there))
+    damaged = bytearray(whole)
+    for place in range(len(whole) // 2, len(whole) // 2 + 5_000):
+        damaged[place] ^= 5
+    path.write_bytes(bytes(damaged))
+    with pytest.raises(InvalidInputError, match="what is whole was read"):
+        list(simhash.restore(path))
+    server.request("POST", f"/{made}/_refresh")
+    assert 30 <= len(read_all(server, made)) < 60
 
 
-def test_a_damaged_archive_restores_nothing(server, made, simhash, tmp_path):
-    """Not even the lines, or the archives, before the damage."""
-    rows = [(made, f"d{n}", None, source_of(f"text number {n} of some"), "c") for n in range(3)]
-    good = write_archive(tmp_path / "good.jsonl.gz", rows)
-    bad = tmp_path / "bad.jsonl.gz"
-    bad.write_bytes(good.read_bytes() + gzip.compress(b'{"_id": "x"}\n'))
-    with pytest.raises(InvalidInputError, match="line 4"):
+def test_what_is_no_removal_restores_nothing(server, made, simhash, tmp_path):
+    """Not even from the files before it."""
+    good = write_archive(tmp_path / "good.db", [(made, "d", None, source_of("one two three"), "c")])
+    bad = tmp_path / "bad.db"
+    bad.write_bytes(b"x" * 200)
+    with pytest.raises(InvalidInputError, match="is not a file of a removal"):
         list(simhash.restore([good, bad]))
     assert read_all(server, made) == {}
 
@@ -272,7 +278,7 @@ def test_a_damaged_archive_restores_nothing(server, made, simhash, tmp_path):
 def test_the_command(server, made, run, tmp_path):
     """Counts, the outcome of each document in the report, and exit codes."""
     rows = [(made, f"d{n}", None, source_of(f"text number {n} of some"), "c") for n in range(4)]
-    path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+    path = write_archive(tmp_path / "removed.db", rows)
     result = run("restore", path, "--dry-run", "--json")
     assert (result.exit_code, json.loads(result.stdout)["documents"]) == (0, {"would restore": 4})
     put_raw(server, made, "d3", '{"body": "another"}')
@@ -291,24 +297,23 @@ def test_the_command(server, made, run, tmp_path):
 def test_no_line_of_an_archive_is_lost_between_batches(server, made, sync_simhash, tmp_path):
     """More lines than a batch, and lines too long to share one."""
     rows = [(made, f"d{n:02d}", None, source_of("x " * (900 if n % 5 == 0 else 2) + str(n)), "c") for n in range(23)]
-    path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+    path = write_archive(tmp_path / "removed.db", rows)
     flow = restore(sync_simhash._server(), [path], sizes=RemovalSizes(restored=4, characters=2_000))
     assert [each.id for each in sync_simhash._stream(flow)] == [row[1] for row in rows]
     assert len(read_all(server, made)) == 23
-    assert len(list(read_archive(path))) == 23
+    assert {each["line"] for each in lines_of(path)} == set(range(23))
 
 
 def test_our_own_files_are_no_documents(server, made, run, simhash, tmp_path):
-    """An ingest of an archive, a plan or a report writes nothing, and says what to do with it."""
-    rows = [(made, f"d{n}", None, source_of(f"text number {n} of some"), "c") for n in range(4)]
-    archive = write_archive(tmp_path / "removed.jsonl.gz", rows)
+    """An ingest of an export or a report writes nothing, and says what to do with it."""
     put(
         server,
         made,
         [{"_id": "a", **json.loads(source_of("one two"))}, {"_id": "b", **json.loads(source_of("one two"))}],
     )
-    plan = tmp_path / "plan.jsonl"
+    plan, export = tmp_path / "removal.db", tmp_path / "export.jsonl.gz"
     assert simhash.plan_removal(made, plan, max_share=1.0).count == 1
+    assert run("history", plan, "--export", export).exit_code == 0
     report = tmp_path / "report.jsonl"
     good = tmp_path / "good.jsonl"
     good.write_text(json.dumps({"_id": "new", "body": "another text"}) + "\n")
@@ -317,13 +322,13 @@ def test_our_own_files_are_no_documents(server, made, run, simhash, tmp_path):
     records = [each.to_dict() for each in simhash.tag_duplicates(made, dry_run=True)]
     other.write_text("".join(json.dumps(each) + "\n" for each in records))
     before = read_all(server, made)
-    for path in (archive, plan, report, other):
+    for path in (export, report, other):
         result = run("ingest", made, path)
         assert result.exit_code == 1, result.output
         assert "restore" in result.stderr
         assert len(result.stderr.splitlines()) == 1
-    lines = [json.loads(line) for line in gzip.decompress(archive.read_bytes()).splitlines()]
-    for documents in (lines, [json.loads(plan.read_text().splitlines()[1])], records):
+    lines = [json.loads(line) for line in gzip.decompress(export.read_bytes()).splitlines()]
+    for documents in (lines, records):
         with pytest.raises(InvalidInputError, match="document 0 is a line of"):
             list(simhash.ingest(made, documents))
     assert read_all(server, made) == before

@@ -18,7 +18,7 @@ def test_an_index_that_is_gone_is_not_made_again(server, made, index, simhash, t
     """Its documents are refused by name, and go elsewhere if that is asked for."""
     lost = f"{index}-lost"
     rows = [(lost, "a", None, source_of("one two three"), "c"), (made, "b", None, source_of("four five six"), "c")]
-    path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+    path = write_archive(tmp_path / "removed.db", rows)
     records = list(simhash.restore(path))
     assert [(each.id, each.action, each.kind) for each in records] == [
         ("a", "refused", "index_missing"),
@@ -31,7 +31,7 @@ def test_an_index_that_is_gone_is_not_made_again(server, made, index, simhash, t
 
 def test_a_pattern_without_an_index_is_refused(server, made, index, simhash, tmp_path):
     """Also one that matches only a closed index; of several indices none is chosen."""
-    path = write_archive(tmp_path / "removed.jsonl.gz", [(made, "a", None, source_of("one two three"), "c")])
+    path = write_archive(tmp_path / "removed.db", [(made, "a", None, source_of("one two three"), "c")])
     shut = f"{index}-shut"
     for name in (shut, f"{index}-two"):
         server.request("PUT", f"/{name}", {"mappings": build_mapping(text_field="body")})
@@ -53,7 +53,7 @@ def test_an_alias_of_that_name_is_not_written_through(server, made, index, simha
         {"add": {"index": other, "alias": alias, "is_write_index": True}},
     ]
     server.request("POST", "/_aliases", {"actions": actions})
-    path = write_archive(tmp_path / "removed.jsonl.gz", [(alias, "a", None, source_of("one two three"), "c")])
+    path = write_archive(tmp_path / "removed.db", [(alias, "a", None, source_of("one two three"), "c")])
     [record] = simhash.restore(path)
     assert (record.action, record.kind) == ("refused", "index_missing")
     [record] = simhash.restore(path, index=alias)
@@ -67,11 +67,11 @@ def test_fingerprints_of_another_scheme_stay_out(server, made, index, simhash, t
     plain = f"{index}-plain"
     server.request("PUT", f"/{plain}", {})
     path = write_archive(
-        tmp_path / "removed.jsonl.gz",
+        tmp_path / "removed.db",
         [
             (made, "a", None, source_of("one two three four five"), "c"),
             (other, "b", None, source_of("one two three four five"), "c"),
-            (plain, "c", None, source_of("one two three four five"), "c"),
+            (plain, "x", None, source_of("one two three four five"), "c"),
             (other, "stale", None, source_of("six seven").replace("six", "another"), "c"),
         ],
         at="2999-01-01T00:00:00.000Z",  # a clock that is fast says nothing
@@ -121,8 +121,8 @@ def test_a_data_stream(server, index, tmp_path, simhash):
         send_lines(server, documents)
         first = read_all(server, stream)
         [backing] = server.request("GET", f"/{stream}/_mapping")
-        rows = [(backing, id_, None, json.dumps(source), "d0") for id_, source in first.items()]
-        path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+        rows = [(backing, id_, None, json.dumps(source), "canonical") for id_, source in first.items()]
+        path = write_archive(tmp_path / "removed.db", rows)
         delete(server, backing, ["d1", "d2", "d3"])
         assert (
             sorted(each.action for each in simhash.restore(path, dry_run=True))
@@ -150,7 +150,7 @@ def test_pipelines_are_left_out(server, index, tmp_path, simhash):
         body = {"settings": {"default_pipeline": index}, "mappings": build_mapping(text_field="body")}
         server.request("PUT", f"/{index}", body)
         source = source_of("one two three", seen=1)
-        path = write_archive(tmp_path / "removed.jsonl.gz", [(index, "a", None, source, "c")])
+        path = write_archive(tmp_path / "removed.db", [(index, "a", None, source, "c")])
         assert [each.action for each in simhash.restore(path)] == ["restored"]
         assert raw_source(server, index, "a") == source.encode()
     finally:
@@ -167,7 +167,7 @@ def test_a_final_pipeline_is_noticed(server, made, index, tmp_path, simhash):
     simhash.reconcile(made)
     try:
         rows = [(made, f"d{n}", None, source_of(f"one two three {n}", n=n), "c") for n in range(2)]
-        path = write_archive(tmp_path / "removed.jsonl.gz", rows)
+        path = write_archive(tmp_path / "removed.db", rows)
         records = list(simhash.restore(path))
         assert [(each.action, each.kind) for each in records] == [("differs", "pipeline"), ("restored", None)]
         assert [each.is_done for each in records] == [False, True]

@@ -22,8 +22,9 @@ from es_simhash.cli.duplicates import show
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import review_page as page_module
 from es_simhash.removal.may_delete import Guards, Share
-from es_simhash.removal.plan_file import PlanHeader, PlanWriter
+from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
+from es_simhash.removal.removal_file import PlanWriter
 from es_simhash.removal.review import Review, compare_fields, review_html, summarize
 from es_simhash.removal.review_page import Page, write_page
 from es_simhash.tables.hidden import shown
@@ -124,7 +125,10 @@ def removal(id_="goes", canonical="stays", *, similarity=0.9, goes="one two thre
 def render(removals, guards=None):
     """Return the page of *removals*."""
     summary = summarize(removals, guards or Guards(documents=10 * len(removals)))
-    return "".join(write_page(Page("removal.jsonl", "0" * 64, {"made": "today"}, summary, lambda: removals)))
+    page = Page(
+        "removal.db", "0" * 64, {"made": "today"}, summary, lambda kind: [r for r in removals if r.difference == kind]
+    )
+    return "".join(write_page(page))
 
 
 @pytest.fixture
@@ -132,14 +136,15 @@ def plan(tmp_path):
     """Return a function that writes a plan and returns its path."""
 
     def write(removals, **guards):
-        path = tmp_path / "removal.jsonl"
+        path = tmp_path / "removal.db"
+        path.unlink(missing_ok=True)
         grouping = {"rule": "star", "max_distance": 3, "canonical": ["published_at", "id"], "similarity": BY_LETTERS}
         with PlanWriter(path) as writer:
             for each in removals:
                 writer.add(each)
             names = {"index_uuids": {"news": "uuid"}, "decided_by": {"news": ("body",)}}
-            header = PlanHeader(**names, prefix="simhash", grouping=grouping, guards=Guards(**guards), at="2026-01-01")
-            writer.finish(header, writer.order())
+            asked = {"prefix": "simhash", "grouping": grouping, "guards": Guards(**guards), "at": "2026-01-01"}
+            writer.finish(PlanHeader(**names, **asked, count=len(removals), shown={"title": "title"}))
         return path
 
     return write
@@ -271,7 +276,7 @@ def test_a_page_is_made_in_pieces():
 
     summary = summarize(lines(), Guards())
     read = 0
-    for piece in write_page(Page("removal.jsonl", "0" * 64, {}, summary, lines)):
+    for piece in write_page(Page("removal.db", "0" * 64, {}, summary, lambda _: lines())):
         shown = re.findall(r"<bdi>d(\d+)</bdi> would go", piece)
         assert len(shown) <= 1
         assert all(0 < read - int(n) <= page_module.PART + 1 for n in shown)
@@ -286,7 +291,7 @@ def test_nothing_ends_a_part_that_waits(hostile, monkeypatch):
         monkeypatch.setattr(page_module, "OPEN", 0)
         monkeypatch.setattr(page_module, "DETAILED", detailed)
         page = Checked(render([removal(f"1{hostile}", goes=LONG + hostile, stays=LONG, **{f"f{hostile}": hostile})]))
-        assert page.tags.count("script") == 2
+        assert page.tags.count("script") == 3
         [part] = page.waiting
         assert not CONTROL.search(part)
         assert " ".join(shown(f"1{hostile}").split()) in " ".join(Checked(part).text.split())
@@ -388,7 +393,7 @@ def test_any_grouping_can_be_described(tmp_path, grouping):
     """A plan that another version made is still shown."""
     path = tmp_path / "plan.jsonl"
     with PlanWriter(path) as writer:
-        writer.finish(PlanHeader({}, "simhash", grouping), [])
+        writer.finish(PlanHeader({}, "simhash", grouping))
     Checked(review_html(path))
 
 
@@ -399,7 +404,7 @@ def test_who_stays_is_said_in_words(tmp_path):
         path = tmp_path / f"plan{number}.jsonl"
         with PlanWriter(path) as writer:
             grouping = {"rule": "star", "max_distance": 3, "similarity": None, "canonical": recorded}
-            writer.finish(PlanHeader({}, "simhash", grouping), [])
+            writer.finish(PlanHeader({}, "simhash", grouping))
     said = "the earliest by published, then the latest by views, then by source, a before others, then the longest text"
     words = f"within 3 bits, texts not compared; stays: {said}; star groups"
     assert words in "\n".join(Review(tmp_path / "plan0.jsonl").text())

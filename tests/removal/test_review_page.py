@@ -18,10 +18,11 @@ import pytest
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import review_page as page_module
-from es_simhash.removal.decisions import decide
-from es_simhash.removal.plan_file import PlanHeader, PlanWriter, read_plan
+from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
+from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.review import review_html
+from es_simhash.removal.take_decisions import decide_removal
 from es_simhash.transport.protocol import Key
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -161,15 +162,16 @@ def document(id_, routing=None):
 def show(browser, tmp_path):
     """Return a function that opens the page of a plan, of pairs of an id and of what stays; and returns the plan."""
 
-    def made(*pairs, routing=None, name="removal.jsonl"):
+    def made(*pairs, routing=None, name="removal.db"):
         path, page = tmp_path / name, tmp_path / "page.html"
+        path.unlink(missing_ok=True)
         with PlanWriter(path) as writer:
             for n, (id_, stays) in enumerate(pairs):
                 writer.add(PlannedRemoval(document(id_, routing), document(stays), 1, 0.9 + n / len(pairs) / 25))
-            writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}, decided_by={"news": ("body",)}), writer.order())
+            writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}, len(writer), decided_by={"news": ("body",)}))
         page.write_text(review_html(path), encoding="utf-8")
         browser.open(page)
-        return read_plan(path)
+        return path
 
     return made
 
@@ -203,14 +205,21 @@ def fill_in(browser, by="Ann", reason="other parties"):
 
 def kept(plan, file):
     """Return the ids that the file keeps, as the program reads it."""
-    return {each.id for each in decide(plan, file).kept}
+    return {each.id for each in decided(plan, file)[0]}
+
+
+def decided(plan, file):
+    """Return what is kept by the file, and who approved the rest."""
+    decide_removal(plan, file)
+    with RemovalFile(plan) as removal:
+        return removal.kept, removal.approved[-1]
 
 
 def test_boxes_of_removals_and_groups(browser, show):
     """They agree, are counted, and give a file that apply takes."""
     plan = show(*GROUPS)
     assert told(browser) == "0 kept, 10 of 10 still go"
-    assert browser.run("document.querySelectorAll('.decide input').length") == 19  # a group of one has no box
+    assert browser.run("document.querySelectorAll('article .decide input').length") == 19  # a group of one has no box
     tick(browser, "d1")
     assert (state(browser, "d1"), state(browser, "d1", 1), state(browser, "d4", 1)) == (True, None, None)
     tick(browser, "d4", 1)
@@ -223,9 +232,24 @@ def test_boxes_of_removals_and_groups(browser, show):
     file = browser.saved()
     assert file.name == "removal.decisions.json"
     assert kept(plan, file) == {"d1", "d4", "alone"}
-    assert decide(plan, file).approved == ("Ann", "other parties")
+    assert decided(plan, file)[1] == ("Ann", "other parties")
     assert browser.log == []
     assert {each.partition(":")[0] for each in browser.requests} <= {"file", "blob"}
+
+
+def test_a_whole_class(browser, show):
+    """One box keeps all of it, and shows where a part is kept."""
+    plan = show(*GROUPS)
+    box = "document.querySelector('.band > .decide input')"
+    tick(browser, "d1")
+    assert browser.run(f"[{box}.checked, {box}.indeterminate]") == [False, True]
+    browser.run(f"{box}.click()")
+    assert (told(browser), state(browser, "alone")) == ("10 kept, 0 of 10 still go", True)
+    tick(browser, "d1")
+    assert browser.run(f"[{box}.checked, {box}.indeterminate]") == [False, True]
+    fill_in(browser)
+    assert kept(plan, browser.saved()) == {id_ for id_, _ in GROUPS} - {"d1"}
+    assert ("checkbox", "Keep the whole class of 10: Texts not compared") in browser.names()
 
 
 def test_parts_that_are_not_in_place(browser, show, monkeypatch):
@@ -302,17 +326,17 @@ def test_a_file_is_added_to_what_is_decided(browser, show, tmp_path):
     assert browser.run("!dispatchEvent(new Event('beforeunload', {cancelable: true}))") is True
     browser.run("document.querySelector('#decisions button').click()")
     assert kept(plan, browser.saved()) == {"d0", "d3", "d6", "alone"}
-    assert decide(plan, browser.saved()).approved[0] == "Bob"
+    assert decided(plan, browser.saved())[1][0] == "Bob"
 
 
 def test_words_that_differ_are_two_when_they_are_copied(browser, tmp_path):
     """Whether they are copied or read without colours."""
-    path, page = tmp_path / "removal.jsonl", tmp_path / "page.html"
+    path, page = tmp_path / "removal.db", tmp_path / "page.html"
     before, after = (f"{'the price is as it was ' * 9}{price} today" for price in ("price", "82"))
     goes, stays = (replace(document(id_), fields={"body": body}) for id_, body in (("d", before), ("c", after)))
     with PlanWriter(path) as writer:
         writer.add(PlannedRemoval(goes, stays, 1, 0.9))
-        writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}, decided_by={"news": ("body",)}), writer.order())
+        writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}, len(writer), decided_by={"news": ("body",)}))
     page.write_text(review_html(path), encoding="utf-8")
     browser.open(page)
     assert "was price 82 today" in browser.run("document.querySelector('blockquote').textContent")
@@ -349,11 +373,11 @@ def test_nobody_decides_without_a_name(browser, show):
     plan = show(*GROUPS)
     for blank in ("", "  "):
         fill_in(browser, by=blank)
-    assert browser.run("document.querySelector('#said').textContent") == "Say who decides: the archive keeps it."
+    assert browser.run("document.querySelector('#said').textContent") == "Say who decides: it is recorded."
     assert not browser.downloads.exists()
     assert browser.run("document.querySelector('#by').maxLength") == 200
     fill_in(browser, by=" Ann ", reason="x" * 1_000)
-    assert decide(plan, browser.saved()).approved == ("Ann", "x" * 1_000)
+    assert decided(plan, browser.saved())[1] == ("Ann", "x" * 1_000)
 
 
 def test_hostile_keys_come_back_as_they_are(browser, show):
@@ -361,10 +385,10 @@ def test_hostile_keys_come_back_as_they_are(browser, show):
     plan = show((HOSTILE, "s" + HOSTILE), ("x" + HOSTILE, "s" + HOSTILE), ("plain", "c"), routing=HOSTILE)
     browser.run("document.querySelectorAll('article .decide input')[1].click()")
     fill_in(browser, by="Ann </script>", reason=HOSTILE.replace("\ud800", ""))
-    assert decide(plan, browser.saved()).kept == {Key("news", id_, HOSTILE) for id_ in (HOSTILE, "x" + HOSTILE)}
+    assert decided(plan, browser.saved())[0] == {Key("news", id_, HOSTILE) for id_ in (HOSTILE, "x" + HOSTILE)}
     assert browser.log == []
     with pytest.raises(InvalidInputError, match="another plan"):
-        decide(show(*GROUPS), browser.saved())
+        decide_removal(show(*GROUPS), browser.saved())
 
 
 def test_the_keyboard_and_a_screen_reader(browser, show):

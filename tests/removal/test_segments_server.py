@@ -36,20 +36,20 @@ def groups(server, index):
     return {id_: source["simhash"]["group"] for id_, source in read_all(server, index).items()}
 
 
-def remove_and_restore(server, index, simhash, plan, archive, begin_restore=lambda: None):
+def remove_and_restore(server, index, simhash, plan, begin_restore=lambda: None):
     """Remove what stands in another text, with the correction of groups, and put it back."""
     simhash.plan_removal(index, plan, contained=0.95, max_share=1.0)
-    assert outcomes(simhash.apply_removal(plan, archive=archive)) == {"a": ("deleted", None)}
+    assert outcomes(simhash.apply_removal(plan)) == {"a": ("deleted", None)}
     assert groups(server, index) == {"b": "b", "c": "c", "d": "d"}
     begin_restore()
-    assert outcomes(simhash.restore(archive)) == {"a": ("restored", None)}
+    assert outcomes(simhash.restore(plan)) == {"a": ("restored", None)}
     assert groups(server, index) == {"a": "a", "b": "a", "c": "c", "d": "d"}
 
 
-def test_segment_replication(server, index, simhash, sync_simhash, plan, archive):
+def test_segment_replication(server, index, simhash, sync_simhash, plan):
     """A removal, a restore, tags, follow, backfill: each has other operations inside that read primaries."""
     fill(server, index, sync_simhash, **{"replication.type": "SEGMENT"})
-    remove_and_restore(server, index, simhash, plan, archive)
+    remove_and_restore(server, index, simhash, plan)
     assert [(each.id, each.action) for each in simhash.tag_duplicates(index, contained=0.95)] == [("a", "tagged")]
     assert [(each.id, each.action) for each in simhash.tag_duplicates(index)] == [("b", "tagged")]
     put(server, index, [{"_id": "e", "body": words(3, 80)}])
@@ -60,9 +60,9 @@ def test_segment_replication(server, index, simhash, sync_simhash, plan, archive
     assert simhash.remove_fields(index, groups_only=True).documents == 5
 
 
-def test_settings_that_may_not_be_read(server, index, sync_simhash, sync_client, plan, archive, monkeypatch):
+def test_settings_that_may_not_be_read(server, index, sync_simhash, sync_client, plan, monkeypatch):
     """Any index may then have such replicas."""
     fill(server, index, sync_simhash)
     hide = partial(monkeypatch.setattr, sync_client.indices, "get_settings", refuse)
-    remove_and_restore(server, index, sync_simhash, plan, archive, hide)
+    remove_and_restore(server, index, sync_simhash, plan, hide)
     assert [(each.id, each.action) for each in sync_simhash.tag_duplicates(index)] == [("b", "tagged")]

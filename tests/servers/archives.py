@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from dataclasses import replace
 from urllib.parse import quote
 
 from es_simhash import fingerprint_fields
 from es_simhash.hashing import fingerprint
 from es_simhash.mapping.mapping import build_mapping
-from es_simhash.removal.archive_writer import ArchiveWriter
-from es_simhash.removal.records import Archived
+from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
+from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.transport.protocol import Key
 from tests.servers.support import send_lines
 
-PLAN = "0" * 64
 AT = "2026-11-22T00:00:00.000Z"
 
 
@@ -38,15 +39,29 @@ def created_at(server, index):
     return server.request("GET", f"/{index}/_settings")[index]["settings"]["index"]["creation_date"]
 
 
-def write_archive(path, lines, at=AT, created=""):
-    """Archive ``(index, id, routing, source, canonical)`` lines of indices *created* then, three a batch."""
-    archived = [
-        Archived(index, id_, routing, source, Key(index, canonical), PLAN, at, created=created)
-        for index, id_, routing, source, canonical in lines
+def write_archive(path, lines, at=AT, created="", header=None):
+    """Make a removal that archived ``(index, id, routing, source, canonical)``, of indices *created* then."""
+    removals = [
+        PlannedRemoval(
+            PlannedDocument(id_, index, routing, 1, 1, "d"), PlannedDocument(canonical, index, None, 1, 1, "d"), 3, 0.9
+        )
+        for index, id_, routing, _, canonical in lines
     ]
-    with ArchiveWriter(path, PLAN) as writer:
+    uuids = {each.document.index: "u" for each in removals}
+    fields = dict.fromkeys(uuids, ())
+    with PlanWriter(path) as writer:
+        for each in removals:
+            writer.add(each)
+        found = header or PlanHeader(uuids, "simhash", {"rule": "star"}, at=at, decided_by=fields)
+        writer.finish(replace(found, count=len(removals)))
+    archived = [
+        Archived(index, id_, routing, source, Key(index, canonical), number, 3, created)
+        for number, (index, id_, routing, source, canonical) in enumerate(lines)
+    ]
+    with RemovalFile(path, writes=True) as removal:
         for begin in range(0, len(archived), 3):
-            writer.append(archived[begin : begin + 3])
+            part = archived[begin : begin + 3]
+            removal.append(part, [each.line for each in part], at)
     return path
 
 

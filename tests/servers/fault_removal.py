@@ -19,8 +19,8 @@ def main(url: str, what: str, *files: str) -> None:
     with make_client(detect(url)) as client:
         simhash = SimHashClient(client)
         if what == "apply":
-            plan, archive, *decisions = files
-            flow = apply_removal(simhash._server(), plan, archive, decisions=next(iter(decisions), None), sizes=SIZES)
+            path, *decisions = files
+            flow = apply_removal(simhash._server(), path, decisions=next(iter(decisions), None), sizes=SIZES)
         else:
             flow = restore(simhash._server(), files, sizes=SIZES)
         for each in simhash._stream(flow):

@@ -1,15 +1,21 @@
-"""What tests of removals share: an index with duplicates, and what must be true of it and of an archive afterwards."""
+"""What tests of removals share: an index with duplicates, and what must be true of it and of its file afterwards."""
 
 from __future__ import annotations
 
-import gzip
 import json
+import resource
+import sqlite3
+import zlib
 from collections import Counter
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 
 from es_simhash import AsyncSimHashClient, SimHashClient
 from es_simhash.removal import apply as apply_module
 from es_simhash.removal.apply import apply_removal
 from es_simhash.removal.make_plan import RemovalSizes
+from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.removal_file import RemovalFile
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, read_all, send_lines
 
@@ -40,8 +46,8 @@ def copies(count):
 
 
 def archived(path):
-    """Return id to source of an archive, read by nothing of ours; every line must be whole, and none of one twice."""
-    plain = [each for each in lines_of(path) if "state" not in each]
+    """Return id to source of what a removal archived, read by nothing of ours; each must be whole, and none twice."""
+    plain = lines_of(path)
     assert len({(each["_index"], each["_id"], each["_routing"]) for each in plain}) == len(plain)
     return {each["_id"]: each["_source"] for each in plain}
 
@@ -51,11 +57,9 @@ def outcomes(records):
     return {each.id: (each.action, each.kind) for each in records}
 
 
-def apply_in_batches(simhash, plan, archive, batch, **options):
-    """Apply *plan* with a sync client, *batch* documents at a time; yield the records."""
-    return simhash._stream(
-        apply_removal(simhash._server(), plan, archive, sizes=RemovalSizes(removed=batch), **options)
-    )
+def apply_in_batches(simhash, path, batch, **options):
+    """Apply a removal with a sync client, *batch* documents at a time; yield the records."""
+    return simhash._stream(apply_removal(simhash._server(), path, sizes=RemovalSizes(removed=batch), **options))
 
 
 def through_wire(server, mode, runner, wire, method, *args, **options):
@@ -90,11 +94,10 @@ def through_wire(server, mode, runner, wire, method, *args, **options):
     return records, None
 
 
-def delete_duplicates(simhash, index, archive, **options):
-    """Plan and apply at once; the plan is beside the archive."""
-    plan = f"{archive}.plan"
-    simhash.plan_removal(index, plan, **options)
-    return simhash.apply_removal(plan, archive=archive)
+def delete_duplicates(simhash, index, path, **options):
+    """Plan and apply at once."""
+    simhash.plan_removal(index, path, **options)
+    return simhash.apply_removal(path)
 
 
 def change(server, index, id_, **fields):
@@ -102,9 +105,71 @@ def change(server, index, id_, **fields):
     server.request("POST", f"/{index}/_update/{id_}", {"doc": fields})
 
 
-def lines_of(archive):
-    """Return the lines of an archive, read by nothing of ours."""
-    return [json.loads(line) for line in gzip.decompress(archive.read_bytes()).splitlines()]
+def plan_again(simhash, index, path, **options):
+    """Plan in a file whose name is taken by another plan."""
+    path.unlink(missing_ok=True)
+    return simhash.plan_removal(index, path, **options)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan as it was read."""
+
+    header: PlanHeader
+    sha256: str
+    lines: list
+
+    def removals(self):
+        return iter(self.lines)
+
+
+def read_plan(path):
+    """Return the plan in the file of a removal, which is whole."""
+    with RemovalFile(path) as removal:
+        return Planned(removal.header, removal.sha256, list(removal.removals()))
+
+
+def lines_of(path):
+    """Return what a removal archived, in order, read by nothing of ours."""
+    found = []
+    with closing(sqlite3.connect(path)) as database:
+        rows = database.execute(
+            "SELECT line, name, id, routing, canonical_name, canonical_id, data, begin, length FROM archived"
+            " JOIN texts ON texts.number = archived.text ORDER BY archived.number"
+        )
+        for line, name, id_, routing, canonical_name, canonical_id, data, begin, length in rows:
+            text = zlib.decompress(data)[begin : begin + length].decode("utf-8", "surrogatepass")
+            where = {"_index": name, "_id": id_, "_routing": routing}
+            canonical = {"index": canonical_name, "id": canonical_id}
+            found.append({**where, "_source": json.loads(text), "text": text, "canonical": canonical, "line": line})
+    return found
+
+
+def events_of(path):
+    """Return what a removal did, in order: id and kind."""
+    with closing(sqlite3.connect(path)) as database:
+        query = "SELECT json_extract(lines.line, '$.id'), kind FROM events JOIN lines ON number = events.line"
+        return database.execute(query.replace("ON number", "ON lines.number") + " ORDER BY events.number").fetchall()
+
+
+def decide_file(path, plan, keep, *, by="Ann", reason="", at="2026-11-27T10:00:00Z"):
+    """Write a file of decisions about the plan with the SHA-256 *plan* that keeps *keep*, and return its name."""
+    names = ("index", "id", "routing")
+    kept = [dict(zip(names, each, strict=True)) for each in keep]
+    plain = {"format": "es-simhash-decisions", "version": 1, "plan_sha256": plan, "by": by, "at": at, "reason": reason}
+    path.write_text(json.dumps(plain | {"keep": kept}))
+    return path
+
+
+@contextmanager
+def file_size_limit(size):
+    """Let no file of this process grow beyond *size* bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 class Killed(BaseException):

@@ -11,10 +11,10 @@ pytest.importorskip("pyarrow", reason="needs the extra spark")
 from es_simhash import SimHashClient
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.lookup.lookup_options import Verification
-from es_simhash.removal.plan_file import read_plan
 from es_simhash.spark import groups, plan_removal, register, with_fingerprints
 from es_simhash.spark.data_source import read_connection
 from tests.servers.fixtures import get_server, make_client
+from tests.servers.removals import read_plan
 from tests.servers.servers import PRODUCTS
 from tests.servers.support import ONE_SHARD, numbered, texts
 
@@ -100,18 +100,18 @@ def test_the_fields_that_decided_are_named(documents, client, tmp_path):
     made = documents.withColumnRenamed("body", "text")
     options = {"client": client, "text": "text", **GROUPING, "max_share": 0}
     with pytest.raises(InvalidInputError, match="has no field text: name in fields what"):
-        plan_removal(made, tmp_path / "plan.jsonl", **options)
-    plan = plan_removal(made, tmp_path / "plan.jsonl", fields=["body"], **options)
+        plan_removal(made, tmp_path / "removal.db", **options)
+    plan = plan_removal(made, tmp_path / "removal.db", fields=["body"], **options)
     assert plan.count == plan.excess[0].share.removals > 5
     assert set(read_plan(plan.path).header.decided_by.values()) == {("body",)}
     late = made.withColumn("seq_no", made.seq_no + 1_000)
-    plan = plan_removal(late, tmp_path / "plan.jsonl", fields=["body"], **options)
+    plan = plan_removal(late, tmp_path / "removal.db", fields=["body"], **options)
     assert (plan.count, plan.left_out["changed"] > 5) == (0, True)
 
 
 def test_a_plan_is_applied(documents, client, index, tmp_path):
     """What Spark planned is deleted by ``apply_removal``, and restored."""
-    plan = plan_removal(documents, tmp_path / "plan.jsonl", client=client, text="body", **GROUPING, max_share=1)
+    plan = plan_removal(documents, tmp_path / "removal.db", client=client, text="body", **GROUPING, max_share=1)
     simhash = SimHashClient(client)
     one, other, *_ = read_plan(plan.path).removals()
 
@@ -121,13 +121,13 @@ def test_a_plan_is_applied(documents, client, index, tmp_path):
 
     change(one, n=5_000)
     change(other, body="another text")
-    planned = simhash.apply_removal(plan.path, archive=tmp_path / "archive.jsonl", dry_run=True)
+    planned = simhash.apply_removal(plan.path, dry_run=True)
     assert [each.id for each in planned if each.kind == "changed"] == [other.document.id]
     change(other, body=other.document.fields["body"])
-    removed = list(simhash.apply_removal(plan.path, archive=tmp_path / "archive.jsonl"))
+    removed = list(simhash.apply_removal(plan.path))
     assert {record.action for record in removed} == {"deleted"}
     assert len(removed) == plan.count > 5
-    list(simhash.restore(tmp_path / "archive.jsonl"))
+    list(simhash.restore(plan.path))
     client.indices.refresh(index=index)
     assert len(hits(client, index)) == DOCUMENTS + 1
 
@@ -187,11 +187,11 @@ def test_what_spark_computed_is_written(spark, server, client, tmp_path):
         plan = {"client": client, "text": "body", "max_distance": 14, "max_share": 1}
         for other in (0.5, Verification(0.5, measure="containment", numbers="same")):
             with pytest.raises(InvalidInputError, match="and the plan would go by"):
-                plan_removal(read({"match_all": {}}), tmp_path / "plan.jsonl", verify=other, **plan)
+                plan_removal(read({"match_all": {}}), tmp_path / "removal.db", verify=other, **plan)
         with pytest.raises(MappingError, match="has no 'other' fields"):
-            plan_removal(read({"match_all": {}}), tmp_path / "plan.jsonl", prefix="other", **plan)
+            plan_removal(read({"match_all": {}}), tmp_path / "removal.db", prefix="other", **plan)
         stricter = Verification(0.6, numbers="same")
-        assert plan_removal(read({"match_all": {}}), tmp_path / "plan.jsonl", verify=stricter, **plan).count > 0
+        assert plan_removal(read({"match_all": {}}), tmp_path / "removal.db", verify=stricter, **plan).count > 0
         for other in ({"max_distance": "8"}, {"numbers": "any"}, {"per": "source"}, {"within": "published,7d"}):
             with pytest.raises(Exception, match="the index is grouped by"):
                 write(rows, **grouping | other)

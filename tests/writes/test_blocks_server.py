@@ -45,7 +45,7 @@ def carry_out(operation):
 def test_every_operation(server, index, sync_simhash, waits, block, tmp_path):
     """None waits for what only the user can change, each says that it is a block, and later each is carried out."""
     found = numbered(texts(40))
-    plan, archive = tmp_path / "plan", tmp_path / "removed"
+    plan = tmp_path / "removal.db"
     sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD, max_distance=12)
     put(server, index, found)
 
@@ -54,8 +54,8 @@ def test_every_operation(server, index, sync_simhash, waits, block, tmp_path):
         "reconcile": lambda: (sync_simhash.reconcile(index, max_distance=12, verify=False),),
         "ingest": lambda: sync_simhash.ingest(index, [{"_id": "new", "body": found[0]["body"]}]),
         "tag": lambda: sync_simhash.tag_duplicates(index),
-        "apply": lambda: sync_simhash.apply_removal(plan, archive=archive),
-        "restore": lambda: sync_simhash.restore(archive),
+        "apply": lambda: sync_simhash.apply_removal(plan),
+        "restore": lambda: sync_simhash.restore(plan),
         "remove": lambda: (sync_simhash.remove_fields(index, groups_only=True),),
     }
     for step, operation in steps.items():

@@ -15,11 +15,11 @@ from es_simhash.cli.input_files import STDIN, read_text
 from es_simhash.cli.input_records import Reader, document_of, to_action
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line, show
+from es_simhash.cli.output_files import open_text, refuse_output
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.tables import Lines, print_table, share_text
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import DEFAULT_SCHEME, to_hex
-from es_simhash.removal.files import open_text, refuse_output
 from es_simhash.texts.measures import MEASURES, PRESETS, UNITS, WORD_SHINGLES, get_preset
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from es_simhash.cli.input_files import STDIN
 from es_simhash.cli.input_records import Format, Reader, document_of
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import Tracker, count, note, say_command
+from es_simhash.cli.output_files import open_text, refuse_output
 from es_simhash.cli.parameter_types import INPUT_FILE, refuse_in_dry_run
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.ingest.checkpoint import IngestCheckpoint, Position, WrittenBefore, read_identity
 from es_simhash.passages.contained import SMALLEST_CONTAINED
-from es_simhash.removal.files import open_text, refuse_output
 
 FIRST = 500
 """Documents whose fields are named in the message about a text field that no document has."""

@@ -25,9 +25,8 @@ from es_simhash.cli.output import (
 )
 from es_simhash.cli.parameter_types import FILE, REPORT_FILE
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.errors import InvalidInputError
-from es_simhash.removal.archive import check_archive, read_archive
 from es_simhash.removal.records import Restored
+from es_simhash.removal.removal_file import DamagedError, open_archived
 
 _WORDS = {
     "restored": "restored",
@@ -39,11 +38,11 @@ _WORDS = {
 
 
 @options.manual(
-    "es-simhash restore removed.jsonl.gz --dry-run",
-    "es-simhash restore removed.jsonl.gz",
-    "es-simhash restore january.jsonl.gz february.jsonl.gz --index news-restored",
+    "es-simhash restore removal.db --dry-run",
+    "es-simhash restore removal.db",
+    "es-simhash restore january.db february.db --index news-restored",
 )
-@click.argument("archives", metavar="ARCHIVE...", nargs=-1, required=True, type=FILE)
+@click.argument("removals", metavar="REMOVAL...", nargs=-1, required=True, type=FILE)
 @click.option("--index", metavar="NAME", help="Put all documents into this index, not where they were removed from.")
 @options.dry_run
 @click.option(
@@ -51,7 +50,7 @@ _WORDS = {
 )
 @options.target
 def command(
-    archives: tuple[str, ...],
+    removals: tuple[str, ...],
     index: str | None,
     report: IO[str] | None,
     target: Target,
@@ -60,20 +59,24 @@ def command(
     as_json: bool,
 ) -> int:
     """
-    Put the documents of ARCHIVE... back, each as it was, into the index that it was removed from.
+    Put the documents that REMOVAL... archived back, each as it was, into the index that it was removed from.
 
     A document is only created where it is missing, so the command may be run again after an interruption. One that is
     there in another version is reported and not changed. Afterwards the group fields are made right. The exit code is 1
-    if a document is not there as the archive has it, and if an archive was cut off, so that documents may be missing.
+    if a document is not there as the file has it, and if a file is damaged: then what is whole is restored.
     """
     regrouped = Regrouped()
     counts = _Counts(report)
-    with connect(target, index or _first_index(archives[0])) as connection, say_if_stopped(), tracking() as progress:
+    with connect(target, index or _first_index(removals[0])) as connection, say_if_stopped(), tracking() as progress:
         how: Any = {"index": index, "dry_run": dry_run, "on_regrouped": regrouped.add, "progress": progress}
-        with closing(connection.simhash.restore(archives, **how)) as records:
-            for each in records:
-                counts.add(each)
-                connection.to_refresh.add(each.index)
+        damage: DamagedError | None = None
+        with closing(connection.simhash.restore(removals, **how)) as records:
+            try:
+                for each in records:
+                    counts.add(each)
+                    connection.to_refresh.add(each.index)
+            except DamagedError as found:
+                damage = found
     if as_json:
         print_json({"dry_run": dry_run, "documents": dict(counts.actions), "regrouped": regrouped.to_dicts()})
     else:
@@ -82,16 +85,15 @@ def command(
         print_line(counts.sentence() + groups + dry_run_ending(is_dry=dry_run))
         regrouped.print()
     unsettled = regrouped.complain()
-    cut = [path for path in archives if check_archive(path, allow_cut=True).lacks_lines]
-    return 1 if counts.wrong or unsettled or cut else 0
+    if damage is not None:
+        raise damage
+    return 1 if counts.wrong or unsettled else 0
 
 
-def _first_index(archive: str) -> str:
-    """Return the index of the first line, by which the product of the server is found."""
-    try:
-        return next((line.index for line in read_archive(archive, allow_cut=True)), "-")
-    except InvalidInputError:  # said by the restore, which reads the whole
-        return "-"
+def _first_index(path: str) -> str:
+    """Return an index of the removal, by which the product of the server is found."""
+    with open_archived(path, writes=False) as removal:
+        return min(removal.header.index_uuids, default="-")
 
 
 class _Counts:

@@ -13,12 +13,12 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import warn_of_lacking
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
+from es_simhash.cli.output_files import refuse_output, write_whole
 from es_simhash.cli.parameter_types import NEW_FILE
 from es_simhash.cli.tables import print_table
 from es_simhash.dashboards.charts import size_rows
 from es_simhash.quality.report.words import LANGUAGES
 from es_simhash.quality.stats import utc_text
-from es_simhash.removal.files import refuse_output, write_whole
 from es_simhash.tables.tabular import percent
 
 if TYPE_CHECKING:

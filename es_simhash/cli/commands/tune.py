@@ -11,10 +11,10 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line, say_command, warn
+from es_simhash.cli.output_files import refuse_output, write_whole
 from es_simhash.cli.parameter_types import BYTES, COUNT, NEW_FILE
 from es_simhash.cli.tables import print_table, share_text
 from es_simhash.errors import shorten
-from es_simhash.removal.files import refuse_output, write_whole
 
 if TYPE_CHECKING:
     from es_simhash.quality.size import Figure, IndexSize, Size

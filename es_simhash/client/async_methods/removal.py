@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from es_simhash.arguments import check_items
 from es_simhash.client.base import AsyncBase
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from es_simhash.arguments import FilePath
     from es_simhash.groups.reconcile import Reconciled
     from es_simhash.lookup.lookup_options import Verified
@@ -29,7 +27,7 @@ class AsyncRemovalMethods(AsyncBase):
     async def plan_removal(
         self,
         index: Index,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | None = None,
         *,
         preset: str | Preset | None = None,
         verify: Verified | None = None,
@@ -44,25 +42,25 @@ class AsyncRemovalMethods(AsyncBase):
         limit: int | None = None,
         max_share: float = 0.2,
         protect: str | None = None,
-        decisions: Sequence[FilePath] = (),
+        after: Sequence[FilePath] = (),
         show: Sequence[str] = (),
         max_field_chars: int = 10000,
         progress: OnProgress | None = None,
     ) -> RemovalPlan:
         """
-        Write a plan of removal to the file *path*: which duplicates of *index* would be deleted, and for what.
+        Make the file *path* of a removal, with a plan: which duplicates of *index* would be deleted, and for what.
 
         Nothing is written into the index. A duplicate is in the plan only if the texts that it and its canonical have
         now were read and are similar enough. The lines are ordered by similarity, smallest first. The guard rails
-        (*max_share*, *protect*) judge :meth:`apply_removal`: a plan beyond them is made, and names what will be
+        (*max_share*, *protect*, titles) judge :meth:`apply_removal`: a plan beyond them is made, and names what will be
         refused. See docs/removal.md.
 
         Args:
             index:
                 Name, list of names, pattern, alias or data stream.
             path:
-                Name of the plan. A file of that name is replaced when the plan is whole, but no gzip file, which may be
-                an archive.
+                Name of a new file; one that exists is refused. Without it, the plan is returned with its lines, to look
+                at, and cannot be applied.
             preset:
                 ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
                 similarity, where these are not given beside it.
@@ -88,11 +86,12 @@ class AsyncRemovalMethods(AsyncBase):
                 and its ``excess`` says what will be refused.
             protect:
                 Keyword field: of the documents with any one value of it no larger share may be removed either.
-            decisions:
-                Files of decisions about earlier plans: the documents that they keep are not in this one. Files of which
-                none keeps a document of these indices are refused.
+            after:
+                Files of earlier removals: what people kept there is not in this plan, also after a reindex under the
+                same alias, where the id counts. Files of which none keeps a document of these indices are refused.
             show:
-                Further fields whose values the plan shows.
+                Fields whose values people see first; by default title, URL, source and date, by their usual names,
+                where the mapping or some documents have them.
             max_field_chars:
                 Characters of a value after which it is cut in the plan.
             progress:
@@ -123,7 +122,7 @@ class AsyncRemovalMethods(AsyncBase):
             limit=limit,
             max_share=max_share,
             protect=protect,
-            decisions=decisions,
+            after=after,
             show=show,
             max_field_chars=max_field_chars,
         )
@@ -133,59 +132,60 @@ class AsyncRemovalMethods(AsyncBase):
         self,
         path: str | os.PathLike[str],
         *,
-        archive: str | os.PathLike[str],
-        decisions: str | os.PathLike[str] | None = None,
+        decisions: str | os.PathLike[str] | Literal[False] | None = None,
         sha256: str | None = None,
         max_share: float | None = None,
+        other_titles: bool = False,
         dry_run: bool = False,
         on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
         progress: OnProgress | None = None,
     ) -> AsyncGenerator[DuplicateResult, None]:
         """
-        Delete what the plan in the file *path* names, and yield a record of each line.
+        Delete what the removal in the file *path* plans, and yield a record of each line.
 
-        Each document is in the archive, and that on the disk, before it is deleted; it is deleted only if what decided
-        about it and its canonical, such as their texts, is as it was when the plan was made. What no longer fits is
-        kept, and its record says why. At the end the documents that name a removed one get the group that they belong
-        to now, so read all records. A run that was ended or killed goes on with the same files. Searches show it all
-        after the next refresh. See docs/removal.md.
+        Each document is archived in the file, and that on the disk, before it is deleted; it is deleted only if what
+        decided about it and its canonical, such as their texts, is as it was when the plan was made. What no longer
+        fits is kept, and its record says why. What people decided to keep stays. At the end the documents that name a
+        removed one get the group that they belong to now, so read all records. A run that was ended or killed goes on
+        with the same file. Searches show it all after the next refresh. See docs/removal.md.
 
         Args:
             path:
-                The plan.
-            archive:
-                The archive, gzip; made if it does not exist. Each plan has one of its own.
+                File of a removal.
             decisions:
-                File that the review page has made: the documents that it names are kept, and the archive says who
-                decided, and why. One that does not fit the plan exactly is refused, and nothing is deleted. Without
-                it, none is looked for: files beside the plan, by which the command refuses it, change nothing here.
+                File that the review page has made; it is taken in first, as by :func:`decide`. Without it, a file of
+                decisions about this plan that lies beside it, and was not taken in, is an error; ``False``: it does not
+                count.
             sha256:
                 Digest of the plan that was approved, 64 hex digits; any other plan is refused.
             max_share:
                 Largest share of all documents, and of those with a protected value, that may be removed, 0 to 1; by
                 default the one of the plan.
+            other_titles:
+                Allow that most documents with the same words have another title than what stays for them.
             dry_run:
-                Only yield what is left to delete, and what the plan fits no more; write nothing, no archive either.
+                Only yield what is left to delete, and what the plan fits no more; write nothing.
             on_regrouped:
                 As for :meth:`restore`.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
-            InvalidInputError: If a file cannot be used, or the archive cannot be written.
-            GuardRailError: If by the present numbers a larger share would be removed; nothing is deleted then.
+            InvalidInputError: If a file cannot be used, or cannot be written; then nothing more is deleted.
+            GuardRailError: If by the present numbers a larger share would be removed, or because of titles; nothing is
+                deleted then.
         """
         from es_simhash.removal.apply import apply_removal
 
         flow = apply_removal(
             self._server(progress),
             path,
-            archive,
-            max_share=max_share,
-            on_regrouped=on_regrouped,
-            dry_run=dry_run,
             decisions=decisions,
             sha256=sha256,
+            max_share=max_share,
+            other_titles=other_titles,
+            on_regrouped=on_regrouped,
+            dry_run=dry_run,
         )
         return self._stream(flow)
 
@@ -243,7 +243,7 @@ class AsyncRemovalMethods(AsyncBase):
 
     def restore(
         self,
-        archive: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
         index: str | None = None,
         dry_run: bool = False,
@@ -251,7 +251,7 @@ class AsyncRemovalMethods(AsyncBase):
         progress: OnProgress | None = None,
     ) -> AsyncGenerator[Restored, None]:
         """
-        Put the documents of *archive* back, and yield a record of each.
+        Put the documents that a removal has archived in *path* back, and yield a record of each.
 
         A document gets the ``_source``, ``_id``, routing value and index that it had, and is only ever created: one
         that is there already is reported and not changed. A part of a data stream goes to its stream. Ingest pipelines
@@ -260,8 +260,8 @@ class AsyncRemovalMethods(AsyncBase):
         left.
 
         Args:
-            archive:
-                File that a removal has made, or several; of two versions of a document the first is restored.
+            path:
+                File of a removal, or several; of two versions of a document the first is restored.
             index:
                 Where all documents go, instead of the indices that they were removed from: an index, an alias with a
                 write index, or a data stream. It must have the same scheme.
@@ -275,14 +275,12 @@ class AsyncRemovalMethods(AsyncBase):
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
-            InvalidInputError: If a file is no archive or is damaged; nothing is written then. Where the end of an
-                archive was cut off, its whole lines are restored, with a warning.
+            InvalidInputError: If a file is no removal; nothing is written then. At the end, if a file was cut or
+                damaged: what is whole was restored.
         """
         from es_simhash.removal.restore import restore
 
-        files = (
-            [archive] if isinstance(archive, (str, os.PathLike)) else list(check_items("archive", archive, of="paths"))
-        )
+        files = [path] if isinstance(path, (str, os.PathLike)) else list(check_items("path", path, of="paths"))
         return self._stream(
             restore(self._server(progress), files, index=index, dry_run=dry_run, on_regrouped=on_regrouped)
         )

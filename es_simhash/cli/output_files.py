@@ -1,0 +1,96 @@
+"""
+Writes pages, masks and reports. Which files these may replace is told by first bytes: those of the same kind, and none
+that is compressed, or a database.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from es_simhash.arguments import FilePath
+from es_simhash.errors import InvalidInputError
+
+
+def sync_file(file: IO[Any]) -> None:
+    """Return when everything that was written to *file* is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def write_whole(path: Path, pieces: Iterable[str]) -> None:
+    """Write the text file *path*, which only its owner may read, and which gets its name when all is on the disk."""
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        beside.unlink(missing_ok=True)  # what another run left, or a link that others prepared
+        with open(beside, "x", encoding="utf-8", errors="backslashreplace", opener=open_private) as file:
+            file.writelines(pieces)
+            sync_file(file)
+        beside.replace(path)
+    except OSError as error:
+        error.filename = os.fspath(path)  # the only name that the caller knows
+        raise
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+class _Named(io.FileIO):
+    """A file whose errors name it; the system names none where a disk is full."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = str(self.name)
+            raise
+
+
+def open_text(path: FilePath, mode: Literal["w", "a"] = "w") -> io.TextIOWrapper:
+    """Open a text file that grows line by line, such as a report; any error of it, at its end too, has its name."""
+    return io.TextIOWrapper(io.BufferedWriter(_Named(path, mode)), encoding="utf-8", errors="backslashreplace")
+
+
+_GZIP = b"\x1f\x8b"  # much that is the user's
+_DATABASE = b"SQLite format 3\0"  # a removal, a checkpoint
+# How the files of a kind begin. Reports and results are lines and pictures of many kinds.
+_BEGINS = {"page": b'<!DOCTYPE html>\n<html lang="', "mask": b'{\n  "format": "es-simhash boilerplate"'}
+
+
+def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = (), kind: str = "report") -> None:
+    """
+    Raise InvalidInputError if a new file at *path* would replace a removal, or one of *inputs*.
+    *kind*: a ``"page"`` or ``"mask"`` replaces only a regular file that is empty or of the same kind; other
+    kinds may go to a pipe or a terminal, or replace any text. A missing folder is a FileNotFoundError at once: long
+    work must not end in a file that cannot be made.
+    """
+    path = Path(path)
+    if not path.exists():
+        if not path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
+        return
+    if not path.is_file():
+        if kind in _BEGINS:
+            raise InvalidInputError(f"{path} is no regular file: give the {kind} another name")
+        return
+    for each in map(Path, inputs):
+        if each.exists() and each.samefile(path):
+            raise InvalidInputError(f"{path} is read by the same command: give the {kind} another name")
+    with path.open("rb") as file:
+        begin = file.read(64).replace(b"\r\n", b"\n")
+    if begin.startswith(_GZIP):
+        raise InvalidInputError(f"{path} is compressed: give the {kind} another name")
+    if begin.startswith(_DATABASE):
+        raise InvalidInputError(
+            f"{path} is a database, such as a removal or a checkpoint: give the {kind} another name"
+        )
+    if kind in _BEGINS and begin and not begin.startswith(_BEGINS[kind]):
+        raise InvalidInputError(f"{path} is no {kind} that may be replaced: give the {kind} another name")
+
+
+def open_private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read: it has documents in it."""
+    return os.open(path, flags, 0o600)

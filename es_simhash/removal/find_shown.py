@@ -1,0 +1,87 @@
+"""
+Which fields of a document tell a person what it is: title, URL, source and date.
+
+They are found by their usual names, at any depth of the mappings, and at the top of some documents, so also where a
+field is not mapped. A field of which none of these documents has a value is not shown. The first name of a kind counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from es_simhash.mapping.context import Resolved
+from es_simhash.mapping.fields import read_values
+from es_simhash.mapping.port import Port
+from es_simhash.transport.protocol import Index
+from es_simhash.transport.retry import retry
+
+KINDS: Mapping[str, Sequence[str]] = {
+    "title": ("title", "headline", "heading", "subject", "name", "caption", "标题"),
+    "url": ("url", "uri", "link", "href", "permalink", "网址", "链接"),
+    "source": ("source", "site", "publisher", "outlet", "domain", "host", "feed", "来源"),
+    "date": (
+        *("date", "published", "published_at", "publication_date", "pub_date", "publish_date", "created"),
+        *("created_at", "@timestamp", "timestamp", "time", "日期", "发布时间"),
+    ),
+}
+DOCUMENTS = 20
+
+
+async def find_shown(server: Port, index: Index, resolved: Resolved, asked: Sequence[str]) -> dict[str, str]:
+    """
+    Return the fields to show, each with its kind (see :data:`KINDS`), or ``""``.
+    *asked*: show these, whatever else there is. Cost otherwise: a search.
+    """
+    if asked:
+        return {name: next((kind for kind in KINDS if _last(name) in _usual(kind)), "") for name in asked}
+    texts = {name for fields in resolved.text_fields.values() for name in fields}
+    mapped = (name for each in resolved.mappings.values() for name in _leaves(each.get("properties") or {}, ""))
+    known = {name for kind in KINDS for name in _usual(kind)}
+    names = [
+        each for each in dict.fromkeys(mapped) if _last(each) in known and not each.startswith(f"{server.prefix}.")
+    ]
+    top = [form for usual in KINDS.values() for each in usual for form in (each, each.title(), each.replace("_", ""))]
+    wanted = [each for each in dict.fromkeys([*names, *top]) if each not in texts]
+    body = {"query": {"exists": {"field": f"{server.prefix}.fingerprint"}}, "_source": wanted, "size": DOCUMENTS}
+    answer = await retry(server, lambda: server.search(index=index, body=body))
+    return choose(wanted, [hit.get("_source") or {} for hit in answer["hits"]["hits"]])
+
+
+def choose(names: Iterable[str], sources: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """
+    Return for each kind the first of *names* that has a value in one of *sources*.
+
+    >>> choose(["page.Title", "title", "published-at"], [{"page": {"Title": "x"}, "published-at": "2026-01-01"}])
+    {'page.Title': 'title', 'published-at': 'date'}
+    """
+    shown: dict[str, str] = {}
+    known = list(names)
+    for kind in KINDS:
+        for wanted in _usual(kind):
+            fitting = (each for each in known if _last(each) == wanted and each not in shown)
+            with_value = [each for each in fitting if any(map(_is_short, (read_values(s, each) for s in sources)))]
+            if with_value:
+                shown[min(with_value, key=lambda each: (each.count("."), each))] = kind
+                break
+    return shown
+
+
+def _is_short(values: Sequence[Any]) -> bool:
+    return any(isinstance(each, (str, int, float)) and each != "" for each in values)
+
+
+def _usual(kind: str) -> list[str]:
+    return [_last(name) for name in KINDS[kind]]
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2].lower().replace("_", "").replace("-", "").lstrip("@")
+
+
+def _leaves(properties: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name, node in properties.items():
+        if "properties" in node:
+            yield from _leaves(node["properties"], f"{path}{name}.")
+        else:
+            yield path + name

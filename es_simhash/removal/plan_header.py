@@ -1,0 +1,97 @@
+"""What a plan says of itself: its indices, its rule, its guard rails, and what was asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from es_simhash.errors import MappingError
+from es_simhash.mapping.rule import Grouping
+from es_simhash.record import Record
+from es_simhash.removal.may_delete import Excess, Guards
+from es_simhash.removal.records import take
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHeader(Record):
+    """
+    What holds for all lines of a plan.
+    *index_uuids*: UUID of each concrete index, by name. *grouping*: as ``_meta`` records one. *at*: ISO 8601. *view*:
+    the names that the user gave, such as an alias: documents that they do not show are neither counted nor regrouped.
+    It is empty in a plan that Spark made, and for date math. *decided_by*: the fields of each index that the digests of
+    documents are made of. *filter*: the queries that every document that goes must match. *decided*: how many
+    duplicates are not in it because earlier decisions keep them. *shown*: the fields that people are shown first, and
+    what each is, such as the title. *asked*: the arguments that the plan was made with.
+    """
+
+    _NAMES = "at index_uuids view prefix grouping decided_by filter decided count guards shown asked"
+    _OPTIONAL = "view filter decided"
+
+    index_uuids: Mapping[str, str]
+    prefix: str
+    grouping: Mapping[str, Any]
+    count: int = 0
+    guards: Guards = field(default_factory=Guards)
+    at: str = ""
+    view: tuple[str, ...] = ()
+    decided_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    filter: tuple[Mapping[str, Any], ...] = ()
+    decided: int | None = None
+    shown: Mapping[str, str] = field(default_factory=dict)
+    asked: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_view(self) -> bool:
+        """Whether it was made for other names than those of its indices; they may show a part of these only."""
+        return not self.index_uuids.keys() >= set(self.view)
+
+    @property
+    def title(self) -> str | None:
+        """The field of titles, where one is shown."""
+        return next((name for name, kind in self.shown.items() if kind == "title"), None)
+
+    @property
+    def excess(self) -> list[Excess]:
+        """The shares that are too large by the numbers of the plan."""
+        return self.guards.find_excess(self.count)
+
+    @property
+    def is_by_containment(self) -> bool:
+        """Whether its documents go because others contain them; these may be canonicals of groups."""
+        return "contained" in self.grouping
+
+    @property
+    def rule(self) -> str:
+        """By what its documents are duplicates, in words; its JSON where another version wrote it, or an editor."""
+        try:
+            if not self.is_by_containment:
+                return str(Grouping.from_dict(self.grouping))
+            # A plan by containment records neither a distance nor a similarity nor a rule of groups.
+            nothing = {"rule": "star", "max_distance": 0, "similarity": None}
+            of_groups = Grouping.from_dict({**nothing, "canonical": ["id"], **self.grouping})
+            _, stays, _ = of_groups.parts()
+            limits = replace(of_groups, similarity=None).pair_rule.parts()[2:]
+            return "; ".join([f"at least {self.grouping['contained'] * 100:g} % stands in what stays", *limits, stays])
+        except (MappingError, TypeError, ValueError):
+            return json.dumps(dict(self.grouping))
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> PlanHeader:
+        """Return the header that :meth:`to_dict` made *plain* of; raise ValueError if it is no such header."""
+        uuids, decided_by, shown = (take(plain, name, dict) for name in ("index_uuids", "decided_by", "shown"))
+        return cls(
+            {name: take(uuids, name, str) for name in uuids},
+            take(plain, "prefix", str),
+            take(plain, "grouping", dict),
+            take(plain, "count", int),
+            Guards.from_dict(take(plain, "guards", dict)),
+            take(plain, "at", str),
+            tuple(map(str, take(plain, "view", list, type(None)) or ())),
+            {name: tuple(map(str, take(decided_by, name, list))) for name in uuids},
+            tuple(take({"filter": each}, "filter", dict) for each in take(plain, "filter", list, type(None)) or ()),
+            take(plain, "decided", int, type(None)),
+            {name: take(shown, name, str) for name in shown},
+            take(plain, "asked", dict),
+        )

@@ -1,0 +1,771 @@
+"""
+The file of a removal, an sqlite3 database: the plan, what people decided, what was archived, and what was done when.
+
+    removal    one row: *header* (``PlanHeader`` as JSON) and *sha256*, of the header and of each line in their order,
+               each with a line feed after it
+    lines      a document that goes and the one that stays for it, as JSON; the least similar first
+    decisions  the files of decisions, as they were taken in
+    texts      ``_source`` of archived documents, as the server sent it, many together, compressed by zlib
+    archived   a document that was archived to be deleted: its key, and where its text is
+    events     what was done with a line, and when; the last one counts
+
+A change is whole or absent, and no kill takes it back: rollback journal, ``synchronous=FULL``, and no WAL, because a
+database with a WAL is not whole without its second file. While a run writes, the file is locked, and sqlite3 has a file
+beside it with ``-journal`` at the end of its name. A kill may leave that; then it belongs to the first one.
+
+A file from others is data: its head is read before sqlite3 opens it, nothing but this schema may be in it, and each
+text has a digest of its own. Memory: 8 bytes for each line, and a batch.
+"""
+
+# ruff: noqa: S608 -- no value of a caller becomes a part of a statement
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import sqlite3
+import stat
+import warnings
+import zlib
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Self, TypeAlias
+from urllib.parse import quote
+from weakref import WeakValueDictionary
+
+from es_simhash.arguments import FilePath
+from es_simhash.errors import InvalidInputError
+from es_simhash.removal.decisions import Decisions, approvals, last_words, parse_decisions
+from es_simhash.removal.may_delete import Guards, Share, Titles
+from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.records import Archived, PlannedRemoval
+from es_simhash.texts.differences import DIFFERENCES, Difference
+from es_simhash.transport.protocol import Key
+
+VERSION = 1
+LONGEST = 256 << 20
+"""Bytes of one value: a server takes no document above 100 MB; its text may need escapes."""
+TOGETHER = 8 << 20
+BATCH = 500
+
+_MAGIC = b"SQLite format 3\0\x10\0\x01\x01"  # pages of 4,096 bytes; 2 instead of 1 is a WAL
+_PAGE = 4_096
+_SUPER = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+_APPLICATION = 0x65735F72  # tells it from the databases of others, which are never opened
+_SCHEMA = [
+    f"CREATE {each}"
+    for each in (
+        "TABLE removal (header TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT",
+        """TABLE lines (number INTEGER PRIMARY KEY, similarity REAL, distance INTEGER NOT NULL, line TEXT NOT NULL)
+        STRICT""",
+        "INDEX in_order ON lines (similarity, distance DESC, number)",
+        """TABLE decisions (number INTEGER PRIMARY KEY, at TEXT NOT NULL, file BLOB NOT NULL, sha256 TEXT NOT NULL)
+        STRICT""",
+        "TABLE texts (number INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT",
+        """TABLE archived (number INTEGER PRIMARY KEY, line INTEGER NOT NULL, name TEXT NOT NULL, id TEXT NOT NULL,
+        routing TEXT, canonical_name TEXT NOT NULL, canonical_id TEXT NOT NULL, distance INTEGER NOT NULL,
+        created TEXT NOT NULL, text INTEGER NOT NULL, begin INTEGER NOT NULL, length INTEGER NOT NULL,
+        digest BLOB NOT NULL) STRICT""",
+        "INDEX of_line ON archived (line)",
+        """TABLE events (number INTEGER PRIMARY KEY, line INTEGER NOT NULL, kind TEXT NOT NULL, at TEXT NOT NULL,
+        decisions INTEGER NOT NULL) STRICT""",
+        "INDEX events_of_line ON events (line)",
+    )
+]
+_ORDER = "ORDER BY similarity, distance DESC, number"
+_ARCHIVED = "line, name, id, routing, canonical_name, canonical_id, distance, created, text, begin, length, digest"
+_OF_THE_DISK = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+    sqlite3.SQLITE_READONLY: errno.EACCES,
+    sqlite3.SQLITE_PERM: errno.EACCES,
+}
+PLAN_AGAIN = "make the plan again"
+_USED = "is used by another run: wait for its end"
+
+Which: TypeAlias = Literal["all", "same words"] | Difference | None
+"""Lines of a plan: all, those whose texts have the same words, those whose texts differ so (``None``: unknown how)."""
+
+EventKind: TypeAlias = Literal["archived", "deleted", "kept", "restored", "copied"]
+"""
+``archived``: it is about to be deleted, as its last archived text has it. ``deleted``: it was. ``kept``: it was there
+when the run had done with it, or came back. ``restored``, ``copied``: put back where it was, or into another index.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What was done with a line; *decisions*: how many files of decisions had been taken in."""
+
+    line: int
+    kind: EventKind
+    at: str
+    decisions: int
+
+
+# Files that this process writes: to close another descriptor of one would give up its lock.
+_WRITTEN: WeakValueDictionary[tuple[int, int], Lines] = WeakValueDictionary()
+
+
+class Lines:
+    """The lines of a plan, by number, least similar first; those of one similarity by distance, the largest first."""
+
+    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
+        self.path = path
+        self._db = database
+
+    def batches(self, size: int, which: Which = "all") -> Iterator[dict[int, PlannedRemoval]]:
+        """Yield the lines, or some of them, *size* at a time."""
+        for rows in self._rows(size, which):
+            yield {number: self._parse(line, number) for number, _, _, line in rows}
+
+    def _rows(self, size: int, which: Which = "all") -> Iterator[list[Any]]:
+        """Yield rows of the table, in order. No cursor stays open: one would keep the file open when it is closed."""
+        differs = "json_extract(line, '$.difference')"
+        where = {"all": "1", "same words": f"similarity >= 1 OR {differs} = 'same'", None: f"{differs} IS NULL"}
+        where |= {each: f"{differs} = '{each}'" for each in DIFFERENCES}
+        with (
+            self._reading(),
+            closing(self._db.execute(f"SELECT number FROM lines WHERE {where[which]} {_ORDER}")) as found,
+        ):
+            numbers = array("q", (number for (number,) in found))
+        for begin in range(0, len(numbers), size):
+            part = numbers[begin : begin + size]
+            marks = ", ".join("?" * len(part))
+            query = f"SELECT number, similarity, distance, line FROM lines WHERE number IN ({marks}) {_ORDER}"
+            with self._reading():
+                rows = self._db.execute(query, part).fetchall()
+            yield rows
+
+    def removals(self, which: Which = "all") -> Iterator[PlannedRemoval]:
+        """Yield the lines, or some of them."""
+        for batch in self.batches(BATCH, which):
+            yield from batch.values()
+
+    def find_titles(self, title: str | None, kept: Collection[Key] = ()) -> Titles:
+        """Return how many documents with the same words have another *title* than what stays, without those *kept*."""
+        same = differ = 0
+        if title is not None:
+            for each in self.removals("same words"):
+                if each.document.key not in kept:
+                    same += 1
+                    differ += each.differs(title)
+        return Titles(title or "", differ, same)
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _parse(self, line: str, number: int) -> PlannedRemoval:
+        try:
+            plain = json.loads(line)
+            if not isinstance(plain, dict):
+                raise ValueError("it is no JSON object")  # noqa: TRY004 -- the text is wrong
+            return PlannedRemoval.from_dict(plain)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInputError(
+                f"{self.path}: line {number} is not a line of a plan ({error}): {PLAN_AGAIN}"
+            ) from error
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.ProgrammingError:
+            raise
+        except sqlite3.Error as error:
+            raise _failure(self.path, error) from error
+
+
+class PlanWriter(Lines):
+    """
+    Makes the file of a removal; ``None`` keeps the plan aside, in no file that has a name. A context manager.
+    The file appears at once, and only its owner may read it. If the plan is not finished, it is deleted again. A file,
+    or a link, of that name is refused.
+    """
+
+    def __init__(self, path: FilePath | None) -> None:
+        self._made = path is not None
+        self.path = name = Path("" if path is None else path)
+        if path is not None:
+            _create(name)
+        try:
+            super().__init__(name, _connect(name, "rw") if self._made else _aside())
+            if self._made:
+                _WRITTEN[_identity(name)] = self
+            self._start()
+        except BaseException as error:
+            self._discard()
+            if isinstance(error, sqlite3.Error):
+                raise _failure(name, error) from error
+            raise
+        self._count = 0
+
+    def _start(self) -> None:
+        self._db.execute(f"PRAGMA application_id({_APPLICATION})")
+        self._db.execute(f"PRAGMA user_version({VERSION})")
+        self._db.execute("BEGIN IMMEDIATE")
+        for statement in _SCHEMA:
+            self._db.execute(statement)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+        if self.path.is_file():
+            _WRITTEN.pop(_identity(self.path), None)
+        if self._made:
+            self._discard()
+
+    def _discard(self) -> None:
+        for each in ("", "-journal") if self._made else ():
+            Path(f"{self.path}{each}").unlink(missing_ok=True)
+
+    def add(self, removal: PlannedRemoval) -> int:
+        """Add a line, and return its number."""
+        with self._reading():
+            self._db.execute(
+                "INSERT INTO lines (number, similarity, distance, line) VALUES (?, ?, ?, ?)",
+                (self._count, removal.similarity, removal.distance, to_json(removal.to_dict())),
+            )
+        self._count += 1
+        return self._count - 1
+
+    def keep_only(self, numbers: Collection[int], limit: int | None) -> list[int]:
+        """Leave out the other lines, then all but the *limit* most similar ones; return which are left."""
+        with self._reading():
+            others = set(range(self._count)).difference(numbers)
+            self._db.executemany("DELETE FROM lines WHERE number = ?", [(each,) for each in others])
+            if limit is not None and (more := len(numbers) - limit) > 0:
+                self._db.execute(f"DELETE FROM lines WHERE number IN (SELECT number FROM lines {_ORDER} LIMIT {more})")
+            return [number for (number,) in self._db.execute("SELECT number FROM lines")]
+
+    def finish(self, header: PlanHeader) -> str:
+        """Write the header, make the plan last, and return its SHA-256."""
+        with self._reading():
+            text = to_json(header.to_dict())
+            sha256 = digest_lines(text, (line for rows in self._rows(BATCH) for *_, line in rows))
+            self._db.execute("INSERT INTO removal VALUES (?, ?)", (text, sha256))
+            self._db.execute("COMMIT")
+        if self._made:
+            _sync_folder(self.path)
+        self._made = False
+        return sha256
+
+
+class RemovalFile(Lines):
+    """
+    The file of a removal, open. *writes*: for this process alone, until it is closed.
+    *header*, *sha256*: of the plan. *kept*, *approved*: what is decided now. With *is_checked* all lines are read once,
+    and must be those that were planned. *is_damaged*: see :func:`open_archived`.
+    """
+
+    is_damaged = False
+
+    def __init__(self, path: FilePath, *, writes: bool = False, is_checked: bool = True) -> None:
+        name = Path(path)
+        is_whole = _check_head(name)
+        try:
+            super().__init__(name, _connect(name, "rw" if writes else "ro"))
+        except OSError as error:
+            if is_whole:
+                raise
+            raise InvalidInputError(
+                f"{name} is not whole without {name}-journal, which belongs to it: a run was ended while it wrote; go "
+                "on with es-simhash apply or restore, or copy both files"
+            ) from error
+        if not is_whole:
+            warnings.warn(
+                f"{name}-journal belongs to {name}: a run was ended while it wrote; what was not whole is taken back",
+                stacklevel=2,
+            )
+        self._writes = _identity(name) if writes else None
+        self._deleted: list[tuple[int, str]] = []
+        self._text: tuple[int, bytes] = (0, b"")
+        if self._writes:
+            _WRITTEN[self._writes] = self
+        self.decision_files: list[bytes] = []
+        self.log: list[Decisions] = []
+        self.kept: frozenset[Key] = frozenset()
+        self.approved: tuple[tuple[str, str], ...] = ()
+        try:
+            with self._reading():
+                self._check_schema()
+            self.header, self.sha256 = self._read_header()
+            if is_checked:
+                self._check_lines()
+            self.settle()
+        except BaseException:
+            self.close()
+            raise
+
+    def __len__(self) -> int:
+        return self.header.count - len(self.kept)
+
+    def close(self) -> None:
+        try:
+            if self._deleted:
+                self._flush()
+        finally:
+            self._db.close()
+            if self._writes:
+                _WRITTEN.pop(self._writes, None)
+
+    # What is decided
+
+    def settle(self) -> None:
+        """Let the decisions count that are in the file."""
+        with self._reading():
+            rows = self._db.execute("SELECT at, file, sha256 FROM decisions ORDER BY number").fetchall()
+        if any(hashlib.sha256(data).hexdigest() != sha256 for _, data, sha256 in rows):
+            raise _damaged(self.path, "a file of decisions is not as it was")
+        self.decision_files, self.log = [], []
+        for at, data, _ in rows:
+            self._count(data, at)
+
+    def _count(self, data: bytes, at: str) -> None:
+        self.decision_files.append(data)
+        self.log.append(replace(parse_decisions(data, f"a file of decisions in {self.path}"), taken_in=at))
+        self.kept = frozenset[Key]().union(*(each.keep for each in last_words(self.log)))
+        self.approved = approvals(self.log)
+
+    def later_than(self, found: Decisions) -> Decisions | None:
+        """Return what the same person decided later, or at the same moment, if that was taken in."""
+        own = (each for each in self.log if each.person == found.person and each.moment >= found.moment)
+        return next(own, None)
+
+    def add_decisions(self, data: bytes, at: str) -> None:
+        """Let a file of decisions count, from now on; in a file that is only read, until it is closed."""
+        if self._writes:
+            with self._changing():
+                row = at, data, hashlib.sha256(data).hexdigest()
+                self._db.execute("INSERT INTO decisions (at, file, sha256) VALUES (?, ?, ?)", row)
+        self._count(data, at)
+
+    def keys(self) -> Iterator[Key]:
+        """Yield the documents that the plan names."""
+        return (each.document.key for each in self.removals())
+
+    def count_guards(self) -> Guards:
+        """Return the guard rails, without what is kept."""
+        guards, values = self.header.guards, Counter[str]()
+        for each in self.removals() if self.kept and guards.protect else ():
+            if each.document.key in self.kept:
+                values.update(each.protected or ())
+        shares = {
+            value: Share(left, share.documents)
+            for value, share in guards.values.items()
+            if (left := share.removals - values[value]) > 0
+        }
+        return replace(guards, values=shares)
+
+    # What was archived
+
+    def may_have_deleted(self, number: int) -> bool:
+        """Return whether a run deleted the document, or was ended before it noted that it did not."""
+        event = self._one("SELECT kind FROM events WHERE line = ? ORDER BY number DESC LIMIT 1", number)
+        return event is not None and event[0] in ("archived", "deleted")
+
+    def holds(self, number: int, last: Archived | None = None) -> bool:
+        """Return whether a document was archived, and if *last* is given, whether its last text is that one."""
+        found = self._one("SELECT digest FROM archived WHERE line = ? ORDER BY number DESC LIMIT 1", number)
+        return found is not None and (last is None or found[0] == _digest(last))
+
+    @property
+    def is_noting(self) -> bool:
+        """Whether what is done can be noted in the file."""
+        return self._writes is not None
+
+    @property
+    def has_archived(self) -> bool:
+        return self._one("SELECT 1 FROM archived LIMIT 1") is not None
+
+    def append(self, batch: Sequence[Archived], numbers: Collection[int], at: str) -> None:
+        """
+        Add *batch*, and note that the lines *numbers* are about to be deleted; both are on the disk on return.
+        On an error, which is an InvalidInputError, the file is as it was.
+        """
+        with self._changing():
+            for part in _parts(batch):
+                sources = [each.source.encode("utf-8", "surrogatepass") for each in part]
+                data = zlib.compress(b"".join(sources), 9)
+                text = self._db.execute("INSERT INTO texts (data) VALUES (?)", (data,)).lastrowid
+                begin = 0
+                for each, source in zip(part, sources, strict=True):
+                    names = (*each.key, each.canonical.index, each.canonical.id, each.distance, each.created)
+                    self._db.execute(
+                        f"INSERT INTO archived ({_ARCHIVED}) VALUES ({', '.join('?' * 12)})",
+                        (each.line, *names, text, begin, len(source), _digest(each)),
+                    )
+                    begin += len(source)
+            self._note("archived", numbers, at)
+
+    def note(self, kind: EventKind, numbers: Sequence[int], at: str) -> None:
+        """Note what was done with lines. That documents are deleted may be lost by a kill: they were archived."""
+        if kind == "deleted":
+            self._deleted += [(each, at) for each in numbers]
+        elif numbers:
+            with self._changing():
+                self._note(kind, numbers, at)
+
+    def find(self, numbers: Sequence[int]) -> dict[int, Archived]:
+        """Return the documents of the lines *numbers*, as they were archived last."""
+        found = {}
+        for number in numbers:
+            row = self._one(f"SELECT {_ARCHIVED} FROM archived WHERE line = ? ORDER BY number DESC LIMIT 1", number)
+            if row is None or (archived := self._archived(row)) is None:
+                raise _damaged(self.path, f"the text of line {number} is not whole")
+            found[number] = archived
+        return found
+
+    def archived(self) -> Iterator[Archived | None]:
+        """Yield each document as it was archived last, in the order of archiving; ``None``: some are not whole."""
+        query = (
+            f"SELECT number, {_ARCHIVED} FROM archived AS one WHERE number > ? AND NOT EXISTS (SELECT 1 FROM archived"
+            f" AS later WHERE later.line = one.line AND later.number > one.number) ORDER BY number LIMIT {BATCH}"
+        )
+        last = 0
+        try:
+            while rows := self._db.execute(query, (last,)).fetchall():
+                for last, *row in rows:  # noqa: B007
+                    yield self._archived(row)
+        except sqlite3.DatabaseError:
+            yield None
+            yield from self._salvage(last)
+
+    def _salvage(self, after: int) -> Iterator[Archived | None]:
+        """Yield what can be read of the rows behind the number *after*, without an index, though pages are damaged."""
+        lines: dict[int, int] = {}
+        number = failures = 0
+        while number < 1 << 40:
+            try:
+                query = "SELECT number, line FROM archived NOT INDEXED WHERE number > ? ORDER BY number LIMIT 1"
+                row = self._db.execute(query, (number,)).fetchone()
+                if row is None:
+                    break
+                if not isinstance(row[0], int) or row[0] <= number:
+                    raise sqlite3.DatabaseError("a page that is no page of this table")
+            except sqlite3.DatabaseError:  # what is behind may be whole
+                failures += 1
+                number += 1 if failures < BATCH else 1 << failures - BATCH
+            else:
+                number, failures = row[0], 0
+                lines[row[1]] = number
+        for each in sorted(lines.values()):
+            if each > after:
+                with suppress(sqlite3.DatabaseError):
+                    row = self._db.execute(f"SELECT {_ARCHIVED} FROM archived WHERE number = ?", (each,)).fetchone()
+                    if row is not None and (found := self._archived(row)) is not None:
+                        yield found
+
+    def removed(self, where: str = "1", *values: object) -> Iterator[tuple[int, Key, Key, int]]:
+        """Yield line, key, canonical and distance of archived documents; *where* is a condition of SQL."""
+        columns = "line, name, id, routing, canonical_name, canonical_id, distance"
+        query = f"SELECT DISTINCT {columns} FROM archived WHERE {where}"
+        with self._reading():
+            rows = self._db.execute(query, values).fetchall()
+        for line, name, id_, routing, *canonical, distance in rows:
+            yield line, Key(name, id_, routing), Key(*canonical), distance
+
+    def events(self, line: int | None = None) -> list[Event]:
+        """Return what was done, in order; with *line* only with that one."""
+        where, values = ("", ()) if line is None else ("WHERE line = ?", (line,))
+        with self._reading():
+            rows = self._db.execute(f"SELECT line, kind, at, decisions FROM events {where} ORDER BY number", values)
+            return [Event(*row) for row in rows]
+
+    # Inside
+
+    def _archived(self, row: Sequence[Any]) -> Archived | None:
+        """Return the document of a row of the table; ``None`` if its text is not whole, or the row is no such row."""
+        line, name, id_, routing, canonical_name, canonical_id, distance, created, text, begin, length, digest = row
+        try:
+            if self._text[0] != text:
+                (data,) = self._one("SELECT data FROM texts WHERE number = ?", text) or (b"",)
+                self._text = text, zlib.decompressobj().decompress(data, LONGEST + TOGETHER)
+            source = self._text[1][begin : begin + length].decode("utf-8", "surrogatepass")
+            canonical = Key(canonical_name, canonical_id)
+            archived = Archived(name, id_, routing, source, canonical, line, distance, created)
+            return archived if _digest(archived) == digest else None
+        except (zlib.error, TypeError, ValueError, DamagedError):
+            return None
+
+    def _one(self, query: str, *values: object) -> Any:
+        with self._reading():
+            return self._db.execute(query, values).fetchone()
+
+    def _check_schema(self) -> None:
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version != VERSION:
+            raise InvalidInputError(
+                f"{self.path} is a removal of version {version}, and this program reads {VERSION}: use the program "
+                "that made it"
+            )
+        found = self._db.execute("SELECT sql FROM sqlite_master").fetchall()
+        if not found:
+            raise InvalidInputError(
+                f"{self.path} holds no plan: a run was ended while it made it: delete it, and make the plan again"
+            )
+        if found != [(each,) for each in _SCHEMA]:
+            raise InvalidInputError(f"{self.path} has other tables than a removal has: give one that es-simhash made")
+
+    def _read_header(self) -> tuple[PlanHeader, str]:
+        with self._reading():
+            rows = self._db.execute("SELECT header, sha256 FROM removal").fetchall()
+        try:
+            [(text, sha256)] = rows
+            plain = json.loads(text)
+            if not isinstance(plain, dict):
+                raise ValueError("it is no JSON object")  # noqa: TRY004 -- the text is wrong
+            self._header_text = text
+            return PlanHeader.from_dict(plain), sha256
+        except (ValueError, RecursionError) as error:
+            raise InvalidInputError(f"{self.path} has no header of a plan ({error}): {PLAN_AGAIN}") from error
+
+    def _check_lines(self) -> None:
+        """Read each line, and refuse a plan that is not as it was made."""
+        count = 0
+
+        def lines() -> Iterator[str]:
+            nonlocal count
+            for rows in self._rows(BATCH):
+                for number, similarity, distance, line in rows:
+                    count += 1
+                    each = self._parse(line, number)
+                    if (each.similarity, each.distance) != (similarity, distance):
+                        raise self._changed()
+                    yield line
+
+        sha256 = digest_lines(self._header_text, lines())
+        if (sha256, count) != (self.sha256, self.header.count):
+            raise self._changed()
+
+    def _changed(self) -> InvalidInputError:
+        return InvalidInputError(f"{self.path}: its plan was changed after it was made: {PLAN_AGAIN}")
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """A change that is on the disk at the end, or is not made at all; what waits goes with it."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            for line, at in self._deleted:
+                self._note("deleted", [line], at)
+            yield
+            self._db.execute("COMMIT")
+            self._deleted.clear()
+        except BaseException as error:
+            if self._db.in_transaction:
+                with suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+            if not isinstance(error, sqlite3.Error):
+                raise
+            raise InvalidInputError(
+                f"{self.path} cannot be written ({_reason(error)}), so nothing more was deleted: check the disk, and "
+                "run the same command again"
+            ) from error
+
+    def _flush(self) -> None:
+        with suppress(InvalidInputError), self._changing():
+            pass
+
+    def _note(self, kind: EventKind, numbers: Collection[int], at: str) -> None:
+        decided = "(SELECT count(*) FROM decisions)"
+        statement = f"INSERT INTO events (line, kind, at, decisions) VALUES (?, ?, ?, {decided})"
+        self._db.executemany(statement, [(each, kind, at) for each in numbers])
+
+
+def open_archived(path: FilePath, writes: bool) -> RemovalFile:  # noqa: FBT001
+    """
+    Open what was archived, to restore it. *writes*: to note what is restored, if the file can be written.
+    Of a file that was cut or damaged, what is whole can be read; its *is_damaged* says so.
+    """
+    try:
+        return RemovalFile(path, writes=writes, is_checked=False)
+    except OSError as error:
+        if not writes or isinstance(error, FileNotFoundError):
+            raise
+        return open_archived(path, False)
+    except DamagedError:
+        return _Damaged(path)
+
+
+class DamagedError(InvalidInputError):
+    """A file of a removal is cut or damaged."""
+
+
+class _Damaged(RemovalFile):
+    """A file of which a part cannot be read; only what was archived is asked of it."""
+
+    is_damaged = True
+
+    def __init__(self, path: FilePath) -> None:
+        # sqlite3 would refuse a file that is shorter than it says.
+        Lines.__init__(self, Path(path), _connect(Path(path), "ro", "writable_schema(ON)"))
+        self._writes, self._deleted, self._text = None, [], (0, b"")
+        self.header, self.sha256 = PlanHeader({}, "", {}), ""
+        with suppress(InvalidInputError):
+            self.header, self.sha256 = self._read_header()
+
+
+def to_json(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON has as an escape
+        return json.dumps(value, allow_nan=False)
+    return text
+
+
+def digest_lines(header: str, lines: Iterator[str]) -> str:
+    digest = hashlib.sha256(f"{header}\n".encode())
+    for each in lines:
+        digest.update(f"{each}\n".encode())
+    return digest.hexdigest()
+
+
+def _digest(archived: Archived) -> bytes:
+    """Return the digest of key and text; another document under that key has another one."""
+    key = json.dumps([archived.index, archived.id, archived.routing])
+    text = f"{key}\n{archived.source}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).digest()
+
+
+def _parts(batch: Sequence[Archived]) -> Iterator[list[Archived]]:
+    """Yield documents that are compressed together: so that one of them is read without very much else."""
+    part: list[Archived] = []
+    size = 0
+    for each in batch:
+        part.append(each)
+        if (size := size + len(each.source)) >= TOGETHER:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _create(path: Path) -> None:
+    """Make an empty file that only its owner may read; a name that exists, such as that of a link, is refused."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError as error:
+        raise InvalidInputError(f"{path} exists already: give another name, or delete it") from error
+    except FileNotFoundError as error:
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent)) from error
+
+
+def discard_unfinished(path: Path) -> None:
+    """Delete a file that a run left which was ended while it made the plan: nothing is in it."""
+    if path.is_symlink() or not path.is_file():
+        return
+    with path.open("rb") as file:
+        head = file.read(72)
+    if head and head[68:] != _APPLICATION.to_bytes(4, "big"):
+        return
+    with closing(_connect(path, "rw")) as database:  # which takes back what was not written whole
+        if not database.execute("SELECT 1 FROM sqlite_master").fetchone():
+            for each in ("", "-journal"):
+                Path(f"{path}{each}").unlink(missing_ok=True)
+
+
+def _aside() -> sqlite3.Connection:
+    """Open a database that has no name, and is gone when it is closed."""
+    return sqlite3.connect("", isolation_level=None, check_same_thread=False)
+
+
+def _connect(path: Path, mode: str, *pragmas: str) -> sqlite3.Connection:
+    """Open *path*, for *mode* ``rw`` locked until it is closed; *pragmas* are set before all others."""
+    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    try:
+        database = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise _failure(path, error) from error
+    try:
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+        for each in (*pragmas, "trusted_schema(OFF)", "cell_size_check(ON)", "mmap_size(0)", "synchronous(FULL)"):
+            database.execute(f"PRAGMA {each}")
+        if mode == "rw":
+            database.execute("PRAGMA locking_mode(EXCLUSIVE)")
+            database.execute("BEGIN EXCLUSIVE")
+            database.execute("COMMIT")
+    except sqlite3.Error as error:
+        database.close()
+        raise _failure(path, error) from error
+    return database
+
+
+def _check_head(path: Path) -> bool:
+    """Refuse what is no file of a removal, before sqlite3 opens it; return whether it is whole by itself."""
+    if _identity(path) in _WRITTEN:
+        raise InvalidInputError(f"{path} is used by this program: wait for its end")
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise InvalidInputError(f"{path} is no regular file: give a file that es-simhash plan has made")
+    with path.open("rb") as file:
+        head = file.read(100)
+    is_ours = head[:20] == _MAGIC and head[68:72] == _APPLICATION.to_bytes(4, "big")
+    if not head:
+        raise InvalidInputError(
+            f"{path} is empty, and no removal: if a run was ended while it made it, delete it, and make the plan again"
+        )
+    if not is_ours:
+        raise InvalidInputError(f"{path} is not a file of a removal: give one that es-simhash plan --out has made")
+    beside = Path(f"{path}-journal")
+    is_needed = False
+    if beside.exists():
+        with beside.open("rb") as file:
+            is_needed = file.read(1) not in (b"", b"\0")
+            file.seek(-min(8, beside.stat().st_size), os.SEEK_END)
+            if file.read(8) == _SUPER:  # it would make sqlite3 delete a file that it names
+                raise InvalidInputError(f"{beside} was made by another program: move it away")
+    # sqlite3 would not miss a part of a page.
+    if not is_needed and path.stat().st_size < int.from_bytes(head[28:32], "big") * _PAGE:
+        raise _damaged(path, "it is shorter than it says")
+    return not is_needed
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _reason(error: sqlite3.Error) -> str:
+    number = _OF_THE_DISK.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+    return os.strerror(number) if number == errno.ENOSPC else str(error)
+
+
+def _failure(path: Path, error: sqlite3.Error) -> Exception:
+    """Return *error* as one that says what to do: of the disk, of another run, or of a damaged file."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code & 0xFF == sqlite3.SQLITE_BUSY:
+        return InvalidInputError(f"{path} {_USED}")
+    if (number := _OF_THE_DISK.get(code & 0xFF)) is not None:
+        return OSError(number, _reason(error), os.fspath(path))
+    return _damaged(path, str(error))
+
+
+def _damaged(path: Path, why: str) -> DamagedError:
+    return DamagedError(
+        f"{path} is damaged, or was cut short ({why}): look for a copy; restore puts back what is whole"
+    )
+
+
+def _sync_folder(path: Path) -> None:
+    """Return when the name of a new file *path* is on the disk."""
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

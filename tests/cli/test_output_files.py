@@ -1,0 +1,64 @@
+"""Which files a page, a mask or a report may replace, and how they are written."""
+
+import gzip
+
+import pytest
+
+from es_simhash.cli.output_files import refuse_output, write_whole
+from es_simhash.errors import InvalidInputError
+from es_simhash.hashing.mask import mask_json
+from es_simhash.journal import Journal
+
+
+@pytest.mark.parametrize("kind", ["page", "mask", "report"])
+def test_what_is_not_written_over(tmp_path, kind):
+    """A gzip file, a database, an input; a page may replace a page, and a report any text."""
+    other = tmp_path / "other"
+    other.write_text("x", encoding="utf-8")
+    (tmp_path / "report.gz").write_bytes(gzip.compress(b'{"id": "1"}'))
+    refuse_output(tmp_path / "new", kind=kind)
+    (tmp_path / "empty").touch()
+    refuse_output(tmp_path / "empty", kind=kind)
+    (tmp_path / "old.html").write_text('<!DOCTYPE html>\n<html lang="en">', encoding="utf-8")
+    (tmp_path / "mask").write_text(mask_json([]), encoding="utf-8")
+    for name, replaced_by in (("other", "report"), ("old.html", "report page"), ("mask", "report mask")):
+        if kind in replaced_by.split():
+            refuse_output(tmp_path / name, kind=kind)
+        else:
+            with pytest.raises(InvalidInputError, match=f"is no {kind}"):
+                refuse_output(tmp_path / name, kind=kind)
+    with pytest.raises(InvalidInputError, match="compressed"):
+        refuse_output(tmp_path / "report.gz", kind=kind)
+    Journal(tmp_path / "checkpoint", "ingest", {}, refusal="").close()
+    with pytest.raises(InvalidInputError, match="checkpoint"):
+        refuse_output(tmp_path / "checkpoint", kind=kind)
+    (tmp_path / "link").symlink_to(other)
+    with pytest.raises(InvalidInputError, match="same command"):
+        refuse_output(tmp_path / "link", inputs=[other], kind=kind)
+    if kind == "report":
+        refuse_output("/dev/null", kind=kind)
+    else:
+        with pytest.raises(InvalidInputError, match="regular"):
+            refuse_output("/dev/null", kind=kind)
+
+
+def test_a_missing_folder_is_found_before_the_work(tmp_path):
+    """And whoever writes all the same is told the name that they gave."""
+    path = tmp_path / "nowhere" / "page.html"
+    with pytest.raises(FileNotFoundError) as refused:
+        refuse_output(path, kind="page")
+    assert refused.value.filename == str(path.parent)
+    with pytest.raises(FileNotFoundError) as failed:
+        write_whole(path, ["x"])
+    assert failed.value.filename == str(path)
+
+
+def test_only_its_owner_reads_a_page(tmp_path):
+    """It has texts, as a removal has; also if others could read the file that it replaces, or prepared a link."""
+    path, other = tmp_path / "page.html", tmp_path / "other"
+    (tmp_path / ".page.html.part").symlink_to(other)
+    path.write_text("old")
+    path.chmod(0o644)
+    write_whole(path, ["x"])
+    assert (path.stat().st_mode & 0o777, path.read_text()) == (0o600, "x")
+    assert not other.exists()

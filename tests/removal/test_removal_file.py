@@ -1,0 +1,309 @@
+"""The file of a removal: what is in it, who may read it, and what is refused, or whole, of a file from elsewhere."""
+
+import hashlib
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import zlib
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from es_simhash.errors import InvalidInputError
+from es_simhash.removal import removal_file as module
+from es_simhash.removal.may_delete import Guards, Share
+from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
+from es_simhash.removal.removal_file import DamagedError, PlanWriter, RemovalFile, discard_unfinished, open_archived
+from es_simhash.removal.review import removal_summary
+from es_simhash.transport.protocol import Key
+from tests.servers.removals import file_size_limit
+
+HEADER = PlanHeader(
+    {"news": "u1"},
+    "simhash",
+    {"rule": "star"},
+    guards=Guards(0.2, "source", 9, {"x": Share(1, 7)}),
+    at="2026-11-27T00:00:00.000Z",
+    view=("latest",),
+    decided_by={"news": ("body", "source")},
+    filter=({"term": {"lang": "en"}},),
+    shown={"title": "title"},
+    asked={"index": "latest"},
+)
+AT = "2026-11-27T10:00:00.000Z"
+
+
+def removal(number, similarity=0.9, distance=3, text="text"):
+    """Return a line of a plan."""
+    document = PlannedDocument(f"d{number}", "news", None, number, 1, f"digest {number}", {"body": text}, ("body",))
+    canonical = PlannedDocument("c", "news", "r", 1, 2, "digest", {"body": text})
+    return PlannedRemoval(document, canonical, distance, similarity)
+
+
+def write(path, removals, *, limit=None):
+    """Write a plan, and return its digest."""
+    with PlanWriter(path) as writer:
+        numbers = [writer.add(each) for each in removals]
+        left = writer.keep_only(numbers, limit)
+        return writer.finish(replace(HEADER, count=len(left)))
+
+
+def archived(number, text="some text"):
+    """Return a document of the line *number*."""
+    return Archived("news", f"d{number}", None, json.dumps({"body": text, "n": 1.10}), Key("news", "c"), number, 3, "7")
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A removal of three lines, of which two are archived, one after the other."""
+    name = tmp_path / "removal.db"
+    write(name, [removal(n, similarity) for n, similarity in enumerate([0.9, 0.85, 1.0])])
+    with RemovalFile(name, writes=True) as found:
+        for number in (1, 2):
+            found.append([archived(number)], [number], AT)
+    return name
+
+
+def test_a_plan_is_read_as_it_was_written(tmp_path):
+    """In order of similarity, with its header; nothing else is in the folder, and only its owner reads it."""
+    removals = [removal(1, 0.9), removal(2, 0.8, text="\ud800 “x”\n"), removal(3, 0.9, 5), removal(4, None)]
+    path = tmp_path / "removal.db"
+    before = os.umask(0)
+    try:
+        digest = write(path, removals)
+    finally:
+        os.umask(before)
+    with RemovalFile(path) as found:
+        assert (found.sha256, found.header, len(found)) == (digest, replace(HEADER, count=4), 4)
+        lines = list(found.removals())
+    assert lines == [removals[3], removals[1], removals[2], removals[0]]
+    assert [each.document.fields for each in lines[:2]] == [{"body": "text"}, {"body": "\ud800 “x”\n"}]
+    assert lines[0].document.cut == ("body",)
+    assert [each.name for each in tmp_path.iterdir()] == ["removal.db"]
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_digest_can_be_computed_by_anybody(path):
+    """Of the header and of each line, with line feeds; what is decided or archived later does not count."""
+    with closing(sqlite3.connect(path)) as database:
+        [(header, sha256)] = database.execute("SELECT header, sha256 FROM removal")
+        lines = database.execute("SELECT line FROM lines ORDER BY similarity, distance DESC, number")
+        text = "".join(f"{each}\n" for each in (header, *(line for (line,) in lines)))
+    assert hashlib.sha256(text.encode()).hexdigest() == sha256 == removal_summary(path)["plan"]
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 9])
+def test_a_limit_keeps_the_most_similar(tmp_path, limit):
+    """The lines that are left out are those one would look at first."""
+    similarities = [0.9, 0.8, 1.0]
+    write(tmp_path / "p", [removal(n, each) for n, each in enumerate(similarities)], limit=limit)
+    with RemovalFile(tmp_path / "p") as found:
+        assert [each.similarity for each in found.removals()] == sorted(similarities)[max(0, 3 - limit) :]
+
+
+def test_a_plan_that_is_not_finished_leaves_no_file(tmp_path):
+    """Whatever ends it; and a file of that name, a link too, is not touched."""
+    path = tmp_path / "removal.db"
+    with PlanWriter(path) as writer:
+        writer.add(removal(1))
+    with file_size_limit(40_000), pytest.raises(OSError, match=r"removal\.db"):
+        write(path, [removal(n, text="x" * 5_000) for n in range(20)])
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "other").write_bytes(b"kept")
+    path.symlink_to(tmp_path / "other")
+    with pytest.raises(InvalidInputError, match="exists already"):
+        PlanWriter(path)
+    assert (tmp_path / "other").read_bytes() == b"kept"
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        PlanWriter(tmp_path / "nowhere" / "removal.db")
+
+
+def test_what_an_ended_plan_leaves_is_deleted(path, tmp_path):
+    """Nothing else is: neither a removal, nor a file of others, nor one that another run is making."""
+    script = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from es_simhash.removal.removal_file import PlanWriter\n"
+        "writer = PlanWriter(Path(sys.argv[1]))\n"
+        "writer._db.execute('PRAGMA cache_size(1)')\n"
+        "writer._db.execute('INSERT INTO texts (data) VALUES (zeroblob(99999))')\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    left = tmp_path / "left.db"
+    subprocess.run([sys.executable, "-c", script, str(left)], check=False)
+    with pytest.raises(InvalidInputError, match="belongs to it|holds no plan"):
+        RemovalFile(left)
+    (tmp_path / "other").write_bytes(b"SQLite format 3\0" * 9)
+    for each in (left, path, tmp_path / "other", tmp_path / "none"):
+        discard_unfinished(each)
+    with PlanWriter(tmp_path / "made.db"), pytest.raises(InvalidInputError, match="is used by"):
+        discard_unfinished(tmp_path / "made.db")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["other", "removal.db"]
+
+
+def test_what_was_archived_is_read_as_it_was_sent(path):
+    """By line, the last one of a document, and only if it is whole."""
+    text = '{"body": "\ud83d x", "n": 1.10, "big": 123456789012345678901234567890}'
+    last = replace(archived(1), source=text)
+    with RemovalFile(path, writes=True) as found:
+        assert (found.holds(1), found.holds(1, archived(1)), found.holds(1, last), found.holds(0)) == (
+            *(True, True, False, False),
+        )
+        found.append([last, archived(0, "x" * module.TOGETHER)], [0, 1], AT)
+        found.note("deleted", [0], AT)
+        assert [found.may_have_deleted(number) for number in (0, 1, 2)] == [True] * 3
+        found.note("kept", [1], AT)
+        assert [found.may_have_deleted(number) for number in (0, 1, 2)] == [True, False, True]
+    with RemovalFile(path) as found:
+        assert [each.line for each in found.archived()] == [2, 1, 0]
+        assert found.find([1]) == {1: last}
+        assert [(each.line, each.kind) for each in found.events()] == [
+            *((1, "archived"), (2, "archived"), (0, "archived"), (1, "archived"), (0, "deleted"), (1, "kept")),
+        ]
+
+
+def test_a_full_disk_leaves_the_file_as_it_was(path):
+    """The error names it; the next change, with room, is whole."""
+    with RemovalFile(path, writes=True) as found:
+        with file_size_limit(path.stat().st_size + 4_096):
+            for _ in range(2):
+                with pytest.raises(InvalidInputError, match=f"{path} cannot be written .*nothing more was deleted"):
+                    found.append([archived(0, os.urandom(20_000).hex())], [0], AT)
+                assert not found.holds(0)
+        found.append([archived(0)], [0], AT)
+    with RemovalFile(path) as found:
+        assert [each.line for each in found.archived()] == [1, 2, 0]
+    assert not path.with_name("removal.db-journal").exists()
+
+
+def test_a_kill_while_it_is_written(path, tmp_path):
+    """The side file belongs to it: a reader says so, and the next writer takes the change back."""
+    whole = path.read_bytes()
+    script = (
+        "import os, signal, sqlite3, sys\n"
+        "database = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "database.execute('PRAGMA cache_size(1)')\n"
+        "database.execute('BEGIN')\n"
+        "database.execute('UPDATE lines SET line = line || printf(?, 9000)', ('%*d',))\n"
+        "database.execute('DELETE FROM archived')\n"
+        "database.execute('INSERT INTO texts (data) VALUES (zeroblob(99999))')\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    journal = path.with_name("removal.db-journal")
+    assert journal.exists()
+    assert path.read_bytes() != whole
+    with pytest.raises(InvalidInputError, match=f"{path} is not whole without {journal}"):
+        RemovalFile(path)
+    with pytest.warns(UserWarning, match=f"{journal} belongs to {path}"):
+        found = RemovalFile(path, writes=True)
+    with found:
+        assert ([each.line for each in found.archived()], len(found)) == ([1, 2], 3)
+    assert not journal.exists()
+
+
+def test_a_journal_of_another_program_is_refused(path):
+    """It could make sqlite3 delete a file that it names."""
+    path.with_name("removal.db-journal").write_bytes(b"\xd9" * 600 + module._SUPER)
+    for writes in (True, False):
+        with pytest.raises(InvalidInputError, match="was made by another program"):
+            RemovalFile(path, writes=writes)
+
+
+def change(path, *statements):
+    """Change the file as another program could."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        for each in statements:
+            database.execute(each)
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM lines; END", "has other tables"),
+        ("CREATE VIEW v AS SELECT load_extension('x')", "has other tables"),
+        ("CREATE TABLE more (a)", "has other tables"),
+        ("DROP INDEX in_order", "has other tables"),
+        ("PRAGMA user_version(2)", "version 2, and this program reads 1"),
+        ("PRAGMA application_id(7)", "is not a file of a removal"),
+        ("PRAGMA journal_mode(WAL)", "is not a file of a removal"),
+        ("DELETE FROM removal", "has no header"),
+        ("UPDATE removal SET header = '[]'", "has no header"),
+        ("UPDATE removal SET header = replace(header, 'u1', 'u2')", "was changed after it was made"),
+        ("UPDATE removal SET sha256 = upper(sha256)", "was changed after it was made"),
+        ("DELETE FROM lines WHERE number = 1", "was changed after it was made"),
+        ("UPDATE lines SET line = replace(line, 'd1', 'd9')", "was changed after it was made"),
+        ("UPDATE lines SET similarity = 0.5 WHERE number = 2", "was changed after it was made"),
+        ("UPDATE lines SET line = '{}'", "is not a line of a plan"),
+        ("INSERT INTO lines VALUES (9, 0.9, 3, '{}')", "is not a line of a plan"),
+        ("INSERT INTO decisions VALUES (1, 'x', x'00', 'y')", "a file of decisions is not as it was"),
+    ],
+)
+def test_a_file_of_others_is_data(path, statement, said):
+    """Whatever was changed, it is refused in one line that names it, for reading and for writing."""
+    change(path, statement)
+    for writes in (False, True):
+        with pytest.raises(InvalidInputError, match=said) as caught:
+            RemovalFile(path, writes=writes)
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_removal(tmp_path):
+    """Also what is no file."""
+    for name, data in (("empty", b""), ("text", b"hello\n" * 40), ("short", b"SQLite format 3\0")):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(InvalidInputError, match=str(tmp_path / name)):
+            RemovalFile(tmp_path / name)
+    for name in ("/dev/null", tmp_path):
+        with pytest.raises(InvalidInputError, match="no regular file"):
+            RemovalFile(name)
+    with pytest.raises(FileNotFoundError):
+        RemovalFile(tmp_path / "none")
+
+
+def test_a_text_that_is_not_what_was_archived_is_not_restored(path):
+    """Another text, another document, a text that claims to be very long."""
+    bomb = zlib.compress(bytes(1 << 20), 9)
+    for statement, values in (
+        ("UPDATE texts SET data = ? WHERE number = 1", (zlib.compress(b'{"body": "other", "n": 1.10}'),)),
+        ("UPDATE texts SET data = ? WHERE number = 1", (bomb + b"x",)),
+        ("UPDATE archived SET length = ? WHERE line = 1", (10 << 30,)),
+        ("UPDATE archived SET id = ? WHERE line = 1", ("d0",)),
+        ("DELETE FROM texts WHERE number = ?", (1,)),
+    ):
+        with closing(sqlite3.connect(path)) as database:
+            database.execute(statement, values)
+            database.commit()
+        with open_archived(path, False) as found:
+            assert [each and each.line for each in found.archived()] == [None, 2], statement
+            with pytest.raises(DamagedError):
+                found.find([1])
+
+
+def test_a_file_that_was_cut_at_any_page(tmp_path):
+    """A sentence; and what is whole can be read, more of it the later it was cut."""
+    path = tmp_path / "removal.db"
+    write(path, [removal(n) for n in range(300)])
+    with RemovalFile(path, writes=True) as found:
+        for begin in range(0, 300, 30):
+            lines = range(begin, begin + 30)
+            found.append([archived(n, os.urandom(300).hex()) for n in lines], list(lines), AT)
+    whole, numbers = path.read_bytes(), []
+    for size in range(0, len(whole), 4_096):
+        path.write_bytes(whole[:size] if size % 8_192 else whole[: size + 99])
+        with pytest.raises(InvalidInputError) as caught:
+            RemovalFile(path)
+        assert str(path) in str(caught.value)
+        if size > 4_096 * 12:
+            with open_archived(path, False) as found:
+                assert found.is_damaged
+                documents = [each for each in found.archived() if each is not None]
+            assert all(each.id == f"d{each.line}" for each in documents)
+            numbers.append(len(documents))
+    assert numbers[-1] > 200
+    assert numbers[-1] > numbers[0]
