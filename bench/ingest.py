@@ -1,33 +1,132 @@
 """
-Documents a second into a real server: plain bulk, with precomputed fields, and with ``with_fingerprints``.
+What a decision about each document costs: ``ingest`` against the client's own ``streaming_bulk`` of the same documents.
 
-    python bench/ingest.py --product opensearch DOCS.jsonl.gz
+    python bench/ingest.py --product opensearch --documents 500000 --new 30000 --rounds 3 DOCS.jsonl.gz
 
-All through the client's own ``streaming_bulk``, into an index of one shard each, in turns. Prints JSON with the
-median rates, and the times over plain bulk and over bulk with precomputed fields. With ``--workers``, the fingerprints
-are also computed in processes during the bulk. ``pipeline.py`` measures the ingest pipeline.
+The index has so many random fingerprints before, and a hundredth as many of the texts. Of the new documents three
+quarters are other texts of the set, and a quarter copies of one of either, most of them with some characters changed.
+Each run has a fresh clone of that index; ``bulk``, of chunks of 500 and without anything of ours, has one without our
+fields. All ways take turns within a round. Prints JSON: of each way the processor time of client and server for a
+document, the seconds until the first report, the reports of each kind, and its rate and its processor time as shares of
+the reference of the same round (median, lowest, highest). What reading the table of fingerprints takes is included.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
-import statistics
+import random
 import sys
 import time
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+import psutil
 from corpora import read_documents
-from vectors import connect
+from dedup import fill
+from memory import connect
 
-from es_simhash import SimHashClient, with_fingerprints
+from es_simhash import SimHashClient
 from es_simhash.servers import embedded_server
 
-INDEX = "ingest"
-FIELDS = {"text": {"type": "text"}, "title": {"type": "text"}, "id": {"type": "keyword"}}
+FULL, BULK, RUN = "ingest-full", "ingest-bulk", "ingest-run"
+FIELDS = {"properties": {"body": {"type": "text", "index": False}, "n": {"type": "long"}}}
+WAYS: dict[str, dict[str, Any]] = {
+    "bulk": {},
+    "none": {"on_duplicate": None},
+    "bits3": {"max_distance": 3, "verify": False},
+    "bits8": {"max_distance": 8, "verify": False},
+    "skip3": {"max_distance": 3, "verify": False, "on_duplicate": "skip"},
+    "rule": {},
+}
+
+
+def read_texts(path: Path) -> list[str]:
+    """Return the different texts of a set, of 12 characters or more, in an order by chance."""
+    texts = list(dict.fromkeys(each["text"] for each in read_documents(path) if len(each["text"]) >= 12))
+    random.Random(1).shuffle(texts)
+    return texts
+
+
+def documents(most: int, seed: int, texts: Sequence[str], known: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield documents of *texts*, a quarter of them copies of one of *known* or one of the last thousand."""
+    chance = random.Random(seed)
+    letters = "".join(texts[:100])
+    recent = deque(known[-1_000:], 1_000)
+    fresh = iter(texts)
+    for number in range(most):
+        if recent and chance.random() < 0.25:
+            copy = list(chance.choice(known if known and chance.random() < 0.5 else recent))
+            for _ in range(chance.choice((0, 0, 1, 2, 3))):
+                copy[chance.randrange(len(copy))] = chance.choice(letters)
+            text = "".join(copy)
+        else:
+            text = next(fresh)
+        recent.append(text)
+        yield {"_id": f"{seed}-{number}", "body": text, "n": number}
+
+
+class Bench:
+    """One server with the index that all runs are clones of."""
+
+    def __init__(self, client: Any, helpers: Any, server: Any, options: argparse.Namespace) -> None:
+        self.client, self.helpers, self.options = client, helpers, options
+        self.simhash = SimHashClient(client)
+        self.process = psutil.Process(server.pid)
+        texts = read_texts(options.docs)
+        first = options.documents // 100
+        self.known, self.texts = texts[:first], texts[first:]
+        one = {"number_of_shards": options.shards, "number_of_replicas": 0}
+        self.simhash.create_index(FULL, text_field="body", mappings=FIELDS, settings=one)
+        fill(client, helpers, FULL, options.documents)
+        known = [{"_id": f"known{n}", "body": text, "n": n} for n, text in enumerate(self.known)]
+        for _ in self.simhash.ingest(FULL, known, on_duplicate=None):
+            pass
+        client.indices.create(index=BULK, body={"mappings": FIELDS, "settings": one})
+        helpers.bulk(client, known, index=BULK)
+        for index in (FULL, BULK):
+            client.indices.forcemerge(index=index, max_num_segments=4)
+            client.indices.put_settings(index=index, body={"index.blocks.write": True})
+
+    def run(self, way: str, seed: int) -> dict[str, Any]:
+        """Return what one *way* took to write the documents of a seed, and what it reported."""
+        self.client.indices.clone(
+            index=BULK if way == "bulk" else FULL, target=RUN, body={"settings": {"index.blocks.write": None}}
+        )
+        self.client.cluster.health(index=RUN, wait_for_status="yellow")
+        new = list(documents(self.options.new, seed, self.texts, self.known))
+        found: Counter[str] = Counter()
+        started, here, there = time.perf_counter(), time.process_time(), self._spent()
+        first = 0.0
+        for action in self._actions(way, new):
+            first = first or time.perf_counter() - started
+            found[action] += 1
+        took = {
+            "seconds": time.perf_counter() - started,
+            "client": (time.process_time() - here) * 1e6 / len(new),
+            "server": (self._spent() - there) * 1e6 / len(new),
+            "first_report": first,
+        }
+        self.client.indices.delete(index=RUN)
+        assert sum(found.values()) == len(new), found
+        return {**took, "found": dict(found)}
+
+    def _actions(self, way: str, new: list[dict[str, Any]]) -> Iterator[str]:
+        if way == "bulk":
+            for _, item in self.helpers.streaming_bulk(self.client, new, index=RUN, chunk_size=500):
+                yield item["index"]["result"]
+            return
+        arguments = {**WAYS[way], "lookups": self.options.lookups}
+        if WAYS[way].get("on_duplicate", "") is None:
+            del arguments["lookups"]
+        for each in self.simhash.ingest(RUN, new, **arguments):
+            yield each.action
+
+    def _spent(self) -> float:
+        return sum(sum(each.cpu_times()[:2]) for each in (self.process, *self.process.children(recursive=True)))
 
 
 def main() -> None:
@@ -35,62 +134,45 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("docs", type=Path)
     parser.add_argument("--product", choices=["opensearch", "elasticsearch"], required=True)
-    parser.add_argument("--documents", type=int, default=20_000)
+    parser.add_argument("--documents", type=int, default=500_000, help="in the index before")
+    parser.add_argument("--new", type=int, default=30_000, help="written in each run")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--schemes", nargs="*", default=["shingles", "keywords"])
-    parser.add_argument("--workers", type=int, help="also measure with_fingerprints with so many processes")
+    parser.add_argument("--warm", type=int, default=4, help="rounds before these: a new server is slow at first")
+    parser.add_argument("--shards", type=int, default=1)
+    parser.add_argument("--ways", nargs="+", choices=[*WAYS], default=[*WAYS])
+    parser.add_argument("--lookups", choices=["auto", "memory", "server"], default="auto")
+    parser.add_argument("--heap", default="1g")
     options = parser.parse_args()
-    documents = list(read_documents(options.docs, most=options.documents))
-    result: dict[str, Any] = {"command": " ".join(sys.argv), "documents": len(documents)}
-    with embedded_server(options.product, heap="1g") as server:
-        client = connect(server)
-        helpers = importlib.import_module(f"{type(client).__module__.partition('.')[0]}.helpers")
+    with embedded_server(options.product, heap=options.heap) as server:
+        client, helpers = connect(options.product, server.url)
+        bench = Bench(client, helpers, server, options)
+        runs: dict[str, list[dict[str, Any]]] = {way: [] for way in options.ways}
+        for number in range(-options.warm, options.rounds):
+            ways = options.ways if number % 2 else options.ways[::-1]
+            for way in ways:
+                run = bench.run(way, seed=100 + number)
+                if number >= 0:
+                    runs[way].append(run)
+        client.close()
+    print(json.dumps({"command": " ".join(sys.argv), **summary(runs)}, indent=1))
 
-        def seconds(actions: Iterable[Any], scheme: str | None) -> float:
-            client.indices.delete(index=INDEX, ignore_unavailable=True)
-            if scheme is None:
-                client.indices.create(index=INDEX, body={"mappings": {"properties": FIELDS}})
-            else:
-                simhash = SimHashClient(client)
-                simhash.create_index(INDEX, scheme=scheme, text_field="text", mappings={"properties": FIELDS})
-            start = time.perf_counter()
-            for ok, item in helpers.streaming_bulk(client, actions, index=INDEX):
-                assert ok, item
-            return time.perf_counter() - start
 
-        def plain() -> Iterable[Any]:
-            return iter(documents)
+def summary(runs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Return the medians of each way, and its shares of the first way."""
+    first = next(iter(runs.values()))
+    found: dict[str, Any] = {}
 
-        for scheme in options.schemes:
-            precomputed = list(with_fingerprints(documents, text_field="text", scheme=scheme))
-            ways = {
-                "plain": lambda: seconds(plain(), None),
-                "precomputed": lambda: seconds(iter(precomputed), scheme),
-                "with_fingerprints": lambda: seconds(
-                    with_fingerprints(plain(), text_field="text", scheme=scheme), scheme
-                ),
-            }
-            if options.workers:
-                ways["with_fingerprints_workers"] = lambda: seconds(
-                    with_fingerprints(plain(), text_field="text", scheme=scheme, workers=options.workers), scheme
-                )
-            for way in ways.values():
-                way()
-            times: dict[str, list[float]] = {name: [] for name in ways}
-            for _ in range(options.rounds):
-                for name, way in ways.items():
-                    times[name].append(way())
-            medians = {name: statistics.median(each) for name, each in times.items()}
-            result[scheme] = {
-                "documents_a_second": {name: round(len(documents) / each) for name, each in medians.items()},
-                "precomputed_over_plain": round(medians["precomputed"] / medians["plain"], 2),
-                "with_fingerprints_over_plain": round(medians["with_fingerprints"] / medians["plain"], 2),
-                "with_fingerprints_over_precomputed": round(medians["with_fingerprints"] / medians["precomputed"], 2),
-            }
-            if options.workers:
-                ratio = medians["with_fingerprints_workers"] / medians["precomputed"]
-                result[scheme]["with_fingerprints_workers_over_precomputed"] = round(ratio, 2)
-    print(json.dumps(result, indent=1))
+    def spread(values: list[float]) -> list[float]:
+        return [round(each(values), 2) for each in (median, min, max)]
+
+    def share(of: Callable[[dict[str, Any]], float], way: str) -> list[float]:
+        return spread([of(one) / of(other) for one, other in zip(first, runs[way], strict=True)])
+
+    for way, some in runs.items():
+        named = {name: round(median(each[name] for each in some), 2) for name in some[0] if name != "found"}
+        rate, work = share(lambda each: each["seconds"], way), share(lambda each: each["client"] + each["server"], way)
+        found[way] = {**named, "rate": rate, "processor_time": work, "found": some[-1]["found"]}
+    return found
 
 
 if __name__ == "__main__":

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 # A writer plans for at least so many documents: a small index may grow before its size is read again.
 SMALLEST = 1_000_000
 ATTEMPTS = 8
-# Documents with more fingerprints than these are asked for by block terms.
-MOST_KNOWN = 1_000
 
 
 class GroupLookups:
@@ -74,11 +72,9 @@ class GroupLookups:
         stats = replace(found, documents=max(found.documents, SMALLEST))
         self._subject = replace(self._subject, stats=stats)
 
-    def batch(self, fingerprints: Sequence[int], *, known: Mapping[int, Sequence[int]] | None = None) -> MultiSearch:
-        """Return the request for one or more *fingerprints*; *known*: fingerprints of the index near each."""
-        near = {wanted: each for wanted, each in (known or {}).items() if len(each) <= MOST_KNOWN}
-        ordered = sorted(fingerprints, key=lambda each: each not in near)  # those asked alike share searches
-        return make_multi_search([Question(self._subject, each, known=near.get(each)) for each in ordered])
+    def batch(self, fingerprints: Sequence[int]) -> MultiSearch:
+        """Return the request for one or more *fingerprints*."""
+        return make_multi_search([Question(self._subject, each) for each in fingerprints])
 
     @property
     def milliseconds(self) -> float:
@@ -107,14 +103,12 @@ class GroupLookups:
             found[question.fingerprint] = outcome
         return found
 
-    async def ask(
-        self, server: Port, fingerprints: Sequence[int], *, known: Mapping[int, Sequence[int]] | None = None
-    ) -> dict[int, NearDups]:
-        """Return the documents near each of *fingerprints*, in one request; *known* as for :meth:`batch`."""
+    async def ask(self, server: Port, fingerprints: Sequence[int]) -> dict[int, NearDups]:
+        """Return the documents near each of *fingerprints*, in one request."""
         if not fingerprints:
             return {}
         await check_unchanged(server, self._subject.index, self._subject.settings)
-        batch = self.batch(fingerprints, known=known)
+        batch = self.batch(fingerprints)
         return await self.take(server, batch, await attempt(server.send(batch.call())))
 
     def group_of(self, found: NearDup) -> str | None:

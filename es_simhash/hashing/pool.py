@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from es_simhash.arguments import check_count
 from es_simhash.errors import WorkerError
@@ -45,8 +45,7 @@ class PoolSizes:
 _SIZES = PoolSizes()
 
 
-@dataclass(frozen=True, slots=True)
-class TextHashes:
+class TextHashes(NamedTuple):
     """What is computed of a text: *passages* are empty where they are not asked for."""
 
     fingerprint: int | None

@@ -93,18 +93,19 @@ class Part:
         return self.problems[-1] if self.problems else None
 
     def place(self, fields: Sequence[dict[str, Any]]) -> Any:  # noqa: ARG002 -- nothing is added to this one
-        """Return a copy of the body with *fields*, one for each text."""
+        """Return a copy of the body with *fields*, those below the prefix, for each text."""
         return self.body
 
 
 @dataclass(slots=True)
-class _Whole(Part):
+class Whole(Part):
     """A whole document."""
 
     prefix: str = ""
 
     def place(self, fields: Sequence[dict[str, Any]]) -> Any:
-        return keep_text(self.body, with_fields(self.body, fields[0] if fields else {}, prefix=self.prefix))
+        own = {self.prefix: fields[0]} if fields and fields[0] else {}
+        return keep_text(self.body, with_fields(self.body, own, prefix=self.prefix))
 
 
 @dataclass(slots=True)
@@ -115,7 +116,7 @@ class _Partial(Part):
 
     def place(self, fields: Sequence[dict[str, Any]]) -> Any:
         if fields and fields[0]:
-            return with_fields(self.body, {self.prefix: whole_update(fields[0][self.prefix])}, prefix=self.prefix)
+            return with_fields(self.body, {self.prefix: whole_update(fields[0])}, prefix=self.prefix)
         # A null takes the place of the whole object in the stored document.
         return {**with_fields(self.body, {}, prefix=self.prefix), self.prefix: None}
 
@@ -219,7 +220,7 @@ def _read_texts(document: Mapping[str, Any], rules: ActionRules) -> tuple[tuple[
 
 def _read_whole(document: Mapping[str, Any], rules: ActionRules) -> Part:
     texts, problems = _read_texts(document, rules)
-    return _Whole(document, texts, problems, rules.prefix)
+    return Whole(document, texts, problems, rules.prefix)
 
 
 def _read_partial(doc: Mapping[str, Any], rules: ActionRules) -> Part:

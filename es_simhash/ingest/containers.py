@@ -29,7 +29,6 @@ from es_simhash.passages.find_passages import check_filled
 from es_simhash.texts.shingle_sets import run_shingles
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.protocol import Call, Key, document_key, status_of
-from es_simhash.transport.raw_json import keep_text
 from es_simhash.transport.retry import Patience, is_passing, refresh, retry
 
 ATTEMPTS = 8
@@ -99,8 +98,8 @@ class ContainedLookup:
             self._written.update({str(outcome.id), str(operation.header.get("_id"))})
             if operation.kind == "update":  # what the document is now, nobody knows
                 self._must_refresh = True
-            elif isinstance(operation.body, Mapping) and isinstance(own := operation.body.get(self._prefix), dict):
-                self._terms.update(own.get("passages") or ())
+            elif operation.own is not None:
+                self._terms.update(operation.own.get("passages") or ())
         self._must_refresh |= len(self._terms) + len(self._written) > MOST_REMEMBERED
 
     async def _refresh(self, server: Port) -> None:
@@ -201,9 +200,9 @@ class ContainedLookup:
             operation, draft = item.operation, item.draft
             if operation is None or operation.kind not in ("index", "create"):
                 continue
-            if draft is None or draft.fingerprint is None:
+            if draft is None or draft.fingerprint is None or operation.own is None:
                 continue
-            terms = operation.body[self._prefix].get("passages") or ()
+            terms = operation.own.get("passages") or ()
             text = self._text(item)
             if terms and text is not None:
                 found.append(_Asked(place, draft.id, text, terms[:MOST_TERMS], draft.content))
@@ -314,9 +313,7 @@ class ContainedLookup:
             return item
         if self._is_skipping:
             return replace(item, operation=None, container=container)
-        prefix = self._prefix
-        body = {**operation.body, prefix: {**operation.body[prefix], CONTAINED_IN: container.id}}
-        operation = replace(operation, body=keep_text(operation.body, body))
+        operation = replace(operation, own={**(operation.own or {}), CONTAINED_IN: container.id})
         return replace(item, operation=operation, container=container)
 
 

@@ -197,12 +197,8 @@ class Decider:
         A clock does not tell the documents of one batch apart, and those of two writers differ. It is never before the
         moment of a draft decided earlier: *draft* may be near one that was replaced, and so was given a later moment.
         """
-        self._latest = max(now, self._latest)
-        for id_ in (draft.id, *(each.group for each in replaced)):
-            if (known := self.in_flight.get(id_)) is not None:
-                self._latest = max(self._latest, known.at + 1)
-        for each in replaced:
-            self._latest = max(self._latest, each.at + 1)
+        before = [self.in_flight.get(draft.id), *replaced, *(self.in_flight.get(each.group) for each in replaced)]
+        self._latest = max(now, self._latest, *(each.at + 1 for each in before if each is not None))
         return self._latest
 
     def _judge(self, draft: Document, found: Sequence[Document], canonicals: Mapping[str, int], now: int) -> Decision:

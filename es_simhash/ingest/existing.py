@@ -11,11 +11,12 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from es_simhash.groups.read import ATTEMPTS, GroupLookups, canonicals_body, fetch_contents, name_of
-from es_simhash.hashing import from_hex
+from es_simhash.hashing import from_hex, to_hex
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item
 from es_simhash.ingest.reading import EARLY, GroupedIngest
@@ -27,27 +28,29 @@ from es_simhash.lookup.near_dups import NearDups
 from es_simhash.mapping.dates import milliseconds_of
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
-from es_simhash.transport.answers import find_gaps
+from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import Call, Key
-from es_simhash.transport.retry import Patience, attempt, refresh, retry
+from es_simhash.transport.protocol import Call, Key, document_key
+from es_simhash.transport.retry import Patience, attempt, is_passing, refresh, retry
 from es_simhash.writes.targets import find_write_index
+
+if TYPE_CHECKING:
+    from es_simhash.lookup.memory_table import Near
 
 logger = logging.getLogger("es_simhash")
 PAGE = 1_000
+# Most documents with fingerprints of the table that one search brings; more of them are read page by page.
+DOCUMENTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked about one batch; *by_table*: only about fingerprints that the table in memory has near it."""
+    """What is asked about one batch: by block terms, or what documents have the fingerprints *near*, by the table."""
 
     fingerprints: Sequence[int]
-    batch: MultiSearch | None
-    by_table: bool = False
-
-    @property
-    def calls(self) -> list[Call]:
-        return [self.batch.call()] if self.batch else []
+    calls: Sequence[Call]
+    batch: MultiSearch | None = None
+    near: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +140,29 @@ class ExistingLookup:
             await self._load(server)
         resident = self._resident
         if resident is None:
-            return Asked(fingerprints, self._group_lookups.batch(fingerprints))
+            batch = self._group_lookups.batch(fingerprints)
+            return Asked(fingerprints, [batch.call()], batch)
         near = await server.compute(resident.near, fingerprints)
-        with_near = [each for each in fingerprints if each in near]
-        batch = self._group_lookups.batch(with_near, known=near) if with_near else None
-        return Asked(fingerprints, batch, by_table=True)
+        body = {**self._body(near.values()), "size": DOCUMENTS}
+        return Asked(fingerprints, [Call("search", {"index": self._index, "body": body})] if near else [], near=near)
 
     async def take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
-        return await self._read(server, await self._take(server, asked, answers))
+        if asked.batch is not None:
+            return await self._read(server, await self._group_lookups.take(server, asked.batch, answers[0]))
+        hits, gaps = await self._hits(server, asked.near, answers[0]) if answers else ({}, [])
+        try:
+            shown = await self._shown(server, asked.fingerprints)
+        except ResidentError as error:
+            self._give_up(error)
+            return await self._read(server, await self._group_lookups.ask(server, asked.fingerprints))
+        if shown:  # a document that was written again may be among the hits by the fingerprint that it had before
+            more, others = await self._hits(server, shown)
+            hits, gaps = hits | more, [*gaps, *others]
+        near = {each: [*asked.near.get(each, ()), *shown.get(each, ())] for each in {*asked.near, *shown}}
+        contents = await self._contents(server, hits)
+        found = await server.compute(self._documents_near, near, hits, contents)
+        return await self._existing(server, found, dict.fromkeys(near, sentences(gaps)) if gaps else {})
 
     async def look_up_first(self, server: Port, items: Iterable[Item]) -> Existing:
         """Return what searches show near *items* now, while nothing else is asked."""
@@ -185,10 +202,12 @@ class ExistingLookup:
 
     def _is_worth_it(self) -> bool:
         """Return whether asking the server costs as much as reading all fingerprints, as far as is known."""
-        if self._resident is not None or not self._is_wanted or self._batches <= EARLY:
+        if self._resident is not None or not self._is_wanted:
             return False
+        # The first report waits for the table only where that takes less time than to ask about the first documents.
+        expected = self._asked if self._batches <= EARLY else max(self._asked, self._total)
         lookups = self._group_lookups
-        return pays(max(self._asked, self._total), milliseconds=lookups.milliseconds, documents=lookups.documents)
+        return pays(expected, milliseconds=lookups.milliseconds, documents=lookups.documents)
 
     async def _load(self, server: Port) -> None:
         ingest = self._ingest
@@ -218,46 +237,105 @@ class ExistingLookup:
         logger.info("ingest into %s: the server is asked about every document: %s", self._index, error)
         self._is_wanted, self._resident = False, None
 
-    async def _take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> dict[int, NearDups]:
-        """Return the documents near each fingerprint that has some; *answers* may be exceptions of calls."""
-        found = {} if asked.batch is None else await self._group_lookups.take(server, asked.batch, answers[0])
-        if not asked.by_table:
-            return found
-        resident = self._resident
-        if resident is None:
-            return await self._group_lookups.ask(server, asked.fingerprints)
-        try:
-            shown = await resident.read_news(server)
-        except ResidentError as error:
-            self._give_up(error)
-            return await self._group_lookups.ask(server, asked.fingerprints)
-        if not len(shown):
-            return found
-        near = await server.compute(resident.near_among, asked.fingerprints, shown)
-        # A document with one of these fingerprints may have another one by now. So the server is asked by block terms,
-        # but not where every near fingerprint was found already.
-        known = {each: {one.fingerprint for one in some} for each, some in found.items()}
-        missed = [each for each, some in near.items() if not known.get(each, set()).issuperset(some)]
-        also = await self._group_lookups.ask(server, missed)
-        return found | {each: _both(found[each], more) if each in found else more for each, more in also.items()}
+    async def _shown(self, server: Port, fingerprints: Sequence[int]) -> Near:
+        """Return, of what others wrote meanwhile, the fingerprints near each of *fingerprints*."""
+        if self._resident is None:
+            raise ResidentError("expired")
+        shown = await self._resident.read_news(server)
+        return await server.compute(self._resident.near_among, fingerprints, shown) if len(shown) else {}
+
+    def _body(self, near: Iterable[Iterable[int]]) -> dict[str, Any]:
+        """Return the search, without a size, for the documents that have one of the fingerprints *near*."""
+        fields = Fields(self._ingest.prefix)
+        query: dict[str, Any] = {"filter": {"terms": {fields.fingerprint: sorted({*map(to_hex, chain(*near))})}}}
+        if self._grouping.rule == "star":
+            query["must_not"] = {"exists": {"field": fields.duplicate_of}}
+        at = {"field": fields.at, "format": "epoch_millis"}
+        return {
+            "query": {"bool": query},
+            "docvalue_fields": [fields.fingerprint, fields.group, fields.duplicate_of, at],
+            "_source": callable(self._ingest.options.on_duplicate),
+            "track_total_hits": False,
+        }
+
+    async def _hits(
+        self, server: Port, near: Near, answer: Any = None
+    ) -> tuple[dict[Key, Mapping[str, Any]], Sequence[Gap]]:
+        """
+        Return the documents that have one of the fingerprints *near*, and why some may be missing.
+        *answer*: to the search for the first of them; what it does not have whole is read anew.
+        """
+        if isinstance(answer, Mapping) and not find_gaps(answer) and len(answer["hits"]["hits"]) < DOCUMENTS:
+            return {document_key(each): each for each in answer["hits"]["hits"]}, ()
+        if isinstance(answer, Exception) and not is_passing(answer):
+            raise answer
+        found: dict[Key, Mapping[str, Any]] = {}
+
+        def note(hits: Hits) -> None:
+            found.update((document_key(each), each) for each in hits)
+
+        body = self._body(near.values())
+        gaps = await retry(
+            server,
+            lambda: read_each(server, self._index, body, note, page=DOCUMENTS),
+            is_done=lambda gaps: not gaps,
+            patience=self._patience,
+        )
+        return found, gaps
+
+    def _documents_near(
+        self, near: Near, hits: Mapping[Key, Mapping[str, Any]], contents: Mapping[Key, Content] | None
+    ) -> dict[int, list[Document]]:
+        """Return the documents near each fingerprint, the one grouped first comes first."""
+        by_fingerprint: dict[int, list[Document]] = {}
+        fields = Fields(self._ingest.prefix)
+        for key, hit in hits.items():
+            values = hit["fields"]
+            if contents is not None and key not in contents:
+                continue  # it was deleted since
+            for digits in values[fields.fingerprint]:
+                document = Document(
+                    key.id,
+                    from_hex(digits),
+                    values.get(fields.group, (key.id,))[0],
+                    key.index,
+                    hit.get("_source"),
+                    key.routing,
+                    content=None if contents is None else contents[key],
+                    at=int(values.get(fields.at, (0,))[0]),
+                    is_member=fields.duplicate_of in values,
+                )
+                by_fingerprint.setdefault(from_hex(digits), []).append(document)
+        found: dict[int, list[Document]] = {}
+        for wanted, some in near.items():
+            nearest: dict[tuple[str | None, str, str | None], Document] = {}
+            for value in sorted(some, key=lambda each: (each ^ wanted).bit_count()):
+                for each in by_fingerprint.get(value, ()):
+                    nearest.setdefault((each.index, each.id, each.routing), each)
+            found[wanted] = sorted(nearest.values(), key=lambda each: (each.at, each.id, each.index))
+        return found
 
     async def _read(self, server: Port, found: Mapping[int, NearDups]) -> Existing:
         """Return the documents *found*, with what they are compared by."""
-        contents = await self._contents(server, found.values())
+        contents = await self._contents(server, {each.key: None for answer in found.values() for each in answer})
         near = {fingerprint: self._documents(each, contents) for fingerprint, each in found.items()}
-        canonicals = {} if self._grouping.rule == "star" else await self._other_canonicals(server, near.values())
         gaps = {fingerprint: each.reasons for fingerprint, each in found.items() if not each.complete}
+        return await self._existing(server, near, gaps)
+
+    async def _existing(
+        self, server: Port, near: Mapping[int, Sequence[Document]], gaps: Mapping[int, tuple[str, ...]]
+    ) -> Existing:
+        canonicals = {} if self._grouping.rule == "star" else await self._other_canonicals(server, near.values())
         return Existing(near, canonicals, gaps, is_compared=self._grouping.similarity is not None)
 
-    async def _contents(self, server: Port, found: Iterable[NearDups]) -> dict[Key, Content] | None:
-        """Return what the documents *found* are compared by; ``None`` where only distances count."""
+    async def _contents(self, server: Port, wanted: Iterable[Key]) -> dict[Key, Content] | None:
+        """Return what the documents *wanted* are compared by; ``None`` where only distances count."""
         if self._grouping.is_by_distance_alone:
             return None
-        wanted = list({each.key: None for answer in found for each in answer})
         return await fetch_contents(
             server,
             self._index,
-            wanted,
+            list(wanted),
             grouping=self._grouping,
             text_fields=self._ingest.text_fields,
             patience=self._patience,
@@ -295,16 +373,6 @@ class ExistingLookup:
 
         await retry(server, lambda: read_each(server, self._index, body, note, page=PAGE))
         return known
-
-
-def _both(one: NearDups, other: NearDups) -> NearDups:
-    items = {each.key: each for each in (*one, *other)}
-    return replace(
-        one,
-        items=tuple(items.values()),
-        complete=one.complete and other.complete,
-        reasons=(*one.reasons, *other.reasons),
-    )
 
 
 def _written_to(item: Item) -> str | None:

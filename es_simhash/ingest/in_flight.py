@@ -179,6 +179,8 @@ class InFlight:
 
     def has_near(self, fingerprint: int | None) -> bool:
         """Return whether :meth:`find` may find something."""
+        if fingerprint in self._foreseen and fingerprint not in self._near:
+            return fingerprint in self._keys  # most documents, without detours
         return fingerprint is not None and next(self._keys_near(fingerprint), None) is not None
 
     def find(
@@ -234,12 +236,11 @@ class InFlight:
         if document is not None:
             self._current[id_] = document
 
-    def settle(self, position: int) -> None:
-        """Note that the write of the document given at *position*, and of what it replaced, is done."""
-        document = self._by_position.get(position)
-        if document is not None and not document.is_settled:
+    def settle(self, positions: Iterable[int]) -> None:
+        """Note that the writes of the documents given at *positions*, and of what they replaced, are done."""
+        for document in filter(None, map(self._by_position.get, positions)):
+            self.settled += not document.is_settled
             document.is_settled = True
-            self.settled += 1
 
     def forget_settled(self) -> None:
         """Forget what a refresh has made visible to searches, if it began after the writes were done."""

@@ -201,15 +201,16 @@ class _Grouper:
 
     async def settle(self, server: Port, items: Sequence[Item]) -> tuple[list[Item], Exception | None]:
         """Return *items* after what depended on their outcomes was done, and what went wrong with that."""
-        settlement = Settlement(self.ingest, items, self.lookup, self.contained)
-        settled = settlement.items
-        try:
-            await settlement.run(server)
-            settled = await relink(server, self.ingest, settled)
-        except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
-            return settled, error
-        for item in settled:
-            self.ingest.decider.in_flight.settle(item.position)
+        settled = list(items)
+        if self.contained is not None or not all(item.is_as_decided for item in items):
+            settlement = Settlement(self.ingest, items, self.lookup, self.contained)
+            settled = settlement.items
+            try:
+                await settlement.run(server)
+                settled = await relink(server, self.ingest, settled)
+            except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
+                return settled, error
+        self.ingest.decider.in_flight.settle(item.position for item in settled)
         self.lookup.note_written(settled)
         return settled, None
 
@@ -303,8 +304,8 @@ class _Pipeline:
                 if not any(bulk.outcomes):
                     raise
                 failure = error
-        outcomes = {item.position: outcome for item, outcome in zip(sent, bulk.outcomes, strict=True)}
-        items = [item.as_written(outcomes[item.position]) if item.position in outcomes else item for item in items]
+        written = {item.position: item.as_written(one) for item, one in zip(sent, bulk.outcomes, strict=True)}
+        items = [written.get(item.position, item) for item in items]
         if failure is not None:
             return _known(items), failure
         return await self.grouper.settle(server, items) if self.grouper else (list(items), None)

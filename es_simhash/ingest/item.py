@@ -20,19 +20,20 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import from_hex
-from es_simhash.ingest.actions import Part
+from es_simhash.ingest.actions import Part, Whole
 from es_simhash.ingest.decide import Decider, Decision, Uncompared
 from es_simhash.ingest.in_flight import Document
 from es_simhash.lookup.content import Content, Unread, moment_of, per_of, prepare_together
 from es_simhash.mapping.dates import milliseconds_of, to_moment
 from es_simhash.mapping.fields import (
     GROUPED,
+    OWNED,
     carries,
-    dotted_names,
     group_fields,
     our_object,
     own_content,
     read_text,
+    with_fields,
     without_fingerprint,
 )
 from es_simhash.mapping.rule import Grouping
@@ -105,7 +106,6 @@ def _agreed(mappings: Sequence[Mapping[str, Any]], field: str) -> MappedField:
 
 CREATED = 201
 _FIRST = 3
-_GROUPED = frozenset(GROUPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,8 @@ class Item:
     because of *container*. *problem*: of a document that is written anyway. *container*: the document to which it adds
     nothing; *container_position*, if that is of the same batch. *withheld*: the operation not sent because of a
     container of the same batch; it is sent if that one is not written. *weight*: about how many characters it takes in
-    a request. *part*: what was read of it, until it has its fields. *upsert*: of an update, the document that the
+    a request. *texts*: those whose fields are wanted. *part*: what was read of it, unless it is a plain document, until
+    it has its fields. *upsert*: of an update, the document that the
     server creates where there is none to update.
     """
 
@@ -140,20 +141,21 @@ class Item:
     container_position: int | None = None
     withheld: Operation | None = None
     weight: int = 0
+    texts: tuple[str, ...] = ()
     part: Part | None = None
     upsert: Item | None = None
 
     action = None
     problems = ()
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The texts whose fields are wanted."""
-        return () if self.part is None else self.part.texts
-
     def finish(self, fields: Sequence[dict[str, Any]]) -> Item:
-        if self.part is not None and self.operation is not None:
-            self.operation.body, self.part = self.part.place(fields), None
+        """Take the *fields* of its texts; those of a whole document are put in when it is sent."""
+        if self.operation is not None:
+            if self.operation.kind == "update":
+                self.operation.body = self.operation.body if self.part is None else self.part.place(fields)
+            elif fields or isinstance(self.part, Whole):
+                self.operation.own = fields[0] if fields else {}
+        self.texts, self.part = (), None
         return self
 
     def as_written(self, outcome: Outcome | None) -> Item:
@@ -194,6 +196,14 @@ class Item:
         return is_undecided or self.is_renamed
 
     @property
+    def is_as_decided(self) -> bool:
+        """Whether it was written, or skipped, as it was decided, and in nobody's place: there is nothing to settle."""
+        outcome, draft, decision = self.outcome, self.draft, self.decision
+        if outcome is None or draft is None:
+            return outcome is None or outcome.error is None
+        return outcome.error is None and outcome.id == draft.id and decision is not None and not decision.replaced
+
+    @property
     def is_refused(self) -> bool:
         """Whether it will not be written: refused before or by the server, or dropped by a pipeline."""
         return self.outcome is not None and not self.outcome.is_done
@@ -210,8 +220,16 @@ def content_id(document: Any, prefix: str) -> str:
 
 
 def has_fingerprint(operation: Operation, prefix: str) -> bool:
+    if operation.own is not None:
+        return operation.own.get("fingerprint") is not None
     body = operation.body.get("doc") if operation.kind == "update" else operation.body
     return isinstance(body, Mapping) and our_object(body, prefix).get("fingerprint") is not None
+
+
+def read_own(body: Any, prefix: str) -> dict[str, Any] | None:
+    """Return our fields of a whole document, without the prefix; ``None`` if it has something of the user's there."""
+    is_ours = isinstance(body, Mapping) and not isinstance(body, str) and own_content(body, prefix) is None
+    return dict(body.get(prefix) or {}) if is_ours else None
 
 
 def make_draft(
@@ -253,17 +271,18 @@ def _content_of(operation: Operation, reader: ContentReader) -> Content:
 
 def _fingerprint_of(operation: Operation, prefix: str) -> tuple[int | None, bool]:
     """Return the fingerprint that the document will have, and whether the operation decides that."""
-    body = operation.body if isinstance(operation.body, (dict, Mapping)) else {}
+    own: Mapping[str, Any] = operation.own or {}
     if operation.kind == "update":
+        body = operation.body if isinstance(operation.body, Mapping) else {}
         doc = body.get("doc")
         if not isinstance(doc, Mapping) or prefix not in doc:
             return None, "script" in body
-        body = doc
-    digits = our_object(body, prefix).get("fingerprint")
+        own = our_object(doc, prefix)
+    digits = own.get("fingerprint")
     return (None if digits is None else from_hex(digits)), True
 
 
-def upsert_of(operation: Operation) -> Operation | None:
+def upsert_of(operation: Operation, prefix: str) -> Operation | None:
     """Return the creation of another document, which the update *operation* writes where there is none to update."""
     body = operation.body
     if operation.kind != "update" or not isinstance(body, Mapping) or not isinstance(body.get("upsert"), Mapping):
@@ -274,7 +293,7 @@ def upsert_of(operation: Operation) -> Operation | None:
         return None
     upsert = body["upsert"]
     whole = body.part("upsert").with_values(upsert) if isinstance(body, JsonObject) else upsert
-    return Operation("create", operation.header, whole)
+    return Operation("create", operation.header, whole, read_own(whole, prefix))
 
 
 def _are_alike(one: Document, other: Document) -> bool:
@@ -291,34 +310,27 @@ def put_decision(
     The ``upsert`` of an update is another document: if not *with_upsert*, it gets none, and is decided about once it is
     written. A document without fingerprint is a group by itself, so that ``collapse`` does not fold all into one.
     """
-    body = operation.body
-    if operation.kind == "delete" or not isinstance(body, (dict, Mapping)):
+    body, doc = operation.body, None
+    if operation.own is not None:
+        own = _without_group(operation.own)
+        own |= {key: value for key, value in _fields_of(draft, decision).items() if value is not None}
+        return Operation(operation.kind, operation.header, body, own)
+    if operation.kind == "update" and isinstance(body, Mapping):
+        doc = body.get("doc")
+    if not isinstance(doc, Mapping) or not isinstance(doc.get(prefix), Mapping):
         return operation
     fields = _fields_of(draft, decision)
-    if operation.kind != "update":
-        changed = _with_fields(body, fields, prefix)
-    else:
-        doc = body.get("doc")
-        if not isinstance(doc, Mapping) or not isinstance(doc.get(prefix), Mapping):
-            return operation
-        changed = {**body, "doc": {**doc, prefix: {**doc[prefix], **fields}}}
-        upsert = body.get("upsert")
-        if isinstance(upsert, Mapping):
-            changed["upsert"] = _with_fields(upsert, fields if with_upsert else {}, prefix)
+    changed = {**body, "doc": {**doc, prefix: {**doc[prefix], **fields}}}
+    if (ours := read_own(upsert := body.get("upsert"), prefix)) is not None:
+        ours = _without_group(ours) | (
+            {key: each for key, each in fields.items() if each is not None} if with_upsert else {}
+        )
+        changed["upsert"] = with_fields(upsert, {prefix: ours}, prefix=prefix, gone=(*OWNED, *GROUPED))
     return Operation(operation.kind, operation.header, keep_text(body, changed))
 
 
-def _with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    if own_content(document, prefix) is not None:
-        return dict(document)  # such a document has no fingerprint, and a problem reported
-    own = document.get(prefix) or {}
-    kept = own if _GROUPED.isdisjoint(own) else {key: value for key, value in own.items() if key not in _GROUPED}
-    changed = {**kept, **{key: value for key, value in fields.items() if value is not None}}
-    dotted = dotted_names(prefix)
-    if dotted.isdisjoint(document):
-        return {**document, prefix: changed}
-    grouped = {f"{prefix}.{name}" for name in GROUPED}
-    return {key: value for key, value in document.items() if key not in grouped} | {prefix: changed}
+def _without_group(own: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(own) if "group" not in own else {key: value for key, value in own.items() if key not in GROUPED}
 
 
 def _fields_of(draft: Document, decision: Decision) -> dict[str, Any]:

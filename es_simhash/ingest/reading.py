@@ -22,19 +22,20 @@ from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body, refuse_own_record
 from es_simhash.ingest.checkpoint import LARGEST_BATCH, IngestCheckpoint
 from es_simhash.ingest.decide import Decider, OnDuplicate, check_policy
-from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, upsert_of
+from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, read_own, upsert_of
 from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, PAUSE, fingerprint_actions
 from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import template_command
-from es_simhash.mapping.meta import IndexSettings, text_fields_of
+from es_simhash.mapping.fields import dotted_names
+from es_simhash.mapping.meta import IndexSettings, check_text_fields, text_fields_of
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.passages.contained import check_contained
 from es_simhash.transport.feed import Feed, read_in_background, weigh
 from es_simhash.transport.raw_json import read_json
-from es_simhash.writes.operations import Operation, Outcome, Refusal, to_operation
+from es_simhash.writes.operations import SPECIAL, Operation, Outcome, Refusal, to_operation
 from es_simhash.writes.targets import find_write_index, prepare_targets
 
 
@@ -261,6 +262,10 @@ class Source:
         self.text_fields = text_fields_of(settings, options.text_field)
         self.reader: ContentReader | None = None
         self._prefix = prefix
+        # The one text field, if it is no path. What a document has that is more than a text, an id and the user's own.
+        fields = check_text_fields(self.text_fields)
+        self._text_field = fields[0] if len(fields) == 1 and "." not in fields[0] else None
+        self._unusual = SPECIAL | _TELLING | dotted_names(prefix) | {prefix}
         self._options = options
         self._saved = saved
         self._position = self._done = saved.position.line if saved else 0
@@ -361,6 +366,13 @@ class Source:
         """Return what is read of one document; the item is made once its fingerprint is known."""
         position = self._position
         self._position += 1
+        if type(given) is dict and self._unusual.isdisjoint(given):  # most documents, without detours
+            body = dict(given)
+            text, id_ = body.get(self._text_field), body.pop("_id", None)
+            if type(text) is str and (id_ is None or (type(id_) is str and id_.isascii())):
+                header = {"_index": self._index} if id_ is None else {"_index": self._index, "_id": id_}
+                operation = Operation(self._options.op_type, header, body)
+                return Item(position, operation, weight=OWN_CHARACTERS + weigh(body), texts=(text,))
         try:
             action = read_json(given) if isinstance(given, (str, bytes)) else given
         except (ValueError, RecursionError) as error:
@@ -379,8 +391,8 @@ class Source:
                 if "_source" in action:
                     operation.body = body_of(action)
                 item.part = prepare_body(operation.kind, operation.body, rules)
-                item.problem = item.part.problem
-                if item.part.upsert is not None and (created := upsert_of(operation)) is not None:
+                item.texts, item.problem = item.part.texts, item.part.problem
+                if item.part.upsert is not None and (created := upsert_of(operation, rules.prefix)) is not None:
                     item.upsert = Item(position, created, item.part.upsert.problem)
             except (ValueError, RecursionError) as error:
                 item.problem = str(error)
@@ -395,6 +407,8 @@ class Source:
         operation = item.operation
         if operation is None:
             return item
+        if operation.own is None and operation.kind in ("index", "create"):
+            operation.own = read_own(operation.body, self._prefix)
         if item.position in self._problems:
             item.problem = self._problems.pop(item.position)
         if self._options.id_from == "content" and operation.kind in ("index", "create"):
@@ -402,7 +416,7 @@ class Source:
         if self._saved is not None and operation.kind in ("index", "create"):
             operation.header = {"_id": self._saved.id_for(0, item.position + 1), **operation.header}
         if item.upsert is not None:
-            item.upsert.operation = upsert_of(operation)  # with its fields
+            item.upsert.operation = upsert_of(operation, self._prefix)  # with its fields
         if self._options.on_duplicate is not None:
             with_source = callable(self._options.on_duplicate)
             for each in (item, item.upsert):

@@ -198,7 +198,7 @@ class Settlement:
             header["if_seq_no"], header["if_primary_term"] = version  # type: ignore[assignment]
         if is_created and item.operation is not None and version == written.version and not item.is_renamed:
             pipeline = {key: value for key, value in item.operation.header.items() if key == "pipeline"}
-            whole = Operation("index", {**header, **pipeline}, item.operation.body)
+            whole = replace(item.operation, kind="index", header={**header, **pipeline})
             return put_decision(whole, draft, decision, prefix=self._prefix)
         return Operation("update", header, regroup_body(draft, decision, prefix=self._prefix))
 

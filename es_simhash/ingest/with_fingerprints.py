@@ -300,7 +300,7 @@ class _Batcher:
         own = own_fields(hashes.fingerprint, value=self._value)
         if hashes.passages:
             own["passages"] = list(hashes.passages)
-        return {self._rules.prefix: own} if own else {}
+        return own
 
     def _compute_one(self, position: int, prepared: Any, text: str) -> TextHashes:
         try:

@@ -16,7 +16,7 @@ CONFLICT = 409
 UPDATED = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Written:
     """
     The outcome for one document.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import islice
 from operator import length_hint
 from typing import Any, TypeAlias, TypeVar
 
@@ -75,17 +75,13 @@ def _hits_of_each(questions: Sequence[Question], hits: Hits) -> Iterator[list[Ma
     found_by = by_fingerprint(hits, questions[0].field)
     for each in questions:
         wanted, most = each.fingerprint, each.max_distance
-        near = (value for value in found_by if (value ^ wanted).bit_count() <= most)
-        known = near if each.known is None else each.known
-        found = (hit for value in known for hit in found_by.get(value, ()))
+        found = (hit for value, some in found_by.items() if (value ^ wanted).bit_count() <= most for hit in some)
         yield list({id(hit): hit for hit in found}.values())  # a document may have several fingerprints
 
 
 def _shareable(question: Question) -> int:
     """Return how many questions like this one are cheaper in one search than alone."""
     sizes = question.subject.options.sizes
-    if question.known is not None:
-        return sizes.shared
     if question.plan.is_scan:
         return 1
     passing = estimate(question.plan, question.subject.stats or ASSUMED).passing
@@ -125,12 +121,8 @@ class MultiSearch:
 
 def make_multi_search(questions: Sequence[Question]) -> MultiSearch:
     """Return *questions* of one subject as a batch, in which several share a search where that is cheaper."""
-    searches: list[SharedSearch] = []
-    for _, group in groupby(questions, key=lambda each: each.known is None):
-        alike = list(group)
-        size = _shareable(alike[0])
-        searches += [SharedSearch(alike[start : start + size]) for start in range(0, len(alike), size)]
-    return MultiSearch(searches)
+    size = _shareable(questions[0])
+    return MultiSearch([SharedSearch(questions[start : start + size]) for start in range(0, len(questions), size)])
 
 
 async def ask_together(

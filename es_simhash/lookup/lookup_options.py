@@ -145,7 +145,7 @@ Lookups = Literal["auto", "server", "memory"]
 MEMORY_BYTES = 1 << 30
 
 # Fewer lookups than these are never worth a table, which takes some six requests however small it is.
-FEWEST = 100
+FEWEST = 50
 
 # Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: estimates from
 # runs of bench/memory.py and bench/many.py. They decide only which way is faster.

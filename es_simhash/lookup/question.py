@@ -89,21 +89,18 @@ class Question:
     """
     The question of one lookup, with the plan that the server's known limits allow. ``while True:`` ``with question:``
     is a search for it; a refusal ends the block, and the loop begins anew where another search is possible.
-    *known*: all fingerprints within max_distance that documents of the index may have. If given, the documents that
-    have one are asked for, not block terms; too many for the server make it ``None``. *page*: most hits of the first
-    search. *expected*: candidates by the cost model; 0 if not measured. *is_full*: the first page was full. *is_final*:
-    an answer was given away, so that no other search is possible.
+    *page*: most hits of the first search. *expected*: candidates by the cost model; 0 if not measured. *is_full*: the
+    first page was full. *is_final*: an answer was given away, so that no other search is possible.
     """
 
     __slots__ = (
-        *("_is_again", "_may_view", "expected", "field", "fingerprint", "is_final", "is_full", "known", "limits"),
+        *("_is_again", "_may_view", "expected", "field", "fingerprint", "is_final", "is_full", "limits"),
         *("max_distance", "page", "plan", "reads_texts", "subject"),
     )
 
-    def __init__(self, subject: Subject, fingerprint: int, *, known: Sequence[int] | None = None) -> None:
+    def __init__(self, subject: Subject, fingerprint: int) -> None:
         self.subject = subject
         self.fingerprint = fingerprint
-        self.known = known
         self.field = subject.field
         self.max_distance = subject.max_distance
         self.limits = usable_limits(subject.context, subject.index, subject.settings)
@@ -120,12 +117,10 @@ class Question:
     def _choose_plan(self) -> None:
         """Choose the plan, within the limits, and with it the size of the first page."""
         sizes, plan, stats = self.subject.options.sizes, self.subject.options.plan, self.subject.stats
-        if self.known is not None and not (self.limits.skims and len(self.known) <= self.limits.max_terms):
-            self.known = None
         if plan is None:
             plan = plan_lookup(self.max_distance, stats=stats or ASSUMED, limits=self.limits)
         self.plan: LookupPlan = check_plan(plan, self.max_distance)
-        hits = 0.0 if self.known is not None else estimate(self.plan, stats or ASSUMED).hits
+        hits = estimate(self.plan, stats or ASSUMED).hits
         self.page = int(min(max(2 * hits, sizes.first_page), sizes.largest_page))
         self.expected = 0.0 if stats is None else hits
         most = self.subject.most_texts
@@ -185,10 +180,6 @@ class Question:
 
     def shared_body(self, questions: Sequence[Question], *, page: int) -> dict[str, Any]:
         """Return the body of one search for several *questions* like this one, with its plan."""
-        if self.known is not None:
-            return self.subject.fingerprints_body(
-                {known for each in questions for known in each.known or ()}, page=page
-            )
         prefix = self.subject.context.prefix
         clauses = candidate_clauses([each.fingerprint for each in questions], self.plan, prefix=prefix)
         return self.subject.body(clauses, page=page, reads_texts=self.reads_texts and not self.is_full)

@@ -127,8 +127,7 @@ async def _read_all(server: Port, question: Question, candidates: Candidates) ->
     """Read all candidates; if few of very many are wanted, stop when no better one can come."""
     subject, options = question.subject, question.subject.options
     is_cheaper_skimmed = question.expects_many and question.expected <= options.sizes.ranked_from
-    is_planned = question.known is None and not question.plan.is_scan
-    is_ranked = options.size is not None and is_planned and not is_cheaper_skimmed
+    is_ranked = options.size is not None and not question.plan.is_scan and not is_cheaper_skimmed
     # What a script lets through is near, and has to be read whole anyway.
     skims = question.limits.skims and not is_ranked and not question.plan.script
     confirm_once = confirming(server, subject.index, subject.settings)

@@ -139,8 +139,8 @@ def dotted_names(prefix: str) -> frozenset[str]:
 
 
 def made_wrong(own: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the fields that the new fields *own* make wrong; without a fingerprint a document has no group."""
-    return OWNED if own.get("fingerprint") is not None else (*OWNED, *GROUPED)
+    """Return the fields that the new fields *own* make wrong; without a fingerprint a document has no other group."""
+    return OWNED if own.get("fingerprint") is not None and "group" not in own else (*OWNED, *GROUPED)
 
 
 def whole_update(own: Mapping[str, Any]) -> dict[str, Any]:
@@ -301,9 +301,12 @@ def own_content(document: Mapping[str, Any], prefix: str) -> Any:
     beside a fingerprint stay there.
     """
     held = document.get(prefix)
+    has_dotted = not dotted_names(prefix).isdisjoint(document)
+    if held is None and not has_dotted:
+        return None  # most documents, without detours
     if held is not None and not isinstance(held, Mapping):
         return held
-    dotted = {} if dotted_names(prefix).isdisjoint(document) else _read_dotted(document, prefix)
+    dotted = _read_dotted(document, prefix) if has_dotted else {}
     ours = {**dotted, **(held or {})}
     digits = ours.get("fingerprint")
     if not ours or (isinstance(digits, str) and _FINGERPRINT.fullmatch(digits)):
@@ -331,13 +334,15 @@ def check_prefix(document: Mapping[str, Any], prefix: str) -> None:
         raise InvalidInputError(say_taken(held, prefix))
 
 
-def with_fields(document: Mapping[str, Any], fields: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
-    """Return a copy of *document* with *fields* in place of an old fingerprint and all they make wrong."""
+def with_fields(
+    document: Mapping[str, Any], fields: Mapping[str, Any], *, prefix: str, gone: Collection[str] | None = None
+) -> dict[str, Any]:
+    """Return a copy of *document* with *fields* in place of an old fingerprint and all that is *gone* with it."""
     if prefix not in document and dotted_names(prefix).isdisjoint(document):  # most documents, without detours
         return {**document, **fields}
     check_prefix(document, prefix)
     own = fields.get(prefix) or {}
-    copy = without_fingerprint(document, prefix=prefix, names=made_wrong(own))
+    copy = without_fingerprint(document, prefix=prefix, names=made_wrong(own) if gone is None else gone)
     if own:
         copy[prefix] = {**(copy.get(prefix) or {}), **own}
     return copy

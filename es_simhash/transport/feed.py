@@ -158,7 +158,8 @@ def weigh(value: Any) -> int:
     if isinstance(value, (dict, Mapping)):
         weight = 0
         for key, each in value.items():
-            weight += len(str(key)) + 3 + (len(each) + 2 if type(each) is str else weigh(each))
+            size = len(each) + 2 if type(each) is str else 8 if type(each) is int else weigh(each)
+            weight += len(key if type(key) is str else str(key)) + 3 + size
         return weight
     if isinstance(value, (list, tuple)):
         return sum(map(weigh, value))

@@ -8,7 +8,8 @@ only what it does at a limit.
 from __future__ import annotations
 
 import re
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from types import TracebackType
 from typing import Any, Literal
 
@@ -119,7 +120,7 @@ class Limits:
 
     def within(self, other: Limits) -> Limits:
         """Return the limits that allow what both these and the *other* allow."""
-        return Limits(*map(min, astuple(self), astuple(other)))
+        return Limits(*map(min, _values(self), _values(other)))
 
     def after(self, refusal: Refusal, *, scripted: bool) -> Limits:
         """Return smaller limits, learnt from a *refusal* of a lookup; these if it names none."""
@@ -129,6 +130,9 @@ class Limits:
             return replace(self, skims=False)
         terms, clauses = smaller(self.max_terms, refusal, "terms"), smaller(self.max_clauses, refusal, "clauses")
         return replace(self, max_terms=terms, max_clauses=clauses)
+
+
+_values = attrgetter(*Limits.__slots__)
 
 
 def limits_named(refusal: Refusal) -> Limits:

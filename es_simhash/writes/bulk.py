@@ -106,13 +106,14 @@ class Bulk:
             if operation.kind in ("index", "create") and operation.header.get("_id") is None:
                 self._asked[place] = operation
                 header = {**operation.header, "_id": new_id()}
-                self._operations[place] = Operation("create", header, operation.body)
+                self._operations[place] = replace(operation, kind="create", header=header)
         self._waves = _waves(self._operations)
         # Positions to send again at once, those that the server may have carried out already, and those that are
         # therefore not sent again.
         self._changed: set[int] = set()
         self._unsure: set[int] = set()
         self._final: set[int] = set()
+        self._is_plain = True  # until an outcome is more than that the operation was carried out
 
     def call(self) -> Call:
         """Return the first request; its answer, or the exception it failed with, is for :meth:`finish`."""
@@ -124,8 +125,9 @@ class Bulk:
         for number, wave in enumerate(self._waves):
             if number:
                 await self._send(server, wave)
-            await self._repeat(server, wave)
-            await self._recognise(server, wave)
+            if not self._is_plain:
+                await self._repeat(server, wave)
+                await self._recognise(server, wave)
         return [outcome for outcome in self.outcomes if outcome is not None]
 
     async def _recognise(self, server: Port, wave: Sequence[int]) -> None:
@@ -162,7 +164,10 @@ class Bulk:
         if outcome is None:
             return
         kinship = compare_created(
-            self._operations[place].body, item["_source"], prefix=self._prefix, is_unsure=place in self._unsure
+            self._operations[place].document(self._prefix),
+            item["_source"],
+            prefix=self._prefix,
+            is_unsure=place in self._unsure,
         )
         version = (item["_seq_no"], item["_primary_term"]) if "_seq_no" in item else None
         if kinship == "own" and not self._is_another(place, item.get("_routing"), version):
@@ -187,7 +192,9 @@ class Bulk:
         return None if routing is None else str(routing)
 
     def _call(self, places: Iterable[int]) -> Call:
-        return Call("bulk", {"body": [line for place in places for line in self._operations[place].lines()]})
+        return Call(
+            "bulk", {"body": [line for place in places for line in self._operations[place].lines(self._prefix)]}
+        )
 
     async def _send(self, server: Port, places: Sequence[int]) -> None:
         await self._take(server, places, await attempt(server.send(self._call(places))))
@@ -221,12 +228,13 @@ class Bulk:
 
     def _note(self, place: int, outcome: Outcome) -> None:
         """Note an *outcome*, unless it only says that the operation was carried out before, or must be changed."""
+        self._is_plain = False
         operation = self._operations[place]
         if outcome.status == CONFLICT and place in self._asked:
             if outcome.id == operation.header["_id"]:
                 outcome = Outcome(outcome.id, outcome.index, 201)
             elif self._asked[place].kind == "index":  # a pipeline chose an id that is taken: replace that document
-                self._change(place, Operation("index", operation.header, operation.body))
+                self._change(place, replace(operation, kind="index"))
         elif outcome.error is not None and _NO_OWN_ID in outcome.error.reason and place in self._asked:
             self._change(place, self._asked[place])
         elif outcome.status == MISSING and operation.kind == "delete" and place in self._unsure:
@@ -336,7 +344,7 @@ async def send_bulk(server: Port, operations: Sequence[Operation]) -> list[Outco
     """
     if not operations:
         return []
-    bulk = Bulk(operations)
+    bulk = Bulk(operations, prefix=server.prefix)
     return await bulk.finish(server, await attempt(server.send(bulk.call())))
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError, WritesRefusedError, has_lone_surrogate, shorten
+from es_simhash.mapping.fields import with_fields
 from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, keep_text
 from es_simhash.transport.retry import BLOCK, is_passing
@@ -53,7 +54,7 @@ HELPER_METADATA = ("_op_type", "_id", "_index", *(f"_{name}" for name in _METADA
 """Names that the clients' bulk helpers may take out of an action that is a dict."""
 
 # Where an action has none of these, it is a document, perhaps with an id.
-_SPECIAL = frozenset({"_op_type", "_index", "_source", *(f"_{name}" for name in _METADATA)})
+SPECIAL = frozenset({"_op_type", "_index", "_source", *(f"_{name}" for name in _METADATA)})
 _FLAGS = frozenset({"list_executed_pipelines", "require_alias", "require_data_stream"})
 _NUMBERS = frozenset({"if_primary_term", "if_seq_no", "retry_on_conflict", "version"})
 
@@ -114,17 +115,28 @@ class Failure(Record):
 
 @dataclass(slots=True)
 class Operation:
-    """One operation of a bulk request: ``index``, ``create``, ``update`` or ``delete``; *header* is its action line."""
+    """
+    One operation of a bulk request: ``index``, ``create``, ``update`` or ``delete``; *header* is its action line.
+    *own*: our fields, without the prefix, that a whole document gets when it is sent; ``None``: it is sent as it is.
+    """
 
     kind: str
     header: Mapping[str, Any]
     body: Any = None
+    own: Mapping[str, Any] | None = None
 
-    def lines(self) -> list[Any]:
+    def document(self, prefix: str) -> Any:
+        """Return the body as it is sent."""
+        if self.own is None:
+            return self.body
+        return keep_text(self.body, with_fields(self.body, {prefix: self.own} if self.own else {}, prefix=prefix))
+
+    def lines(self, prefix: str) -> list[Any]:
         first: list[Any] = [{self.kind: dict(self.header)}]
         if self.kind == "delete":
             return first
-        return [*first, self.body.to_json() if isinstance(self.body, JsonObject) else self.body]
+        body = self.document(prefix)
+        return [*first, body.to_json() if isinstance(body, JsonObject) else body]
 
 
 def to_operation(action: Any, index: str | None = None) -> Operation:
@@ -133,7 +145,7 @@ def to_operation(action: Any, index: str | None = None) -> Operation:
         raise InvalidInputError(f"action {shorten(action)} is not a document: give a dict")
     header: dict[str, Any] = {} if index is None else {"_index": index}
     rest = dict(action)
-    if _SPECIAL.isdisjoint(rest):  # most documents, without detours
+    if SPECIAL.isdisjoint(rest):  # most documents, without detours
         if (id_ := rest.pop("_id", None)) is not None:
             _check_metadata("_id", id_)
             header["_id"] = id_
@@ -158,7 +170,7 @@ def to_operation(action: Any, index: str | None = None) -> Operation:
 
 def _check_metadata(name: str, value: Any) -> None:
     """Refuse a value with which the server would refuse the whole request."""
-    if name == "dynamic_templates":
+    if name == "dynamic_templates" or (name in ("_id", "_index") and type(value) is str and value.isascii()):
         return
     if isinstance(value, bool) != (name in _FLAGS) or not isinstance(value, (str, int)):
         raise InvalidInputError(f"{name} cannot be {shorten(value)}: give a string or a whole number")

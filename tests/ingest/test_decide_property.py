@@ -28,7 +28,7 @@ def test_tags_are_greedy_whenever_the_index_is_refreshed(values, max_distance, r
             if groups[n] == str(n) and hamming_distance(values[n], value) <= max_distance
         ]
         groups.append(decider.decide(Document(str(place), value, position=place), shown).group)
-        decider.in_flight.settle(place)
+        decider.in_flight.settle([place])
         if is_refreshed:
             decider.in_flight.forget_settled()
             visible = len(groups)
@@ -89,7 +89,7 @@ def test_a_visible_version_is_found_by_searches_when_the_next_one_is_refused():
     """After a refresh forgot it, this memory neither shows nor hides it."""
     memory = InFlight(64)
     memory.add(Document("a", 0, "a", position=0))
-    memory.settle(0)
+    memory.settle([0])
     memory.add(Document("a", 255, "a", position=1))
     memory.forget_settled()
     memory.withdraw(1)

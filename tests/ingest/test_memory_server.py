@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from es_simhash import InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
-from es_simhash.groups.read import GroupLookups
 from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
+from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.lookup import lookup_options as request, memory_operations as reading
 from es_simhash.lookup.memory_file import MemoryFile
 from tests.estates.wire import Wire
@@ -210,17 +210,17 @@ def test_a_document_that_is_written_again_during_the_lookup(server, index, simha
     given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts_before)]
     near = [fingerprint(text) ^ 0b11 for text in texts_before]
     put(server, index, [{"_id": f"o{number}", **fingerprint_fields(each)} for number, each in enumerate(near)])
-    asked, batch = [], GroupLookups.batch
+    asked, body = [], ExistingLookup._body
 
-    def rewrite(self, fingerprints, *, known=None):
-        if known is not None:
-            again = [number for number, each in enumerate(near) if each ^ 0b11 in fingerprints]
-            asked.extend(again)
-            lines = [{"_id": f"o{number}", **fingerprint_fields(near[number] ^ 0b100)} for number in again]
-            put(server, index, lines)
-        return batch(self, fingerprints, known=known)
+    def rewrite(self, found):
+        found = list(found)
+        again = [number for number, each in enumerate(near) if any(each in some for some in found)]
+        asked.extend(again)
+        if again:
+            put(server, index, [{"_id": f"o{number}", **fingerprint_fields(near[number] ^ 0b100)} for number in again])
+        return body(self, found)
 
-    monkeypatch.setattr(GroupLookups, "batch", rewrite)
+    monkeypatch.setattr(ExistingLookup, "_body", rewrite)
     reports = ingest_in_batches(client, call, index, given, batch=3, max_distance=3, lookups="memory")
     assert tagged(reports) == {f"n{number}": f"o{number}" for number in range(8)}
     assert sorted(asked) == list(range(8))

@@ -13,6 +13,7 @@ import re
 from typing import Any
 
 from es_simhash import build_mapping, fingerprint_fields
+from es_simhash.mapping.dates import milliseconds_of
 from es_simhash.mapping.meta import marker_name, read_settings
 from tests.transport.by_hand import ServerError
 
@@ -183,7 +184,7 @@ class FakeServer:
         return {"_seq_no": sequence, "_primary_term": term, **shown}
 
     def _hits(self, held, body):
-        names = [each if isinstance(each, str) else each["field"] for each in body.get("docvalue_fields", ())]
+        asked = [{"field": each} if isinstance(each, str) else each for each in body.get("docvalue_fields", ())]
         part = body.get("slice", {"id": 0, "max": 1})
         [after] = body.get("search_after", [-1])[:1]
         return [
@@ -191,7 +192,7 @@ class FakeServer:
                 "_index": INDEX,
                 "_id": id_,
                 "sort": [place],
-                "fields": {name: [value] for name in names if (value := value_of(each["source"], name)) is not None},
+                "fields": docvalues(each["source"], asked),
                 **self._shape(each, body.get("_source", True)),
             }
             for place, (id_, each) in enumerate(sorted(held.items()))
@@ -297,6 +298,16 @@ def merged(held, change):
     """Return *held* with *change* put into it, as an update by a partial document does."""
     both = isinstance(held, dict) and isinstance(change, dict)
     return held | {key: merged(held.get(key), value) for key, value in change.items()} if both else change
+
+
+def docvalues(source, asked):
+    found = {}
+    for each in asked:
+        value = value_of(source, each["field"])
+        if value is not None:
+            is_moment = each.get("format") == "epoch_millis"
+            found[each["field"]] = [str(milliseconds_of(value)) if is_moment else value]
+    return found
 
 
 def value_of(source, name):

@@ -10,7 +10,7 @@ from es_simhash import InvalidInputError
 from es_simhash.transport.retry import ATTEMPTS, LONGEST_WAIT_SECONDS
 from es_simhash.writes.bulk import Bulk, compare_created, send_bulk
 from es_simhash.writes.operations import Operation, Refusal, to_operation
-from tests.transport.by_hand import SCRIPTED, ServerError, carry_out
+from tests.transport.by_hand import ServerError, carry_out, scripted
 
 
 def operations(count):
@@ -25,7 +25,7 @@ def send(sent, answer):
         requests.append([line["index"]["_id"] for line in call.arguments["body"][::2]])
         return answer(len(requests) - 1, requests[-1])
 
-    run = carry_out(send_bulk(SCRIPTED, sent), store)
+    run = carry_out(send_bulk(scripted(), sent), store)
     return run.result, requests, run.waits
 
 
@@ -94,7 +94,7 @@ def test_a_delete_on_a_shard_that_failed_is_not_done(status, type_):
         error = {"type": type_, "reason": "no such shard"}
         return {"items": [{"delete": {"_index": "i", "_id": "1", "status": next(answers), "error": error}}]}
 
-    [outcome] = carry_out(send_bulk(SCRIPTED, [Operation("delete", {"_index": "i", "_id": "1"})]), answer).result
+    [outcome] = carry_out(send_bulk(scripted(), [Operation("delete", {"_index": "i", "_id": "1"})]), answer).result
     assert (outcome.is_done, outcome.hindrance) == (False, "busy")
 
 
@@ -192,7 +192,7 @@ def test_actions_as_the_helpers_take_them(action, operation):
     """Metadata to the first line, the rest to the second; the action is not changed."""
     before = copy.deepcopy(action)
     assert to_operation(action, "i") == operation
-    assert len(operation.lines()) == (1 if operation.kind == "delete" else 2)
+    assert len(operation.lines("simhash")) == (1 if operation.kind == "delete" else 2)
     assert action == before
 
 
@@ -285,7 +285,7 @@ def test_operations_on_one_document_keep_their_order(sent, trouble):
     one_by_one = Documents()
     statuses = [one_by_one.write(each.kind, each.header["_id"], each.body) for each in sent]
     index = Documents(trouble)
-    outcomes = index.carry_out(send_bulk(SCRIPTED, sent))
+    outcomes = index.carry_out(send_bulk(scripted(), sent))
     assert index.docs == one_by_one.docs
     for operation, status, outcome in zip(sent, statuses, outcomes, strict=True):
         if status == 200 and operation.kind in ("index", "update"):
@@ -296,7 +296,7 @@ def test_an_older_text_never_replaces_a_newer_one():
     """What met a 429 is not sent again once a later operation has replaced the document; both are done."""
     older, newer = (Operation("index", {"_index": "i", "_id": "1"}, {"text": text}) for text in ("older", "newer"))
     index = Documents(["busy", None])
-    outcomes = index.carry_out(send_bulk(SCRIPTED, [older, newer]))
+    outcomes = index.carry_out(send_bulk(scripted(), [older, newer]))
     assert index.docs == {"1": {"text": "newer"}}
     assert [each.is_done for each in outcomes] == [True, True]
     assert (len(index.requests), index.waits) == (1, [])
@@ -310,7 +310,7 @@ def test_an_update_waits_for_what_it_changes():
         Operation("index", {"_index": "i", "_id": "2"}, {"a": 3}),
     ]
     index = Documents(["busy"])
-    outcomes = index.carry_out(send_bulk(SCRIPTED, sent))
+    outcomes = index.carry_out(send_bulk(scripted(), sent))
     assert index.requests == [[("index", "1"), ("index", "2")], [("index", "1")], [("update", "1")]]
     assert index.docs == {"1": {"a": 1, "b": 2}, "2": {"a": 3}}
     assert [each.id for each in outcomes] == ["1", "1", "2"]
@@ -321,7 +321,7 @@ def test_a_document_without_an_id_is_written_once(kind):
     """However often its answer is lost: it gets an id, and is created."""
     sent = [Operation(kind, {"_index": "i"}, {"n": n}) for n in range(3)]
     index = Documents(["unsure", None, "busy", "unsure", "unsure"])
-    outcomes = index.carry_out(send_bulk(SCRIPTED, sent))
+    outcomes = index.carry_out(send_bulk(scripted(), sent))
     assert sorted(each["n"] for each in index.docs.values()) == [0, 1, 2]
     assert all(each.is_done for each in outcomes)
     assert [index.docs[each.id]["n"] for each in outcomes] == [0, 1, 2]
@@ -333,7 +333,7 @@ def test_an_index_that_makes_its_own_ids(kind):
     """What it refuses for load, or writes without saying so, is sent again, and no other document stands for it."""
     sent = [Operation(kind, {"_index": "i"}, {"n": n}) for n in range(4)]
     index = Documents(["busy", None, "unsure", None], makes_ids=True)
-    outcomes = index.carry_out(send_bulk(SCRIPTED, sent))
+    outcomes = index.carry_out(send_bulk(scripted(), sent))
     assert index.docs == {f"series {n}": {"n": n} for n in range(4)}
     assert [(each.id, each.is_done) for each in outcomes] == [(f"series {n}", True) for n in range(4)]
 
@@ -342,17 +342,17 @@ def test_an_id_that_a_pipeline_chooses():
     """A document indexed replaces the one that has that id; one created is refused. The outcome names that id."""
     held = {"p": {"n": 0}}
     index = Documents(rename=lambda id_: "p", held=held)
-    [outcome] = index.carry_out(send_bulk(SCRIPTED, [Operation("index", {"_index": "i"}, {"n": 1})]))
+    [outcome] = index.carry_out(send_bulk(scripted(), [Operation("index", {"_index": "i"}, {"n": 1})]))
     assert (outcome.is_done, outcome.id, index.docs, index.waits) == (True, "p", {"p": {"n": 1}}, [])
     index = Documents(rename=lambda id_: "p", held=held)
-    [outcome] = index.carry_out(send_bulk(SCRIPTED, [Operation("create", {"_index": "i"}, {"n": 1})]))
+    [outcome] = index.carry_out(send_bulk(scripted(), [Operation("create", {"_index": "i"}, {"n": 1})]))
     assert (outcome.status, index.docs) == (409, held)
 
 
 def test_a_delete_whose_answer_was_lost_is_done():
     """Sent again it finds nothing."""
     index = Documents(["unsure"], held={"1": {}})
-    [outcome] = index.carry_out(send_bulk(SCRIPTED, [Operation("delete", {"_index": "i", "_id": "1"})]))
+    [outcome] = index.carry_out(send_bulk(scripted(), [Operation("delete", {"_index": "i", "_id": "1"})]))
     assert (outcome.is_done, index.docs) == (True, {})
 
 
@@ -369,7 +369,7 @@ def test_a_script_that_may_have_run_is_not_sent_again(status, is_whole):
     bulk = Bulk(sent, repeats_scripts=False)
     refused = ServerError(status) if is_whole else done("123", dict.fromkeys("123", status))
     again = "123" if status == 429 else "23"
-    run = carry_out(bulk.finish(SCRIPTED, refused), lambda _: done(again))
+    run = carry_out(bulk.finish(scripted(), refused), lambda _: done(again))
     assert [each.is_done for each in run.result] == [status == 429, True, True]
     assert run.result[0].status == (201 if status == 429 else status)
     assert len(run.calls) == 1

@@ -4,7 +4,7 @@ import pytest
 
 from es_simhash.transport.protocol import Key
 from es_simhash.writes.bulk import rewrite
-from tests.transport.by_hand import SCRIPTED, Cancelled, ServerError, carry_out, failures, is_passing
+from tests.transport.by_hand import Cancelled, ServerError, carry_out, failures, is_passing, scripted
 from tests.transport.fake_server import INDEX, FakeServer
 
 IDS = ["0", "1", "2", "3"]
@@ -21,7 +21,7 @@ def copy_text(place, found):
 
 
 def run_rewrite(store, ids=IDS, **trouble):
-    return carry_out(rewrite(SCRIPTED, [Key(INDEX, each) for each in ids], copy_text, source=True), store, **trouble)
+    return carry_out(rewrite(scripted(), [Key(INDEX, each) for each in ids], copy_text, source=True), store, **trouble)
 
 
 def is_right(store, id_):
