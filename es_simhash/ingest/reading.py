@@ -34,7 +34,7 @@ from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.passages.contained import check_contained
 from es_simhash.transport.feed import Feed, read_in_background, weigh
-from es_simhash.transport.raw_json import read_json
+from es_simhash.transport.raw_json import JsonObject, keep_text, read_json
 from es_simhash.writes.operations import SPECIAL, Operation, Outcome, Refusal, to_operation
 from es_simhash.writes.targets import find_write_index, prepare_targets
 
@@ -97,6 +97,8 @@ EARLY = 2
 OWN_CHARACTERS = 300
 # Names that only few documents have, and each line of a file of ours.
 _TELLING = frozenset({"action", "canonical", "format"})
+# What an action has that is a plain document with an id.
+_ENVELOPE = frozenset({"_index", "_id", "_source"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,17 +368,13 @@ class Source:
         """Return what is read of one document; the item is made once its fingerprint is known."""
         position = self._position
         self._position += 1
-        if type(given) is dict and self._unusual.isdisjoint(given):  # most documents, without detours
-            body = dict(given)
-            text, id_ = body.get(self._text_field), body.pop("_id", None)
-            if type(text) is str and (id_ is None or (type(id_) is str and id_.isascii())):
-                header = {"_index": self._index} if id_ is None else {"_index": self._index, "_id": id_}
-                operation = Operation(self._options.op_type, header, body)
-                return Item(position, operation, weight=OWN_CHARACTERS + weigh(body), texts=(text,))
         try:
             action = read_json(given) if isinstance(given, (str, bytes)) else given
         except (ValueError, RecursionError) as error:
             return self._refused(position, error)
+        if (read := self._read_plain(action)) is not None:
+            operation, text = read
+            return Item(position, operation, weight=OWN_CHARACTERS + weigh(operation.body), texts=(text,))
         if isinstance(action, (dict, Mapping)) and not _TELLING.isdisjoint(action):
             plain = {name: value for name, value in action.items() if name != self._prefix}
             refuse_own_record(plain, f"document {position}")
@@ -397,6 +395,23 @@ class Source:
             except (ValueError, RecursionError) as error:
                 item.problem = str(error)
         return item
+
+    def _read_plain(self, action: Any) -> tuple[Operation, str] | None:
+        """Return the operation, and the text, of a document that has no more than these; most are read only here."""
+        source = action
+        if type(action) is dict and action.keys() <= _ENVELOPE and action.get("_index", self._index) == self._index:
+            source = action.get("_source", action)
+        if type(source) not in (dict, JsonObject) or not self._unusual.isdisjoint(source):
+            return None
+        text, id_ = source.get(self._text_field), action.get("_id")
+        if type(text) is not str or not (id_ is None or (type(id_) is str and id_.isascii())):
+            return None
+        body = source
+        if source is action:
+            body = keep_text(action, dict(action))
+            body.pop("_id", None)
+        header = {"_index": self._index} if id_ is None else {"_index": self._index, "_id": id_}
+        return Operation(self._options.op_type, header, body), text
 
     def _refused(self, position: int, error: Exception) -> Item:
         outcome = Outcome(None, self._index, 400, Refusal(400, reason=str(error)))
