@@ -1,0 +1,94 @@
+"""Most documents are read by a short way: what is sent of them is what the long way sends."""
+
+import json
+
+from hypothesis import example, given, strategies as st
+
+from es_simhash import DEFAULT_SCHEME, fingerprint_fields, get_scheme
+from es_simhash.ingest.reading import IngestOptions, Source, WriteTarget
+from es_simhash.mapping.context import Resolved
+from es_simhash.mapping.meta import IndexSettings
+
+TARGET = WriteTarget(Resolved(), IndexSettings(get_scheme(DEFAULT_SCHEME), ("body",)))
+
+
+class LongWay(Source):
+    """Reads every document as if it were an unusual one."""
+
+    def _read_plain(self, action):
+        return None
+
+
+texts = st.sampled_from(["The boat leaves at nine.", "夜行列车九点出发", "", " ", "\ud83d", None, 7, ["a b c d", "e"]])
+values = texts | st.sampled_from(
+    [{"x": 1}, fingerprint_fields(5)["simhash"], {"group": "g"}, "index", 1.5, float("nan")]
+)
+names = st.sampled_from(
+    [
+        *("body", "n", "_id", "_index", "_source", "_routing", "routing", "version", "_op_type", "action", "canonical"),
+        *("simhash", "simhash.group", "simhash.fingerprint", "simhash.other", "title", ""),
+    ]
+)
+documents = st.dictionaries(names, values, max_size=4).flatmap(
+    lambda own: st.fixed_dictionaries(
+        {}, optional={"body": texts, "_id": st.sampled_from(["1", "é", "", None, 3])}
+    ).map(lambda usual: own | usual)
+)
+wrapped = st.builds(
+    lambda source, id_, index: {"_source": source, **id_, **index},
+    documents,
+    st.sampled_from([{}, {"_id": "w"}, {"_id": 5}]),
+    st.sampled_from([{}, {"_index": "i"}, {"_index": "other"}, {"_index": None}]),
+)
+actions = documents | wrapped
+
+
+def as_line(action):
+    try:
+        return json.dumps(action, allow_nan=False)
+    except ValueError:
+        return action
+
+
+def read(kind, given, **options):
+    source = kind("i", given, target=TARGET, options=IngestOptions(**options), prefix="simhash")
+    batch = source.take()
+    return str(batch.failure), [
+        (item.position, item.problem, item.outcome, item.draft and (item.draft.id, item.draft.fingerprint), lines)
+        for item in batch.items
+        for lines in [None if item.operation is None else item.operation.lines("simhash")]
+    ]
+
+
+TEXT = {"body": "The boat leaves at nine."}
+LINE = {"_source": {}, "canonical": {"id": "2"}, "plan": "0f"}
+
+
+@example(
+    [TEXT, {"_id": "1", **TEXT}, {"_id": "1", "_source": TEXT}, {"_index": "i", "_id": "1", "_source": TEXT}],
+    "index",
+    True,
+)
+@example(
+    [{"_id": "\ud83d", **TEXT}, {"_index": "other", "_id": "1", "_source": TEXT}, {**TEXT, **LINE}], "create", True
+)
+@given(st.lists(actions | actions.map(as_line), max_size=6), st.sampled_from(["index", "create"]), st.booleans())
+def test_both_ways_send_the_same(given, op_type, is_deciding):
+    """Also where a document has names of an action, of our fields, or of our reports."""
+    options = {"op_type": op_type, "on_duplicate": "tag" if is_deciding else None, "id_from": "content"}
+    short, long = read(Source, given, **options), read(LongWay, given, **options)
+    assert repr(short) == repr(long)  # NaN is not equal to itself
+
+
+def test_a_document_is_not_changed_and_may_be_used_again():
+    """The caller's dict may be filled anew for the next document."""
+    document = {"_id": "1", "body": "The boat leaves at nine."}
+
+    def given():
+        for number in range(3):
+            document.update(_id=str(number), body=f"The boat leaves at {number}.")
+            yield document
+
+    _, found = read(Source, given(), on_duplicate=None)
+    assert [lines[1]["body"] for *_, lines in found] == [f"The boat leaves at {number}." for number in range(3)]
+    assert document.keys() == {"_id", "body"}
