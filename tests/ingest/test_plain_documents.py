@@ -61,7 +61,7 @@ def read(kind, given, **options):
 
 
 TEXT = {"body": "The boat leaves at nine."}
-LINE = {"_source": {}, "canonical": {"id": "2"}, "plan": "0f"}
+LINE = {"id": "1", "index": "i", "seq_no": 0, "primary_term": 1, "canonical": {"id": "2"}, "distance": 0}
 
 
 @example(
