@@ -330,7 +330,7 @@ def put_decision(
 
 
 def _without_group(own: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(own) if "group" not in own else {key: value for key, value in own.items() if key not in GROUPED}
+    return {key: value for key, value in own.items() if key not in GROUPED}
 
 
 def _fields_of(draft: Document, decision: Decision) -> dict[str, Any]:
