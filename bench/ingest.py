@@ -6,9 +6,10 @@ What a decision about each document costs: ``ingest`` against the client's own `
 The index has so many random fingerprints before, and a hundredth as many of the texts. Of the new documents three
 quarters are other texts of the set, and a quarter copies of one of either, most of them with some characters changed.
 Each run has a fresh clone of that index; ``bulk``, of chunks of 500 and without anything of ours, has one without our
-fields, and ``with_fingerprints`` is the same bulk of documents with their fingerprints. All ways take turns within a round. Prints JSON: of each way the processor time of client and server for a
-document, the seconds until the first report, the reports of each kind, and its rate and its processor time as shares of
-the reference of the same round (median, lowest, highest). What reading the table of fingerprints takes is included.
+fields, and ``with_fingerprints`` is the same bulk of documents with their fingerprints. All ways take turns within a
+round. Prints JSON: of each way the processor time of client and server for a document, the seconds until the first
+report, the reports of each kind, and its rate and its processor time as shares of the reference of the same round
+(median, lowest, highest). What reading the table of fingerprints takes is included.
 """
 
 from __future__ import annotations
