@@ -294,7 +294,7 @@ def may_delete(line: PlannedRemoval, found: Evidence) -> Verdict:
 
 DEFAULT_MAX_SHARE = 0.2
 SHOWN = 3
-MOST_TITLES = 0.5
+MOST_TITLES, FEWEST_TITLES = 0.5, 20
 MAX_SHARE = "--max-share "
 OTHER_TITLES = "--other-titles"
 """What allows a larger share on the command line, before the number; and what allows other titles."""
@@ -337,21 +337,26 @@ class Excess:
 
 @dataclass(frozen=True, slots=True)
 class Titles(Record):
-    """How many documents with the same words have another title (*field*) than what stays: *differ* of *same*."""
+    """
+    How many documents that would go have another title (*field*) than what stays for them: *differ* of *number*.
+    *same_words*: only those whose texts have the same words were counted.
+    """
 
     field: str
     differ: int
-    same: int
+    number: int
+    same_words: bool = True
 
     @property
     def is_suspicious(self) -> bool:
         """Whether the title is what tells these documents apart: one that is written anew now and then is none."""
-        return self.differ > MOST_TITLES * self.same
+        return self.differ > MOST_TITLES * self.number and (self.same_words or self.number >= FEWEST_TITLES)
 
     def __str__(self) -> str:
+        which = "that have the same words as what stays " if self.same_words else ""
         return (
-            f"{self.differ:,} of {self.same:,} documents that have the same words as what stays have another "
-            f"{self.field}: they may be different documents"
+            f"{self.differ:,} of {self.number:,} documents {which}have another {self.field}"
+            f"{'' if self.same_words else ' than what stays'}: they may be different documents"
         )
 
 

@@ -89,8 +89,8 @@ _OF_THE_DISK = {
 PLAN_AGAIN = "make the plan again"
 _USED = "is used by another run: wait for its end"
 
-Which: TypeAlias = Literal["all", "same words"] | Difference | None
-"""Lines of a plan: all, those whose texts have the same words, those whose texts differ so (``None``: unknown how)."""
+Which: TypeAlias = Literal["all"] | Difference | None
+"""Lines of a plan: all, or those whose texts differ so (``None``: unknown how)."""
 
 EventKind: TypeAlias = Literal["archived", "deleted", "kept", "restored", "copied"]
 """
@@ -128,7 +128,7 @@ class Lines:
     def _rows(self, size: int, which: Which = "all") -> Iterator[list[Any]]:
         """Yield rows of the table, in order. No cursor stays open: one would keep the file open when it is closed."""
         differs = "json_extract(line, '$.difference')"
-        where = {"all": "1", "same words": f"similarity >= 1 OR {differs} = 'same'", None: f"{differs} IS NULL"}
+        where = {"all": "1", None: f"{differs} IS NULL"}
         where |= {each: f"{differs} = '{each}'" for each in DIFFERENCES}
         with (
             self._reading(),
@@ -149,14 +149,16 @@ class Lines:
             yield from batch.values()
 
     def find_titles(self, title: str | None, kept: Collection[Key] = ()) -> Titles:
-        """Return how many documents with the same words have another *title* than what stays, without those *kept*."""
-        same = differ = 0
-        if title is not None:
-            for each in self.removals("same words"):
-                if each.document.key not in kept:
-                    same += 1
-                    differ += each.differs(title)
-        return Titles(title or "", differ, same)
+        """Return how many documents have another *title* than what stays, without those *kept*, where that is much."""
+        counts = {False: [0, 0], True: [0, 0]}
+        for each in self.removals() if title is not None else ():
+            if title is not None and each.document.key not in kept:
+                is_same = each.difference == "same" or (each.similarity or 0) >= 1
+                for group in {False, is_same}:
+                    counts[group][0] += each.differs(title)
+                    counts[group][1] += 1
+        same, all_ = (Titles(title or "", counts[each][0], counts[each][1], each) for each in (True, False))
+        return all_ if all_.is_suspicious and not same.is_suspicious else same
 
     def close(self) -> None:
         self._db.close()
@@ -400,7 +402,7 @@ class RemovalFile(Lines):
         with self._changing():
             for part in _parts(batch):
                 sources = [each.source.encode("utf-8", "surrogatepass") for each in part]
-                data = zlib.compress(b"".join(sources), 9)
+                data = zlib.compress(b"".join(sources))
                 text = self._db.execute("INSERT INTO texts (data) VALUES (?)", (data,)).lastrowid
                 begin = 0
                 for each, source in zip(part, sources, strict=True):

@@ -10,7 +10,7 @@ from es_simhash.errors import GuardRailError
 from es_simhash.groups.table import Row
 from es_simhash.hashing import get_scheme
 from es_simhash.removal.make_plan import decisive_fields
-from es_simhash.removal.may_delete import Comparer, Guards, Share, digest_of, refuse_excess
+from es_simhash.removal.may_delete import Comparer, Guards, Share, Titles, digest_of, refuse_excess, refuse_titles
 from es_simhash.texts.measures import Score
 
 
@@ -95,3 +95,15 @@ def test_guards():
     with pytest.raises(GuardRailError) as caught:
         refuse_excess(guards.find_excess(3))
     assert len(caught.value.excess) == 2
+
+
+def test_titles():
+    """Of few texts that are only similar, other titles say nothing; of many, or with the same words, they do."""
+    for differ, number, same_words, is_refused in (
+        (3, 3, True, True), (1, 2, True, False), (19, 19, False, False), (11, 20, False, True), (10, 20, False, False),
+    ):  # fmt: skip
+        titles = Titles("title", differ, number, same_words)
+        assert titles.is_suspicious == is_refused
+        if is_refused:
+            with pytest.raises(GuardRailError, match=f"{differ} of {number} documents .*another title"):
+                refuse_titles(titles)

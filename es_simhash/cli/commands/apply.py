@@ -45,7 +45,7 @@ from es_simhash.transport.protocol import index_key
 @click.option(
     "--other-titles",
     is_flag=True,
-    help="Allow that most documents with the same words have another title than what stays.",
+    help="Allow that most documents that go have another title than what stays.",
 )
 @options.yes
 @options.quiet

@@ -226,7 +226,7 @@ def _next(found: Setup, example: str, *, is_dry: bool) -> Iterator[str]:
         ("follow", found.index): "keeps all this right while other programs write",
     }
     if not found.findings:
-        next_ones["plan", found.index, "--out", "removal.jsonl"] = "which to delete: review it, then apply"
+        next_ones["plan", found.index, "--out", "removal.db"] = "which to delete: review it, then apply"
     yield "next:"
     commands = [say_command(*words) for words in next_ones]
     width = max(map(len, commands))

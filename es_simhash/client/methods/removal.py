@@ -85,7 +85,7 @@ class RemovalMethods(SyncBase):
                 Largest share of all documents, and of those with a protected value, that may be removed, 0 to 1; by
                 default the one of the plan.
             other_titles:
-                Allow that most documents with the same words have another title than what stays for them.
+                Allow that most documents have another title than what stays for them.
             dry_run:
                 Only yield what is left to delete, and what the plan fits no more; write nothing.
             on_regrouped:
