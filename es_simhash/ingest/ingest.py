@@ -67,10 +67,10 @@ async def _ingest(
     """
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
     Cost: for every 2,000 documents (500 where the server is asked about each) a bulk request; if they are grouped, a
-    multi-search, or by the table a search, at the same time as the bulk before it, a refresh at the start, and one after every 100,000. With
-    contained another multi-search for each bulk, not at the same time as others, and searches of the texts that share
-    passages with them. A dry run refuses what is
-    refused before the first document, and takes none.
+    multi-search, or by the table a search, at the same time as the bulk before it, a refresh at the start, and one
+    after every 100,000. With contained another multi-search for each bulk, not at the same time as others, and searches
+    of the texts that share passages with them. A dry run refuses what is refused before the first document, and takes
+    none.
     """
     check_index(check_name("index", index))
     if not isinstance(documents, Feed):
