@@ -105,7 +105,7 @@ def test_the_fields_that_decided_are_named(documents, client, tmp_path):
     assert plan.count == plan.excess[0].share.removals > 5
     assert set(read_plan(plan.path).header.decided_by.values()) == {("body",)}
     late = made.withColumn("seq_no", made.seq_no + 1_000)
-    plan = plan_removal(late, tmp_path / "removal.db", fields=["body"], **options)
+    plan = plan_removal(late, tmp_path / "late.db", fields=["body"], **options)
     assert (plan.count, plan.left_out["changed"] > 5) == (0, True)
 
 
