@@ -248,7 +248,9 @@ async def relink(server: Port, ingest: GroupedIngest, items: Sequence[Item]) -> 
         successor = _follow(successors, own.get("group") or place.id)
         if successor is None or successor.fingerprint is None or not own.get("fingerprint"):
             return None
-        distance = hamming_distance(from_hex(own["fingerprint"]), successor.fingerprint)
+        shown = own["fingerprint"]  # several where documents are joined: the nearest counts, as in a lookup
+        shown = [shown] if isinstance(shown, str) else shown
+        distance = min(hamming_distance(from_hex(each), successor.fingerprint) for each in shown)
         if place.id == successor.id or (grouping.rule == "star" and distance > grouping.max_distance):
             return None
         if grouping.rule == "star":

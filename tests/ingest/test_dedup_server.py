@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from es_simhash import AsyncSimHashClient, InvalidInputError, fingerprint, hamming_distance
+from es_simhash import AsyncSimHashClient, InvalidInputError, fingerprint, fingerprint_fields, hamming_distance
 from es_simhash.ingest.actions import Part
 from tests.reference import star
 from tests.servers.batches import ingest_in_batches
-from tests.servers.support import ONE_SHARD, ByDistance, numbered, read_all, texts
+from tests.servers.support import ONE_SHARD, ByDistance, numbered, put, read_all, texts
 
 
 @pytest.fixture
@@ -97,6 +97,18 @@ def test_skip_goes_by_the_index_that_is_written_to(server, index, simhash):
     assert [(each.id, each.action) for each in reports] == [("a", "skipped"), ("b", "skipped"), ("c", "tagged")]
     reports = list(simhash.ingest(f"{index}-old", [{"_id": id_, "body": text} for id_ in "ab"], on_duplicate="skip"))
     assert [(each.id, each.action) for each in reports] == [("a", "written"), ("b", "tagged")]
+
+
+def test_replace_of_a_document_with_several_fingerprints(server, index, simhash):
+    """As a pipeline that appends leaves it: the document is found by its nearest fingerprint, and tagged with that."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    text, other = texts(2, edits=0, seed=3)[0], "something else that is long enough to have features"
+    both = [fingerprint_fields(fingerprint(each))["simhash"] for each in (other, text)]
+    put(server, index, [{"_id": "a", "simhash": {name: [each[name] for each in both] for name in both[0]}}])
+    reports = list(simhash.ingest(index, [{"_id": "b", "body": text}], on_duplicate="replace", max_distance=3))
+    assert [(each.action, each.replaced, each.reason) for each in reports] == [("replaced", "a", None)]
+    fields = read_all(server, index)["a"]["simhash"]
+    assert (fields["group"], fields["distance"]) == ("b", 0)
 
 
 def test_replace_makes_the_newer_canonical(server, index, simhash):
