@@ -22,7 +22,7 @@ from es_simhash.ingest.item import Item
 from es_simhash.ingest.reading import EARLY, GroupedIngest
 from es_simhash.lookup.content import Content
 from es_simhash.lookup.find_many import MultiSearch
-from es_simhash.lookup.lookup_options import ResidentError, pays
+from es_simhash.lookup.lookup_options import ResidentError, as_fault, pays
 from es_simhash.lookup.memory_operations import Resident
 from es_simhash.lookup.near_dups import NearDups
 from es_simhash.mapping.dates import milliseconds_of
@@ -30,7 +30,7 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import Call, Key, document_key
+from es_simhash.transport.protocol import Call, Key, document_key, status_of
 from es_simhash.transport.retry import Patience, attempt, is_passing, refresh, retry
 from es_simhash.writes.targets import find_write_index
 
@@ -150,15 +150,15 @@ class ExistingLookup:
         """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
         if asked.batch is not None:
             return await self._read(server, await self._group_lookups.take(server, asked.batch, answers[0]))
-        hits, gaps = await self._hits(server, asked.near, answers[0]) if answers else ({}, [])
         try:
+            hits, gaps = await self._hits(server, asked.near, answers[0]) if answers else ({}, [])
             shown = await self._shown(server, asked.fingerprints)
+            if shown:  # a document that was written again may be among the hits by the fingerprint that it had before
+                more, others = await self._hits(server, shown)
+                hits, gaps = hits | more, [*gaps, *others]
         except ResidentError as error:
             self._give_up(error)
             return await self._read(server, await self._group_lookups.ask(server, asked.fingerprints))
-        if shown:  # a document that was written again may be among the hits by the fingerprint that it had before
-            more, others = await self._hits(server, shown)
-            hits, gaps = hits | more, [*gaps, *others]
         near = {each: [*asked.near.get(each, ()), *shown.get(each, ())] for each in {*asked.near, *shown}}
         contents = await self._contents(server, hits)
         found = await server.compute(self._documents_near, near, hits, contents)
@@ -267,20 +267,25 @@ class ExistingLookup:
         """
         if isinstance(answer, Mapping) and not find_gaps(answer) and len(answer["hits"]["hits"]) < DOCUMENTS:
             return {document_key(each): each for each in answer["hits"]["hits"]}, ()
-        if isinstance(answer, Exception) and not is_passing(answer):
-            raise answer
         found: dict[Key, Mapping[str, Any]] = {}
 
         def note(hits: Hits) -> None:
             found.update((document_key(each), each) for each in hits)
 
         body = self._body(near.values())
-        gaps = await retry(
-            server,
-            lambda: read_each(server, self._index, body, note, page=DOCUMENTS),
-            is_done=lambda gaps: not gaps,
-            patience=self._patience,
-        )
+        try:
+            if isinstance(answer, Exception) and not is_passing(answer):
+                raise answer
+            gaps = await retry(
+                server,
+                lambda: read_each(server, self._index, body, note, page=DOCUMENTS),
+                is_done=lambda gaps: not gaps,
+                patience=self._patience,
+            )
+        except Exception as error:
+            if status_of(error) != 400:  # as where an index allows only few doc values in a search
+                raise
+            raise as_fault(error, "search") from error
         return found, gaps
 
     def _documents_near(

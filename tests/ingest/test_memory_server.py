@@ -302,6 +302,19 @@ def test_auto_changes_to_memory(server, index, simhash, client, call, monkeypatc
     assert [each.args[1] for each in caplog.records if "in memory" in each.msg]
 
 
+def test_an_index_that_allows_few_doc_values(server, index, simhash, client, call, monkeypatch):
+    """What is near by the table is read by four: then the server is asked, or the limit is named."""
+    simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "max_docvalue_fields_search": 2})
+    fill(server, index, [fingerprint(each) for each in texts(30)])
+    given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts(30))]
+    with pytest.raises(InvalidInputError, match="docvalue_fields"):
+        ingest_in_batches(client, call, index, given, batch=5, max_distance=3, lookups="memory")
+    monkeypatch.setattr(request, "FEWEST", 1)
+    monkeypatch.setattr(request, "READING", 0.0)
+    reports = ingest_in_batches(client, call, index, given, batch=5, max_distance=3)
+    assert len(tagged(reports)) == 30
+
+
 class Progressing:
     """As a progress bar around a generator: it has a length by its class, and none in fact."""
 
