@@ -298,10 +298,10 @@ class ExistingLookup:
             values = hit["fields"]
             if contents is not None and key not in contents:
                 continue  # it was deleted since
-            for digits in values[fields.fingerprint]:
+            for fingerprint in map(from_hex, values[fields.fingerprint]):
                 document = Document(
                     key.id,
-                    from_hex(digits),
+                    fingerprint,
                     values.get(fields.group, (key.id,))[0],
                     key.index,
                     hit.get("_source"),
@@ -310,7 +310,7 @@ class ExistingLookup:
                     at=int(values.get(fields.at, (0,))[0]),
                     is_member=fields.duplicate_of in values,
                 )
-                by_fingerprint.setdefault(from_hex(digits), []).append(document)
+                by_fingerprint.setdefault(fingerprint, []).append(document)
         found: dict[int, list[Document]] = {}
         for wanted, some in near.items():
             nearest: dict[tuple[str | None, str, str | None], Document] = {}

@@ -127,8 +127,7 @@ class Item:
     nothing; *container_position*, if that is of the same batch. *withheld*: the operation not sent because of a
     container of the same batch; it is sent if that one is not written. *weight*: about how many characters it takes in
     a request. *texts*: those whose fields are wanted. *part*: what was read of it, unless it is a plain document, until
-    it has its fields. *upsert*: of an update, the document that the
-    server creates where there is none to update.
+    it has its fields. *upsert*: of an update, the document that the server creates where there is none to update.
     """
 
     position: int
@@ -152,7 +151,8 @@ class Item:
         """Take the *fields* of its texts; those of a whole document are put in when it is sent."""
         if self.operation is not None:
             if self.operation.kind == "update":
-                self.operation.body = self.operation.body if self.part is None else self.part.place(fields)
+                if self.part is not None:
+                    self.operation.body = self.part.place(fields)
             elif fields or isinstance(self.part, Whole):
                 self.operation.own = fields[0] if fields else {}
         self.texts, self.part = (), None

@@ -96,7 +96,7 @@ EARLY = 2
 # What our fields, the action line and the id add to a document in a request, roughly.
 OWN_CHARACTERS = 300
 # Names that only few documents have, and each line of a file of ours.
-_TELLING = frozenset({"action", "canonical", "format"})
+_TELLING = frozenset({"action", "canonical"})
 # What an action has that is a plain document with an id.
 _ENVELOPE = frozenset({"_index", "_id", "_source"})
 

@@ -113,7 +113,7 @@ async def apply_removal(
         check_function("on_regrouped", on_regrouped)
     share = None if max_share is None else check_max_share(max_share)
     with ExitStack() as stack:
-        removal: RemovalFile = await server.compute(_open, stack, path, decisions, sha256, dry_run)
+        removal: RemovalFile = await server.compute(_open, stack, path, decisions, sha256, writes=not dry_run)
         if share is not None:
             guards = replace(removal.header.guards, max_share=share)
             removal.header = replace(removal.header, guards=guards)
@@ -129,14 +129,15 @@ def _open(
     path: FilePath,
     decisions: GivenDecisions,
     sha256: str | None,
-    dry_run: bool,  # noqa: FBT001
+    *,
+    writes: bool,
 ) -> RemovalFile:
     """Return the removal, with its decisions; raise InvalidInputError if it is not what was approved."""
     if sha256 is not None:
         check_name("sha256", sha256)
     if decisions:
         check_input("decisions", decisions)
-    removal = stack.enter_context(RemovalFile(check_input("path", path), writes=not dry_run))
+    removal = stack.enter_context(RemovalFile(check_input("path", path), writes=writes))
     if sha256 is not None and sha256.lower() != removal.sha256:
         raise InvalidInputError(
             f"{removal.path} is not the plan that was approved: its sha256 is {removal.sha256}, and not "

@@ -134,7 +134,8 @@ class PlanOptions:
                 value = getattr(each, own.name)
                 if own.name not in ("grouping", "max_share") and value not in (None, (), own.default):
                     plain[own.name] = value
-        return json.loads(json.dumps(plain, default=str))  # type: ignore[no-any-return]
+        written: dict[str, Any] = json.loads(json.dumps(plain, default=str))
+        return written
 
     def bound(self, grouping: Grouping) -> float | None:
         """Return the smallest similarity of a duplicate to its canonical; ``None`` if texts are not compared."""

@@ -13,19 +13,16 @@ A change is whole or absent, and no kill takes it back: rollback journal, ``sync
 database with a WAL is not whole without its second file. While a run writes, the file is locked, and sqlite3 has a file
 beside it with ``-journal`` at the end of its name. A kill may leave that; then it belongs to the first one.
 
-A file from others is data: its head is read before sqlite3 opens it, nothing but this schema may be in it, and each
-text has a digest of its own. Memory: 8 bytes for each line, and a batch.
+A file from others is data: ``sqlite_file`` opens it, nothing but this schema may be in it, and each text has a
+digest of its own. Memory: 8 bytes for each line, and a batch.
 """
 
 # ruff: noqa: S608 -- no value of a caller becomes a part of a statement
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
 import sqlite3
-import stat
 import warnings
 import zlib
 from array import array
@@ -35,8 +32,6 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
-from urllib.parse import quote
-from weakref import WeakValueDictionary
 
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError
@@ -44,19 +39,28 @@ from es_simhash.removal.decisions import Decisions, approvals, last_words, parse
 from es_simhash.removal.may_delete import Guards, Share, Titles
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import Archived, PlannedRemoval
+from es_simhash.removal.sqlite_file import (
+    APPLICATION,
+    LONGEST,
+    WRITTEN,
+    DamagedError,
+    aside,
+    check_head,
+    connect,
+    create,
+    damaged,
+    failure,
+    identity,
+    reason,
+    sync_folder,
+)
 from es_simhash.texts.differences import DIFFERENCES, Difference
 from es_simhash.transport.protocol import Key
 
 VERSION = 1
-LONGEST = 256 << 20
-"""Bytes of one value: a server takes no document above 100 MB; its text may need escapes."""
 TOGETHER = 8 << 20
 BATCH = 500
 
-_MAGIC = b"SQLite format 3\0\x10\0\x01\x01"  # pages of 4,096 bytes; 2 instead of 1 is a WAL
-_PAGE = 4_096
-_SUPER = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
-_APPLICATION = 0x65735F72  # tells it from the databases of others, which are never opened
 _SCHEMA = [
     f"CREATE {each}"
     for each in (
@@ -79,15 +83,7 @@ _SCHEMA = [
 ]
 _ORDER = "ORDER BY similarity, distance DESC, number"
 _ARCHIVED = "line, name, id, routing, canonical_name, canonical_id, distance, created, text, begin, length, digest"
-_OF_THE_DISK = {
-    sqlite3.SQLITE_FULL: errno.ENOSPC,
-    sqlite3.SQLITE_IOERR: errno.EIO,
-    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
-    sqlite3.SQLITE_READONLY: errno.EACCES,
-    sqlite3.SQLITE_PERM: errno.EACCES,
-}
 PLAN_AGAIN = "make the plan again"
-_USED = "is used by another run: wait for its end"
 
 Which: TypeAlias = Literal["all"] | Difference | None
 """Lines of a plan: all, or those whose texts differ so (``None``: unknown how)."""
@@ -107,10 +103,6 @@ class Event:
     kind: EventKind
     at: str
     decisions: int
-
-
-# Files that this process writes: to close another descriptor of one would give up its lock.
-_WRITTEN: WeakValueDictionary[tuple[int, int], Lines] = WeakValueDictionary()
 
 
 class Lines:
@@ -187,7 +179,7 @@ class Lines:
         except sqlite3.ProgrammingError:
             raise
         except sqlite3.Error as error:
-            raise _failure(self.path, error) from error
+            raise failure(self.path, error) from error
 
 
 class PlanWriter(Lines):
@@ -201,21 +193,21 @@ class PlanWriter(Lines):
         self._made = path is not None
         self.path = name = Path("" if path is None else path)
         if path is not None:
-            _create(name)
+            create(name)
         try:
-            super().__init__(name, _connect(name, "rw") if self._made else _aside())
+            super().__init__(name, connect(name, "rw") if self._made else aside())
             if self._made:
-                _WRITTEN[_identity(name)] = self
+                WRITTEN[identity(name)] = self
             self._start()
         except BaseException as error:
             self._discard()
             if isinstance(error, sqlite3.Error):
-                raise _failure(name, error) from error
+                raise failure(name, error) from error
             raise
         self._count = 0
 
     def _start(self) -> None:
-        self._db.execute(f"PRAGMA application_id({_APPLICATION})")
+        self._db.execute(f"PRAGMA application_id({APPLICATION})")
         self._db.execute(f"PRAGMA user_version({VERSION})")
         self._db.execute("BEGIN IMMEDIATE")
         for statement in _SCHEMA:
@@ -227,7 +219,7 @@ class PlanWriter(Lines):
     def __exit__(self, *_: object) -> None:
         self.close()
         if self.path.is_file():
-            _WRITTEN.pop(_identity(self.path), None)
+            WRITTEN.pop(identity(self.path), None)
         if self._made:
             self._discard()
 
@@ -262,7 +254,7 @@ class PlanWriter(Lines):
             self._db.execute("INSERT INTO removal VALUES (?, ?)", (text, sha256))
             self._db.execute("COMMIT")
         if self._made:
-            _sync_folder(self.path)
+            sync_folder(self.path)
         self._made = False
         return sha256
 
@@ -278,9 +270,9 @@ class RemovalFile(Lines):
 
     def __init__(self, path: FilePath, *, writes: bool = False, is_checked: bool = True) -> None:
         name = Path(path)
-        is_whole = _check_head(name)
+        is_whole = check_head(name)
         try:
-            super().__init__(name, _connect(name, "rw" if writes else "ro"))
+            super().__init__(name, connect(name, "rw" if writes else "ro"))
         except OSError as error:
             if is_whole:
                 raise
@@ -293,11 +285,11 @@ class RemovalFile(Lines):
                 f"{name}-journal belongs to {name}: a run was ended while it wrote; what was not whole is taken back",
                 stacklevel=2,
             )
-        self._writes = _identity(name) if writes else None
+        self._writes = identity(name) if writes else None
         self._deleted: list[tuple[int, str]] = []
         self._text: tuple[int, bytes] = (0, b"")
         if self._writes:
-            _WRITTEN[self._writes] = self
+            WRITTEN[self._writes] = self
         self.decision_files: list[bytes] = []
         self.log: list[Decisions] = []
         self.kept: frozenset[Key] = frozenset()
@@ -323,7 +315,7 @@ class RemovalFile(Lines):
         finally:
             self._db.close()
             if self._writes:
-                _WRITTEN.pop(self._writes, None)
+                WRITTEN.pop(self._writes, None)
 
     # What is decided
 
@@ -332,7 +324,7 @@ class RemovalFile(Lines):
         with self._reading():
             rows = self._db.execute("SELECT at, file, sha256 FROM decisions ORDER BY number").fetchall()
         if any(hashlib.sha256(data).hexdigest() != sha256 for _, data, sha256 in rows):
-            raise _damaged(self.path, "a file of decisions is not as it was")
+            raise damaged(self.path, "a file of decisions is not as it was")
         self.decision_files, self.log = [], []
         for at, data, _ in rows:
             self._count(data, at)
@@ -428,7 +420,7 @@ class RemovalFile(Lines):
         for number in numbers:
             row = self._one(f"SELECT {_ARCHIVED} FROM archived WHERE line = ? ORDER BY number DESC LIMIT 1", number)
             if row is None or (archived := self._archived(row)) is None:
-                raise _damaged(self.path, f"the text of line {number} is not whole")
+                raise damaged(self.path, f"the text of line {number} is not whole")
             found[number] = archived
         return found
 
@@ -441,7 +433,8 @@ class RemovalFile(Lines):
         last = 0
         try:
             while rows := self._db.execute(query, (last,)).fetchall():
-                for last, *row in rows:  # noqa: B007
+                for number, *row in rows:
+                    last = number
                     yield self._archived(row)
         except sqlite3.DatabaseError:
             yield None
@@ -574,7 +567,7 @@ class RemovalFile(Lines):
             if not isinstance(error, sqlite3.Error):
                 raise
             raise InvalidInputError(
-                f"{self.path} cannot be written ({_reason(error)}), so nothing more was deleted: check the disk, and "
+                f"{self.path} cannot be written ({reason(error)}), so nothing more was deleted: check the disk, and "
                 "run the same command again"
             ) from error
 
@@ -588,7 +581,7 @@ class RemovalFile(Lines):
         self._db.executemany(statement, [(each, kind, at) for each in numbers])
 
 
-def open_archived(path: FilePath, writes: bool) -> RemovalFile:  # noqa: FBT001
+def open_archived(path: FilePath, *, writes: bool) -> RemovalFile:
     """
     Open what was archived, to restore it. *writes*: to note what is restored, if the file can be written.
     Of a file that was cut or damaged, what is whole can be read; its *is_damaged* says so.
@@ -598,13 +591,9 @@ def open_archived(path: FilePath, writes: bool) -> RemovalFile:  # noqa: FBT001
     except OSError as error:
         if not writes or isinstance(error, FileNotFoundError):
             raise
-        return open_archived(path, False)
+        return open_archived(path, writes=False)
     except DamagedError:
         return _Damaged(path)
-
-
-class DamagedError(InvalidInputError):
-    """A file of a removal is cut or damaged."""
 
 
 class _Damaged(RemovalFile):
@@ -614,7 +603,7 @@ class _Damaged(RemovalFile):
 
     def __init__(self, path: FilePath) -> None:
         # sqlite3 would refuse a file that is shorter than it says.
-        Lines.__init__(self, Path(path), _connect(Path(path), "ro", "writable_schema(ON)"))
+        Lines.__init__(self, Path(path), connect(Path(path), "ro", "writable_schema(ON)"))
         self._writes, self._deleted, self._text = None, [], (0, b"")
         self.header, self.sha256 = PlanHeader({}, "", {}), ""
         with suppress(InvalidInputError):
@@ -655,119 +644,3 @@ def _parts(batch: Sequence[Archived]) -> Iterator[list[Archived]]:
             part, size = [], 0
     if part:
         yield part
-
-
-def _create(path: Path) -> None:
-    """Make an empty file that only its owner may read; a name that exists, such as that of a link, is refused."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError as error:
-        raise InvalidInputError(f"{path} exists already: give another name, or delete it") from error
-    except FileNotFoundError as error:
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent)) from error
-
-
-def discard_unfinished(path: Path) -> None:
-    """Delete a file that a run left which was ended while it made the plan: nothing is in it."""
-    if path.is_symlink() or not path.is_file():
-        return
-    with path.open("rb") as file:
-        head = file.read(72)
-    if head and head[68:] != _APPLICATION.to_bytes(4, "big"):
-        return
-    with closing(_connect(path, "rw")) as database:  # which takes back what was not written whole
-        if not database.execute("SELECT 1 FROM sqlite_master").fetchone():
-            for each in ("", "-journal"):
-                Path(f"{path}{each}").unlink(missing_ok=True)
-
-
-def _aside() -> sqlite3.Connection:
-    """Open a database that has no name, and is gone when it is closed."""
-    return sqlite3.connect("", isolation_level=None, check_same_thread=False)
-
-
-def _connect(path: Path, mode: str, *pragmas: str) -> sqlite3.Connection:
-    """Open *path*, for *mode* ``rw`` locked until it is closed; *pragmas* are set before all others."""
-    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
-    try:
-        database = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
-    except sqlite3.Error as error:
-        raise _failure(path, error) from error
-    try:
-        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
-        for each in (*pragmas, "trusted_schema(OFF)", "cell_size_check(ON)", "mmap_size(0)", "synchronous(FULL)"):
-            database.execute(f"PRAGMA {each}")
-        if mode == "rw":
-            database.execute("PRAGMA locking_mode(EXCLUSIVE)")
-            database.execute("BEGIN EXCLUSIVE")
-            database.execute("COMMIT")
-    except sqlite3.Error as error:
-        database.close()
-        raise _failure(path, error) from error
-    return database
-
-
-def _check_head(path: Path) -> bool:
-    """Refuse what is no file of a removal, before sqlite3 opens it; return whether it is whole by itself."""
-    if _identity(path) in _WRITTEN:
-        raise InvalidInputError(f"{path} is used by this program: wait for its end")
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise InvalidInputError(f"{path} is no regular file: give a file that es-simhash plan has made")
-    with path.open("rb") as file:
-        head = file.read(100)
-    is_ours = head[:20] == _MAGIC and head[68:72] == _APPLICATION.to_bytes(4, "big")
-    if not head:
-        raise InvalidInputError(
-            f"{path} is empty, and no removal: if a run was ended while it made it, delete it, and make the plan again"
-        )
-    if not is_ours:
-        raise InvalidInputError(f"{path} is not a file of a removal: give one that es-simhash plan --out has made")
-    beside = Path(f"{path}-journal")
-    is_needed = False
-    if beside.exists():
-        with beside.open("rb") as file:
-            is_needed = file.read(1) not in (b"", b"\0")
-            file.seek(-min(8, beside.stat().st_size), os.SEEK_END)
-            if file.read(8) == _SUPER:  # it would make sqlite3 delete a file that it names
-                raise InvalidInputError(f"{beside} was made by another program: move it away")
-    # sqlite3 would not miss a part of a page.
-    if not is_needed and path.stat().st_size < int.from_bytes(head[28:32], "big") * _PAGE:
-        raise _damaged(path, "it is shorter than it says")
-    return not is_needed
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino
-
-
-def _reason(error: sqlite3.Error) -> str:
-    number = _OF_THE_DISK.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
-    return os.strerror(number) if number == errno.ENOSPC else str(error)
-
-
-def _failure(path: Path, error: sqlite3.Error) -> Exception:
-    """Return *error* as one that says what to do: of the disk, of another run, or of a damaged file."""
-    code = getattr(error, "sqlite_errorcode", 0)
-    if code & 0xFF == sqlite3.SQLITE_BUSY:
-        return InvalidInputError(f"{path} {_USED}")
-    if (number := _OF_THE_DISK.get(code & 0xFF)) is not None:
-        return OSError(number, _reason(error), os.fspath(path))
-    return _damaged(path, str(error))
-
-
-def _damaged(path: Path, why: str) -> DamagedError:
-    return DamagedError(
-        f"{path} is damaged, or was cut short ({why}): look for a copy; restore puts back what is whole"
-    )
-
-
-def _sync_folder(path: Path) -> None:
-    """Return when the name of a new file *path* is on the disk."""
-    if os.name != "posix":  # elsewhere a folder cannot be opened
-        return
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

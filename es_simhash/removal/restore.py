@@ -26,7 +26,8 @@ from es_simhash.removal.make_plan import SIZES, RemovalSizes
 from es_simhash.removal.may_delete import is_unreadable
 from es_simhash.removal.records import Archived, Restored, RestoredKind
 from es_simhash.removal.regroup import OnRegrouped, Regroup
-from es_simhash.removal.removal_file import DamagedError, EventKind, RemovalFile, open_archived
+from es_simhash.removal.removal_file import EventKind, RemovalFile, open_archived
+from es_simhash.removal.sqlite_file import DamagedError
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import (
@@ -76,7 +77,7 @@ async def restore(
     damaged: list[Path] = []
     created = Counter[str]()
     with ExitStack() as stack, noting(lambda: were(created.total(), "put back")):
-        opened = [await server.compute(_open, stack, each, not dry_run) for each in files]
+        opened = [await server.compute(_open, stack, each, writes=not dry_run) for each in files]
         for removal in opened:
             header, lost = removal.header, 0
             view = header.view if header.has_view and index is None else ()
@@ -109,9 +110,9 @@ async def restore(
         raise DamagedError(f"{damaged[0]} is damaged, or was cut short: what is whole was read; look for a copy")
 
 
-def _open(stack: ExitStack, path: FilePath, writes: bool) -> RemovalFile:  # noqa: FBT001
+def _open(stack: ExitStack, path: FilePath, *, writes: bool) -> RemovalFile:
     """Return the removal, which *stack* closes, also if the caller is gone by now."""
-    return stack.enter_context(open_archived(path, writes))
+    return stack.enter_context(open_archived(path, writes=writes))
 
 
 def _note(removal: RemovalFile, kind: EventKind, lines: Sequence[int]) -> None:

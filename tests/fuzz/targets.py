@@ -231,7 +231,7 @@ def fuzz_removal(data: bytes) -> None:
             path.write_bytes(source.rest())
         lines = _usable(path, lambda path: _read(RemovalFile(path), list))
         assert lines is None or [each.document.id for each in lines] == ["b", "c"]
-        found = _usable(path, lambda path: _read(open_archived(path, False), None)) or []
+        found = _usable(path, lambda path: _read(open_archived(path, writes=False), None)) or []
         assert all(each in (None, *ARCHIVED) for each in found)
 
 

@@ -67,7 +67,7 @@ def alone(path):
     """Return id to source of what can be restored from a copy of the named file alone."""
     copy = path.with_name("alone.db")
     copy.write_bytes(path.read_bytes())
-    with open_archived(copy, False) as removal:
+    with open_archived(copy, writes=False) as removal:
         return {each.id: json.loads(each.source) for each in removal.archived() if each is not None}
 
 

@@ -13,12 +13,13 @@ from dataclasses import replace
 import pytest
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal import removal_file as module
+from es_simhash.removal import removal_file as module, sqlite_file
 from es_simhash.removal.may_delete import Guards, Share
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
-from es_simhash.removal.removal_file import DamagedError, PlanWriter, RemovalFile, discard_unfinished, open_archived
+from es_simhash.removal.removal_file import PlanWriter, RemovalFile, open_archived
 from es_simhash.removal.review import removal_summary
+from es_simhash.removal.sqlite_file import DamagedError, discard_unfinished
 from es_simhash.transport.protocol import Key
 from tests.servers.removals import file_size_limit
 
@@ -208,7 +209,7 @@ def test_a_kill_while_it_is_written(path, tmp_path):
 
 def test_a_journal_of_another_program_is_refused(path):
     """It could make sqlite3 delete a file that it names."""
-    path.with_name("removal.db-journal").write_bytes(b"\xd9" * 600 + module._SUPER)
+    path.with_name("removal.db-journal").write_bytes(b"\xd9" * 600 + sqlite_file._SUPER)
     for writes in (True, False):
         with pytest.raises(InvalidInputError, match="was made by another program"):
             RemovalFile(path, writes=writes)
@@ -279,7 +280,7 @@ def test_a_text_that_is_not_what_was_archived_is_not_restored(path):
         with closing(sqlite3.connect(path)) as database:
             database.execute(statement, values)
             database.commit()
-        with open_archived(path, False) as found:
+        with open_archived(path, writes=False) as found:
             assert [each and each.line for each in found.archived()] == [None, 2], statement
             with pytest.raises(DamagedError):
                 found.find([1])
@@ -300,7 +301,7 @@ def test_a_file_that_was_cut_at_any_page(tmp_path):
             RemovalFile(path)
         assert str(path) in str(caught.value)
         if size > 4_096 * 12:
-            with open_archived(path, False) as found:
+            with open_archived(path, writes=False) as found:
                 assert found.is_damaged
                 documents = [each for each in found.archived() if each is not None]
             assert all(each.id == f"d{each.line}" for each in documents)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial, update_wrapper
 from typing import Any
 
 from es_simhash.client.port import finish
@@ -53,7 +54,8 @@ class ScriptedServer(Server):
         return self._script.together(calls)
 
     async def compute(self, function, *args, **kwargs):
-        return self._script.compute(Compute(function, args))
+        named = update_wrapper(partial(function, **kwargs), function) if kwargs else function
+        return self._script.compute(Compute(named, args))
 
     async def sleep(self, seconds):
         self._script.sleep(seconds)

@@ -22,7 +22,8 @@ from es_simhash.removal.may_delete import refuse_excess, refuse_titles
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.records import DuplicateResult
-from es_simhash.removal.removal_file import RemovalFile, discard_unfinished
+from es_simhash.removal.removal_file import RemovalFile
+from es_simhash.removal.sqlite_file import discard_unfinished
 from es_simhash.transport.protocol import index_key
 
 

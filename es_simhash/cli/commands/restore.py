@@ -26,7 +26,8 @@ from es_simhash.cli.output import (
 from es_simhash.cli.parameter_types import FILE, REPORT_FILE
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.removal.records import Restored
-from es_simhash.removal.removal_file import DamagedError, open_archived
+from es_simhash.removal.removal_file import open_archived
+from es_simhash.removal.sqlite_file import DamagedError
 
 _WORDS = {
     "restored": "restored",

@@ -1,0 +1,158 @@
+"""
+Opens a database of sqlite3 that may come from others: its head is read before sqlite3 opens it.
+
+A file is made by a name that did not exist, for its owner alone. While a run writes, the file is locked. Every error
+says what to do: of the disk, of another run, or of a damaged file. What is in a file, ``removal_file`` knows.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+from weakref import WeakValueDictionary
+
+from es_simhash.errors import InvalidInputError
+
+LONGEST = 256 << 20
+"""Bytes of one value: a server takes no document above 100 MB; its text may need escapes."""
+
+_MAGIC = b"SQLite format 3\0\x10\0\x01\x01"  # pages of 4,096 bytes; 2 instead of 1 is a WAL
+_PAGE = 4_096
+_SUPER = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+APPLICATION = 0x65735F72  # tells it from the databases of others, which are never opened
+_OF_THE_DISK = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+    sqlite3.SQLITE_READONLY: errno.EACCES,
+    sqlite3.SQLITE_PERM: errno.EACCES,
+}
+_USED = "is used by another run: wait for its end"
+
+# Files that this process writes: to close another descriptor of one would give up its lock.
+WRITTEN: WeakValueDictionary[tuple[int, int], object] = WeakValueDictionary()
+
+
+class DamagedError(InvalidInputError):
+    """A file of a removal is cut or damaged."""
+
+
+def create(path: Path) -> None:
+    """Make an empty file that only its owner may read; a name that exists, such as that of a link, is refused."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError as error:
+        raise InvalidInputError(f"{path} exists already: give another name, or delete it") from error
+    except FileNotFoundError as error:
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent)) from error
+
+
+def discard_unfinished(path: Path) -> None:
+    """Delete a file that a run left which was ended while it made the plan: nothing is in it."""
+    if path.is_symlink() or not path.is_file():
+        return
+    with path.open("rb") as file:
+        head = file.read(72)
+    if head and head[68:] != APPLICATION.to_bytes(4, "big"):
+        return
+    with closing(connect(path, "rw")) as database:  # which takes back what was not written whole
+        if not database.execute("SELECT 1 FROM sqlite_master").fetchone():
+            for each in ("", "-journal"):
+                Path(f"{path}{each}").unlink(missing_ok=True)
+
+
+def aside() -> sqlite3.Connection:
+    """Open a database that has no name, and is gone when it is closed."""
+    return sqlite3.connect("", isolation_level=None, check_same_thread=False)
+
+
+def connect(path: Path, mode: str, *pragmas: str) -> sqlite3.Connection:
+    """Open *path*, for *mode* ``rw`` locked until it is closed; *pragmas* are set before all others."""
+    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    try:
+        database = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise failure(path, error) from error
+    try:
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+        for each in (*pragmas, "trusted_schema(OFF)", "cell_size_check(ON)", "mmap_size(0)", "synchronous(FULL)"):
+            database.execute(f"PRAGMA {each}")
+        if mode == "rw":
+            database.execute("PRAGMA locking_mode(EXCLUSIVE)")
+            database.execute("BEGIN EXCLUSIVE")
+            database.execute("COMMIT")
+    except sqlite3.Error as error:
+        database.close()
+        raise failure(path, error) from error
+    return database
+
+
+def check_head(path: Path) -> bool:
+    """Refuse what is no file of a removal, before sqlite3 opens it; return whether it is whole by itself."""
+    if identity(path) in WRITTEN:
+        raise InvalidInputError(f"{path} is used by this program: wait for its end")
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise InvalidInputError(f"{path} is no regular file: give a file that es-simhash plan has made")
+    with path.open("rb") as file:
+        head = file.read(100)
+    is_ours = head[:20] == _MAGIC and head[68:72] == APPLICATION.to_bytes(4, "big")
+    if not head:
+        raise InvalidInputError(
+            f"{path} is empty, and no removal: if a run was ended while it made it, delete it, and make the plan again"
+        )
+    if not is_ours:
+        raise InvalidInputError(f"{path} is not a file of a removal: give one that es-simhash plan --out has made")
+    beside = Path(f"{path}-journal")
+    is_needed = False
+    if beside.exists():
+        with beside.open("rb") as file:
+            is_needed = file.read(1) not in (b"", b"\0")
+            file.seek(-min(8, beside.stat().st_size), os.SEEK_END)
+            if file.read(8) == _SUPER:  # it would make sqlite3 delete a file that it names
+                raise InvalidInputError(f"{beside} was made by another program: move it away")
+    # sqlite3 would not miss a part of a page.
+    if not is_needed and path.stat().st_size < int.from_bytes(head[28:32], "big") * _PAGE:
+        raise damaged(path, "it is shorter than it says")
+    return not is_needed
+
+
+def identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def reason(error: sqlite3.Error) -> str:
+    number = _OF_THE_DISK.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+    return os.strerror(number) if number == errno.ENOSPC else str(error)
+
+
+def failure(path: Path, error: sqlite3.Error) -> Exception:
+    """Return *error* as one that says what to do: of the disk, of another run, or of a damaged file."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code & 0xFF == sqlite3.SQLITE_BUSY:
+        return InvalidInputError(f"{path} {_USED}")
+    if (number := _OF_THE_DISK.get(code & 0xFF)) is not None:
+        return OSError(number, reason(error), os.fspath(path))
+    return damaged(path, str(error))
+
+
+def damaged(path: Path, why: str) -> DamagedError:
+    return DamagedError(
+        f"{path} is damaged, or was cut short ({why}): look for a copy; restore puts back what is whole"
+    )
+
+
+def sync_folder(path: Path) -> None:
+    """Return when the name of a new file *path* is on the disk."""
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
