@@ -277,12 +277,12 @@ class RemovalFile(Lines):
             if is_whole:
                 raise
             raise InvalidInputError(
-                f"{name} is not whole without {name}-journal, which belongs to it: a run was ended while it wrote; go "
+                f"{name} is not whole without {name}-journal, which belongs to it: a run stopped while it wrote; go "
                 "on with es-simhash apply or restore, or copy both files"
             ) from error
         if not is_whole:
             warnings.warn(
-                f"{name}-journal belongs to {name}: a run was ended while it wrote; what was not whole is taken back",
+                f"{name}-journal belongs to {name}: a run stopped while it wrote; its last, unfinished change is undone",
                 stacklevel=2,
             )
         self._writes = identity(name) if writes else None
@@ -511,7 +511,7 @@ class RemovalFile(Lines):
         found = self._db.execute("SELECT sql FROM sqlite_master").fetchall()
         if not found:
             raise InvalidInputError(
-                f"{self.path} holds no plan: a run was ended while it made it: delete it, and make the plan again"
+                f"{self.path} holds no plan, because the run stopped before the plan was complete: delete the file, and plan again"
             )
         if found != [(each,) for each in _SCHEMA]:
             raise InvalidInputError(f"{self.path} has other tables than a removal has: give one that es-simhash made")
