@@ -282,7 +282,7 @@ class RemovalFile(Lines):
             ) from error
         if not is_whole:
             warnings.warn(
-                f"{name}-journal belongs to {name}: a run stopped while it wrote; its last, unfinished change is undone",
+                f"{name}-journal belongs to {name}: a run stopped while it wrote; its unfinished change is undone",
                 stacklevel=2,
             )
         self._writes = identity(name) if writes else None
@@ -511,7 +511,8 @@ class RemovalFile(Lines):
         found = self._db.execute("SELECT sql FROM sqlite_master").fetchall()
         if not found:
             raise InvalidInputError(
-                f"{self.path} holds no plan, because the run stopped before the plan was complete: delete the file, and plan again"
+                f"{self.path} holds no plan, because the run stopped before the plan was complete: delete the file, "
+                "and plan again"
             )
         if found != [(each,) for each in _SCHEMA]:
             raise InvalidInputError(f"{self.path} has other tables than a removal has: give one that es-simhash made")

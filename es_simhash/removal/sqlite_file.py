@@ -103,7 +103,8 @@ def check_head(path: Path) -> bool:
     is_ours = head[:20] == _MAGIC and head[68:72] == APPLICATION.to_bytes(4, "big")
     if not head:
         raise InvalidInputError(
-            f"{path} is empty: give another file; if a run stopped before the plan was complete, delete the file, and plan again"
+            f"{path} is empty: give another file; if a run stopped before the plan was complete, delete the file, and "
+            "plan again"
         )
     if not is_ours:
         raise InvalidInputError(f"{path} is not a file of a removal: give one that es-simhash plan --out has made")
