@@ -42,6 +42,7 @@ from es_simhash.removal.records import Archived, PlannedRemoval
 from es_simhash.removal.sqlite_file import (
     APPLICATION,
     LONGEST,
+    UNREADABLE,
     WRITTEN,
     DamagedError,
     aside,
@@ -167,7 +168,7 @@ class Lines:
             if not isinstance(plain, dict):
                 raise ValueError("it is no JSON object")  # noqa: TRY004 -- the text is wrong
             return PlannedRemoval.from_dict(plain)
-        except (ValueError, RecursionError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInputError(
                 f"{self.path}: line {number} is not a line of a plan ({error}): {PLAN_AGAIN}"
             ) from error
@@ -178,7 +179,7 @@ class Lines:
             yield
         except sqlite3.ProgrammingError:
             raise
-        except sqlite3.Error as error:
+        except UNREADABLE as error:
             raise failure(self.path, error) from error
 
 
@@ -323,7 +324,7 @@ class RemovalFile(Lines):
         """Let the decisions count that are in the file."""
         with self._reading():
             rows = self._db.execute("SELECT at, file, sha256 FROM decisions ORDER BY number").fetchall()
-        if any(hashlib.sha256(data).hexdigest() != sha256 for _, data, sha256 in rows):
+        if any(not isinstance(data, bytes) or hashlib.sha256(data).hexdigest() != sha256 for _, data, sha256 in rows):
             raise damaged(self.path, "a file of decisions is not as it was")
         self.decision_files, self.log = [], []
         for at, data, _ in rows:
@@ -436,7 +437,7 @@ class RemovalFile(Lines):
                 for number, *row in rows:
                     last = number
                     yield self._archived(row)
-        except sqlite3.DatabaseError:
+        except UNREADABLE:
             yield None
             yield from self._salvage(last)
 
@@ -452,7 +453,7 @@ class RemovalFile(Lines):
                     break
                 if not isinstance(row[0], int) or row[0] <= number:
                     raise sqlite3.DatabaseError("a page that is no page of this table")
-            except sqlite3.DatabaseError:  # what is behind may be whole
+            except UNREADABLE:  # what is behind may be whole
                 failures += 1
                 number += 1 if failures < BATCH else 1 << failures - BATCH
             else:
@@ -460,7 +461,7 @@ class RemovalFile(Lines):
                 lines[row[1]] = number
         for each in sorted(lines.values()):
             if each > after:
-                with suppress(sqlite3.DatabaseError):
+                with suppress(*UNREADABLE):
                     row = self._db.execute(f"SELECT {_ARCHIVED} FROM archived WHERE number = ?", (each,)).fetchone()
                     if row is not None and (found := self._archived(row)) is not None:
                         yield found
@@ -527,8 +528,8 @@ class RemovalFile(Lines):
                 raise ValueError("it is no JSON object")  # noqa: TRY004 -- the text is wrong
             self._header_text = text
             return PlanHeader.from_dict(plain), sha256
-        except (ValueError, RecursionError) as error:
-            raise InvalidInputError(f"{self.path} has no header of a plan ({error}): {PLAN_AGAIN}") from error
+        except (TypeError, ValueError, RecursionError) as error:
+            raise DamagedError(f"{self.path} has no header of a plan ({error}): {PLAN_AGAIN}") from error
 
     def _check_lines(self) -> None:
         """Read each line, and refuse a plan that is not as it was made."""

@@ -32,6 +32,8 @@ _OF_THE_DISK = {
     sqlite3.SQLITE_READONLY: errno.EACCES,
     sqlite3.SQLITE_PERM: errno.EACCES,
 }
+UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged file raises: sqlite3 may quote it in a sentence that Python cannot decode."""
 _USED = "is used by another run: wait for its end"
 
 # Files that this process writes: to close another descriptor of one would give up its lock.
@@ -86,7 +88,7 @@ def connect(path: Path, mode: str, *pragmas: str) -> sqlite3.Connection:
             database.execute("PRAGMA locking_mode(EXCLUSIVE)")
             database.execute("BEGIN EXCLUSIVE")
             database.execute("COMMIT")
-    except sqlite3.Error as error:
+    except UNREADABLE as error:
         database.close()
         raise failure(path, error) from error
     return database
@@ -127,12 +129,12 @@ def identity(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def reason(error: sqlite3.Error) -> str:
+def reason(error: Exception) -> str:
     number = _OF_THE_DISK.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
     return os.strerror(number) if number == errno.ENOSPC else str(error)
 
 
-def failure(path: Path, error: sqlite3.Error) -> Exception:
+def failure(path: Path, error: Exception) -> Exception:
     """Return *error* as one that says what to do: of the disk, of another run, or of a damaged file."""
     code = getattr(error, "sqlite_errorcode", 0)
     if code & 0xFF == sqlite3.SQLITE_BUSY:

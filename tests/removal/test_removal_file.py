@@ -21,7 +21,7 @@ from es_simhash.removal.removal_file import PlanWriter, RemovalFile, open_archiv
 from es_simhash.removal.review import removal_summary
 from es_simhash.removal.sqlite_file import DamagedError, discard_unfinished
 from es_simhash.transport.protocol import Key
-from tests.servers.removals import file_size_limit
+from tests.servers.removals import decide_file, file_size_limit
 
 HEADER = PlanHeader(
     {"news": "u1"},
@@ -252,6 +252,35 @@ def test_a_file_of_others_is_data(path, statement, said):
             RemovalFile(path, writes=writes)
         assert str(path) in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+def varint(number):
+    """Return a number from 128 to 16,383 as sqlite writes it."""
+    return bytes([0x80 | number >> 7, number & 0x7F])
+
+
+def test_damaged_bytes_are_one_sentence_and_what_is_whole_is_restored(path):
+    """Also where sqlite3 cannot decode what it says of them, and where a value has another type than its column."""
+    with RemovalFile(path, writes=True) as found:
+        data = decide_file(path.with_name("d.json"), found.sha256, []).read_bytes()
+        header = len(found._header_text.encode())
+        line = len(found._one("SELECT line FROM lines WHERE number = 2")[0])
+        found.add_decisions(data, AT)
+    whole, sha256 = path.read_bytes(), b"\x81\x0d"
+    damages = {
+        "unreadable name": (b"in_order ON lines", b"in_order ON \xa7ines"),
+        "no header": (varint(2 * header + 13) + sha256, bytes(2) + sha256),
+        "no line": (b"\x01" + varint(2 * line + 13), b"\x01" + bytes(2)),
+        "a text for bytes": (varint(2 * len(data) + 12) + sha256, varint(2 * len(data) + 13) + sha256),
+    }
+    for name, (before, after) in damages.items():
+        assert before in whole, name
+        path.write_bytes(whole.replace(before, after))
+        with pytest.raises(InvalidInputError, match=str(path)) as caught:
+            RemovalFile(path)
+        assert "\n" not in str(caught.value), name
+        with open_archived(path, writes=False) as found:
+            assert [each.line for each in found.archived() if each is not None] == [1, 2], name
 
 
 def test_what_is_no_removal(tmp_path):
