@@ -53,14 +53,7 @@ from es_simhash.groups.recorded import is_taggable
 from es_simhash.mapping.port import Port
 from es_simhash.removal.delete import Deletion, delete_documents, put_back, read_planned
 from es_simhash.removal.make_plan import SIZES, RemovalSizes, count_shares, read_uuids
-from es_simhash.removal.may_delete import (
-    Share,
-    check_max_share,
-    refuse_excess,
-    refuse_titles,
-    state_of,
-    version_of,
-)
+from es_simhash.removal.may_delete import Share, check_max_share, refuse_excess, refuse_titles, state_of, version_of
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.present import Items, judge, read_decisive
 from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
@@ -68,13 +61,7 @@ from es_simhash.removal.regroup import OnRegrouped, regroup
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.tags import untag_removed
 from es_simhash.removal.take_decisions import refuse_forgotten, take_in
-from es_simhash.transport.protocol import (
-    Key,
-    Progress,
-    noting,
-    status_of,
-    were,
-)
+from es_simhash.transport.protocol import Key, Progress, noting, status_of, were
 from es_simhash.transport.retry import now, refresh, retry
 from es_simhash.writes.operations import find_hindrance, writes_refused
 from es_simhash.writes.targets import refuse_masked, refuse_updates
@@ -125,12 +112,7 @@ async def apply_removal(
 
 
 def _open(
-    stack: ExitStack,
-    path: FilePath,
-    decisions: GivenDecisions,
-    sha256: str | None,
-    *,
-    writes: bool,
+    stack: ExitStack, path: FilePath, decisions: GivenDecisions, sha256: str | None, *, writes: bool
 ) -> RemovalFile:
     """Return the removal, with its decisions; raise InvalidInputError if it is not what was approved."""
     if sha256 is not None:

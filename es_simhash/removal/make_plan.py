@@ -29,14 +29,7 @@ from es_simhash.mapping.rule import Grouping, parse_key
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import MappedField, countable_field
 from es_simhash.removal.find_shown import find_shown
-from es_simhash.removal.may_delete import (
-    Candidate,
-    Comparer,
-    Guards,
-    Judged,
-    PairMeasure,
-    Share,
-)
+from es_simhash.removal.may_delete import Candidate, Comparer, Guards, Judged, PairMeasure, Share
 from es_simhash.removal.plan_contained import Found, find_contained
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.plan_options import PlanOptions
@@ -47,15 +40,7 @@ from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import aggregate, count_whole
 from es_simhash.transport.limits import Fitting
 from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import (
-    Index,
-    Key,
-    Progress,
-    document_key,
-    index_key,
-    local_names,
-    status_of,
-)
+from es_simhash.transport.protocol import Index, Key, Progress, document_key, index_key, local_names, status_of
 from es_simhash.transport.retry import Patience, now, retry
 from es_simhash.writes.targets import refuse_updates
 

@@ -13,15 +13,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.removal.delete import read_planned
 from es_simhash.removal.make_plan import decisive_fields, read_uuids, used_fields
-from es_simhash.removal.may_delete import (
-    Decisive,
-    Evidence,
-    Verdict,
-    Version,
-    is_written,
-    may_delete,
-    version_of,
-)
+from es_simhash.removal.may_delete import Decisive, Evidence, Verdict, Version, is_written, may_delete, version_of
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import RemovalFile

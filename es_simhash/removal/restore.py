@@ -30,15 +30,7 @@ from es_simhash.removal.removal_file import EventKind, RemovalFile, open_archive
 from es_simhash.removal.sqlite_file import DamagedError
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import (
-    Key,
-    Progress,
-    check_index,
-    document_key,
-    noting,
-    status_of,
-    were,
-)
+from es_simhash.transport.protocol import Key, Progress, check_index, document_key, noting, status_of, were
 from es_simhash.transport.retry import now, refresh, retry
 from es_simhash.writes.bulk import CONFLICT
 from es_simhash.writes.operations import find_hindrance
