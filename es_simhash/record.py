@@ -1,9 +1,12 @@
-"""What all results, failures and lines of files have in common: they can be given as plain JSON values."""
+"""What all results, failures and lines of files have in common: they are given as plain JSON values, and read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import cache, partial
+from types import NoneType
+from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
@@ -33,3 +36,56 @@ def _to_plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [_to_plain(each) for each in value]
     return value.to_dict() if hasattr(value, "to_dict") else value
+
+
+T = TypeVar("T", bound=Record)
+_Kind = tuple[frozenset[type], Callable[[Any], Any] | None]
+
+
+def read_record(class_: type[T], plain: Any) -> T:
+    """
+    Return the record that :meth:`Record.to_dict` made *plain* of; raise ValueError if a value is not of its annotation.
+    Only what is *_OPTIONAL* may be missing. What is not known is left out.
+    """
+    if not isinstance(plain, dict):
+        raise ValueError("it is no JSON object")  # noqa: TRY004 -- the text is wrong, not its type
+    found = {}
+    for name, (kind, may_lack) in _kinds(class_).items():  # type: ignore[arg-type]
+        if name in plain or not may_lack:
+            try:
+                found[name] = _read(kind, plain.get(name))
+            except (TypeError, KeyError, OverflowError) as error:
+                raise ValueError(f"{name!r} is missing or of a wrong type") from error
+    return class_(**found)
+
+
+@cache
+def _kinds(class_: Any) -> dict[str, tuple[_Kind, bool]]:
+    hints, optional = get_type_hints(class_), class_._OPTIONAL.split()  # noqa: SLF001 -- of this module
+    return {each.name: (_kind_of(hints[each.name]), each.name in optional) for each in fields(class_)}
+
+
+def _kind_of(hint: Any) -> _Kind:
+    """Return of which types the values of an annotation are in JSON, and what makes such a value of one."""
+    args, origin = get_args(hint), get_origin(hint)
+    if NoneType in args:
+        types, make = _kind_of(next(each for each in args if each is not NoneType))
+        return types | {NoneType}, make
+    if origin is Literal:
+        return frozenset({str}), {each: each for each in args}.__getitem__
+    if origin is tuple:
+        item = _kind_of(args[0])
+        return frozenset({list}), lambda values: tuple(_read(item, each) for each in values)
+    if origin is Mapping:
+        item = _kind_of(args[1])
+        return frozenset({dict}), lambda values: {name: _read(item, each) for name, each in values.items()}
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return frozenset({dict}), partial(read_record, hint)
+    return (frozenset({int, float}), float) if hint is float else (frozenset({hint}), None)
+
+
+def _read(kind: _Kind, value: Any) -> Any:
+    types, make = kind
+    if type(value) not in types and Any not in types:  # a bool is no int
+        raise TypeError
+    return value if make is None or value is None else make(value)

@@ -20,7 +20,6 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.record import Record
-from es_simhash.removal.records import take
 from es_simhash.transport.protocol import Key
 
 FORMAT = "es-simhash-decisions"
@@ -104,12 +103,12 @@ def parse_decisions(data: bytes, name: str) -> Decisions:
 def _to_decisions(plain: Any) -> Decisions:
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         raise ValueError(f"'format' is not {FORMAT!r}")
-    if (version := take(plain, "version", int)) != VERSION:
+    if (version := _take(plain, "version", int)) != VERSION:
         raise ValueError(f"it has version {shorten(version)}, and this program reads version {VERSION}")
     _refuse_other(plain, _NAMES)
     texts = []
     for name, longest in (("by", LONGEST_NAME), ("at", LONGEST_NAME), ("reason", LONGEST_REASON)):
-        texts.append(take(plain, name, str).strip())
+        texts.append(_take(plain, name, str).strip())
         if len(texts[-1]) > longest:
             raise ValueError(f"{name!r} has more than {longest:,} characters")
     by, at, reason = texts
@@ -117,10 +116,10 @@ def _to_decisions(plain: Any) -> Decisions:
         raise ValueError("'by' is empty, and must say who decides")
     if datetime.fromisoformat(at).tzinfo is None:
         raise ValueError("'at' has no time zone")
-    keys = Counter(map(_parse_key, take(plain, "keep", list)))
+    keys = Counter(map(_parse_key, _take(plain, "keep", list)))
     if twice := next((key for key, number in keys.items() if number > 1), None):
         raise ValueError(f"it keeps {shown(twice)} twice")
-    return Decisions(by, at, reason, frozenset(keys), take(plain, "plan_sha256", str))
+    return Decisions(by, at, reason, frozenset(keys), _take(plain, "plan_sha256", str))
 
 
 def _once(pairs: Collection[tuple[str, Any]]) -> dict[str, Any]:
@@ -141,7 +140,15 @@ def _parse_key(plain: Any) -> Key:
     _refuse_other(plain, _KEYS)
     if "routing" not in plain:
         raise ValueError("'routing' is missing in an entry of 'keep'")
-    return Key(take(plain, "index", str), take(plain, "id", str), take(plain, "routing", str, type(None)))
+    return Key(_take(plain, "index", str), _take(plain, "id", str), _take(plain, "routing", str, type(None)))
+
+
+def _take(plain: Mapping[str, Any], name: str, *types: type) -> Any:
+    """Return the value of *name*; raise ValueError if it is missing or of none of *types* (a bool is no int)."""
+    value = plain.get(name)
+    if not isinstance(value, types) or isinstance(value, bool):
+        raise ValueError(f"{name!r} is missing or of a wrong type")  # noqa: TRY004 -- the text is wrong
+    return value
 
 
 def shown(key: Key) -> str:

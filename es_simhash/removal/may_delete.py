@@ -375,6 +375,9 @@ class Guards(Record):
     documents: int = 0
     values: Mapping[str, Share] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        check_max_share(self.max_share)
+
     def find_excess(self, removals: int) -> list[Excess]:
         """Return the shares that are too large if *removals* documents are removed; the whole index first."""
         whole = Share(removals, self.documents)
@@ -384,20 +387,6 @@ class Guards(Record):
             for value, share in self.values.items()
             if share.exceeds(self.max_share)
         ]
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Guards:
-        """Return the guard rails that :meth:`to_dict` made *plain* of; raise ValueError if they cannot be read."""
-        try:
-            values = {
-                value: Share(int(each["removals"]), int(each["documents"])) for value, each in plain["values"].items()
-            }
-            protect = plain["protect"]
-            if not isinstance(protect, (str, type(None))):
-                raise ValueError("'protect' is not a name")  # noqa: TRY004 -- the caller names the line of the file
-            return cls(check_max_share(plain["max_share"]), protect, int(plain["documents"]), values)
-        except (AttributeError, KeyError, TypeError, OverflowError) as error:
-            raise ValueError(f"'guards' cannot be read ({error!r})") from error
 
 
 def refusal(excess: Sequence[Excess], option: str = "max_share=") -> str:

@@ -9,9 +9,8 @@ from typing import Any
 
 from es_simhash.errors import MappingError
 from es_simhash.mapping.rule import Grouping
-from es_simhash.record import Record
+from es_simhash.record import Record, read_record
 from es_simhash.removal.may_delete import Excess, Guards
-from es_simhash.removal.records import take
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +77,9 @@ class PlanHeader(Record):
             return json.dumps(dict(self.grouping))
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> PlanHeader:
+    def read(cls, plain: Any) -> PlanHeader:
         """Return the header that :meth:`to_dict` made *plain* of; raise ValueError if it is no such header."""
-        uuids, decided_by, shown = (take(plain, name, dict) for name in ("index_uuids", "decided_by", "shown"))
-        return cls(
-            {name: take(uuids, name, str) for name in uuids},
-            take(plain, "prefix", str),
-            take(plain, "grouping", dict),
-            take(plain, "count", int),
-            Guards.from_dict(take(plain, "guards", dict)),
-            take(plain, "at", str),
-            tuple(map(str, take(plain, "view", list, type(None)) or ())),
-            {name: tuple(map(str, take(decided_by, name, list))) for name in uuids},
-            tuple(take({"filter": each}, "filter", dict) for each in take(plain, "filter", list, type(None)) or ()),
-            take(plain, "decided", int, type(None)),
-            {name: take(shown, name, str) for name in shown},
-            take(plain, "asked", dict),
-        )
+        header = read_record(cls, plain)
+        if not header.index_uuids.keys() <= header.decided_by.keys():
+            raise ValueError("'decided_by' lacks an index")
+        return header

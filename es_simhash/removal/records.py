@@ -5,25 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from es_simhash.record import Record
-from es_simhash.texts.differences import DIFFERENCES, Difference
+from es_simhash.record import Record, read_record
+from es_simhash.texts.differences import Difference
 from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:
     from es_simhash.removal.may_delete import Excess, Titles
 
 Reason = Literal["similarity", "distance", "contained"]
-REASONS: tuple[str, ...] = get_args(Reason)
-
-
-def take(plain: Mapping[str, Any], name: str, *types: type) -> Any:
-    """Return the value of *name*; raise ValueError if it is missing or of none of *types* (a bool is no int)."""
-    value = plain.get(name)
-    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-        raise ValueError(f"{name!r} is missing or of a wrong type")
-    return value
 
 
 def add_detail(sentence: str, detail: str) -> str:
@@ -59,23 +50,9 @@ class PlannedDocument(Record):
         """Sequence number and primary term."""
         return self.seq_no, self.primary_term
 
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> PlannedDocument:
-        """Return the document that :meth:`to_dict` made *plain* of; raise ValueError if it is no such document."""
-        return cls(
-            take(plain, "id", str),
-            take(plain, "index", str),
-            take(plain, "routing", str, type(None)),
-            take(plain, "seq_no", int),
-            take(plain, "primary_term", int),
-            take(plain, "digest", str),
-            take(plain, "fields", dict),
-            tuple(map(str, plain.get("cut") or ())),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class PlannedRemoval:
+class PlannedRemoval(Record):
     """
     One line of a plan: a duplicate that would be removed, and the document that stays for it.
     *distance* is in bits. *similarity* (0 to 1, by the measure of the grouping) is ``None`` in a plan by distance
@@ -83,6 +60,8 @@ class PlannedRemoval:
     *protected*: values of the protected field of the duplicate, as the guard rails count them; ``None`` without such a
     field. *difference*: what the duplicate's text is to the other; ``None`` where texts were not compared.
     """
+
+    _OPTIONAL = "protected difference"
 
     document: PlannedDocument
     canonical: PlannedDocument
@@ -98,44 +77,17 @@ class PlannedRemoval:
         return "".join(one.split()) != "".join(other.split())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the line as plain JSON values."""
-        plain = self.document.to_dict()
-        fields: dict[str, Any] = {name: plain.pop(name) for name in ("fields", "cut") if name in plain}
-        return {
-            **plain,
-            "canonical": self.canonical.to_dict(),
-            "distance": self.distance,
-            "similarity": self.similarity,
-            "reason": self.reason,
-            **({} if self.protected is None else {"protected": list(self.protected)}),
-            **({} if self.difference is None else {"difference": self.difference}),
-            **fields,
-        }
+        """Return the line as plain JSON values: those of the document, and beside them all else."""
+        plain = Record.to_dict(self)
+        return {**plain.pop("document"), **plain}
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> PlannedRemoval:
+    def read(cls, plain: Any) -> PlannedRemoval:
         """Return the removal that :meth:`to_dict` made *plain* of; raise ValueError if it is no such line."""
-        reason = take(plain, "reason", str)
-        if reason not in REASONS:
-            raise ValueError(f"'reason' is none of {', '.join(REASONS)}")
-        similarity = take(plain, "similarity", float, int, type(None))
-        protected = take(plain, "protected", list, type(None))
-        difference = take(plain, "difference", str, type(None))
-        if difference not in (None, *DIFFERENCES):
-            raise ValueError(f"'difference' is none of {', '.join(DIFFERENCES)}")
-        document = PlannedDocument.from_dict(plain)
-        canonical = PlannedDocument.from_dict(take(plain, "canonical", dict))
-        if document.key == canonical.key:
+        removal = read_record(cls, {**plain, "document": plain} if isinstance(plain, dict) else plain)
+        if removal.document.key == removal.canonical.key:
             raise ValueError("the document is its own canonical")
-        return cls(
-            document,
-            canonical,
-            take(plain, "distance", int),
-            None if similarity is None else float(similarity),
-            reason,
-            None if protected is None else tuple(map(str, protected)),
-            difference,
-        )
+        return removal
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,10 +164,7 @@ class Lines:
 
     def _parse(self, line: str, number: int) -> PlannedRemoval:
         try:
-            plain = json.loads(line)
-            if not isinstance(plain, dict):
-                raise ValueError("it is no JSON object")  # noqa: TRY004 -- the text is wrong
-            return PlannedRemoval.from_dict(plain)
+            return PlannedRemoval.read(json.loads(line))
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInputError(
                 f"{self.path}: line {number} is not a line of a plan ({error}): {PLAN_AGAIN}"
@@ -523,11 +520,8 @@ class RemovalFile(Lines):
             rows = self._db.execute("SELECT header, sha256 FROM removal").fetchall()
         try:
             [(text, sha256)] = rows
-            plain = json.loads(text)
-            if not isinstance(plain, dict):
-                raise ValueError("it is no JSON object")  # noqa: TRY004 -- the text is wrong
             self._header_text = text
-            return PlanHeader.from_dict(plain), sha256
+            return PlanHeader.read(json.loads(text)), sha256
         except (TypeError, ValueError, RecursionError) as error:
             raise DamagedError(f"{self.path} has no header of a plan ({error}): {PLAN_AGAIN}") from error
 
