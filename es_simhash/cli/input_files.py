@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import json
@@ -51,9 +52,9 @@ def find_wide_encoding(data: bytes) -> str | None:
     return name.replace("-LE", "LE").replace("-BE", "BE") if is_wide else None
 
 
-def _decodes(data: bytes, encoding: str) -> bool:
+def _decodes(data: bytes, encoding: str, *, is_whole: bool = True) -> bool:
     try:
-        data.decode(encoding)
+        codecs.getincrementaldecoder(encoding)().decode(data, is_whole)
     except UnicodeDecodeError:
         return False
     return True
@@ -78,8 +79,9 @@ def find_fault(head: bytes, *, is_json: bool) -> str | None:
     if find_wide_encoding(head):
         return _not_utf8(head)
     *lines, rest = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    is_whole = bool(lines)  # the head may end within a letter
     lines = lines or [rest]
-    broken = [line for line in lines if not _decodes(line, "utf-8")]
+    broken = [line for line in lines if not _decodes(line, "utf-8", is_whole=is_whole)]
     is_other = 2 * len(broken) > len(lines) and all(line.isascii() or line in broken for line in lines)
     # A header without a meaning leaves none to the rows.
     if broken and (is_other or (not is_json and lines[0] in broken)):

@@ -336,7 +336,7 @@ class RemovalFile(Lines):
     def later_than(self, found: Decisions) -> Decisions | None:
         """Return what the same person decided later, or at the same moment, if that was taken in."""
         own = (each for each in self.log if each.person == found.person and each.moment >= found.moment)
-        return next(own, None)
+        return max(own, key=lambda each: each.moment, default=None)
 
     def add_decisions(self, data: bytes, at: str) -> None:
         """Let a file of decisions count, from now on; in a file that is only read, until it is closed."""
@@ -345,10 +345,6 @@ class RemovalFile(Lines):
                 row = at, data, hashlib.sha256(data).hexdigest()
                 self._db.execute("INSERT INTO decisions (at, file, sha256) VALUES (?, ?, ?)", row)
         self._count(data, at)
-
-    def keys(self) -> Iterator[Key]:
-        """Yield the documents that the plan names."""
-        return (each.document.key for each in self.removals())
 
     def count_guards(self) -> Guards:
         """Return the guard rails, without what is kept."""

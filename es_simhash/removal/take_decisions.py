@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from es_simhash.arguments import FilePath, check_input
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.removal.decisions import DECIDE_AGAIN, FORMAT, Decisions, parse_decisions, shown, unusable
-from es_simhash.removal.removal_file import RemovalFile
+from es_simhash.removal.decisions import DECIDE_AGAIN, FORMAT, Decisions, last_words, parse_decisions, shown, unusable
+from es_simhash.removal.removal_file import BATCH, RemovalFile
 from es_simhash.transport.protocol import Key
 from es_simhash.transport.retry import now
 
@@ -58,13 +59,25 @@ def take_in(removal: RemovalFile, path: FilePath) -> None:
         return
     if (later := removal.later_than(found)) is not None:
         raise InvalidInputError(
-            f"{path} is of {found.at}, and older than what {shorten(found.by)} decided at {later.at}, which "
+            f"{path} is of {found.at}, as old as or older than what {shorten(found.by)} decided at {later.at}, which "
             f"{removal.path} has: decide on the review page again"
         )
-    if unknown := found.keep.difference(removal.keys() if found.keep else ()):
+    numbers = {
+        each.document.key: number
+        for batch in (removal.batches(BATCH) if found.keep else ())
+        for number, each in batch.items()
+        if each.document.key in found.keep
+    }
+    if unknown := found.keep.difference(numbers):
         raise InvalidInputError(
             f"{path} keeps {shown(min(unknown, key=str))}, which {removal.path} does not name: {DECIDE_AGAIN}"
         )
+    before = next((each.keep for each in last_words(removal.log) if each.person == found.person), found.keep)
+    if less := len(before - found.keep):
+        warnings.warn(f"{path} no longer keeps {less:,} of what {shorten(found.by)} kept before", stacklevel=2)
+    if gone := sum(map(removal.may_have_deleted, numbers.values())):
+        again = shlex.join(["es-simhash", "restore", str(removal.path)])
+        warnings.warn(f"{gone:,} of what {path} keeps was deleted already: {again} puts it back", stacklevel=2)
     removal.add_decisions(data, now())
 
 
@@ -116,14 +129,17 @@ def refuse_forgotten(removal: RemovalFile) -> None:
         try:
             data = _read(path)
             found = parse_decisions(data, str(path))
-            if found.plan_sha256 != removal.sha256 or data in removal.decision_files or removal.later_than(found):
+            later = removal.later_than(found)
+            is_replaced = later is not None and later.moment > found.moment
+            if found.plan_sha256 != removal.sha256 or data in removal.decision_files or is_replaced:
                 continue
         except (InvalidInputError, OSError):  # nobody knows what it was meant to keep
             if not is_named:
                 continue
+        take = shlex.join(["es-simhash", "decide", str(removal.path), str(path)])
         raise InvalidInputError(
-            f"{path} decides about {removal.path}, and was not taken in: give it as decisions, or say that it does not "
-            "count"
+            f"{path} decides about {removal.path}, and was not taken in: run {take}, or pass --decisions none, "
+            "in Python decisions=False, if it does not count"
         )
 
 

@@ -101,6 +101,13 @@ def test_a_broken_gzip_gives_what_came_before(read):
     assert "the rest of the file cannot be read" in last.reason
 
 
+@pytest.mark.parametrize("shift", range(3))
+def test_a_long_first_line_of_letters_of_several_bytes(read, shift):
+    """The head by which a file is judged ends within a letter of it."""
+    value = {"a": "x" * shift + "你" * (1 << 16)}
+    assert [each.value for each in read(json.dumps(value, ensure_ascii=False).encode())] == [value]
+
+
 def test_csv_rows_are_documents(read):
     """Quotes may hold separators and line breaks, and an empty cell is a value that is not there."""
     found = read(b'id,text\r\n1,"a, ""b""\nc"\n2,\n', name="file.CSV")

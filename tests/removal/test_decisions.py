@@ -79,7 +79,8 @@ def test_what_several_people_decide(plan, write):
     hours = "2026-11-27T1{}:00:00+01:00".format
     assert decided(plan, write(0, 1, at=hours(1)))[0] == {Key("news", IDS[n], f"r{n}") for n in (0, 1)}
     assert len(decided(plan, write(2, by="Bob", at=hours(0)))[0]) == 3
-    kept, approved = decided(plan, write(1, by=" ann ", at=hours(2), reason=""))
+    with pytest.warns(UserWarning, match="no longer keeps 1 of what 'ann' kept before"):
+        kept, approved = decided(plan, write(1, by=" ann ", at=hours(2), reason=""))
     assert kept == {Key("news", IDS[n], f"r{n}") for n in (1, 2)}
     assert approved == (("ann", ""), ("Bob", "other parties"))
     for at in (hours(2), hours(1), "2026-11-27T09:59:00Z"):
@@ -95,7 +96,7 @@ def test_a_file_that_was_taken_in_before(plan, write):
     first = write(0)
     data = first.read_bytes()
     decide_removal(plan, first)
-    after = decide_removal(plan, write(1, at="2026-11-27T11:00:00Z"))
+    after = decide_removal(plan, write(0, 1, at="2026-11-27T11:00:00Z"))
     first.write_bytes(data)
     assert decide_removal(plan, first) == after
 
@@ -119,6 +120,9 @@ def test_decisions_beside_a_removal_are_found(plan, write):
         assert forgotten(plan) == name
     decide_removal(plan, first)
     assert forgotten(plan) is None
+    assert write(1).name == forgotten(plan)  # of the same moment: nobody knows which one counts
+    write(0, at="2026-11-27T09:00:00Z")
+    assert forgotten(plan) is None
     write(0, plan_sha256="0" * 64)
     second.write_text("{")
     assert forgotten(plan) == second.name
@@ -133,6 +137,19 @@ def test_decisions_beside_a_removal_are_found(plan, write):
     second.unlink()
     os.mkfifo(second)
     assert forgotten(plan) == second.name
+
+
+def test_what_a_person_no_longer_keeps_is_said(plan, write):
+    """A page that was opened before knows nothing of it. Of what was deleted already it is said that it is gone."""
+    decide_removal(plan, write(0, 1, 2))
+    with RemovalFile(plan, writes=True) as removal:
+        removal.append([], [3], "2026-11-27T10:30:00Z")
+    with pytest.warns(UserWarning, match="keep") as warned:
+        decide_removal(plan, write(2, 3, at="2026-11-27T11:00:00Z"))
+    assert [str(each.message).partition("removal.decisions.json ")[2] for each in warned] == [
+        "no longer keeps 2 of what 'Ann' kept before",
+        f"keeps was deleted already: es-simhash restore {plan} puts it back",
+    ]
 
 
 def test_nothing_need_be_kept(plan, write):

@@ -235,6 +235,7 @@ def test_a_process_that_is_killed_keeps_what_was_decided(server, index, sync_sim
     assert {each["kept_by"] and "Ann" for each in export_removals([plan])} == {None, "Ann"}
 
 
+@pytest.mark.filterwarnings("ignore:.* no longer keeps", "ignore:.* was deleted already")
 def test_other_decisions_later(server, index, simhash, plan, decide, monkeypatch):
     """What was deleted stays deleted, whatever is kept now; what was only archived is kept."""
     fill(server, index, simhash, copies(2))
@@ -258,6 +259,7 @@ def test_other_decisions_later(server, index, simhash, plan, decide, monkeypatch
     assert outcomes(simhash.apply_removal(plan, decisions=last))["b0001"] == DELETED
 
 
+@pytest.mark.filterwarnings("ignore:.* was deleted already")
 def test_what_was_deleted_comes_back_if_its_canonical_is_gone(server, index, simhash, plan, decide):
     """Also if it is to be kept now: the last step of the earlier run may not have been taken."""
     fill(server, index, simhash, copies(1))
