@@ -41,6 +41,7 @@ _WORDS = {
     "reconcile(regroup=True)": "es-simhash reconcile INDEX --regroup --yes",
     "tag_duplicates(contained=...)": "es-simhash tag INDEX --contained 0.95 --yes",
     "verify=False, --no-verify": "--no-verify",
+    "decisions=False, --decisions none": "--decisions none",
     "another prefix (prefix=NAME, or --prefix NAME)": "another prefix (--prefix NAME)",
     "name the text field of the verification": "leave --preset and --verify out",
     "name the text field": "pass --text-field FIELD",

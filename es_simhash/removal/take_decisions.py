@@ -138,8 +138,8 @@ def refuse_forgotten(removal: RemovalFile) -> None:
                 continue
         take = shlex.join(["es-simhash", "decide", str(removal.path), str(path)])
         raise InvalidInputError(
-            f"{path} decides about {removal.path}, and was not taken in: run {take}, or pass --decisions none, "
-            "in Python decisions=False, if it does not count"
+            f"{path} decides about {removal.path}, and was not taken in: run {take}, or pass "
+            "decisions=False, --decisions none, if it does not count"
         )
 
 
