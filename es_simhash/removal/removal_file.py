@@ -45,7 +45,6 @@ from es_simhash.removal.sqlite_file import (
     UNREADABLE,
     WRITTEN,
     DamagedError,
-    aside,
     check_head,
     connect,
     create,
@@ -55,7 +54,7 @@ from es_simhash.removal.sqlite_file import (
     reason,
     sync_folder,
 )
-from es_simhash.texts.differences import DIFFERENCES, Difference
+from es_simhash.texts.differences import Difference
 from es_simhash.transport.protocol import Key
 
 VERSION = 1
@@ -109,9 +108,11 @@ class Event:
 class Lines:
     """The lines of a plan, by number, least similar first; those of one similarity by distance, the largest first."""
 
-    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
-        self.path = path
-        self._db = database
+    def __init__(self, path: Path, database: sqlite3.Connection, *, writes: bool = False) -> None:
+        self.path, self._db, self.writes = path, database, writes
+        self._identity = identity(path) if writes else None
+        if self._identity:
+            WRITTEN[self._identity] = self
 
     def batches(self, size: int, which: Which = "all") -> Iterator[dict[int, PlannedRemoval]]:
         """Yield the lines, or some of them, *size* at a time."""
@@ -120,21 +121,14 @@ class Lines:
 
     def _rows(self, size: int, which: Which = "all") -> Iterator[list[Any]]:
         """Yield rows of the table, in order. No cursor stays open: one would keep the file open when it is closed."""
-        differs = "json_extract(line, '$.difference')"
-        where = {"all": "1", None: f"{differs} IS NULL"}
-        where |= {each: f"{differs} = '{each}'" for each in DIFFERENCES}
-        with (
-            self._reading(),
-            closing(self._db.execute(f"SELECT number FROM lines WHERE {where[which]} {_ORDER}")) as found,
-        ):
+        query = f"SELECT number FROM lines WHERE ?1 = 'all' OR json_extract(line, '$.difference') IS ?1 {_ORDER}"
+        with self._reading(), closing(self._db.execute(query, (which,))) as found:
             numbers = array("q", (number for (number,) in found))
         for begin in range(0, len(numbers), size):
             part = numbers[begin : begin + size]
             marks = ", ".join("?" * len(part))
             query = f"SELECT number, similarity, distance, line FROM lines WHERE number IN ({marks}) {_ORDER}"
-            with self._reading():
-                rows = self._db.execute(query, part).fetchall()
-            yield rows
+            yield self._all(query, part)
 
     def removals(self, which: Which = "all") -> Iterator[PlannedRemoval]:
         """Yield the lines, or some of them."""
@@ -143,18 +137,20 @@ class Lines:
 
     def find_titles(self, title: str | None, kept: Collection[Key] = ()) -> Titles:
         """Return how many documents have another *title* than what stays, without those *kept*, where that is much."""
-        counts = {False: [0, 0], True: [0, 0]}
-        for each in self.removals() if title is not None else ():
-            if title is not None and each.document.key not in kept:
-                is_same = each.difference == "same" or (each.similarity or 0) >= 1
-                for group in {False, is_same}:
-                    counts[group][0] += each.differs(title)
-                    counts[group][1] += 1
-        same, all_ = (Titles(title or "", counts[each][0], counts[each][1], each) for each in (True, False))
-        return all_ if all_.is_suspicious and not same.is_suspicious else same
+        if title is None:
+            return Titles("", 0, 0)
+        counts = Counter[tuple[bool, bool]]()  # by whether the words are the same, and whether the titles differ
+        for each in self.removals():
+            if each.document.key not in kept:
+                counts[each.difference == "same" or (each.similarity or 0) >= 1, each.differs(title)] += 1
+        same = Titles(title, counts[True, True], counts[True, True] + counts[True, False])
+        every = Titles(title, same.differ + counts[False, True], counts.total(), same_words=False)
+        return every if every.is_suspicious and not same.is_suspicious else same
 
     def close(self) -> None:
         self._db.close()
+        if self._identity:
+            WRITTEN.pop(self._identity, None)
 
     def __enter__(self) -> Self:
         return self
@@ -179,6 +175,14 @@ class Lines:
         except UNREADABLE as error:
             raise failure(self.path, error) from error
 
+    def _all(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        with self._reading():
+            return self._db.execute(query, values).fetchall()
+
+    def _one(self, query: str, *values: object) -> Any:
+        """Return the first row; ``None`` if there is none."""
+        return next(iter(self._all(query, values)), None)
+
 
 class PlanWriter(Lines):
     """
@@ -189,37 +193,29 @@ class PlanWriter(Lines):
 
     def __init__(self, path: FilePath | None) -> None:
         self._made = path is not None
-        self.path = name = Path("" if path is None else path)
-        if path is not None:
+        self._count = 0
+        name = self.path = Path(path or "")
+        if self._made:
             create(name)
         try:
-            super().__init__(name, connect(name, "rw") if self._made else aside())
-            if self._made:
-                WRITTEN[identity(name)] = self
-            self._start()
-        except BaseException as error:
+            # A database without a name is gone when it is closed.
+            aside = None if self._made else sqlite3.connect("", isolation_level=None, check_same_thread=False)
+            super().__init__(name, aside or connect(name, "rw"), writes=self._made)
+            with self._reading():
+                for each in (f"PRAGMA application_id({APPLICATION})", f"PRAGMA user_version({VERSION})"):
+                    self._db.execute(each)
+                for each in ("BEGIN IMMEDIATE", *_SCHEMA):
+                    self._db.execute(each)
+        except BaseException:
             self._discard()
-            if isinstance(error, sqlite3.Error):
-                raise failure(name, error) from error
             raise
-        self._count = 0
-
-    def _start(self) -> None:
-        self._db.execute(f"PRAGMA application_id({APPLICATION})")
-        self._db.execute(f"PRAGMA user_version({VERSION})")
-        self._db.execute("BEGIN IMMEDIATE")
-        for statement in _SCHEMA:
-            self._db.execute(statement)
 
     def __len__(self) -> int:
         return self._count
 
     def __exit__(self, *_: object) -> None:
         self.close()
-        if self.path.is_file():
-            WRITTEN.pop(identity(self.path), None)
-        if self._made:
-            self._discard()
+        self._discard()
 
     def _discard(self) -> None:
         for each in ("", "-journal") if self._made else ():
@@ -242,7 +238,7 @@ class PlanWriter(Lines):
             self._db.executemany("DELETE FROM lines WHERE number = ?", [(each,) for each in others])
             if limit is not None and (more := len(numbers) - limit) > 0:
                 self._db.execute(f"DELETE FROM lines WHERE number IN (SELECT number FROM lines {_ORDER} LIMIT {more})")
-            return [number for (number,) in self._db.execute("SELECT number FROM lines")]
+        return [number for (number,) in self._all("SELECT number FROM lines")]
 
     def finish(self, header: PlanHeader) -> str:
         """Write the header, make the plan last, and return its SHA-256."""
@@ -270,7 +266,7 @@ class RemovalFile(Lines):
         name = Path(path)
         is_whole = check_head(name)
         try:
-            super().__init__(name, connect(name, "rw" if writes else "ro"))
+            super().__init__(name, connect(name, "rw" if writes else "ro"), writes=writes)
         except OSError as error:
             if is_whole:
                 raise
@@ -283,22 +279,18 @@ class RemovalFile(Lines):
                 f"{name}-journal belongs to {name}: a run stopped while it wrote; its unfinished change is undone",
                 stacklevel=2,
             )
-        self._writes = identity(name) if writes else None
         self._deleted: list[tuple[int, str]] = []
         self._text: tuple[int, bytes] = (0, b"")
-        if self._writes:
-            WRITTEN[self._writes] = self
         self.decision_files: list[bytes] = []
         self.log: list[Decisions] = []
         self.kept: frozenset[Key] = frozenset()
         self.approved: tuple[tuple[str, str], ...] = ()
         try:
-            with self._reading():
-                self._check_schema()
+            self._check_schema()
             self.header, self.sha256 = self._read_header()
             if is_checked:
                 self._check_lines()
-            self.settle()
+            self._read_decisions()
         except BaseException:
             self.close()
             raise
@@ -309,21 +301,17 @@ class RemovalFile(Lines):
     def close(self) -> None:
         try:
             if self._deleted:
-                self._flush()
+                with suppress(InvalidInputError), self._changing():
+                    pass
         finally:
-            self._db.close()
-            if self._writes:
-                WRITTEN.pop(self._writes, None)
+            super().close()
 
     # What is decided
 
-    def settle(self) -> None:
-        """Let the decisions count that are in the file."""
-        with self._reading():
-            rows = self._db.execute("SELECT at, file, sha256 FROM decisions ORDER BY number").fetchall()
+    def _read_decisions(self) -> None:
+        rows = self._all("SELECT at, file, sha256 FROM decisions ORDER BY number")
         if any(not isinstance(data, bytes) or hashlib.sha256(data).hexdigest() != sha256 for _, data, sha256 in rows):
             raise damaged(self.path, "a file of decisions is not as it was")
-        self.decision_files, self.log = [], []
         for at, data, _ in rows:
             self._count(data, at)
 
@@ -340,7 +328,7 @@ class RemovalFile(Lines):
 
     def add_decisions(self, data: bytes, at: str) -> None:
         """Let a file of decisions count, from now on; in a file that is only read, until it is closed."""
-        if self._writes:
+        if self.writes:
             with self._changing():
                 row = at, data, hashlib.sha256(data).hexdigest()
                 self._db.execute("INSERT INTO decisions (at, file, sha256) VALUES (?, ?, ?)", row)
@@ -370,11 +358,6 @@ class RemovalFile(Lines):
         """Return whether a document was archived, and if *last* is given, whether its last text is that one."""
         found = self._one("SELECT digest FROM archived WHERE line = ? ORDER BY number DESC LIMIT 1", number)
         return found is not None and (last is None or found[0] == _digest(last))
-
-    @property
-    def is_noting(self) -> bool:
-        """Whether what is done can be noted in the file."""
-        return self._writes is not None
 
     @property
     def has_archived(self) -> bool:
@@ -413,29 +396,29 @@ class RemovalFile(Lines):
         found = {}
         for number in numbers:
             row = self._one(f"SELECT {_ARCHIVED} FROM archived WHERE line = ? ORDER BY number DESC LIMIT 1", number)
-            if row is None or (archived := self._archived(row)) is None:
+            if (archived := self._archived(row)) is None:
                 raise damaged(self.path, f"the text of line {number} is not whole")
             found[number] = archived
         return found
 
     def archived(self) -> Iterator[Archived | None]:
         """Yield each document as it was archived last, in the order of archiving; ``None``: some are not whole."""
-        query = (
-            f"SELECT number, {_ARCHIVED} FROM archived AS one WHERE number > ? AND NOT EXISTS (SELECT 1 FROM archived"
-            f" AS later WHERE later.line = one.line AND later.number > one.number) ORDER BY number LIMIT {BATCH}"
-        )
-        last = 0
         try:
-            while rows := self._db.execute(query, (last,)).fetchall():
-                for number, *row in rows:
-                    last = number
-                    yield self._archived(row)
-        except UNREADABLE:
+            query = "SELECT max(number) FROM archived NOT INDEXED GROUP BY line ORDER BY 1"
+            with closing(self._db.execute(query)) as found:
+                numbers = array("q", (number for (number,) in found))
+        except (*UNREADABLE, TypeError, OverflowError):
             yield None
-            yield from self._salvage(last)
+            numbers = self._salvage()
+        for number in numbers:
+            try:
+                row = self._db.execute(f"SELECT {_ARCHIVED} FROM archived WHERE number = ?", (number,)).fetchone()
+            except UNREADABLE:
+                row = None
+            yield self._archived(row)
 
-    def _salvage(self, after: int) -> Iterator[Archived | None]:
-        """Yield what can be read of the rows behind the number *after*, without an index, though pages are damaged."""
+    def _salvage(self) -> array[int]:
+        """Return the last number of each line that can be read without an index, though pages are damaged."""
         lines: dict[int, int] = {}
         number = failures = 0
         while number < 1 << 40:
@@ -452,57 +435,44 @@ class RemovalFile(Lines):
             else:
                 number, failures = row[0], 0
                 lines[row[1]] = number
-        for each in sorted(lines.values()):
-            if each > after:
-                with suppress(*UNREADABLE):
-                    row = self._db.execute(f"SELECT {_ARCHIVED} FROM archived WHERE number = ?", (each,)).fetchone()
-                    if row is not None and (found := self._archived(row)) is not None:
-                        yield found
+        return array("q", sorted(lines.values()))
 
-    def removed(self, where: str = "1", *values: object) -> Iterator[tuple[int, Key, Key, int]]:
+    def removed(self, where: str, *values: object) -> Iterator[tuple[int, Key, Key, int]]:
         """Yield line, key, canonical and distance of archived documents; *where* is a condition of SQL."""
         columns = "line, name, id, routing, canonical_name, canonical_id, distance"
-        query = f"SELECT DISTINCT {columns} FROM archived WHERE {where}"
-        with self._reading():
-            rows = self._db.execute(query, values).fetchall()
+        rows = self._all(f"SELECT DISTINCT {columns} FROM archived WHERE {where}", values)
         for line, name, id_, routing, *canonical, distance in rows:
             yield line, Key(name, id_, routing), Key(*canonical), distance
 
     def events(self, line: int | None = None) -> list[Event]:
         """Return what was done, in order; with *line* only with that one."""
         where, values = ("", ()) if line is None else ("WHERE line = ?", (line,))
-        with self._reading():
-            rows = self._db.execute(f"SELECT line, kind, at, decisions FROM events {where} ORDER BY number", values)
-            return [Event(*row) for row in rows]
+        rows = self._all(f"SELECT line, kind, at, decisions FROM events {where} ORDER BY number", values)
+        return [Event(*row) for row in rows]
 
     # Inside
 
-    def _archived(self, row: Sequence[Any]) -> Archived | None:
+    def _archived(self, row: Sequence[Any] | None) -> Archived | None:
         """Return the document of a row of the table; ``None`` if its text is not whole, or the row is no such row."""
-        line, name, id_, routing, canonical_name, canonical_id, distance, created, text, begin, length, digest = row
         try:
+            line, name, id_, routing, *canonical, distance, created, text, begin, length, digest = row or ()
             if self._text[0] != text:
                 (data,) = self._one("SELECT data FROM texts WHERE number = ?", text) or (b"",)
                 self._text = text, zlib.decompressobj().decompress(data, LONGEST + TOGETHER)
             source = self._text[1][begin : begin + length].decode("utf-8", "surrogatepass")
-            canonical = Key(canonical_name, canonical_id)
-            archived = Archived(name, id_, routing, source, canonical, line, distance, created)
+            archived = Archived(name, id_, routing, source, Key(*canonical), line, distance, created)
             return archived if _digest(archived) == digest else None
         except (zlib.error, TypeError, ValueError, DamagedError):
             return None
 
-    def _one(self, query: str, *values: object) -> Any:
-        with self._reading():
-            return self._db.execute(query, values).fetchone()
-
     def _check_schema(self) -> None:
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        (version,) = self._one("PRAGMA user_version")
         if version != VERSION:
             raise InvalidInputError(
                 f"{self.path} is a removal of version {version}, and this program reads {VERSION}: use the program "
                 "that made it"
             )
-        found = self._db.execute("SELECT sql FROM sqlite_master").fetchall()
+        found = self._all("SELECT sql FROM sqlite_master")
         if not found:
             raise InvalidInputError(
                 f"{self.path} holds no plan, because the run stopped before the plan was complete: delete the file, "
@@ -512,8 +482,7 @@ class RemovalFile(Lines):
             raise InvalidInputError(f"{self.path} has other tables than a removal has: give one that es-simhash made")
 
     def _read_header(self) -> tuple[PlanHeader, str]:
-        with self._reading():
-            rows = self._db.execute("SELECT header, sha256 FROM removal").fetchall()
+        rows = self._all("SELECT header, sha256 FROM removal")
         try:
             [(text, sha256)] = rows
             self._header_text = text
@@ -523,21 +492,15 @@ class RemovalFile(Lines):
 
     def _check_lines(self) -> None:
         """Read each line, and refuse a plan that is not as it was made."""
-        count = 0
-
-        def lines() -> Iterator[str]:
-            nonlocal count
-            for rows in self._rows(BATCH):
-                for number, similarity, distance, line in rows:
-                    count += 1
-                    each = self._parse(line, number)
-                    if (each.similarity, each.distance) != (similarity, distance):
-                        raise self._changed()
-                    yield line
-
-        sha256 = digest_lines(self._header_text, lines())
-        if (sha256, count) != (self.sha256, self.header.count):
+        sha256 = digest_lines(self._header_text, (self._checked(*row) for rows in self._rows(BATCH) for row in rows))
+        if (sha256, *self._one("SELECT count(*) FROM lines")) != (self.sha256, self.header.count):
             raise self._changed()
+
+    def _checked(self, number: int, similarity: float | None, distance: int, line: str) -> str:
+        each = self._parse(line, number)
+        if (each.similarity, each.distance) != (similarity, distance):
+            raise self._changed()
+        return line
 
     def _changed(self) -> InvalidInputError:
         return InvalidInputError(f"{self.path}: its plan was changed after it was made: {PLAN_AGAIN}")
@@ -562,10 +525,6 @@ class RemovalFile(Lines):
                 f"{self.path} cannot be written ({reason(error)}), so nothing more was deleted: check the disk, and "
                 "run the same command again"
             ) from error
-
-    def _flush(self) -> None:
-        with suppress(InvalidInputError), self._changing():
-            pass
 
     def _note(self, kind: EventKind, numbers: Collection[int], at: str) -> None:
         decided = "(SELECT count(*) FROM decisions)"
@@ -596,7 +555,7 @@ class _Damaged(RemovalFile):
     def __init__(self, path: FilePath) -> None:
         # sqlite3 would refuse a file that is shorter than it says.
         Lines.__init__(self, Path(path), connect(Path(path), "ro", "writable_schema(ON)"))
-        self._writes, self._deleted, self._text = None, [], (0, b"")
+        self._deleted, self._text = [], (0, b"")
         self.header, self.sha256 = PlanHeader({}, "", {}), ""
         with suppress(InvalidInputError):
             self.header, self.sha256 = self._read_header()

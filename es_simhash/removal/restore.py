@@ -89,7 +89,7 @@ async def restore(
                     yield [record]
                 back = [line.line for line, record in records if record.action == "restored"]
                 kind: EventKind = "restored" if index is None else "copied"
-                if back and removal.is_noting:
+                if back and removal.writes:
                     await server.compute(_note, removal, kind, back)
                 if work.hindrance is not None:
                     raise work.hindrance

@@ -68,11 +68,6 @@ def discard_unfinished(path: Path) -> None:
                 Path(f"{path}{each}").unlink(missing_ok=True)
 
 
-def aside() -> sqlite3.Connection:
-    """Open a database that has no name, and is gone when it is closed."""
-    return sqlite3.connect("", isolation_level=None, check_same_thread=False)
-
-
 def connect(path: Path, mode: str, *pragmas: str) -> sqlite3.Connection:
     """Open *path*, for *mode* ``rw`` locked until it is closed; *pragmas* are set before all others."""
     uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
