@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from math import isnan
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from es_simhash.removal.records import PlannedRemoval
 
 
-def band_name(band: Band) -> str:
+def band_name(band: Band, say: Callable[..., str] = str.format) -> str:
     if band is None:
-        return "Texts not compared"
+        return say("Texts not compared")
     if band >= 1:
-        return "Same words (100 %)"
-    return f"{band * 100:.0f} to {(band + 1 / BANDS) * 100:.0f} % similar"
+        return say("Same words (100 %)")
+    return say("{low} to {high} % similar", low=f"{band * 100:.0f}", high=f"{(band + 1 / BANDS) * 100:.0f}")
 
 
 def percent_similar(similarity: float | None) -> str:

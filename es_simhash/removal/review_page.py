@@ -15,22 +15,13 @@ import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON
-from es_simhash.removal.review import (
-    BANDS,
-    MOST_VALUES,
-    Band,
-    FieldPair,
-    Portion,
-    Summary,
-    band_name,
-    compare_fields,
-    percent_similar,
-)
+from es_simhash.removal.review import MOST_VALUES, Portion, Summary, band_name, compare_fields, percent_similar
 from es_simhash.removal.take_decisions import decisions_name
 from es_simhash.tables.notebook import Html
 from es_simhash.tables.page_frame import template
@@ -82,32 +73,34 @@ class Words:
             self.all = json.loads(text)
 
     def __call__(self, sentence: str, **values: object) -> str:
-        return self.all.get(sentence, sentence).format(**values) if values else self.all.get(sentence, sentence)
+        """Return the sentence with *values*; numbers have separators."""
+        written = {name: f"{each:,}" if isinstance(each, int) else each for name, each in values.items()}
+        return self.all.get(sentence, sentence).format(**written) if values else self.all.get(sentence, sentence)
 
 
 def write_page(page: Page, language: str = "en") -> Iterator[str]:
     total = page.summary.total.removals
     decisions = str(decisions_name(page.title))
     say = Words(language)
+    is_detailed = total <= DETAILED
     return template("removal/review.html.jinja").generate(
         language=language,
         _=say,
         words=Html(json.dumps(say.all, ensure_ascii=False).translate(_ESCAPED)),
-        name=page.title,
+        page=page,
         summary=page.summary,
-        facts=_facts(page.summary, say),
-        heads=[
-            say("In {number} of {total} the field {name} differs.", number=f"{number:,}", total=f"{total:,}", name=name)
-            for name, number in page.summary.differing.items()
-        ],
+        total=total,
         tables=_tables(page.summary, say),
-        said=page.facts,
-        log=page.log,
+        classes=_classes(page, say),
+        compare=partial(compare_fields, max_changes=6 if is_detailed else 3),
+        keys=_keys,
+        percent=percent,
+        similar=percent_similar,
+        is_detailed=is_detailed,
         is_long=total > STATIC,
-        classes=_classes(page, total, say),
+        first_open=OPEN,
         longest=max(SHORTEST_TEXT, min(LONGEST_TEXT, TEXT_BUDGET // max(1, 2 * total))),
-        notes=lambda pair: _notes(pair, say),
-        sha256=page.sha256,
+        shortest=SHORTEST_TEXT,
         decisions=decisions,
         commands=[
             [shlex.quote(word) for word in ["es-simhash", *words]]
@@ -118,36 +111,24 @@ def write_page(page: Page, language: str = "en") -> Iterator[str]:
     )
 
 
-def _classes(page: Page, total: int, say: Words) -> Iterator[tuple[str, int, Iterator[dict[str, Any]]]]:
-    """Yield each class of removals: what it is, its number, and its parts."""
-    done = 0
+def _classes(page: Page, say: Words) -> Iterator[tuple[str, int, Iterator[tuple[int, list[PlannedRemoval]]]]]:
+    """Yield each class of removals: what it is, its number, and its removals, some at a time."""
+    before = 0
+    for kind, number in page.summary.classes.items():
+        yield _class_name(kind, say), number, _parts(page.lines(kind), before)
+        before += number
 
-    def parts(removals: Iterator[PlannedRemoval]) -> Iterator[dict[str, Any]]:
-        nonlocal done
-        while part := list(islice(removals, PART)):
-            is_open = done < OPEN
-            yield {
-                "is_open": is_open,
-                "waits": total > STATIC and not is_open,
-                "summary": _places(part, done, say),
-                "lines": (_line(each, say) if total <= DETAILED else _short_line(each, say) for each in part),
-                "number": len(part),
-                "removals": _keys(part),
-            }
-            done += len(part)
 
-    for difference, number in page.summary.classes.items():
-        yield _class_name(difference, say), number, parts(iter(page.lines(difference)))
+def _parts(removals: Iterable[PlannedRemoval], before: int) -> Iterator[tuple[int, list[PlannedRemoval]]]:
+    """Yield removals, some at a time, and before each part how many of the page stand before it."""
+    rest = iter(removals)
+    while part := list(islice(rest, PART)):
+        yield before, part
+        before += len(part)
 
 
 def _class_name(difference: Difference | None, say: Words) -> str:
     return say("Texts not compared" if difference is None else SAID[difference].capitalize())
-
-
-def _band_name(band: Band, say: Words) -> str:
-    if band is None or band >= 1:
-        return say(band_name(band))
-    return say("{low} to {high} % similar", low=f"{band * 100:.0f}", high=f"{(band + 1 / BANDS) * 100:.0f}")
 
 
 # In JSON they stand only inside strings, and in an attribute they would have to be escaped once more, or be seen.
@@ -160,88 +141,15 @@ def _keys(part: Sequence[PlannedRemoval]) -> Html:
     return Html(json.dumps(keys, separators=(",", ":")).translate(_ESCAPED))
 
 
-def _places(part: Sequence[PlannedRemoval], before: int, say: Words) -> str:
-    number = len(part)
-    places = say("Removals {first} to {last}", first=f"{before + 1:,}", last=f"{before + number:,}")
-    if number == 1:
-        places = say("Removal {number}", number=f"{before + 1:,}")
-    first, last = (percent_similar(each.similarity) for each in (part[0], part[-1]))
-    return places if part[0].similarity is None or first == last else f"{places}, {first} – {last}"
-
-
-def _line(removal: PlannedRemoval, say: Words) -> dict[str, Any]:
-    pairs = compare_fields(removal)
-    texts = [pair for pair in pairs if pair.diff is not None]
-    read = say("Read the text" if all(pair.is_equal for pair in texts) else "Read both texts")
-    return _heading(removal, pairs, say) | {
-        "short": [pair for pair in pairs if pair.diff is None],
-        "texts": texts,
-        "read": read,
-    }
-
-
-def _short_line(removal: PlannedRemoval, say: Words) -> dict[str, Any]:
-    pairs = compare_fields(removal, max_changes=3)
-    short = [pair for pair in pairs if pair.diff is None]
-    opening = next((pair.goes for pair in pairs if pair.diff is not None and pair.goes), "")[:SHORTEST_TEXT]
-    return _heading(removal, pairs, say) | {
-        "same": [pair for pair in short if pair.is_equal and pair.goes],
-        "short": [pair for pair in short if not pair.is_equal],
-        "opening": f"{' '.join(opening.split())} …" if opening else "",
-    }
-
-
-def _heading(removal: PlannedRemoval, pairs: Sequence[FieldPair], say: Words) -> dict[str, Any]:
-    apart = say("{bits} bits apart" if removal.distance != 1 else "{bits} bit apart", bits=removal.distance)
-    relation = say("contains it") if removal.reason == "contained" else apart
-    how = say("contained" if removal.reason == "contained" else "similar")
-    return {
-        "goes": removal.document,
-        "stays": removal.canonical,
-        "similar": say("not compared") if removal.similarity is None else percent_similar(removal.similarity),
-        "how": ": " if removal.similarity is None else f" {how}: ",
-        "relation": relation,
-        "long": [pair for pair in pairs if pair.diff is not None],
-        "same": (),
-        "opening": "",
-        "texts": (),
-    }
-
-
-def _notes(pair: FieldPair, say: Words) -> str:
-    notes, diff = [], pair.diff
-    if diff is not None and diff.omitted:
-        more = "and {number} more places" if diff.omitted > 1 else "and {number} more place"
-        notes.append(say(more, number=f"{diff.omitted:,}"))
-    if pair.is_cut or (diff is not None and diff.is_cut):
-        notes.append(say("the texts are long: only their beginnings were compared here"))
-    return "; ".join(notes)
-
-
-def _facts(summary: Summary, say: Words) -> Iterator[tuple[str, str, str]]:
-    """Yield the few numbers that matter most: name, number, and what stands behind it."""
-    total = summary.total
-    documents, share = f"{total.documents or 0:,}", percent(total.share)
-    of = "" if total.documents is None else say(" of {documents} ({share})", documents=documents, share=share)
-    yield say("documents would go"), f"{total.removals:,}", of
-    yield say("documents stay for them"), f"{summary.canonicals:,}", ""
-    same = sum(number for band, number in summary.bands.items() if band is not None and band >= 1)
-    yield say("have the same words"), f"{same:,}", ""
-    if summary.lowest is not None:
-        yield say("the least similar"), percent_similar(summary.lowest), ""
-    if unread := summary.bands.get(None, 0):
-        yield say("texts were not compared"), f"{unread:,}", ""
-
-
 # Title, head, and for each row its words, its numbers and how full its bar is.
 _Table = tuple[str, list[str], list[tuple[list[str], list[str], float]]]
 
 
 def _tables(summary: Summary, say: Words) -> Iterator[_Table]:
-    """Yield the tables by similarity, by index, by field, and of the largest groups."""
+    """Yield the tables by class, by similarity, by index, by field, and of the largest groups."""
     total, removals = summary.total.removals, say("removals")
     classes = {_class_name(difference, say): number for difference, number in summary.classes.items()}
-    bands = {_band_name(band, say): number for band, number in summary.bands.items()}
+    bands = {band_name(band, say): number for band, number in summary.bands.items()}
     for title, name, counts in (("By class", "class", classes), ("By similarity", "similarity", bands)):
         most = max(counts.values(), default=1)
         rows = [([each], [f"{number:,}", percent(number / total)], number / most) for each, number in counts.items()]
