@@ -6,11 +6,13 @@ What makes two documents near-duplicates is a :class:`PairRule`; a :class:`Group
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from math import inf
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from es_simhash.arguments import check_choice, check_field, check_sendable
@@ -38,19 +40,14 @@ class OrderKey:
     is_descending: bool = False
     values: tuple[str, ...] = ()
 
-    @property
-    def words(self) -> str:
-        """Which document stays by this key, for people."""
-        match self.kind:
-            case "id":
-                return "the smallest id"
-            case "longest":
-                return "the longest text"
-            case "preference":
-                return (
-                    f"by {self.field}, {' before '.join('others' if each == OTHERS else each for each in self.values)}"
-                )
-        return f"the {'latest' if self.is_descending else 'earliest'} by {self.field}"
+    def words(self, say: Callable[..., str]) -> str:
+        """Return which document stays by this key, for people."""
+        if self.kind in ("id", "longest"):
+            return say(f"order_{self.kind}")
+        if self.kind == "preference":
+            values = (say("order_others") if each == OTHERS else each for each in self.values)
+            return say("order_preference", field=self.field, values=say("order_before").join(values))
+        return say("order_latest" if self.is_descending else "order_earliest", field=self.field)
 
     def rank(self, values: Iterable[Any]) -> tuple[float, float]:
         """
@@ -173,9 +170,26 @@ RULE_WORDS = {
     "rule_within": "at most {span} apart by {field}",
     "rule_groups": "{rule} groups",
     "rule_order": "stays: {order}",
+    "rule_contained": "at least {share} % stands in what stays",
+    "order_id": "the smallest id",
+    "order_longest": "the longest text",
+    "order_preference": "by {field}, {values}",
+    "order_before": " before ",
+    "order_others": "others",
+    "order_latest": "the latest by {field}",
+    "order_earliest": "the earliest by {field}",
+    "order_then": ", then ",
     **{f"rule_{each}_{unit}": TextMeasure(each, unit).of_what for each in get_args(Measure) for unit in get_args(Unit)},
 }
-"""How a rule is said in English; a page in another language has its own words for the same keys."""
+"""How a rule is said in English; ``rule_words.zh.json`` has the same keys."""
+
+
+def rule_words(language: str) -> Mapping[str, str]:
+    """Return how a rule is said in *language*."""
+    if language == "en":
+        return RULE_WORDS
+    found: Mapping[str, str] = json.loads((Path(__file__).parent / f"rule_words.{language}.json").read_text("utf-8"))
+    return found
 
 
 def _in_english(key: str, **values: object) -> str:
@@ -284,7 +298,7 @@ class Grouping:
 
     def parts(self, say: Callable[..., str] = _in_english) -> list[str]:
         """Return the words for people, in parts: what near-duplicates are, what stays, how they are grouped."""
-        stays = ", then ".join(parse_key(each).words for each in self.order)
+        stays = say("order_then").join(parse_key(each).words(say) for each in self.order)
         words = ", ".join(self.pair_rule.parts(say))
         return [words, say("rule_order", order=stays), say("rule_groups", rule=self.rule)]
 

@@ -9,7 +9,7 @@ decided, which is compared at the apply. :class:`Guards` and :class:`Titles` say
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import blake2b
@@ -29,6 +29,14 @@ from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Row
+
+
+Say: TypeAlias = Callable[..., str]
+"""Returns a sentence, with what stands in braces filled in, in some language."""
+
+
+def in_english(sentence: str, **values: object) -> str:
+    return sentence.format(**values)
 
 
 Judged: TypeAlias = PlannedRemoval | LeftOut
@@ -328,10 +336,18 @@ class Excess:
     value: str | None = None
 
     def __str__(self) -> str:
-        of = "of the index" if self.field is None else f"with {self.field} {shorten(self.value)}"
-        return (
-            f"{self.share.removals:,} of {self.share.documents:,} documents {of} would be removed, "
-            f"more than the share of {self.max_share:g}"
+        return self.words()
+
+    def words(self, say: Say = in_english) -> str:
+        """Return what is too large, for people."""
+        which = "of the index" if self.field is None else "with {field} {value}"
+        return say(
+            f"{{removals}} of {{documents}} documents {which} would be removed, more than the share of {{share}}",
+            removals=f"{self.share.removals:,}",
+            documents=f"{self.share.documents:,}",
+            share=f"{self.max_share:g}",
+            field=self.field,
+            value=shorten(self.value),
         )
 
 
@@ -352,11 +368,18 @@ class Titles(Record):
         """Whether the title is what tells these documents apart: one that is written anew now and then is none."""
         return self.differ > MOST_TITLES * self.number and (self.same_words or self.number >= FEWEST_TITLES)
 
-    def __str__(self) -> str:
-        which = "that have the same words as what stays " if self.same_words else ""
-        return (
-            f"{self.differ:,} of {self.number:,} documents {which}have another {self.field}"
-            f"{'' if self.same_words else ' than what stays'}: they may be different documents"
+    def words(self, say: Say = in_english) -> str:
+        """Return what is suspicious, for people."""
+        counts = {"differ": f"{self.differ:,}", "number": f"{self.number:,}", "field": self.field}
+        if self.same_words:
+            return say(
+                "{differ} of {number} documents that have the same words as what stays have another {field}: they may "
+                "be different documents",
+                **counts,
+            )
+        return say(
+            "{differ} of {number} documents have another {field} than what stays: they may be different documents",
+            **counts,
         )
 
 
@@ -389,12 +412,13 @@ class Guards(Record):
         ]
 
 
-def refusal(excess: Sequence[Excess], option: str = "max_share=") -> str:
+def refusal(excess: Sequence[Excess], option: str = "max_share=", say: Say = in_english) -> str:
     """Return, for people, why a removal is refused, and what allows it, in the words of who gives *option*."""
-    more = f" (and {len(excess) - SHOWN} more)" if len(excess) > SHOWN else ""
+    shares = "; ".join(each.words(say) for each in excess[:SHOWN])
+    shares += say(" (and {number} more)", number=len(excess) - SHOWN) if len(excess) > SHOWN else ""
     needed = max(Fraction(each.share.removals, each.share.documents or 1) for each in excess)
-    advice = f"see whether these are duplicates, and allow it with {option}{min(1.0, ceil(needed * 1_000) / 1_000):g}"
-    return f"{'; '.join(map(str, excess[:SHOWN]))}{more}: {advice}"
+    option += f"{min(1.0, ceil(needed * 1_000) / 1_000):g}"
+    return say("{shares}: see whether these are duplicates, and allow it with {option}", shares=shares, option=option)
 
 
 def refuse_excess(excess: Sequence[Excess]) -> None:
@@ -403,9 +427,10 @@ def refuse_excess(excess: Sequence[Excess]) -> None:
         raise GuardRailError(refusal(excess), excess=tuple(excess))
 
 
-def title_refusal(titles: Titles, option: str = "other_titles=True") -> str:
+def title_refusal(titles: Titles, option: str = "other_titles=True", say: Say = in_english) -> str:
     """Return, for people, why other titles are refused, and what allows them, in the words of who gives *option*."""
-    return f"{titles}: look at them with es-simhash review, and allow it with {option}"
+    advice = "{titles}: look at them with es-simhash review, and allow it with {option}"
+    return say(advice, titles=titles.words(say), option=option)
 
 
 def refuse_titles(titles: Titles) -> None:

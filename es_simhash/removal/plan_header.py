@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from es_simhash.errors import MappingError
-from es_simhash.mapping.rule import Grouping
+from es_simhash.mapping.rule import Grouping, rule_words
 from es_simhash.record import Record, read_record
 from es_simhash.removal.may_delete import Excess, Guards
+
+
+def _say(words: Mapping[str, str], key: str, **values: object) -> str:
+    return words[key].format(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +68,23 @@ class PlanHeader(Record):
 
     @property
     def rule(self) -> str:
-        """By what its documents are duplicates, in words; its JSON where another version wrote it, or an editor."""
+        """By what its documents are duplicates, in words."""
+        return "; ".join(self.rule_parts())
+
+    def rule_parts(self, language: str = "en") -> list[str]:
+        """Return :attr:`rule` in parts; it is the JSON where another version wrote it, or an editor."""
+        say = partial(_say, rule_words(language))
         try:
             if not self.is_by_containment:
-                return str(Grouping.from_dict(self.grouping))
+                return Grouping.from_dict(self.grouping).parts(say)
             # A plan by containment records neither a distance nor a similarity nor a rule of groups.
             nothing = {"rule": "star", "max_distance": 0, "similarity": None}
             of_groups = Grouping.from_dict({**nothing, "canonical": ["id"], **self.grouping})
-            _, stays, _ = of_groups.parts()
-            limits = replace(of_groups, similarity=None).pair_rule.parts()[2:]
-            return "; ".join([f"at least {self.grouping['contained'] * 100:g} % stands in what stays", *limits, stays])
+            _, stays, _ = of_groups.parts(say)
+            limits = replace(of_groups, similarity=None).pair_rule.parts(say)[2:]
+            return [say("rule_contained", share=f"{self.grouping['contained'] * 100:g}"), *limits, stays]
         except (MappingError, TypeError, ValueError):
-            return json.dumps(dict(self.grouping))
+            return [json.dumps(dict(self.grouping))]
 
     @classmethod
     def read(cls, plain: Any) -> PlanHeader:

@@ -11,7 +11,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, Self
 
 from es_simhash.arguments import check_choice, check_input
-from es_simhash.removal.may_delete import MAX_SHARE, OTHER_TITLES, refusal, title_refusal
+from es_simhash.removal.may_delete import MAX_SHARE, OTHER_TITLES, in_english, refusal, title_refusal
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.tables.tabular import cut, percent
 from es_simhash.texts.differences import DIFFERENCES, SAID, Difference
@@ -19,7 +19,7 @@ from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 
 if TYPE_CHECKING:
     from es_simhash.arguments import FilePath
-    from es_simhash.removal.may_delete import Guards
+    from es_simhash.removal.may_delete import Guards, Say
     from es_simhash.removal.records import PlannedRemoval
 
 
@@ -155,12 +155,12 @@ class Review:
         self._removal.close()
 
     def html(self, *, language: str = "en") -> Iterator[str]:
-        from es_simhash.removal.review_page import Page, write_page  # noqa: PLC0415 -- only for pages
+        from es_simhash.removal.review_page import Page, Words, write_page  # noqa: PLC0415 -- only for pages
 
-        found = self._removal
-        said = describe(found)
+        found, say = self._removal, Words(language)
+        said = describe(found, say, language)
         page = Page(found.path.name, found.sha256, said, self.summary, found.removals, found.log)
-        yield from write_page(page, language)
+        yield from write_page(page, say)
 
     def text(self, *, limit: int | None = None) -> Iterator[str]:
         """Yield the review as lines, least similar first; line breaks and controls of the documents are in them."""
@@ -197,22 +197,25 @@ class Review:
         }
 
 
-def describe(removal: RemovalFile) -> dict[str, str]:
+def describe(removal: RemovalFile, say: Say = in_english, language: str = "en") -> dict[str, str]:
     """Return what a plan says of itself, for people: a name and a text for each fact."""
     header = removal.header
     guards = header.guards
-    limit = f"at most {guards.max_share * 100:g} % of the documents"
+    limit = say("at most {share} % of the documents", share=f"{guards.max_share * 100:g}")
+    limit += say(", and of each value of {field}", field=guards.protect) if guards.protect else ""
     titles = removal.find_titles(header.title)
-    refused = [refusal(header.excess, MAX_SHARE)] if header.excess else []
-    refused += [title_refusal(titles, OTHER_TITLES)] if titles.is_suspicious else []
+    refused = [refusal(header.excess, MAX_SHARE, say)] if header.excess else []
+    refused += [title_refusal(titles, OTHER_TITLES, say)] if titles.is_suspicious else []
     by = "; ".join(": ".join(filter(None, each)) for each in removal.approved)
+    decided = say("{number} of them stay, by {by}", number=f"{len(removal.kept):,}", by=by)
+    before = say("{number} stay by earlier decisions", number=f"{header.decided or 0:,}")
     return {
-        "made": header.at or "at an unknown time",
+        "made": header.at or say("at an unknown time"),
         "indices": ", ".join(header.index_uuids),
-        "grouping": header.rule,
-        "guard rail": limit + (f", and of each value of {guards.protect}" if guards.protect else ""),
-        **({"decided before": f"{header.decided:,} stay by earlier decisions"} if header.decided else {}),
-        **({"decided": f"{len(removal.kept):,} of them stay, by {by}"} if removal.approved else {}),
+        "grouping": say("; ").join(header.rule_parts(language)),
+        "guard rail": limit,
+        **({"decided before": before} if header.decided else {}),
+        **({"decided": decided} if removal.approved else {}),
         **({"apply will refuse this": "; ".join(refused)} if refused else {}),
         "SHA-256": removal.sha256,
     }

@@ -67,6 +67,7 @@ class Words:
     """Sentences of the page in a language; the English ones are their keys."""
 
     def __init__(self, language: str) -> None:
+        self.language = language
         self.all: dict[str, str] = {}
         if language != "en":
             text = files("es_simhash").joinpath(f"removal/review_words.{language}.json").read_text(encoding="utf-8")
@@ -78,13 +79,12 @@ class Words:
         return self.all.get(sentence, sentence).format(**written) if values else self.all.get(sentence, sentence)
 
 
-def write_page(page: Page, language: str = "en") -> Iterator[str]:
+def write_page(page: Page, say: Words) -> Iterator[str]:
     total = page.summary.total.removals
     decisions = str(decisions_name(page.title))
-    say = Words(language)
     is_detailed = total <= DETAILED
     return template("removal/review.html.jinja").generate(
-        language=language,
+        language=say.language,
         _=say,
         words=Html(json.dumps(say.all, ensure_ascii=False).translate(_ESCAPED)),
         page=page,

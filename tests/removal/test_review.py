@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from html import unescape
 from html.parser import HTMLParser
@@ -24,11 +25,13 @@ from es_simhash.removal import review_page as page_module
 from es_simhash.removal.may_delete import Guards, Share
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
-from es_simhash.removal.removal_file import PlanWriter
-from es_simhash.removal.review import Review, compare_fields, review_html, summarize
-from es_simhash.removal.review_page import Page, write_page
+from es_simhash.removal.removal_file import PlanWriter, RemovalFile
+from es_simhash.removal.review import Review, compare_fields, describe, review_html, summarize
+from es_simhash.removal.review_page import Page, Words, write_page
+from es_simhash.removal.take_decisions import decide_removal
 from es_simhash.tables.hidden import shown
 from es_simhash.tables.notebook import Html, element, join, user_text
+from tests.servers.removals import decide_file
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -128,7 +131,7 @@ def render(removals, guards=None):
     page = Page(
         "removal.db", "0" * 64, {"made": "today"}, summary, lambda kind: [r for r in removals if r.difference == kind]
     )
-    return "".join(write_page(page))
+    return "".join(write_page(page, Words("en")))
 
 
 @pytest.fixture
@@ -276,7 +279,7 @@ def test_a_page_is_made_in_pieces():
 
     summary = summarize(lines(), Guards())
     read = 0
-    for piece in write_page(Page("removal.db", "0" * 64, {}, summary, lambda _: lines())):
+    for piece in write_page(Page("removal.db", "0" * 64, {}, summary, lambda _: lines()), Words("en")):
         shown = re.findall(r"<bdi>d(\d+)</bdi> would go", piece)
         assert len(shown) <= 1
         assert all(0 < read - int(n) <= page_module.PART + 1 for n in shown)
@@ -409,6 +412,37 @@ def test_who_stays_is_said_in_words(tmp_path):
     words = f"within 3 bits, texts not compared; stays: {said}; star groups"
     assert words in "\n".join(Review(tmp_path / "plan0.jsonl").text())
     assert '"x:"]' in "\n".join(Review(path).text())
+
+
+@pytest.mark.parametrize("contained", [False, True])
+def test_a_page_in_chinese_has_no_english_sentence(tmp_path, monkeypatch, contained):
+    """What the plan says of itself, too: its rule, why it is refused, and what was decided."""
+    path = tmp_path / "removal.db"
+    grouping = {"contained": 0.9, "per": "lang", "canonical": ["-views"]} if contained else {"rule": "star"}
+    grouping |= {} if contained else {"max_distance": 3, "similarity": 0.8, "canonical": ["source:a>*", "id"]}
+    removals = [removal(f"d{n}", title=f"t{n}") for n in range(2)]
+    removals = [replace(each, difference="same", canonical=document("stays", title="x")) for each in removals]
+    shares = {f"v{n}": Share(2, 2) for n in range(5)}
+    with PlanWriter(path) as writer:
+        for each in (
+            removals if contained else [*removals, replace(removals[0], document=document("e"), similarity=None)]
+        ):
+            writer.add(each)
+        header = PlanHeader({"news": "u"}, "simhash", grouping, len(writer), Guards(0.2, "source", 9, shares))
+        made = writer.finish(replace(header, decided_by={"news": ()}, decided=3, shown={"title": "title"}))
+    decide_removal(path, decide_file(tmp_path / "d.json", made, [("news", "d0", None)]))
+    left, call = set(), Words.__call__
+
+    def say(self, sentence, **values):
+        left.update({sentence} - self.all.keys())
+        return call(self, sentence, **values)
+
+    monkeypatch.setattr(Words, "__call__", say)
+    Checked(review_html(path, language="zh"))
+    assert left == set()
+    with RemovalFile(path) as found:
+        said = describe(found, Words("zh"), "zh")
+    assert not re.search("[a-z]+ [a-z]+ [a-z]+", " ".join(said.values()).replace("es-simhash review", ""))
 
 
 def test_what_stays_for_most_says_how_many_are_shown(plan):

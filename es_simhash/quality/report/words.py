@@ -16,7 +16,7 @@ from string import Formatter
 
 from es_simhash.dashboards.charts import ENGLISH as CHARTS_IN_ENGLISH, ChartWords
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.mapping.rule import RULE_WORDS
+from es_simhash.mapping.rule import rule_words
 from es_simhash.quality.health import SENTENCES
 from es_simhash.tables.notebook import Child, Html, join, user_text
 
@@ -32,8 +32,12 @@ def _health(sentences: Iterable[tuple[str, tuple[str, str]]]) -> dict[str, str]:
 
 
 WORDS: Mapping[str, Mapping[str, str]] = {
-    "en": _EN["words"] | RULE_WORDS | _health((kind, (each.message, each.advice)) for kind, each in SENTENCES.items()),
-    "zh": _ZH["words"] | _health(_ZH["findings"].items()),
+    "en": {
+        **_EN["words"],
+        **rule_words("en"),
+        **_health((kind, (each.message, each.advice)) for kind, each in SENTENCES.items()),
+    },
+    "zh": {**_ZH["words"], **rule_words("zh"), **_health(_ZH["findings"].items())},
 }
 """The words of each language by key; what stands in braces is filled in."""
 
