@@ -18,6 +18,7 @@ from es_simhash.mapping.meta import (
     marker_properties,
     merge_meta,
 )
+from es_simhash.mapping.user_fields import walk_fields
 
 # Lookups read the block terms; dashboards read their doc values. Group fields serve collapse and aggregations.
 FIELD_TYPES: dict[str, dict[str, Any]] = {
@@ -296,10 +297,7 @@ def _node(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any] | None:
 
 def mapped_texts(mapping: Mapping[str, Any], above: str = "") -> Iterator[str]:
     """Yield the full name of each field that *mapping* maps as text."""
-    for name, node in (mapping.get("properties") or {}).items():
-        if node.get("type") in ("text", "match_only_text"):
-            yield f"{above}{name}"
-        yield from mapped_texts(node, f"{above}{name}.")
+    return (name for name, node in walk_fields(mapping, above) if node.get("type") in ("text", "match_only_text"))
 
 
 def no_such_field(index: str, field: str, mapping: Mapping[str, Any]) -> InvalidInputError:

@@ -35,7 +35,7 @@ class MappedField:
                 path.append(part)
             node = (below or node.get("fields") or {}).get(part) or {}
         whole = ".".join(path)
-        return cls(whole, node, whole in _copied(mapping))
+        return cls(whole, node, any(whole in copy_targets(each) for _, each in walk_fields(mapping)))
 
     def keywords(self, document: Mapping[str, Any]) -> Iterator[str]:
         """Yield the values of a keyword field in *document*; the server keeps none that is longer than ignore_above."""
@@ -209,8 +209,14 @@ def node_of(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any] | None:
     return None
 
 
-def _copied(node: Mapping[str, Any]) -> set[str]:
-    """Return the fields into which *node* of a mapping, or what is below it, is copied."""
+def copy_targets(node: Mapping[str, Any]) -> set[str]:
+    """Return the fields into which the server copies the field of *node*."""
     targets = node.get("copy_to") or ()
-    found = {targets} if isinstance(targets, str) else set(targets)
-    return found.union(*(_copied(each) for each in (node.get("properties") or {}).values()))
+    return {targets} if isinstance(targets, str) else set(targets)
+
+
+def walk_fields(mapping: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the full name of each field of *mapping*, and its part of it; an object comes before what is below it."""
+    for name, node in (mapping.get("properties") or {}).items():
+        yield f"{above}{name}", node
+        yield from walk_fields(node, f"{above}{name}.")

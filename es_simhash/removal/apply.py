@@ -61,8 +61,8 @@ from es_simhash.removal.regroup import OnRegrouped, regroup
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.tags import untag_removed
 from es_simhash.removal.take_decisions import refuse_forgotten, take_in
-from es_simhash.transport.protocol import Key, Progress, noting, status_of, were
-from es_simhash.transport.retry import now, refresh, retry
+from es_simhash.transport.protocol import Key, Progress, noting, were
+from es_simhash.transport.retry import now, refresh, retry, unless_refused
 from es_simhash.writes.operations import find_hindrance, writes_refused
 from es_simhash.writes.targets import refuse_masked, refuse_updates
 
@@ -201,14 +201,9 @@ async def _standing_view(server: Port, header: PlanHeader, standing: Sequence[st
     """Return under which names the documents of a plan are searched; *standing* are its indices that are there."""
     view = [name for name in header.view or header.index_uuids if name not in header.index_uuids or name in standing]
     if other := [name for name in view if name not in standing] if standing else []:
-        try:
-            await retry(server, lambda: server.get_mapping(index=",".join(view)))
-        except Exception as error:
-            if status_of(error) != 404:
-                raise
-            raise InvalidInputError(
-                f"the plan is for {', '.join(other)}, which does not exist any more: plan again"
-            ) from error
+        asked = retry(server, lambda: server.get_mapping(index=",".join(view)))
+        if await unless_refused(asked, 404) is None:
+            raise InvalidInputError(f"the plan is for {', '.join(other)}, which does not exist any more: plan again")
     return view
 
 

@@ -88,6 +88,10 @@ def approvals(log: Iterable[Decisions]) -> tuple[tuple[str, str], ...]:
     return tuple((each.by, each.reason) for each in last_words(log))
 
 
+def in_words(approved: Iterable[tuple[str, str]]) -> str:
+    return "; ".join(": ".join(filter(None, each)) for each in approved)
+
+
 def unusable(name: str, why: object) -> InvalidInputError:
     return InvalidInputError(f"{name} is not a file of decisions that can be used ({why}): {DECIDE_AGAIN}")
 

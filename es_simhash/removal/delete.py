@@ -12,19 +12,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, shorten
 from es_simhash.mapping.port import Port
-from es_simhash.removal.may_delete import is_unreadable, is_written, version_of
+from es_simhash.removal.may_delete import Version, is_unreadable, is_written, version_of
 from es_simhash.removal.records import Archived, PlannedDocument
 from es_simhash.transport.protocol import Key, status_of
 from es_simhash.transport.retry import Patience, is_passing, retry
 from es_simhash.writes.bulk import CONFLICT, MISSING, send_bulk, send_surely
 from es_simhash.writes.operations import Operation, Outcome, Refusal
-
-Version: TypeAlias = tuple[int, int]
-"""``_seq_no`` and ``_primary_term``."""
 
 
 @dataclass(frozen=True, slots=True)

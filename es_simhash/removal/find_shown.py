@@ -7,12 +7,13 @@ field is not mapped. A field of which none of these documents has a value is not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import read_values
 from es_simhash.mapping.port import Port
+from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.transport.protocol import Index
 from es_simhash.transport.retry import retry
 
@@ -36,7 +37,8 @@ async def find_shown(server: Port, index: Index, resolved: Resolved, asked: Sequ
     if asked:
         return {name: next((kind for kind in KINDS if _last(name) in _usual(kind)), "") for name in asked}
     texts = {name for fields in resolved.text_fields.values() for name in fields}
-    mapped = (name for each in resolved.mappings.values() for name in _leaves(each.get("properties") or {}, ""))
+    walked = (each for mapping in resolved.mappings.values() for each in walk_fields(mapping))
+    mapped = (name for name, node in walked if "properties" not in node)
     known = {name for kind in KINDS for name in _usual(kind)}
     names = [
         each for each in dict.fromkeys(mapped) if _last(each) in known and not each.startswith(f"{server.prefix}.")
@@ -77,11 +79,3 @@ def _usual(kind: str) -> list[str]:
 
 def _last(name: str) -> str:
     return name.rpartition(".")[2].lower().replace("_", "").replace("-", "").lstrip("@")
-
-
-def _leaves(properties: Mapping[str, Any], path: str) -> Iterator[str]:
-    for name, node in properties.items():
-        if "properties" in node:
-            yield from _leaves(node["properties"], f"{path}{name}.")
-        else:
-            yield path + name

@@ -14,7 +14,7 @@ from typing import IO, Any
 from es_simhash.arguments import FilePath, check_input, check_items, check_name
 from es_simhash.errors import InvalidInputError
 from es_simhash.record import Record
-from es_simhash.removal.decisions import Decisions, approvals
+from es_simhash.removal.decisions import Decisions, approvals, in_words, last_words
 from es_simhash.removal.removal_file import Event, RemovalFile
 from es_simhash.transport.protocol import Key
 from es_simhash.transport.raw_json import join_members
@@ -182,7 +182,7 @@ def export_removals(paths: Sequence[FilePath]) -> Iterator[dict[str, Any]]:
 
 def _kept_by(log: Sequence[Decisions]) -> Mapping[Key, list[str]]:
     found: dict[Key, list[str]] = {}
-    for each in {each.person: each for each in log}.values():
+    for each in last_words(log):
         for key in each.keep:
             found.setdefault(key, []).append(each.by)
     return found
@@ -223,7 +223,7 @@ def write_csv(paths: Sequence[FilePath], file: IO[str]) -> int:
                 "canonical_index": canonical["index"],
                 "canonical_id": canonical["id"],
                 "kept_by": "; ".join(each["kept_by"] or ()),
-                "approved": "; ".join(": ".join(filter(None, one)) for one in each["approved"]),
+                "approved": in_words(each["approved"]),
                 "fields": json.dumps(each.get("fields", {}), ensure_ascii=False),
                 "canonical_fields": json.dumps(canonical.get("fields", {}), ensure_ascii=False),
             }

@@ -27,7 +27,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import resolve_index
 from es_simhash.mapping.rule import Grouping, parse_key
 from es_simhash.mapping.shards import reading_primaries
-from es_simhash.mapping.user_fields import MappedField, countable_field
+from es_simhash.mapping.user_fields import MappedField, copy_targets, countable_field, walk_fields
 from es_simhash.removal.find_shown import find_shown
 from es_simhash.removal.may_delete import Candidate, Comparer, Guards, Judged, PairMeasure, Share
 from es_simhash.removal.plan_contained import Found, find_contained
@@ -40,8 +40,8 @@ from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import aggregate, count_whole
 from es_simhash.transport.limits import Fitting
 from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import Index, Key, Progress, document_key, index_key, local_names, status_of
-from es_simhash.transport.retry import Patience, now, retry
+from es_simhash.transport.protocol import Index, Key, Progress, document_key, index_key, local_names
+from es_simhash.transport.retry import Patience, now, retry, unless_refused
 from es_simhash.writes.targets import refuse_updates
 
 if TYPE_CHECKING:
@@ -154,20 +154,17 @@ async def make_plan(
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(left)) else {}
     excess, unmet = tuple(header.excess), max(0, sum(len(each.keys) for each in earlier) - decided)
     counts = (len(left), guards.documents, found.found)
-    differing = await server.compute(_count_differing, writer, header) if shown else {}
-    titles = differing.pop("", None)
-    made = RemovalPlan("", sha256, *counts, left_out, excess, *lacking, unmet, header.rule, differing, titles)
+    differing = await server.compute(_count_differing, writer, list(shown))
+    titles = await server.compute(writer.find_titles, header.title)
+    suspicious = titles if titles.is_suspicious else None
+    made = RemovalPlan("", sha256, *counts, left_out, excess, *lacking, unmet, header.rule, differing, suspicious)
     return made, header
 
 
-def _count_differing(writer: PlanWriter, header: PlanHeader) -> dict[str, Any]:
-    """Return how often each field that is shown differs; under the name "" the guard rail of titles, if it fires."""
-    counts: dict[str, Any] = dict.fromkeys(header.shown, 0)
-    for each in writer.removals():
-        for name in counts:
-            counts[name] += each.differs(name)
-    titles = writer.find_titles(header.title)
-    return {name: number for name, number in counts.items() if number} | {"": titles if titles.is_suspicious else None}
+def _count_differing(writer: PlanWriter, names: Sequence[str]) -> dict[str, int]:
+    """Return how often each of the fields *names* that differs does so."""
+    found = Counter(name for each in writer.removals() for name in names if each.differs(name))
+    return {name: found[name] for name in names if name in found}
 
 
 def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> dict[str, Any]:
@@ -214,23 +211,15 @@ def used_fields(grouping: Mapping[str, Any], protect: str | None) -> list[str]:
 def decisive_fields(mapping: Mapping[str, Any], names: Sequence[str], used: Sequence[str]) -> dict[str, bool]:
     """Return *names*, and what is copied to those of them that are *used*; for each, whether a null is a value."""
     found = dict.fromkeys(names, False)
-    copies = list(_copies(mapping, ""))
     for mapped, field in ((MappedField.find(mapping, field), field) for field in used):
         if mapped.path in found:
-            sources = [(path, node) for path, target, node in copies if target in (field, mapped.path)]
+            into = {field, mapped.path}
+            # What is copied is not in _source under the name that it is read by.
+            sources = [(path, node) for path, node in walk_fields(mapping) if into & copy_targets(node)]
             for path, node in [(mapped.path, mapped.node), *sources]:
                 has_null = any(each.get("null_value") is not None for each in (mapped.node, node))
                 found[path] = has_null or found.get(path, False)
     return found
-
-
-def _copies(mapping: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield each field with ``copy_to``, whose values are not in ``_source`` under the name that they are read by."""
-    for name, node in (mapping.get("properties") or {}).items():
-        targets = node.get("copy_to") or ()
-        for target in [targets] if isinstance(targets, str) else targets:
-            yield path + name, target, node
-        yield from _copies(node, f"{path}{name}.")
 
 
 class _Planning:
@@ -363,13 +352,8 @@ async def read_uuids(server: Port, names: Sequence[str]) -> dict[str, str]:
     """Return the UUID of each concrete index of *names*; an index that does not exist, or is an alias now, has none."""
     found: dict[str, str] = {}
     for name in names:
-        try:
-            answer = await retry(server, partial(server.get_settings, index=name, name="index.uuid"))
-        except Exception as error:
-            if status_of(error) != 404:
-                raise
-            continue
-        settings = (answer.get(name) or {}).get("settings") or {}
+        asked = retry(server, partial(server.get_settings, index=name, name="index.uuid"))
+        settings = (await unless_refused(asked, 404) or {}).get(name, {}).get("settings") or {}
         if uuid := (settings.get("index") or {}).get("uuid"):
             found[name] = uuid
     return found

@@ -15,7 +15,7 @@ from fractions import Fraction
 from hashlib import blake2b
 from itertools import groupby
 from math import ceil
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_number
 from es_simhash.errors import GuardRailError, InvalidInputError, shorten
@@ -24,11 +24,12 @@ from es_simhash.mapping.fields import read_text, read_values
 from es_simhash.record import Record
 from es_simhash.removal.records import KeptKind, LeftOut, PlannedDocument, PlannedRemoval, Reason
 from es_simhash.texts.differences import Prepared, difference_of, prepare_text
-from es_simhash.texts.measures import WORD_SHINGLES, Score
+from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Row
+    from es_simhash.passages.contained import ContainmentMeasure
 
 
 Say: TypeAlias = Callable[..., str]
@@ -45,18 +46,11 @@ Candidate: TypeAlias = "tuple[Row, Row, int]"
 """A duplicate and its canonical, as they were grouped, and their distance in bits."""
 
 
+PairMeasure: TypeAlias = "TextMeasure | ContainmentMeasure"
+"""How much of the first of two texts the second one has, 0 to 1."""
+
 Decisive: TypeAlias = Mapping[str, bool]
 """Fields of ``_source`` that decide about the documents of an index, and for each whether a null in it is a value."""
-
-
-class PairMeasure(Protocol):
-    """How much of the first of two texts the second one has, 0 to 1."""
-
-    def prepare(self, texts: Sequence[str]) -> Sequence[Any]:
-        """Return each of *texts* prepared for :meth:`compare`."""
-
-    def compare(self, first: Any, second: Any, *, bound: float) -> Score:
-        """Return the score of two prepared texts; one below *bound* may be returned as 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import reading_primaries
+from es_simhash.removal.decisions import in_words
 from es_simhash.removal.delete import read_planned
 from es_simhash.removal.make_plan import decisive_fields, read_uuids, used_fields
 from es_simhash.removal.may_delete import Decisive, Evidence, Verdict, Version, is_written, may_delete, version_of
@@ -69,7 +70,6 @@ async def judge(
     matched = await _search(server, view, filtered, header.filter) if filtered else {}
     verdicts: dict[int, Verdict] = {}
     records: dict[int, DuplicateResult] = {}
-    by = "; ".join(": ".join(filter(None, each)) for each in removal.approved)
     for number, each in lines.items():
         key = each.document.key
         found = Evidence(is_index_planned=False)
@@ -90,7 +90,8 @@ async def judge(
                 pass
             case kind:
                 detail = str(found.document.get("error", "")) if kind == "unreadable" else ""
-                records[number] = DuplicateResult.of(each, "kept", kind, by if kind == "decided" else detail)
+                detail = in_words(removal.approved) if kind == "decided" else detail
+                records[number] = DuplicateResult.of(each, "kept", kind, detail)
     return Judged(verdicts, records, items)
 
 

@@ -26,7 +26,7 @@ from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import status_of
-from es_simhash.transport.retry import refresh, retry
+from es_simhash.transport.retry import refresh, retry, unless_refused
 
 OnRegrouped: TypeAlias = Callable[[tuple[str, ...], Reconciled], object]
 """What is called with the names of indices that were grouped together, and what was done there."""
@@ -116,11 +116,8 @@ async def regroup(
 
 async def _find_scopes(server: Port, names: Sequence[str]) -> list[tuple[list[str], Grouping]]:
     """Return the names under which documents of one grouping are searched, and the grouping; each only once."""
-    try:
-        resolved = await resolve_index(server, names)
-    except Exception as error:
-        if status_of(error) != 404:
-            raise
+    resolved = await unless_refused(resolve_index(server, names), 404)
+    if resolved is None:
         there = await _existing(server, names)
         if there and len(there) < len(names):
             return await _find_scopes(server, there)
@@ -151,16 +148,8 @@ async def _find_scopes(server: Port, names: Sequence[str]) -> list[tuple[list[st
 
 
 async def _existing(server: Port, names: Sequence[str]) -> list[str]:
-    there = []
-    for name in names:
-        try:
-            await retry(server, partial(server.get_mapping, index=name))
-        except Exception as error:
-            if status_of(error) != 404:
-                raise
-        else:
-            there.append(name)
-    return there
+    asked = ((name, retry(server, partial(server.get_mapping, index=name))) for name in names)
+    return [name for name, answer in asked if await unless_refused(answer, 404) is not None]
 
 
 async def _regroup_scope(
@@ -263,13 +252,8 @@ async def _search(server: Port, index: Any, body: Mapping[str, Any]) -> list[dic
 async def _warn_of_hidden(server: Port, names: Sequence[str], gone: AbstractSet[str]) -> None:
     """Say it where documents that an alias hides are duplicates of documents that were removed."""
     hidden = await narrowed(server, names)
-    try:
-        lost = await lost_canonicals(server, hidden) if hidden else []
-    except Exception as error:
-        if status_of(error) not in (401, 403):
-            raise
-        return
-    if gone & set(lost):
+    lost = await unless_refused(lost_canonicals(server, hidden), 401, 403) if hidden else None
+    if gone & set(lost or ()):
         warnings.warn(
             f"documents that {', '.join(names)} does not show are duplicates of documents that were removed: run "
             f"reconcile over {', '.join(hidden)}",

@@ -20,6 +20,7 @@ from es_simhash.errors import InvalidInputError, WritesRefusedError
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import judge_mappings, no_index
+from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.removal.delete import find_streams, put_back, read_documents
 from es_simhash.removal.fits import Incoming, find_misfits, is_same_source
 from es_simhash.removal.make_plan import SIZES, RemovalSizes
@@ -30,8 +31,8 @@ from es_simhash.removal.removal_file import EventKind, RemovalFile, open_archive
 from es_simhash.removal.sqlite_file import DamagedError
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import Key, Progress, check_index, document_key, noting, status_of, were
-from es_simhash.transport.retry import now, refresh, retry
+from es_simhash.transport.protocol import Key, Progress, check_index, document_key, noting, were
+from es_simhash.transport.retry import now, refresh, retry, unless_refused
 from es_simhash.writes.bulk import CONFLICT
 from es_simhash.writes.operations import find_hindrance
 from es_simhash.writes.targets import last_generation, write_index
@@ -345,11 +346,9 @@ async def find_target(server: Port, name: str, *, is_named: bool) -> Target:
     *is_named*: the caller names it, not the file: then it may be an alias or a data stream, and a missing index, or
     an alias without a write index, is an error and not a fault of the target.
     """
-    try:
-        answer = await retry(server, lambda: server.get_mapping(index=name))
-    except Exception as error:
-        if status_of(error) != 404 or is_named:
-            raise
+    asked = retry(server, lambda: server.get_mapping(index=name))
+    answer = await (asked if is_named else unless_refused(asked, 404))
+    if answer is None:
         return Target(name, fault="index_missing")
     if not answer:
         raise no_index(name)
@@ -369,7 +368,7 @@ async def _judge(server: Port, name: str, index: str, mapping: Mapping[str, Any]
     settings = judge_mappings({index: {"mappings": mapping}}, server.context).each.get(index)
     fault: RestoredKind | None = None if settings is not None else "unmapped"
     created, may_change = await _read_settings(server, name, index)
-    vectors = frozenset(_find_vectors(mapping.get("properties") or {}, ""))
+    vectors = frozenset(name for name, node in walk_fields(mapping) if node.get("type") in VECTORS)
     return Target(name, settings, is_stream, created, vectors, may_change, fault, view=name)
 
 
@@ -392,22 +391,11 @@ async def _behind_name(server: Port, name: str, answer: Mapping[str, Any]) -> Ta
     return replace(await _judge(server, index, index, mappings[index]), view=name)
 
 
-def _find_vectors(properties: Mapping[str, Any], path: str) -> Iterator[str]:
-    for name, node in properties.items():
-        if node.get("type") in VECTORS:
-            yield path + name
-        yield from _find_vectors(node.get("properties") or {}, f"{path}{name}.")
-
-
 async def _read_settings(server: Port, name: str, index: str) -> tuple[str, bool]:
     """Return when *index* was created, and whether *name* has a final pipeline, as far as they may be read."""
-    try:
-        answer = await retry(
-            server, lambda: server.get_settings(index=name, name="index.creation_date,index.final_pipeline")
-        )
-    except Exception as error:
-        if status_of(error) not in (401, 403):
-            raise
+    wanted = "index.creation_date,index.final_pipeline"
+    answer = await unless_refused(retry(server, lambda: server.get_settings(index=name, name=wanted)), 401, 403)
+    if answer is None:
         return "", True
     found = {each: (held.get("settings") or {}).get("index") or {} for each, held in answer.items()}
     may_change = any(held.get("final_pipeline", "_none") != "_none" for held in found.values())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from math import isnan
 from typing import TYPE_CHECKING, Any, Self
 
 from es_simhash.arguments import check_choice, check_input
+from es_simhash.removal.decisions import in_words
 from es_simhash.removal.may_delete import MAX_SHARE, OTHER_TITLES, in_english, refusal, title_refusal
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.tables.tabular import cut, percent
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from es_simhash.removal.records import PlannedRemoval
 
 
-def band_name(band: Band, say: Callable[..., str] = str.format) -> str:
+def band_name(band: Band, say: Say = in_english) -> str:
     if band is None:
         return say("Texts not compared")
     if band >= 1:
@@ -57,7 +58,7 @@ def summary_lines(summary: Summary, said: Mapping[str, str]) -> Iterator[str]:
         yield f"  {name}: {text}"
     for name, number in summary.differing.items():
         yield f"  in {number:,} of {total.removals:,} the field {name} differs from that of what stays"
-    kinds = [(SAID[kind], f"{summary.differences[kind]:,}") for kind in DIFFERENCES if kind in summary.differences]
+    kinds = [(SAID[kind], f"{number:,}") for kind, number in summary.classes.items() if kind is not None]
     yield from _table("by how the text that goes differs from the one that stays", kinds)
     yield from _table("by similarity", [(band_name(band), f"{number:,}") for band, number in summary.bands.items()])
     yield from _table("by index", map(_row, summary.indices))
@@ -206,8 +207,7 @@ def describe(removal: RemovalFile, say: Say = in_english, language: str = "en") 
     titles = removal.find_titles(header.title)
     refused = [refusal(header.excess, MAX_SHARE, say)] if header.excess else []
     refused += [title_refusal(titles, OTHER_TITLES, say)] if titles.is_suspicious else []
-    by = "; ".join(": ".join(filter(None, each)) for each in removal.approved)
-    decided = say("{number} of them stay, by {by}", number=f"{len(removal.kept):,}", by=by)
+    decided = say("{number} of them stay, by {by}", number=f"{len(removal.kept):,}", by=in_words(removal.approved))
     before = say("{number} stay by earlier decisions", number=f"{header.decided or 0:,}")
     return {
         "made": header.at or say("at an unknown time"),
@@ -325,8 +325,9 @@ class Summary:
     The numbers of a plan; tuples have most removals first.
     *bands* has the smallest similarity first, before it ``None`` for texts that were not compared. *groups*: index and
     id of the documents that stand for most removals, with the number. *canonicals*: how many different documents stay.
-    *lowest*: the smallest similarity; ``None`` if no texts were compared. *differences*: removals by how the texts
-    differ. *differing*: for each field with short values how many documents have another one than what stays.
+    *lowest*: the smallest similarity; ``None`` if no texts were compared. *classes*: removals by how the texts differ;
+    ``None``: they were not compared. *differing*: for each field with short values how many documents have another one
+    than what stays.
     """
 
     total: Portion
@@ -336,16 +337,8 @@ class Summary:
     groups: tuple[tuple[str, str, int], ...]
     canonicals: int
     lowest: float | None
-    differences: Mapping[Difference, int]
+    classes: Mapping[Difference | None, int]
     differing: Mapping[str, int]
-
-    @property
-    def classes(self) -> dict[Difference | None, int]:
-        """How many removals there are of each class, by how the texts differ; ``None``: they were not compared."""
-        found: dict[Difference | None, int] = {}
-        found |= {kind: self.differences[kind] for kind in DIFFERENCES if self.differences.get(kind)}
-        rest = self.total.removals - sum(found.values())
-        return found | ({None: rest} if rest else {})
 
     @property
     def groups_shown(self) -> str:
@@ -362,7 +355,7 @@ class Summary:
             "groups": [{"index": index, "id": id_, "removals": number} for index, id_, number in self.groups],
             "canonicals": self.canonicals,
             "lowest": self.lowest,
-            "differences": dict(self.differences),
+            "differences": {kind: number for kind, number in self.classes.items() if kind is not None},
             "differing": dict(self.differing),
         }
 
@@ -374,7 +367,7 @@ def summarize(removals: Iterable[PlannedRemoval], guards: Guards) -> Summary:
     groups: Counter[tuple[str, str]] = Counter()
     values = _Values(guards.protect)
     lowest: float | None = None
-    differences: Counter[Difference] = Counter()
+    classes: Counter[Difference | None] = Counter()
     differing: Counter[str] = Counter()
     long: set[str] = set()
     for each in removals:
@@ -384,8 +377,7 @@ def summarize(removals: Iterable[PlannedRemoval], guards: Guards) -> Summary:
             if not (is_short(one) and is_short(other)):
                 long.add(name)
             differing[name] += one != other
-        if each.difference is not None:
-            differences[each.difference] += 1
+        classes[each.difference] += 1
         indices[each.document.index] += 1
         bands[band_of(each.similarity)] += 1
         groups[each.canonical.index, each.canonical.id] += 1
@@ -405,7 +397,7 @@ def summarize(removals: Iterable[PlannedRemoval], guards: Guards) -> Summary:
         tuple((index, id_, number) for (index, id_), number in groups.most_common(MOST_GROUPS) if number > 1),
         len(groups),
         lowest,
-        differences,
+        {kind: classes[kind] for kind in (*DIFFERENCES, None) if kind in classes},
         {name: number for name, number in differing.items() if number and name not in long},
     )
 
