@@ -63,6 +63,7 @@ from es_simhash.removal.tags import untag_removed
 from es_simhash.removal.take_decisions import refuse_forgotten, take_in
 from es_simhash.transport.protocol import Key, Progress, noting, were
 from es_simhash.transport.retry import now, refresh, retry, unless_refused
+from es_simhash.writes.bulk import CONFLICT
 from es_simhash.writes.operations import find_hindrance, writes_refused
 from es_simhash.writes.targets import refuse_masked, refuse_updates
 
@@ -150,7 +151,7 @@ async def _apply(
     restored: set[str] = set()
     deleted = 0
     batch = _Batch(removal, view, created)
-    with noting(lambda: _note(deleted + batch.gone, removal)):
+    with noting(lambda: _say_deleted(deleted + batch.gone, removal)):
         while lines := await server.compute(next, batches, None):
             records = await (_preview(server, removal, lines, view) if dry_run else batch.carry_out(server, lines))
             last, batch = batch, _Batch(removal, view, created)
@@ -174,7 +175,7 @@ async def _apply(
             await regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
 
 
-def _note(gone: int, removal: RemovalFile) -> str:
+def _say_deleted(gone: int, removal: RemovalFile) -> str:
     kept = f", and {removal.path} has {'it' if gone == 1 else 'each of them'}" if gone else ""
     return were(gone, "deleted") + kept
 
@@ -359,7 +360,7 @@ class _Batch:
         self._hindrance = self._hindrance or find_hindrance(outcomes)
         came_back = []
         for number, outcome in zip(lost, outcomes, strict=True):
-            if outcome.is_done or outcome.status == 409:
+            if outcome.is_done or outcome.status == CONFLICT:
                 came_back.append(number)
                 self._records[number] = DuplicateResult.of(lines[number], "restored", lost[number])
             else:

@@ -120,7 +120,7 @@ def _find(files: Sequence[RemovalFile], where: str, *values: str) -> list[Remove
     """Return the removals for which the condition *where* holds, oldest first."""
     found: list[Removed] = []
     for file in files:
-        for line, key, canonical, distance in list(file.removed(where, *values)):
+        for line, key, canonical, distance in file.removed(where, *values):
             found += _times(file, line, key, canonical, distance)
     return sorted(found, key=lambda each: (each.at, each.index, each.id))
 

@@ -136,8 +136,8 @@ async def make_plan(
         add = partial(planning.add, server)
         found = await find_contained(server, index, resolved, grouping, options.contained, add, common=sizes.common)
     left = await server.compute(writer.keep_only, found.lines, options.limit)
-    guards = Guards(options.max_share, options.protect)
-    guards = await count_shares(server, index, names, guards, planning.removals_by_value(left))
+    lost = await server.compute(writer.count_protected) if options.protect else {}
+    guards = await count_shares(server, index, names, Guards(options.max_share, options.protect), lost)
     mappings = [resolved.mappings[name] for name in resolved.each]
     lacking = await count_lacking(server, index, resolved.each, mappings=mappings)
     if await read_uuids(server, names) != uuids:
@@ -245,9 +245,6 @@ class _Planning:
         self._options = options
         self._comparer = comparer
         self._writer = writer
-        # For each line the values of the protected field; equal ones share a tuple.
-        self._values: list[tuple[str, ...]] = []
-        self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     async def add_all(self, server: Port, groups: Groups) -> Found:
         places = await server.compute(_by_canonical, groups)
@@ -259,10 +256,6 @@ class _Planning:
             left_out.update(each for each in results if isinstance(each, str))
             server.tell(Progress(min(begin + BATCH, len(places)), len(places), "comparing texts"))
         return Found(lines, len(places), left_out)
-
-    def removals_by_value(self, order: Sequence[int]) -> Counter[str]:
-        """Return how many of the lines *order* have each value of the protected field."""
-        return Counter(value for number in order for value in self._values[number])
 
     async def add(self, server: Port, candidates: Sequence[Candidate]) -> list[int | str]:
         """Return of each candidate the number of its line, or why it is left out."""
@@ -299,7 +292,6 @@ class _Planning:
                 )
             own = values.get(each.document.key, ())
             results.append(self._writer.add(each if self._options.protect is None else replace(each, protected=own)))
-            self._values.append(self._known.setdefault(own, own))
         return results
 
     async def _search(self, server: Port, rows: Sequence[Row]) -> dict[Key, tuple[str, ...]]:

@@ -66,7 +66,7 @@ async def judge(
     filtered = written & {each.key for each in goes} if header.filter else set()
     if written and (in_view or filtered):
         await refresh(server, view)
-    shown = await _search(server, view, in_view, ()) if in_view else {}
+    shown = await _search(server, view, in_view, ()) if in_view else None
     matched = await _search(server, view, filtered, header.filter) if filtered else {}
     verdicts: dict[int, Verdict] = {}
     records: dict[int, DuplicateResult] = {}
@@ -74,16 +74,8 @@ async def judge(
         key = each.document.key
         found = Evidence(is_index_planned=False)
         if number in fitting:
-            found = Evidence(
-                True,
-                items[key],
-                items[each.canonical.key],
-                decided_by,
-                shown if in_view else None,
-                matched if key in filtered else None,
-                key in removal.kept,
-                removal.may_have_deleted(number),
-            )
+            now = items[key], items[each.canonical.key], decided_by, shown, matched if key in filtered else None
+            found = Evidence(True, *now, key in removal.kept, removal.may_have_deleted(number))
         verdict = verdicts[number] = may_delete(each, found)
         match verdict:
             case "delete" | "deleted_before" | "unsure":

@@ -206,18 +206,8 @@ class DuplicateResult(Record):
     ) -> DuplicateResult:
         """Return the record of a line of a plan."""
         document, canonical = removal.document, removal.canonical
-        return cls(
-            document.id,
-            document.index,
-            canonical.id,
-            canonical.index,
-            removal.distance,
-            action,
-            kind,
-            detail,
-            removal.similarity,
-            document.routing,
-        )
+        where = document.id, document.index, canonical.id, canonical.index, removal.distance
+        return cls(*where, action, kind, detail, removal.similarity, document.routing)
 
 
 LEFT_OUT: Mapping[str, str] = {

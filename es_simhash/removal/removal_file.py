@@ -147,6 +147,11 @@ class Lines:
         every = Titles(title, same.differ + counts[False, True], counts.total(), same_words=False)
         return every if every.is_suspicious and not same.is_suspicious else same
 
+    def count_protected(self, kept: Collection[Key] = ()) -> Counter[str]:
+        """Return how many documents have each value of the protected field, without those *kept*."""
+        left = (each for each in self.removals() if each.document.key not in kept)
+        return Counter(value for each in left for value in each.protected or ())
+
     def close(self) -> None:
         self._db.close()
         if self._identity:
@@ -336,16 +341,12 @@ class RemovalFile(Lines):
 
     def count_guards(self) -> Guards:
         """Return the guard rails, without what is kept."""
-        guards, values = self.header.guards, Counter[str]()
-        for each in self.removals() if self.kept and guards.protect else ():
-            if each.document.key in self.kept:
-                values.update(each.protected or ())
-        shares = {
-            value: Share(left, share.documents)
-            for value, share in guards.values.items()
-            if (left := share.removals - values[value]) > 0
-        }
-        return replace(guards, values=shares)
+        guards = self.header.guards
+        if not (self.kept and guards.protect):
+            return guards
+        left = self.count_protected(self.kept)
+        values = {value: Share(left[value], own.documents) for value, own in guards.values.items() if value in left}
+        return replace(guards, values=values)
 
     # What was archived
 

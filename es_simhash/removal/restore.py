@@ -228,7 +228,7 @@ class _Batch:
 
     async def _check(self, server: Port, items: Sequence[_Item]) -> None:
         """Say which of the documents that were written now are not as they were archived."""
-        found = await _read(server, items) if items else {}
+        found = await _read(server, items)
         for item in items:
             present = found.get(_key(item))
             if present is None or not self._is_same(item, present):
@@ -241,7 +241,7 @@ class _Batch:
 
     async def _compare(self, server: Port, items: Sequence[_Item]) -> None:
         """Settle the lines whose documents are there, or cannot be read."""
-        found = await _read(server, items) if items else {}
+        found = await _read(server, items)
         for item in items:
             if _key(item) not in found:
                 continue
@@ -252,7 +252,7 @@ class _Batch:
 
     async def _judge_taken(self, server: Port, items: Sequence[_Item], written: set[Key]) -> None:
         """Settle lines whose documents exist now: created by a request with a lost answer, or for an earlier line."""
-        found = await _read(server, items) if items else {}
+        found = await _read(server, items)
         for item in items:
             if (present := found.get(_key(item))) is None:
                 item.settle("refused", "unreadable")
@@ -368,7 +368,7 @@ async def _judge(server: Port, name: str, index: str, mapping: Mapping[str, Any]
     settings = judge_mappings({index: {"mappings": mapping}}, server.context).each.get(index)
     fault: RestoredKind | None = None if settings is not None else "unmapped"
     created, may_change = await _read_settings(server, name, index)
-    vectors = frozenset(name for name, node in walk_fields(mapping) if node.get("type") in VECTORS)
+    vectors = frozenset(path for path, node in walk_fields(mapping) if node.get("type") in VECTORS)
     return Target(name, settings, is_stream, created, vectors, may_change, fault, view=name)
 
 

@@ -10,6 +10,7 @@ text.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from es_simhash.groups.grouping_request import GroupingRequest
@@ -51,26 +52,15 @@ async def tag_duplicates(
     failed = {(each.index, each.id): each for each in failures}
     _, groups = await read_groups(server, index, resolved, grouping)
     for document, canonical, distance in candidates(groups, groups.duplicates.tolist()):
-        kind: DuplicateKind | None = None
+        where = document.id, document.index, canonical.id, canonical.index, distance
+        record = DuplicateResult(*where, "would tag" if dry_run else "tagged", routing=document.routing)
         if failure := failed.get((document.index, document.id)):
             match failure.kind:
                 case "unusable" | "taken":
-                    kind = "refused"
-                case other:
-                    kind = other
-        yield [
-            DuplicateResult(
-                document.id,
-                document.index,
-                canonical.id,
-                canonical.index,
-                distance,
-                "kept" if failure else "would tag" if dry_run else "tagged",
-                kind,
-                failure.reason if failure else "",
-                routing=document.routing,
-            )
-        ]
+                    record = replace(record, action="kept", kind="refused", detail=failure.reason)
+                case kind:
+                    record = replace(record, action="kept", kind=kind, detail=failure.reason)
+        yield [record]
 
 
 async def tag_contained(
