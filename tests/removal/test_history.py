@@ -91,7 +91,8 @@ def test_what_happened_to_a_document_later(archive, tmp_path):
     with RemovalFile(path, writes=True) as found:
         sha256 = found.sha256
         found.note("restored", [0], DAY(12))
-    decide_removal(path, decide_file(tmp_path / "d", sha256, [("news", "s", None)], by="Ann\x1b", reason="late"))
+    with pytest.warns(UserWarning, match="was deleted already"):
+        decide_removal(path, decide_file(tmp_path / "d", sha256, [("news", "s", None)], by="Ann\x1b", reason="late"))
     with RemovalFile(path, writes=True) as found:
         for day in (13, 14):
             found.append([], [0], DAY(day))
@@ -120,7 +121,8 @@ def test_all_that_a_removal_has(archive, tmp_path):
     path = archive("a", removed("a", "b", 1), removed("c", "d", 2, routing="r"))
     with RemovalFile(path) as found:
         sha256 = found.sha256
-    decide_removal(path, decide_file(tmp_path / "d", sha256, [("news", "a", None)]))
+    with pytest.warns(UserWarning, match="was deleted already"):
+        decide_removal(path, decide_file(tmp_path / "d", sha256, [("news", "a", None)]))
     files = [tmp_path / "x.jsonl.gz", tmp_path / "x.csv"]
     result = CliRunner().invoke(app, ["history", str(path), "--export", str(files[0]), "--csv", str(files[1])])
     assert (result.exit_code, [each.stat().st_mode & 0o777 for each in files]) == (0, [0o600] * 2), result.output
