@@ -27,15 +27,17 @@ KINDS: Mapping[str, Sequence[str]] = {
     ),
 }
 DOCUMENTS = 20
+MOST_NAMES = 100
 
 
 async def find_shown(server: Port, index: Index, resolved: Resolved, asked: Sequence[str]) -> dict[str, str]:
     """
     Return the fields to show, each with its kind (see :data:`KINDS`), or ``""``.
-    *asked*: show these, whatever else there is. Cost otherwise: a search.
+    *asked*: show these, and where no title is among them, the one that is found: a guard rail needs it. Cost: a search.
     """
-    if asked:
-        return {name: next((kind for kind in KINDS if _last(name) in _usual(kind)), "") for name in asked}
+    given = {name: next((kind for kind in KINDS if _last(name) in _usual(kind)), "") for name in asked}
+    if "title" in given.values():
+        return given
     texts = {name for fields in resolved.text_fields.values() for name in fields}
     walked = (each for mapping in resolved.mappings.values() for each in walk_fields(mapping))
     mapped = (name for name, node in walked if "properties" not in node)
@@ -45,9 +47,14 @@ async def find_shown(server: Port, index: Index, resolved: Resolved, asked: Sequ
     ]
     top = [form for usual in KINDS.values() for each in usual for form in (each, each.title(), each.replace("_", ""))]
     wanted = [each for each in dict.fromkeys([*names, *top]) if each not in texts]
-    body = {"query": {"exists": {"field": f"{server.prefix}.fingerprint"}}, "_source": wanted, "size": DOCUMENTS}
+    # First those documents that have a title, as far as it can be searched: a guard rail needs it.
+    titles = [each for each in names if _last(each) in _usual("title") and each not in texts][:MOST_NAMES]
+    with_values = [{"exists": {"field": each}} for each in titles]
+    query = {"filter": [{"exists": {"field": f"{server.prefix}.fingerprint"}}], "should": with_values}
+    body = {"query": {"bool": query}, "_source": wanted, "size": DOCUMENTS}
     answer = await retry(server, lambda: server.search(index=index, body=body))
-    return choose(wanted, [hit.get("_source") or {} for hit in answer["hits"]["hits"]])
+    found = choose(wanted, [hit.get("_source") or {} for hit in answer["hits"]["hits"]])
+    return {**given, **{name: kind for name, kind in found.items() if not asked or kind == "title"}}
 
 
 def choose(names: Iterable[str], sources: Sequence[Mapping[str, Any]]) -> dict[str, str]:

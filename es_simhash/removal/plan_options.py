@@ -61,7 +61,7 @@ class PlanOptions:
             same alias, where the id counts. Files of which none keeps a document of these indices are refused.
         show:
             Fields whose values people see first; by default title, URL, source and date, by their usual names,
-            where the mapping or some documents have them.
+            where the mapping or some documents have them. A title that is found is shown in any case.
         max_field_chars:
             Characters of a value after which it is cut in the plan.
     """
@@ -93,8 +93,8 @@ class PlanOptions:
         (),
         _check_shown,
         "FIELDS",
-        "Show these fields of each document, separated by commas, instead of title, URL, source and date as far as "
-        "these are found. Repeatable.",
+        "Show these fields of each document, separated by commas, instead of URL, source and date as far as these are "
+        "found. A title that is found is shown in any case. Repeatable.",
     )
     max_field_chars: int = option(10_000, Count(0))
 

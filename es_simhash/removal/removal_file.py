@@ -141,8 +141,10 @@ class Lines:
             return Titles("", 0, 0)
         counts = Counter[tuple[bool, bool]]()  # by whether the words are the same, and whether the titles differ
         for each in self.removals():
-            if each.document.key not in kept:
-                counts[each.difference == "same" or (each.similarity or 0) >= 1, each.differs(title)] += 1
+            has_title = title in each.document.fields or title in each.canonical.fields
+            if has_title and each.document.key not in kept:
+                is_same = each.similarity == 1 and each.reason == "similarity"
+                counts[each.difference == "same" or is_same, each.differs(title)] += 1
         same = Titles(title, counts[True, True], counts[True, True] + counts[True, False])
         every = Titles(title, same.differ + counts[False, True], counts.total(), same_words=False)
         return every if every.is_suspicious and not same.is_suspicious else same

@@ -97,6 +97,19 @@ def test_the_digest_can_be_computed_by_anybody(path):
     assert hashlib.sha256(text.encode()).hexdigest() == sha256 == removal_summary(path)["plan"]
 
 
+@pytest.mark.parametrize("reason", ["similarity", "contained"])
+def test_a_text_that_stands_whole_in_another_has_not_the_same_words(tmp_path, reason):
+    """Its share is 1, too; and what has no title is not counted."""
+    lines = [removal(n, 1.0) for n in range(3)]
+    titled = (replace(each.document, fields={"title": "x"}) for each in lines[:2])
+    lines = [*(replace(each, document=other) for each, other in zip(lines, titled, strict=False)), lines[2]]
+    write(tmp_path / "p", [replace(each, reason=reason) for each in lines])
+    with RemovalFile(tmp_path / "p") as found:
+        titles = found.find_titles("title")
+    wanted = (2, 2, True) if reason == "similarity" else (0, 0, False)
+    assert (titles.differ, titles.number, titles.is_suspicious) == wanted
+
+
 @pytest.mark.parametrize("limit", [0, 1, 2, 9])
 def test_a_limit_keeps_the_most_similar(tmp_path, limit):
     """The lines that are left out are those one would look at first."""

@@ -384,7 +384,7 @@ def test_one_process_at_a_time(server, index, sync_simhash, plan):
 
 
 def test_fields_to_show_are_found(server, index, simhash, plan):
-    """By their names, in the mapping or in documents; what is asked for is shown instead."""
+    """By their names, in the mapping or in documents; what is asked for is shown instead, and a title in any case."""
     documents = {
         id_: {"body": TEXT, "Headline": f"h {id_}", "url": f"u/{id_}", "published_at": "2026-01-01"} for id_ in "ab"
     }
@@ -396,8 +396,21 @@ def test_fields_to_show_are_found(server, index, simhash, plan):
     with pytest.raises(GuardRailError, match="have another Headline"):
         list(simhash.apply_removal(plan))
     assert outcomes(simhash.apply_removal(plan, other_titles=True)) == {"b": ("deleted", None)}
-    made = plan_again(simhash, index, plan, show=["url"], **ALL)
-    assert (read_plan(plan).header.shown, made.titles) == ({"url": "url"}, None)
+    plan_again(simhash, index, plan, show=["url"], **ALL)
+    assert read_plan(plan).header.shown == {"url": "url", "Headline": "title"}
+
+
+def test_titles_that_few_documents_have_are_compared(server, index, simhash, plan):
+    """Also where the first documents have none; documents without a title are not counted."""
+    texts = {f"a{n:02d}": OTHER for n in range(30)} | {f"z{n:02d}": TEXT for n in range(3)}
+    documents = {
+        id_: {"body": text, "url": id_} | ({"title": id_} if id_[0] == "z" else {}) for id_, text in texts.items()
+    }
+    fill(server, index, simhash, documents)
+    made = simhash.plan_removal(index, plan, **ALL)
+    assert (made.count, made.titles.differ, made.titles.number, made.titles.same_words) == (31, 2, 2, True)
+    with pytest.raises(GuardRailError, match="2 of 2 documents that have the same words"):
+        list(simhash.apply_removal(plan))
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ class AsyncRemovalMethods(AsyncBase):
                 same alias, where the id counts. Files of which none keeps a document of these indices are refused.
             show:
                 Fields whose values people see first; by default title, URL, source and date, by their usual names,
-                where the mapping or some documents have them.
+                where the mapping or some documents have them. A title that is found is shown in any case.
             max_field_chars:
                 Characters of a value after which it is cut in the plan.
             progress:
