@@ -7,7 +7,7 @@ The file of a removal, an sqlite3 database: the plan, what people decided, what 
     decisions  the files of decisions, as they were taken in
     texts      ``_source`` of archived documents, as the server sent it, many together, compressed by zlib
     archived   a document that was archived to be deleted: its key, and where its text is
-    events     what was done with a line, and when; the last one counts
+    events     what was done with a line, and when (milliseconds since 1970); the last one counts
 
 A change is whole or absent, and no kill takes it back: rollback journal, ``synchronous=FULL``, and no WAL, because a
 database with a WAL is not whole without its second file. While a run writes, the file is locked, and sqlite3 has a file
@@ -30,6 +30,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
@@ -76,9 +77,8 @@ _SCHEMA = [
         created TEXT NOT NULL, text INTEGER NOT NULL, begin INTEGER NOT NULL, length INTEGER NOT NULL,
         digest BLOB NOT NULL) STRICT""",
         "INDEX of_line ON archived (line)",
-        """TABLE events (number INTEGER PRIMARY KEY, line INTEGER NOT NULL, kind TEXT NOT NULL, at TEXT NOT NULL,
-        decisions INTEGER NOT NULL) STRICT""",
-        "INDEX events_of_line ON events (line)",
+        """TABLE events (line INTEGER NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL, at INTEGER NOT NULL,
+        decisions INTEGER NOT NULL, PRIMARY KEY (line, number)) STRICT, WITHOUT ROWID""",
     )
 ]
 _ORDER = "ORDER BY similarity, distance DESC, number"
@@ -447,10 +447,10 @@ class RemovalFile(Lines):
         for line, name, id_, routing, *canonical, distance in rows:
             yield line, Key(name, id_, routing), Key(*canonical), distance
 
-    def events(self, line: int | None = None) -> list[Event]:
-        """Return what was done, in order; with *line* only with that one."""
-        where, values = ("", ()) if line is None else ("WHERE line = ?", (line,))
-        rows = self._all(f"SELECT line, kind, at, decisions FROM events {where} ORDER BY number", values)
+    def events(self, line: int) -> list[Event]:
+        """Return what was done with *line*, in order."""
+        at = "strftime('%Y-%m-%dT%H:%M:%fZ', at / 1000.0, 'unixepoch')"
+        rows = self._all(f"SELECT line, kind, {at}, decisions FROM events WHERE line = ? ORDER BY number", (line,))
         return [Event(*row) for row in rows]
 
     # Inside
@@ -530,9 +530,10 @@ class RemovalFile(Lines):
             ) from error
 
     def _note(self, kind: EventKind, numbers: Collection[int], at: str) -> None:
-        decided = "(SELECT count(*) FROM decisions)"
-        statement = f"INSERT INTO events (line, kind, at, decisions) VALUES (?, ?, ?, {decided})"
-        self._db.executemany(statement, [(each, kind, at) for each in numbers])
+        number = "(SELECT coalesce(max(number), 0) + 1 FROM events WHERE line = ?1)"
+        statement = f"INSERT INTO events VALUES (?1, {number}, ?2, ?3, (SELECT count(*) FROM decisions))"
+        moment = round(datetime.fromisoformat(at).timestamp() * 1_000)
+        self._db.executemany(statement, [(each, kind, moment) for each in numbers])
 
 
 def open_archived(path: FilePath, *, writes: bool) -> RemovalFile:

@@ -113,7 +113,7 @@ def _note(removal: RemovalFile, kind: EventKind, lines: Sequence[int]) -> None:
     try:
         removal.note(kind, lines, now())
     except InvalidInputError as error:
-        warnings.warn(f"what was put back is not noted: {error}", stacklevel=2)
+        warnings.warn(f"what was put back is not noted in {removal.path} ({error.__cause__})", stacklevel=2)
 
 
 def _take(documents: Iterator[Archived | None], sizes: RemovalSizes) -> list[Archived | None]:

@@ -146,10 +146,10 @@ def lines_of(path):
 
 
 def events_of(path):
-    """Return what a removal did, in order: id and kind."""
+    """Return what a removal did with each line, in order: id and kind."""
     with closing(sqlite3.connect(path)) as database:
-        query = "SELECT json_extract(lines.line, '$.id'), kind FROM events JOIN lines ON number = events.line"
-        return database.execute(query.replace("ON number", "ON lines.number") + " ORDER BY events.number").fetchall()
+        query = "SELECT json_extract(lines.line, '$.id'), kind FROM events JOIN lines ON lines.number = events.line"
+        return database.execute(f"{query} ORDER BY events.line, events.number").fetchall()
 
 
 def decide_file(path, plan, keep, *, by="Ann", reason="", at="2026-11-27T10:00:00Z"):
