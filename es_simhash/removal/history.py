@@ -207,8 +207,14 @@ COLUMNS = (
 )
 
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
 def write_csv(paths: Sequence[FilePath], file: IO[str]) -> int:
-    """Write what the removals *paths* have, without the texts of ``_source``, as CSV; return the number of rows."""
+    """
+    Write what the removals *paths* have, without the texts of ``_source``, as CSV; return the number of rows.
+    A spreadsheet would compute a text that begins like a formula: such a one has an apostrophe before it.
+    """
     number = 0
     rows = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
     rows.writeheader()
@@ -216,16 +222,16 @@ def write_csv(paths: Sequence[FilePath], file: IO[str]) -> int:
         number += 1
         canonical = each["canonical"]
         when = {event["kind"]: event["at"] for event in each["events"]}
-        rows.writerow(
-            {
-                **each,
-                **when,
-                "canonical_index": canonical["index"],
-                "canonical_id": canonical["id"],
-                "kept_by": "; ".join(each["kept_by"] or ()),
-                "approved": in_words(each["approved"]),
-                "fields": json.dumps(each.get("fields", {}), ensure_ascii=False),
-                "canonical_fields": json.dumps(canonical.get("fields", {}), ensure_ascii=False),
-            }
-        )
+        row = {
+            **each,
+            **when,
+            "canonical_index": canonical["index"],
+            "canonical_id": canonical["id"],
+            "kept_by": "; ".join(each["kept_by"] or ()),
+            "approved": in_words(each["approved"]),
+            "fields": json.dumps(each.get("fields", {}), ensure_ascii=False),
+            "canonical_fields": json.dumps(canonical.get("fields", {}), ensure_ascii=False),
+        }
+        texts = {name: f"'{text}" for name, text in row.items() if isinstance(text, str) and text.startswith(_FORMULA)}
+        rows.writerow(row | texts)
     return number

@@ -118,7 +118,7 @@ def test_what_happened_to_a_document_later(archive, tmp_path):
 
 def test_all_that_a_removal_has(archive, tmp_path):
     """A line for each document of its plan, in both formats; the text of each that was archived, as it was sent."""
-    path = archive("a", removed("a", "b", 1), removed("c", "d", 2, routing="r"))
+    path = archive("a", removed("a", "b", 1), removed("c", "=1+1", 2, routing="@r"))
     with RemovalFile(path) as found:
         sha256 = found.sha256
     with pytest.warns(UserWarning, match="was deleted already"):
@@ -131,11 +131,12 @@ def test_all_that_a_removal_has(archive, tmp_path):
     plain = [json.loads(line) for line in lines]
     assert [(each["id"], each["routing"], each["canonical"]["id"], each["kept_by"]) for each in plain] == [
         ("a", None, "b", ["Ann"]),
-        ("c", "r", "d", None),
+        ("c", "@r", "=1+1", None),
     ]
     assert [each["kind"] for each in plain[0]["events"]] == ["archived", "deleted"]
     with files[1].open(newline="") as text:
         rows = list(csv.DictReader(text))
+    assert (rows[1]["routing"], rows[1]["canonical_id"]) == ("'@r", "'=1+1")  # no formula for a spreadsheet
     assert [(each["id"], each["deleted"], each["kept_by"], each["fields"]) for each in rows] == [
         ("a", DAY(11), "Ann", '{"title": "title a"}'),
         ("c", DAY(12), "", '{"title": "title c"}'),
