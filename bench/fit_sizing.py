@@ -1,5 +1,5 @@
 """
-Fit the cost of a lookup, in empty searches, that ``es_simhash/quality/size.py`` uses.
+Fit the cost of a lookup, in empty searches, that ``docs/sizing.md`` has.
 
     python bench/fit_sizing.py docs/benchmarks.md
 

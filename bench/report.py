@@ -70,8 +70,8 @@ def measure(product: str, url: str, operation: str, plan: str) -> dict[str, Any]
     elif operation == "stats":
         found = simhash.stats(INDEX, **FIELDS)
         more = {"groups": found.groups.number, "duplicates": found.duplicates}
-    elif operation == "doctor":
-        more = {"findings": len(simhash.doctor(INDEX).findings)}
+    elif operation == "check_sample":
+        more = {"findings": len(simhash.check_sample(INDEX).findings)}
     elif operation == "groups":
         more = {"members": [len(each.members) for each in simhash.groups(INDEX)]}
     elif operation == "search_distinct":
@@ -115,7 +115,11 @@ def main() -> None:
         client = connect(server)
         (fill_one_group if arguments.one_group else fill)(client, arguments.documents)
         client.close()
-        more = ("doctor", "groups", "search_distinct", "plan", "review", "review page") if arguments.one_group else ()
+        more = (
+            ("check_sample", "groups", "search_distinct", "plan", "review", "review page")
+            if arguments.one_group
+            else ()
+        )
         for operation in ("count", "stats", "report", *more):
             # A new process each: what one has held says nothing of another.
             with multiprocessing.get_context("spawn").Pool(1) as pool:

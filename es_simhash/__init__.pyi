@@ -60,7 +60,6 @@ from .pipeline.build import build_pipeline, build_search_template
 from .pipeline.install import InstalledPipeline
 from .quality.boilerplate import Boilerplate, learn_boilerplate
 from .quality.report.report_page import IndexReport
-from .quality.size import Size, estimate_size
 from .quality.stats import Stats
 from .removal.history import removal_history
 from .removal.records import DuplicateResult, RemovalPlan, Restored
@@ -131,7 +130,6 @@ __all__ = [
     "SimHashClient",
     "SimHashError",
     "Similar",
-    "Size",
     "Stats",
     "Table",
     "TemplateChange",
@@ -157,7 +155,6 @@ __all__ = [
     "distinct",
     "distinct_texts",
     "document_fields",
-    "estimate_size",
     "estimated_cosine",
     "explain_plan",
     "fingerprint",

@@ -26,7 +26,7 @@ from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
-from es_simhash.quality.doctor import find_templates
+from es_simhash.quality.check_sample import find_templates
 from es_simhash.quality.health import Finding
 from es_simhash.quality.read_stats import count_groups
 from es_simhash.quality.tune import PresetFigures, TuneOptions, Tuning, enough_distance, tune
@@ -92,8 +92,8 @@ class Setup:
         notes:
             What the sample shows beside: two ways of writing Chinese, many numbers, why fewer texts were drawn.
         findings:
-            Template text that many of the documents have, or the largest group, as :meth:`SimHashClient.doctor` finds
-            it: what speaks against removing duplicates.
+            Template text that many of the documents have, or the largest group, as
+            :meth:`SimHashClient.check_sample` finds it: what speaks against removing duplicates.
         filled:
             The last report of the backfill, with the first 100 failures of all, or what it would report; ``None`` in a
             dry run of an index without fingerprints, unless documents may have a field of their own there.

@@ -354,7 +354,7 @@ def test_a_lookup_goes_by_the_rule_that_groups_go_by(run, server, plain):
 
 
 def test_a_document_without_a_text_lacks_nothing(run, server, plain, simhash, tmp_path):
-    """Neither one without the field nor an empty text: setup, check, doctor, plan and find agree, before and after."""
+    """Neither one without the field nor an empty text: setup, both checks, plan and find agree, before and after."""
     put(server, plain, [{"_id": "none", "title": "x"}, {"_id": "empty", "body": ""}, {"_id": "dots", "body": "..."}])
     # Elasticsearch takes an empty text for one, and OpenSearch does not.
     missing = simhash.setup(plain, text_field="body", dry_run=True).missing
@@ -364,11 +364,11 @@ def test_a_document_without_a_text_lacks_nothing(run, server, plain, simhash, tm
     assert "27 compared, 24 got their first fingerprint" in done.stdout
 
     def lacking():
-        [check], found = simhash.check(plain), simhash.doctor(plain)
+        [check], found = simhash.check(plain), simhash.check_sample(plain)
         by_check = [int(fault.found) for fault in check.faults if fault.kind == "without_fingerprint"]
-        by_doctor = [each.severity for each in found.findings if each.topic == "missing"]
+        by_sample = [each.severity for each in found.findings if each.topic == "missing"]
         by_plan = simhash.plan_removal(plain).without_fingerprint
-        return by_check, by_doctor, by_plan, "without fingerprint" in run("find", plain, "--id", "0a").stderr
+        return by_check, by_sample, by_plan, "without fingerprint" in run("find", plain, "--id", "0a").stderr
 
     assert lacking() == ([], ["note"], 0, False)
     assert "already set up" in run("setup", plain).stdout
@@ -441,4 +441,7 @@ def test_a_text_field_that_is_not_there(run, plain):
 
 
 def test_an_index_is_no_template(run, plain):
-    failed(run("index-template", plain), f"{plain!r} is an index, not an index template, alias or data stream: setup")
+    failed(
+        run("export", "index-template", plain),
+        f"{plain!r} is an index, not an index template, alias or data stream: setup",
+    )

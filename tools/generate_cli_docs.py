@@ -11,16 +11,16 @@ import click
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the package beside this file, not the one that is installed
 
-from es_simhash.cli.application import SECTIONS, app
+from es_simhash.cli.application import SECTIONS, app, each_command
 from es_simhash.cli.options import Manual
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "cli.md"
 
 _INTRODUCTION = """\
-# The command line: `es-simhash`
+<!-- make docs generates this page: change the help of the commands. -->
 
-`make docs` generates this page from the commands: change their help instead of this file.
+# The command line: `es-simhash`
 
 Data go to stdout; messages and progress go to stderr. Tables and lists are for people. They fit the terminal (80
 columns where stdout is none, or what the variable `COLUMNS` says): long values are cut, and a line on stderr names what
@@ -67,7 +67,7 @@ _EXIT_CODES = """\
 | code | meaning |
 |---|---|
 | 0 | done |
-| 1 | failed: one line with `error:` says what failed and what to do; `check`, `doctor`: something is wrong |
+| 1 | failed: one line with `error:` says what failed and what to do; `check`: something is wrong |
 | 2 | wrong arguments |
 | 130 | interrupted by Ctrl-C (`serve`, which ends that way, exits with 0) |
 | 141 | the output was closed, for example by `\\| head` |
@@ -89,22 +89,21 @@ GUARDS = ("--yes", "--dry-run")
 def build_text() -> str:
     """Return the whole of ``docs/cli.md``."""
     context = click.Context(app, info_name="es-simhash")
-    parts = [_INTRODUCTION, _ENVIRONMENT, _EXIT_CODES, _CHANGES + "".join(_guards(context))]
-    for title, names in SECTIONS.items():
-        parts.append(f"## {title}\n")
-        for name in names:
-            command = app.get_command(context, name)
-            if not isinstance(command, Manual):
-                raise TypeError(f"command {name} has no manual entry: make it a Manual")
-            parts.append("\n".join(_entry(command, click.Context(command, info_name=name, parent=context))))
+    parts = [_INTRODUCTION, _ENVIRONMENT, _EXIT_CODES, _CHANGES + "".join(_guards())]
+    first = {next(iter(names)): title for title, names in SECTIONS.items()}
+    for name, command in each_command():
+        if name in first:
+            parts.append(f"## {first[name]}\n")
+        if not isinstance(command, Manual):
+            raise TypeError(f"command {name} has no manual entry: make it a Manual")
+        parts.append("\n".join(_entry(command, click.Context(command, info_name=name, parent=context))))
     return "\n".join(parts)
 
 
-def _guards(context: click.Context) -> Iterator[str]:
+def _guards() -> Iterator[str]:
     """Yield a row for each option that holds back, or lets through, what a command writes."""
-    for name in (name for names in SECTIONS.values() for name in names):
-        command = app.get_command(context, name)
-        for option in command.params if command else ():
+    for name, command in each_command():
+        for option in command.params:
             if isinstance(option, click.Option) and (found := [each for each in GUARDS if each in option.opts]):
                 yield f"| `{name}` | `{found[0]}` | {_meaning(option)} |\n"
 

@@ -1,5 +1,5 @@
 """
-Write ``mappings/``: what ``es-simhash mapping``, ``es-simhash pipeline`` and ``es-simhash dashboards`` print.
+Write ``mappings/``: what ``es-simhash export`` prints.
 
 ``make mappings`` runs it, and a test compares the files with what it builds.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the package beside this file, not the one that is installed
 
-from es_simhash.cli.commands.create import COMPONENT, build_console_text
+from es_simhash.cli.commands.export import COMPONENT, build_console_text
 from es_simhash.cli.options import PRODUCTS
 from es_simhash.dashboards import build_dashboards
 from es_simhash.mapping.mapping import build_component_template, build_index_template, build_mapping

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -26,54 +27,37 @@ from es_simhash.cli.output import error, messages_as_json, warn
 from es_simhash.cli.stopping import exit_code, interrupts, remember_arguments, say_stopped
 
 SECTIONS: dict[str, dict[str, str]] = {
-    "Use": {
+    "Commands": {
         "setup": "Make an index that exists ready, in one step.",
-        "create": "Create an index with the fields, or add the fields.",
         "ingest": "Write documents with their fingerprints.",
         "find": "Find near-duplicates.",
-        "passages": "Find documents that share passages with a text.",
         "search": "Search without near-duplicates among the hits.",
-        "mcp": "Serve agents, which can read and change nothing.",
-    },
-    "See": {
-        "stats": "Count documents, duplicates and groups.",
         "report": "Write a page about the near-duplicates.",
-        "groups": "Print groups of near-duplicates.",
-        "pairs": "Print pairs of near-duplicates.",
-        "explain": "Explain why two texts are near-duplicates, or not.",
-    },
-    "Clean up": {
         "plan": "Plan which duplicates to delete.",
         "review": "Show a plan, to judge it.",
-        "decide": "Take in what people decided about a plan.",
         "apply": "Archive and delete what a plan names.",
         "restore": "Put removed documents back.",
-        "history": "Say where a removed document has gone.",
-        "tag": "Tag duplicates in the index.",
     },
-    "Look after": {
+    "More commands": {
         "check": "Report whether lookups in an index work.",
+        "create": "Create an index with the fields, or add the fields.",
         "backfill": "Add fingerprints to documents already in an index.",
-        "reconcile": "Rewrite group fields that disagree with the rule.",
         "follow": "Keep fingerprints and groups right while others write.",
-        "doctor": "Examine the fingerprints of an index.",
+        "reconcile": "Rewrite group fields that disagree with the rule.",
+        "stats": "Count documents, duplicates and groups.",
+        "groups": "Print groups or pairs of near-duplicates.",
+        "explain": "Explain why two texts are near-duplicates, or not.",
+        "passages": "Find documents that share passages with a text.",
+        "decide": "Take in what people decided about a plan.",
+        "history": "Say where a removed document has gone.",
         "tune": "Recommend a preset for the texts of an index.",
-        "size": "Estimate disk, memory and cost of a lookup.",
-        "boilerplate": "Learn which passages are template text.",
-        "remove-fields": "Remove the fields from an index.",
-    },
-    "Paste and install": {
-        "query": "Print the search for a text or fingerprint.",
-        "mapping": "Print the mapping, templates or Dev Tools text.",
-        "dashboards": "Print charts for Kibana and Dashboards.",
-        "pipeline": "Print or install the ingest pipeline for a server.",
-        "index-template": "Put the fields into an index template.",
-    },
-    "Without a server": {
-        "fingerprint": "Print the fingerprints of texts.",
-        "distance": "Print the distance of two fingerprints or texts.",
-        "bench": "Measure how fast the schemes are on your texts.",
         "evaluate": "Measure recall and precision on known pairs.",
+        "boilerplate": "Learn which passages are template text.",
+        "fingerprint": "Print the fingerprints of texts.",
+        "query": "Print the search for a text or fingerprint.",
+        "export": "Print or install mapping, templates, pipeline, charts.",
+        "remove-fields": "Remove the fields from an index.",
+        "mcp": "Serve agents, which can read and change nothing.",
         "serve": "Run a local server that keeps its data.",
         "demo": "Find near-duplicates in a small corpus.",
     },
@@ -82,26 +66,17 @@ SECTIONS: dict[str, dict[str, str]] = {
 
 # A command is ``command`` of the module ``commands.NAME``, with ``_`` for ``-``; these are beside another one.
 _BESIDE = {
-    "bench": "fingerprint",
     "boilerplate": "tune",
     "decide": "plan",
-    "distance": "fingerprint",
-    "doctor": "check",
     "explain": "evaluate",
     "history": "plan",
-    "index-template": "create",
-    "mapping": "create",
-    "pairs": "groups",
     "passages": "find",
-    "pipeline": "create",
     "reconcile": "groups",
     "remove-fields": "create",
     "report": "stats",
     "review": "plan",
     "serve": "demo",
     "setup": "backfill",
-    "size": "tune",
-    "tag": "groups",
 }
 
 FAILED = 1
@@ -200,6 +175,17 @@ class Application(click.Group):
         return result
 
 
+def each_command() -> Iterator[tuple[str, click.Command]]:
+    """Yield every command with its words, such as ``export mapping``."""
+    context = click.Context(app)
+    for name in app.list_commands(context):
+        command = app.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {word}", each) for word, each in command.commands.items())
+        elif command is not None:
+            yield name, command
+
+
 def _prepare_process() -> None:
     for stream in (sys.stdout, sys.stderr):
         # A lone surrogate in a text must not end the program; in JSON the backslash form is correct.
@@ -238,5 +224,7 @@ def app() -> None:
     Exact near-duplicate search for Elasticsearch and OpenSearch.
 
     The text of a document becomes a 64-bit SimHash fingerprint, stored in keyword fields. Near-duplicates are the
-    documents whose fingerprints differ in few bits; a lookup finds all of them. To see it work: es-simhash demo
+    documents whose fingerprints differ in few bits; a lookup finds all of them.
+
+    To see it work: pip install 'es-simhash[embedded]' && es-simhash demo
     """

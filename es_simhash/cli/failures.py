@@ -218,7 +218,7 @@ _OTHER_WORDS = {
     "remove": "apply or remove-fields",
     "undo": "restore",
     "clusters": "groups",
-    "health": "doctor",
+    "health": "check",
     "help": "--help",
 }
 # A hyphen, and what editors and input methods make of one or two of them.

@@ -10,9 +10,10 @@ from random import randrange
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from es_simhash.arguments import LARGEST_COUNT, Count
-from es_simhash.cli.output import FILES, INDEX, PREFIX
+from es_simhash.cli.output import COMMAND, FILES, INDEX, PREFIX
 from es_simhash.cli.parameter_types import BYTES, FILE, INPUT_FILE, QUERY
 from es_simhash.connection import Server
 from es_simhash.errors import InvalidInputError
@@ -47,6 +48,10 @@ class Manual(click.Command):
             text = "Show all options and exit."
             self.params.append(click.Option(["--help-all"], is_flag=True, help=text, **about_help))
 
+    def invoke(self, ctx: click.Context) -> Any:
+        ctx.meta[COMMAND] = self
+        return super().invoke(ctx)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if not self.common or ctx.meta.get(_ALL):
             super().format_options(ctx, formatter)
@@ -69,8 +74,24 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # n
         ctx.exit()
 
 
-def manual(*examples: str, common: str = "") -> Callable[[Function], Manual]:
-    return click.command(cls=Manual, examples=examples, common=common)
+def manual(*examples: str, common: str = "", group: click.Group | None = None) -> Callable[[Function], Manual]:
+    """Make a command, or a command of *group*."""
+
+    def make(function: Function) -> Manual:
+        made = click.command(cls=Manual, examples=examples, common=common)(function)
+        if group is not None:
+            group.add_command(made)
+        return made
+
+    return make
+
+
+def refuse_given(why: str, *names: str) -> None:
+    """Raise UsageError if the command line has one of the options whose values are *names*; *why*: what it needs."""
+    context = click.get_current_context()
+    for each in context.command.params:
+        if each.name in names and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{each.opts[-1]} {why}")
 
 
 def number(*names: str, help: str, least: int = 1, most: int | None = None, **more: Any) -> Decorator:
@@ -359,13 +380,13 @@ def value_option(*, default: bool | None) -> Decorator:
     )
 
 
-def sample(default: int, *, is_reseeded: bool = False) -> Decorator:
+def sample(default: int | None, *, help: str = "Number of documents that are drawn at random and read.") -> Decorator:
     """
     Add ``--sample`` and ``--seed`` for commands that read *default* documents at random.
-    *is_reseeded*: without ``--seed`` each run draws others, so that in time all are seen.
+    Without a default, and without ``--seed``, each run draws others, so that in time all are seen.
     """
-    text = "Number of documents that are drawn at random and read."
-    size = number("--sample", most=10_000, default=default, help=text)
+    is_reseeded = default is None
+    size = number("--sample", most=10_000, default=default, help=help)
     seed = click.option(
         "--seed",
         type=click.IntRange(min=0),

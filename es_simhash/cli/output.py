@@ -39,7 +39,7 @@ _WORDS = {
     "reconcile(regroup=True), or es-simhash": "es-simhash",
     "reconcile(regroup=True, verify=True)": "es-simhash reconcile INDEX --regroup --verify 0.8 --yes",
     "reconcile(regroup=True)": "es-simhash reconcile INDEX --regroup --yes",
-    "tag_duplicates(contained=...)": "es-simhash tag INDEX --contained 0.95 --yes",
+    "tag_contained": "es-simhash reconcile INDEX --contained 0.95",
     "verify=False, --no-verify": "--no-verify",
     "decisions=False, --decisions none": "--decisions none",
     "another prefix (prefix=NAME, or --prefix NAME)": "another prefix (--prefix NAME)",
@@ -78,8 +78,10 @@ _PATTERN = re.compile("|".join(map(re.escape, _WORDS)))
 _PREFIX_ARGUMENT = re.compile(r"prefix=[\w'-]+, or (?=--prefix)")
 _ARGUMENT = re.compile(r"[a-z]+(?:_[a-z]+)+(?= )")
 _COMMAND = re.compile(r"es-simhash ([a-z-]+) INDEX\b( --regroup\b)?")
-INDEX, PREFIX, GROUPING, FILES = (f"es_simhash.{each}" for each in ("index", "prefix", "grouping", "files"))
-"""What a context keeps for messages: index, prefix if not the default, options of a grouping, files of a scheme."""
+INDEX, PREFIX, GROUPING, FILES, COMMAND = (
+    f"es_simhash.{each}" for each in ["index", "prefix", "grouping", "files", "command"]
+)
+"""What a context keeps for messages: index, prefix if not the default, options of a grouping, files, the command."""
 
 
 def say_command(*words: str, ctx: click.Context | None = None) -> str:
@@ -118,12 +120,10 @@ def for_shell(message: str, ctx: click.Context | None = None) -> str:
 
 def option_of(argument: str, ctx: click.Context) -> str | None:
     """Return the option of the command that gives *argument* of the library its value, or ``None``."""
-    command: click.Command | None = ctx.command
     # What ends a command is said by the program, when the context of the command is closed.
-    if isinstance(command, click.Group) and ctx.invoked_subcommand is not None:
-        command = command.get_command(ctx, ctx.invoked_subcommand)
+    command: click.Command = ctx.meta.get(COMMAND, ctx.command)
     option = "--" + argument.replace("_", "-")
-    known = {each for parameter in command.params for each in parameter.opts} if command is not None else set()
+    known = {each for parameter in command.params for each in parameter.opts}
     return next((each for each in (option, option.removesuffix("s")) if each in known), None)
 
 

@@ -1,10 +1,9 @@
-"""What the values of options may be: JSON, a query, a fingerprint, ``500M`` documents, ``2GiB``, a file to write."""
+"""What the values of options may be: JSON, a query, a fingerprint, ``2GiB``, a file to write."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from es_simhash.cli.output_files import open_text, refuse_output
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import from_hex
 
-_THOUSANDS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12}
 _SIZES = {
     "": 1,
     "b": 1,
@@ -60,14 +58,12 @@ class _Fingerprint(click.ParamType):  # type: ignore[type-arg]
             self.fail(str(error), param, ctx)
 
 
-class _Quantity(click.ParamType):  # type: ignore[type-arg]
-    def __init__(self, name: str, parse: Callable[[str], int]) -> None:
-        self.name = name
-        self._parse = parse
+class _Bytes(click.ParamType):  # type: ignore[type-arg]
+    name = "bytes"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
-            number = value if isinstance(value, int) else self._parse(value)
+            number = value if isinstance(value, int) else parse_bytes(value)
         except InvalidInputError as error:
             self.fail(str(error), param, ctx)
         if number < 1:
@@ -112,36 +108,20 @@ def refuse_in_dry_run(path: str) -> None:
         raise InvalidInputError(f"{path} exists, and a dry run replaces no file: give another name")
 
 
-def parse_count(text: str) -> int:
-    """
-    Return the whole number that *text* means: digits, with k, M, B or G (10**9), or T after them.
-
-    Examples:
-        >>> parse_count("1.5B")
-        1500000000
-    """
-    return _parse(text, _THOUSANDS, "a number: give one such as 250000, 500M or 1.5B")
-
-
 def parse_bytes(text: str) -> int:
     """Return the number of bytes that *text* means: kB, MB, GB are thousands, KiB, MiB, GiB are 1,024s."""
-    return _parse(text, _SIZES, "a number of bytes: give one such as 4GB or 512MiB")
-
-
-def _parse(text: str, units: Mapping[str, int], wanted: str) -> int:
     found = _NUMBER.fullmatch(text)
-    factor = units.get(found[2].lower()) if found else None
+    factor = _SIZES.get(found[2].lower()) if found else None
     number = Decimal(found[1]) * factor if found and factor else Decimal("0.5")
     if number != int(number):
-        raise InvalidInputError(f"{shorten(text)} is not {wanted}")
+        raise InvalidInputError(f"{shorten(text)} is not a number of bytes: give one such as 4GB or 512MiB")
     return int(number)
 
 
 JSON = _Json()
 QUERY = _Query()
 FINGERPRINT = _Fingerprint()
-COUNT = _Quantity("count", parse_count)
-BYTES = _Quantity("bytes", parse_bytes)
+BYTES = _Bytes()
 FILE = click.Path(exists=True, dir_okay=False)
 FILE_OR_NONE = _FileOrNone(exists=True, dir_okay=False)
 INPUT_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)

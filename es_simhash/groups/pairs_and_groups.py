@@ -286,7 +286,7 @@ class GroupOptions:
             say.
         contained:
             Also return, in ``contained`` of each group, the documents that
-            ``tag_duplicates(contained=...)`` has tagged as contained in its canonical.
+            ``tag_contained`` has tagged as contained in its canonical.
     """
 
     sort: Literal["id", "size"] = "id"

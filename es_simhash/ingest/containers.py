@@ -306,7 +306,7 @@ class ContainedLookup:
             why = "; ".join(sentences(gaps))
             return replace(
                 item,
-                problem=f"a document that contains it may have been missed ({why}): run tag_duplicates(contained=...)",
+                problem=f"a document that contains it may have been missed ({why}): run tag_contained",
             )
         operation = item.operation
         if container is None or operation is None:

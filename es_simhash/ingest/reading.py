@@ -138,7 +138,7 @@ class IngestOptions:
             document that is at least as long: of the index, of the same batch, or written before by this ingest.
             With ``"skip"`` they are not written, unless their id is in the index; with ``"tag"`` they get the field
             ``simhash.contained_in``. The index needs passages. Where the longer one comes in a later batch,
-            ``tag_duplicates(contained=...)`` finds that. See docs/passages.md.
+            ``tag_contained`` finds that. See docs/passages.md.
         grouping:
             ...
         id_from:

@@ -312,7 +312,7 @@ async def index_stats(
     known = None if again else server.context.recall_stats(index)
     if known is None:
         try:
-            known = await _sample(server, index)
+            known = await sample_stats(server, index)
         except Exception as error:
             if status_of(error) is None:
                 raise
@@ -321,7 +321,8 @@ async def index_stats(
     return known
 
 
-async def _sample(server: Port, index: Index) -> IndexStats:
+async def sample_stats(server: Port, index: Index) -> IndexStats:
+    """Return the size and skew of *index*, by two requests."""
     fields = Fields(server.prefix)
     body = {
         "size": SAMPLE,

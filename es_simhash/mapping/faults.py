@@ -93,7 +93,8 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
         "a rollover of {wanted!r} creates an index without our fields, because {found}",
         (
             "store a component template and an index template: build_component_template and build_index_template "
-            "return them, es-simhash mapping --component-template and --index-template print them (docs/rollover.md)"
+            "return them, es-simhash export mapping --component-template and --index-template print them "
+            "(docs/rollover.md)"
         ),
     ),
     "not_verified": (
@@ -167,7 +168,7 @@ def say_prefixes(known: Sequence[str]) -> str:
 def template_command(name: str, prefix: str) -> str:
     """Return the command that puts our fields into the index template of *name*, an alias or a data stream."""
     more = [] if prefix == DEFAULT_PREFIX else ["--prefix", prefix]
-    return shlex.join(["es-simhash", "index-template", name, "--install", "--yes", *more])
+    return shlex.join(["es-simhash", "export", "index-template", name, "--install", "--yes", *more])
 
 
 def mapping_error(index: str, faults: Iterable[Fault]) -> MappingError:

@@ -1,5 +1,5 @@
 """
-The findings of ``doctor``: when there is one, how grave it is, and the sentence that says it. No request is made.
+The findings of a sample: when there is one, how grave it is, and the sentence that says it. No request is made.
 
 ``quality.report.words`` has the sentences in Chinese. A name in braces is a value of the finding.
 """

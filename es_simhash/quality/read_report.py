@@ -17,7 +17,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import countable_field, node_of
-from es_simhash.quality.doctor import diagnose
+from es_simhash.quality.check_sample import diagnose
 from es_simhash.quality.known_pairs import PresetSample, sample_presets
 from es_simhash.quality.read_stats import StatsOptions, read_stats
 from es_simhash.quality.report.report_page import WIDEST_SEARCH, IndexReport, Member, Reason, ShownGroup, WhyShown

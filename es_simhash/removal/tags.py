@@ -1,6 +1,5 @@
 """
-Tags duplicates (their group fields, which ``groups.reconcile`` writes), and documents that add nothing with the id
-of the document that contains them (``contained_in``).
+Tags documents that add nothing with the id of the document that contains them (``contained_in``).
 
 A tag rests on a plan of removal; tags of an earlier run that the present plan does not confirm are removed. A
 tag is right until one of the two texts changes; ``ingest``, backfill and follow remove it when they change a
@@ -10,18 +9,16 @@ text.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from es_simhash.groups.grouping_request import GroupingRequest
-from es_simhash.groups.reconcile import read_groups, read_tags, reconcile, untag
-from es_simhash.groups.recorded import refuse_untaggable, settle_grouping
+from es_simhash.groups.reconcile import read_tags, untag
+from es_simhash.groups.recorded import refuse_untaggable
 from es_simhash.mapping.fields import CONTAINED_IN
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import resolve_index
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.removal.delete import read_planned
-from es_simhash.removal.make_plan import candidates, make_plan
+from es_simhash.removal.make_plan import make_plan
 from es_simhash.removal.may_delete import state_of
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.plan_options import PlanOptions
@@ -31,36 +28,10 @@ from es_simhash.removal.removal_file import PlanWriter
 from es_simhash.transport.protocol import Index, Key, Progress, noting, were
 from es_simhash.transport.retry import refresh
 from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
-from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
+from es_simhash.writes.operations import Outcome, refuse_hindered
 from es_simhash.writes.targets import refuse_updates
 
 BATCH = 200
-
-
-async def tag_duplicates(
-    server: Port, index: Index, request: GroupingRequest, *, dry_run: bool
-) -> AsyncGenerator[Sequence[DuplicateResult], None]:
-    """Yield a :class:`DuplicateResult` for each duplicate in *index*, after all were tagged; in a dry run, instead."""
-    server = await reading_primaries(server, index)
-    resolved = await resolve_index(server, index)
-    if not dry_run:
-        await refuse_updates(server, index, resolved.mappings)
-    grouping = await settle_grouping(server, resolved, request, record=not dry_run)
-    failures: Sequence[Failure] = ()
-    if not dry_run:
-        failures = (await reconcile(server, index, request)).failures
-    failed = {(each.index, each.id): each for each in failures}
-    _, groups = await read_groups(server, index, resolved, grouping)
-    for document, canonical, distance in candidates(groups, groups.duplicates.tolist()):
-        where = document.id, document.index, canonical.id, canonical.index, distance
-        record = DuplicateResult(*where, "would tag" if dry_run else "tagged", routing=document.routing)
-        if failure := failed.get((document.index, document.id)):
-            match failure.kind:
-                case "unusable" | "taken":
-                    record = replace(record, action="kept", kind="refused", detail=failure.reason)
-                case kind:
-                    record = replace(record, action="kept", kind=kind, detail=failure.reason)
-        yield [record]
 
 
 async def tag_contained(

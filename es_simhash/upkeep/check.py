@@ -2,17 +2,19 @@
 Finds faults that prevent lookups and ingest in an index; ``mapping.faults`` defines them. Nothing is written.
 
 Cost: two requests (mappings, settings), one more for an alias, up to six counts for each index, and where documents
-seem to lack their fingerprint a search that reads up to 200 of them.
+seem to lack their fingerprint a search that reads up to 200 of them; two requests more for the candidates of a lookup.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.errors import SimHashError
 from es_simhash.groups.lacking import count_unfilled
+from es_simhash.lookup.find import sample_stats
+from es_simhash.lookup.plan import explain_plan
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.faults import Fault, find_faults, find_group_faults, find_source_faults
 from es_simhash.mapping.fields import Fields
@@ -20,7 +22,7 @@ from es_simhash.mapping.mapping import has_derived_source
 from es_simhash.mapping.meta import IndexSettings, is_marked, markers_in_use, read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import narrowed
-from es_simhash.mapping.rule import Grouping, Regrouping
+from es_simhash.mapping.rule import Grouping, Regrouping, rule_of
 from es_simhash.passages.candidates import without_passages_query
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.buckets import count_documents
@@ -58,6 +60,9 @@ class IndexCheck:
             How its documents are grouped, as the mapping records it; ``None`` where they never were.
         with_passages:
             Number of documents that carry the terms of their passages; ``None`` where the index has none.
+        candidates:
+            About how many candidates a lookup by the rule of the index has there; ``None`` where it is not ready, or
+            this login may not send several searches at once.
     """
 
     index: str
@@ -71,6 +76,7 @@ class IndexCheck:
     faults: tuple[Fault, ...] = ()
     grouping: Mapping[str, Any] | None = None
     with_passages: int | None = None
+    candidates: float | None = None
 
 
 async def check_indices(server: Port, index: Index) -> list[IndexCheck]:
@@ -132,7 +138,24 @@ async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, An
         faults=tuple(faults),
         grouping=None if grouping is None else grouping.to_dict(),
         with_passages=with_passages,
+        candidates=None
+        if settings is None or not ready
+        else await _count_candidates(server, index, fingerprinted, settings),
     )
+
+
+async def _count_candidates(server: Port, index: Index, fingerprinted: int, settings: IndexSettings) -> float | None:
+    """Return about how many of the *fingerprinted* are candidates of a lookup; ``None`` if the server refuses."""
+    if not fingerprinted:
+        return 0.0
+    try:
+        stats = replace(await sample_stats(server, index), documents=fingerprinted)
+    except Exception as error:
+        if status_of(error) is None:
+            raise
+        return None
+    plan = explain_plan(rule_of(settings).max_distance, stats=stats, limits=server.context.limits(index))[0]
+    return round(plan.passing, 1)
 
 
 async def _is_derived(server: Port, name: str) -> bool:

@@ -160,7 +160,7 @@ def _refuse_managed(name: str, template: Mapping[str, Any]) -> None:
         "copy it under another name with a higher priority, and put our fields into the copy"
         if custom is None
         else f"put our mapping into its component template {custom!r}, which is yours (build_component_template, or "
-        "es-simhash mapping --component-template)"
+        "es-simhash export mapping --component-template)"
     )
     by = f"by {meta['managed_by']!r}" if meta.get("managed_by") else "by a program"
     raise InvalidInputError(f"index template {name!r} is managed {by}, which may write it again: {advice}")

@@ -145,7 +145,7 @@ def test_a_url_with_a_path(run, news, server):
 
 def test_a_login_in_the_url_is_never_shown(run, news, server, monkeypatch):
     url = server.url.replace("://", "://elastic:hunter%232@")
-    assert json.loads(run("check", news, "--url", url, "--json").stdout)[0]["ready"]
+    assert json.loads(run("check", news, "--url", url, "--json").stdout)["indices"][0]["ready"]
     demo = run("demo", "--url", url, "--json")
     down = run("find", news, TEXT, "--url", "http://elastic:hunter2@127.0.0.1:1", "--product", server.product)
     failed(down, "cannot reach http://127.0.0.1:1")

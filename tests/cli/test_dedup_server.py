@@ -90,11 +90,14 @@ def test_reconcile_and_groups(run, grouped, server):
     assert (group["id"], [each["id"] for each in group["members"]]) == ("b", ["b", "c"])
 
 
-def test_tags_are_previewed_as_they_would_be_written(run, grouped):
-    """By another grouping than the recorded one they are refused, with --yes and without."""
-    for options in ((), ("--yes",)):
-        result = run("tag", grouped, "-d", DISTANCE + 1, *options)
-        assert (result.exit_code, "error: the index is grouped by " in result.stderr) == (1, True), result.output
+def test_a_dry_run_takes_any_rule(run, grouped, server):
+    """Another rule than the recorded one is shown, and refused where it would be written."""
+    before = read_all(server, grouped)
+    shown = run("reconcile", grouped, "-d", DISTANCE - 1, "--no-verify", "--dry-run")
+    assert (shown.exit_code, "1 duplicate; 1 would be rewritten" in shown.stdout) == (0, True), shown.output
+    result = run("reconcile", grouped, "-d", DISTANCE - 1, "--no-verify")
+    assert (result.exit_code, "error: the index is grouped by " in result.stderr) == (1, True), result.output
+    assert read_all(server, grouped) == before
 
 
 def test_one_id_in_two_indices(run, index, server):
@@ -111,18 +114,18 @@ def test_one_id_in_two_indices(run, index, server):
 
 def test_pairs(run, grouped, server):
     expected = {("a", "b", 0), ("a", "c", DISTANCE), ("b", "c", DISTANCE)}
-    result = run("pairs", grouped, "-d", DISTANCE, "--threads", "1", "--memory", "1MiB")
+    result = run("groups", grouped, "--pairs", "-d", DISTANCE, "--threads", "1", "--memory", "1MiB")
     found, rule = lines(result), f"within {DISTANCE} bits, texts not compared"
     assert ({each["rule"] for each in found}, f"rule: {rule}" in result.stderr) == ({rule}, True), result.stderr
     assert {(*sorted((each["id"], each["other_id"])), each["distance"]) for each in found} == expected
-    rows = list(csv.DictReader(io.StringIO(run("pairs", grouped, "-d", 0, "--format", "csv").stdout)))
+    rows = list(csv.DictReader(io.StringIO(run("groups", grouped, "--pairs", "-d", 0, "--format", "csv").stdout)))
     assert [sorted((row["id"], row["other_id"])) for row in rows] == [["a", "b"]]
     assert {row["index"] for row in rows} == {grouped}
     other = f"{grouped}-archive"
     put(server, other, [{"_id": "x", "body": TEXT}])
     assert run("backfill", other, "-t", "body").exit_code == 0
     server.request("POST", f"/{other}/_refresh")
-    found = lines(run("pairs", grouped, "--against", other, "-d", 0))
+    found = lines(run("groups", grouped, "--pairs", "--against", other, "-d", 0))
     assert {(each["id"], each["other_id"], each["other_index"]) for each in found} == {
         ("a", "x", other),
         ("b", "x", other),
@@ -173,8 +176,6 @@ def test_only_a_summary(run, grouped, tmp_path):
     would = f"2 documents of {grouped} would be deleted; nothing changed, pass --out FILE and --yes to do it\n"
     assert run(*command).stdout == would
     assert lines(run(*command, "--json"))[0]["would_delete"] == 2
-    assert run("tag", grouped, "--quiet").stdout.startswith("2 duplicates found")
-    assert lines(run("tag", grouped, "--quiet", "--json")) == [{"duplicates": 2, "untagged": 0, "kept": {}}]
     assert run(*command, "--yes").stdout.startswith(f"2 documents deleted, kept in {path}\n")
     assert "2 would be restored; then their groups are put right" in run("restore", path, "--dry-run").stdout
     assert run("restore", path).exit_code == 0

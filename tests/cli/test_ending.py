@@ -14,20 +14,16 @@ from click.testing import CliRunner
 
 from es_simhash import fingerprint, get_scheme
 from es_simhash.cli import app
-from es_simhash.cli.application import SECTIONS
+from es_simhash.cli.application import each_command
 from es_simhash.cli.output import error, messages_as_json, note, warn
 from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.transport.protocol import were
 
-COMMANDS = [name for commands in SECTIONS.values() for name in commands]
-
-
-def _command(name):
-    return app.get_command(click.Context(app), name)
+COMMANDS = dict(each_command())
 
 
 def _options(name):
-    return {each for parameter in _command(name).params for each in parameter.opts}
+    return {each for parameter in COMMANDS[name].params for each in parameter.opts}
 
 
 # Restore reads its archive first, and query asks no server where it is given a text.
@@ -35,8 +31,13 @@ ASKING = [name for name in COMMANDS if _options(name) >= {"--json", "--url"} and
 
 
 def _arguments(name):
-    needed = [each for each in _command(name).params if isinstance(each, click.Argument) and each.required]
-    extra = {"find": ["text"], "explain": ["1", "2"], "tune": ["--text-field", "body"], "dashboards": ["--check"]}
+    needed = [each for each in COMMANDS[name].params if isinstance(each, click.Argument) and each.required]
+    extra = {
+        "find": ["text"],
+        "explain": ["1", "2"],
+        "tune": ["--text-field", "body"],
+        "export dashboards": ["--check"],
+    }
     return ["x"] * len(needed) + extra.get(name, [])
 
 
@@ -52,14 +53,14 @@ def _failure(result):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_mistake_in_the_command_line_is_json_where_json_is_asked_for(name):
-    result = CliRunner().invoke(app, [name, "--no-such-option", "--json"])
+    result = CliRunner().invoke(app, [*name.split(), "--no-such-option", "--json"])
     assert (result.exit_code, result.stdout) == (2, "")
     assert _failure(result)["kind"] == "usage"
 
 
 @pytest.mark.parametrize("name", ASKING)
 def test_what_ends_a_command_is_one_json_object(name):
-    result = CliRunner().invoke(app, [name, *_arguments(name), "--url", "no address", "--json"])
+    result = CliRunner().invoke(app, [*name.split(), *_arguments(name), "--url", "no address", "--json"])
     assert (result.exit_code > 0, result.stdout) == (True, "")
     assert _failure(result)["kind"] == ("usage" if result.exit_code == 2 else "InvalidInputError")
 
@@ -114,11 +115,12 @@ def test_why_a_text_has_no_fingerprint(name):
 # Commands that need neither a server nor a file that another command made.
 PURE = {
     "fingerprint": ["one text"],
-    "distance": ["0123456789abcdef", "0123456789abcdee"],
     "explain": ["the boat leaves at nine", "the boat leaves at ten"],
-    "mapping": ["--text-field", "body"],
+    "export mapping": ["--text-field", "body"],
+    "export pipeline": ["--text-field", "body"],
+    "export search-template": [],
     "query": ["the quick brown fox"],
-    "dashboards": ["news"],
+    "export dashboards": ["news"],
 }
 
 
@@ -130,7 +132,7 @@ def test_every_command_has_json(name):
 @pytest.mark.parametrize("name", PURE)
 def test_the_answer_is_json(name):
     """One value, or one value a line; what is said beside it is JSON too."""
-    result = CliRunner().invoke(app, [name, *PURE[name], "--json"])
+    result = CliRunner().invoke(app, [*name.split(), *PURE[name], "--json"])
     assert result.exit_code == 0
     assert all(json.loads(line) for line in result.stderr.splitlines())
     try:
@@ -154,14 +156,14 @@ def test_a_message_on_the_way_is_a_json_object_too(say):
 
 
 def test_pairs_has_one_format_where_json_is_asked_for():
-    result = CliRunner().invoke(app, ["pairs", "news", "--json", "--format", "csv"])
+    result = CliRunner().invoke(app, ["groups", "news", "--pairs", "--json", "--format", "csv"])
     assert (result.exit_code, _failure(result)["kind"]) == (2, "usage")
 
 
 @pytest.mark.parametrize("name", ["find", "groups", "plan", "stats", "backfill"])
 @pytest.mark.parametrize("given", ["[]", "5", '"text"', "[1]", "{"])
 def test_a_filter_that_is_no_query_is_named_before_anything_is_asked(name, given):
-    result = CliRunner().invoke(app, [name, *_arguments(name), "--filter", given, "--json"])
+    result = CliRunner().invoke(app, [*name.split(), *_arguments(name), "--filter", given, "--json"])
     assert result.exit_code == 2
     found = _failure(result)
     assert (found["kind"], "--filter" in found["message"]) == ("usage", True)

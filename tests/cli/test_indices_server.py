@@ -40,7 +40,8 @@ def test_red_index(run, server, index):
     server.request("PUT", f"/{index}?wait_for_active_shards=0", {"settings": settings})
     assert run("create", index, "--existing", "-t", "body", "--yes").exit_code == 0
     failed(run("find", index, TEXT), "all shards failed", "_cat/shards")
-    for command in (["groups"], ["pairs"], ["plan"], ["tag"], ["reconcile"], ["backfill"], ["remove-fields", "--yes"],
+    for command in (["groups"], ["groups", "--pairs"], ["plan"], ["reconcile"], ["reconcile", "--contained", "0.95"],
+                    ["backfill"], ["remove-fields", "--yes"],
                     ["tune"], ["check"]):  # fmt: skip
         result = run(*command, index, "--timeout", 1)
         assert result.exit_code == 1, (command, result.output)
@@ -50,14 +51,14 @@ def test_red_index(run, server, index):
 
 
 @pytest.mark.usefixtures("impatient")
-def test_doctor_names_an_index_that_lacks_a_shard(run, server, index):
+def test_check_names_an_index_that_lacks_a_shard(run, server, index):
     """The answer is about the other documents only, so it is no healthy index."""
     settings = {"index.routing.allocation.require._name": "nobody"}
     server.request("PUT", f"/{index}?wait_for_active_shards=0", {"settings": settings})
     assert run("create", index, "--existing", "-t", "body", "--yes").exit_code == 0
-    result = run("doctor", index, "--timeout", 1, "--json")
+    result = run("check", index, "--sample", 10, "--timeout", 1, "--json")
     assert result.exit_code == 1
-    assert any(index in each["message"] for each in json.loads(result.stdout)["findings"])
+    assert any(index in each["message"] for each in json.loads(result.stdout)["sample"]["findings"])
 
 
 def test_a_text_field_that_no_document_has(run, server, index):
@@ -67,7 +68,7 @@ def test_a_text_field_that_no_document_has(run, server, index):
     failed(run("backfill", index, "-t", "boddy"), "'boddy'", "check the name")
     assert run("backfill", index, "-t", "body").exit_code == 0
     server.request("POST", f"/{index}/_refresh")
-    assert json.loads(run("check", index, "--json").stdout)[0]["text_fields"] == ["body"]
+    assert json.loads(run("check", index, "--json").stdout)["indices"][0]["text_fields"] == ["body"]
 
 
 def test_read_only_index(run, news, server, tmp_path):
@@ -89,8 +90,8 @@ def test_an_index_without_our_fields(run, index, server, tmp_path, monkeypatch):
     way = f"es-simhash setup {index} --text-field FIELD"
     failed(run("find", index, TEXT), f"has no 'simhash' fields: add and fill them with {way} --yes")
     failed(run("search", index, TEXT, "--distinct"), way)
-    for name in ("plan", "stats", "report", "groups", "tag", "reconcile", "check", "doctor"):
-        result = run(name, index, *(["--out", tmp_path / "report.html"] if name == "report" else []))
+    for name in ("plan", "stats", "report", "groups", "reconcile", "check", "check --sample 9"):
+        result = run(*name.split(), index, *(["--out", tmp_path / "report.html"] if name == "report" else []))
         assert result.exit_code == 1, result.output
         assert way in " ".join(result.output.split()), (name, result.output)
     failed(run("setup", index), "pass --text-field FIELD (mapped as text: body)")

@@ -15,7 +15,7 @@ def test_ingested_documents_carry_their_fingerprint(run, news, server):
     held = read_all(server, news)
     assert {key: source["body"] for key, source in held.items()} == {"a": TEXT, "b": NEAR, "c": OTHER}
     assert held["a"]["simhash"]["fingerprint"] == to_hex(fingerprint(TEXT))
-    [report] = json.loads(run("check", news, "--json").stdout)
+    [report] = json.loads(run("check", news, "--json").stdout)["indices"]
     assert (report["ready"], report["documents"], report["fingerprinted"]) == (True, 3, 3)
     assert (report["text_fields"], report["max_distance"]) == (["body"], 12)
 
@@ -173,7 +173,7 @@ def test_an_ingest_can_be_repeated(run, news, tmp_path):
     """--create leaves an index that exists as it is, and documents with ids replace themselves."""
     result = run("ingest", news, tmp_path / "news.jsonl", "--create", "-t", "body", "--id-field", "key")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert json.loads(run("check", news, "--json").stdout)[0]["max_distance"] == 12
+    assert json.loads(run("check", news, "--json").stdout)["indices"][0]["max_distance"] == 12
 
 
 def test_more_lines_than_a_bulk_request_holds(run, index, server, tmp_path):

@@ -180,12 +180,12 @@ def test_a_rollover_without_our_fields_names_what_helps():
     for kind in ("template", "no_template"):
         fault = Fault(kind, "simhash", found="index template 'logs' does not map them", wanted="logs")
         said.append(for_shell(describe(mapping_error("logs", [fault]))))
-    assert said[0].endswith(": es-simhash index-template logs --install --yes puts them into it")
-    assert "es-simhash mapping --component-template and --index-template print them" in said[1]
+    assert said[0].endswith(": es-simhash export index-template logs --install --yes puts them into it")
+    assert "es-simhash export mapping --component-template and --index-template print them" in said[1]
     assert not any(word in each for each in said for word in ("check", "--existing", "build_"))
     fault = Fault("template", "body_hash", wanted="it's logs")
     assert fault.advice.startswith(
-        """es-simhash index-template 'it'"'"'s logs' --install --yes --prefix body_hash puts"""
+        """es-simhash export index-template 'it'"'"'s logs' --install --yes --prefix body_hash puts"""
     )
     assert "es-simhash check INDEX" in describe(mapping_error("logs", [Fault("no_scheme")]))
 

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from es_simhash import (
+    InvalidInputError,
     build_esql,
     build_esql_tool,
     build_query_bar,
@@ -18,6 +19,7 @@ from es_simhash import (
     to_hex,
 )
 from es_simhash.cli import app
+from es_simhash.cli.parameter_types import parse_bytes
 from es_simhash.hashing.pool import PoolSizes
 from es_simhash.lookup.plan import explain_plan, plan_lookup
 from es_simhash.lookup.query import build_query, build_query_of, distance_source, with_distances
@@ -125,44 +127,41 @@ def test_a_scheme_that_cannot_be_is_one_line(local, arguments, message):
     failed(local("fingerprint", FOX, *arguments), message)
 
 
-def test_distance_of_fingerprints(local):
-    """Two fingerprints give their Hamming distance; JSON adds the estimate."""
-    assert local("distance", "00000000000000ff", "000000000000000f").stdout == "4\n"
-    result = json.loads(local("distance", "00000000000000ff", "000000000000000f", "--json").stdout)
+def test_the_distance_of_fingerprints(local):
+    """Two fingerprints have their Hamming distance, and what it says about the features."""
+    assert local("explain", "--fingerprints", PRINT, "000000000000000f").stdout.startswith("distance    4 bits of 64\n")
+    result = json.loads(local("explain", "--fingerprints", PRINT, "000000000000000f", "--json").stdout)
     assert result["distance"] == 4
     assert result["estimated_cosine"] == pytest.approx(0.9808, abs=1e-4)
 
 
-def test_distance_of_texts_and_files(local, tmp_path):
+def test_the_distance_of_texts_and_files(local, tmp_path):
     other = FOX.replace("dog", "cat")
     wanted = hamming_distance(fingerprint(FOX), fingerprint(other))
-    assert local("distance", "--text", FOX, other).stdout == f"{wanted}\n"
+    assert json.loads(local("explain", FOX, other, "--json").stdout)["distance"] == wanted
     (tmp_path / "a").write_text(FOX)
-    assert local("distance", "--file", str(tmp_path / "a"), "-", stdin=other).stdout == f"{wanted}\n"
+    found = local("explain", "--file", str(tmp_path / "a"), "-", "--json", stdin=other)
+    assert json.loads(found.stdout)["distance"] == wanted
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["0", "1"], "'0' is not a fingerprint"),
-        (["00000000000000FF", "0" * 16], "'00000000000000FF' is not a fingerprint"),
-        (["--text", "...", "a"], "text '...' has no features"),
-        (["--file", "nowhere", "nowhere"], "'nowhere' is not a file"),
-    ],
-)
-def test_what_has_no_distance_is_one_line(local, arguments, message):
-    failed(local("distance", *arguments), message)
+@pytest.mark.parametrize("given", [["0", "1"], ["00000000000000FF", "0" * 16]])
+def test_what_is_no_fingerprint_has_no_distance(local, given):
+    result = local("explain", "--fingerprints", *given)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{given[0]!r} is not a fingerprint" in result.stderr
 
 
 def test_mapping_is_the_librarys(local):
-    result = local("mapping", "-t", "title", "-t", "body", "-d", "8", "--no-value", "--prefix", "near", "--json")
+    result = local(
+        "export", "mapping", "-t", "title", "-t", "body", "-d", "8", "--no-value", "--prefix", "near", "--json"
+    )
     wanted = build_mapping(prefix="near", text_field=["title", "body"], max_distance=8, value=False)
     assert json.loads(result.stdout) == wanted
 
 
 def test_templates_fit_together(local):
-    component = json.loads(local("mapping", "--component-template").stdout)
-    template = json.loads(local("mapping", "--index-template", "news-*", "--name", "mine").stdout)
+    component = json.loads(local("export", "mapping", "--component-template").stdout)
+    template = json.loads(local("export", "mapping", "--index-template", "news-*", "--name", "mine").stdout)
     assert component["template"]["mappings"] == build_mapping()
     assert (template["index_patterns"], template["composed_of"]) == (["news-*"], ["mine"])
 
@@ -202,7 +201,7 @@ def test_query_as_console_text_is_a_request_and_its_body(local):
 def test_a_search_without_a_script_shows_candidates(local):
     result = local("query", "--fingerprint", PRINT, "--console", "-d", 3, "--no-scripts")
     assert result.stdout.startswith(f"# candidates of fingerprint {PRINT}; within 3 bits, texts not compared; ")
-    assert "# a near-duplicate has a fingerprint within 3 bits: es-simhash distance\n" in result.stdout
+    assert "# a near-duplicate has a fingerprint within 3 bits: es-simhash explain --fingerprints\n" in result.stdout
     assert "script" not in result.stdout.partition("/_search")[2]
 
 
@@ -293,10 +292,11 @@ def test_a_query_for_nothing_is_one_line(local):
         ["fingerprint", "a", "--set", "size=3"],
         ["fingerprint", "a", "--scheme", "words", "--set", "size"],
         ["fingerprint", "--file", "/no/such/file"],
-        ["distance", "a"],
-        ["distance", "a", "b", "--scheme", "words"],
-        ["mapping", "--component-template", "--console"],
-        ["mapping", "-d", "65"],
+        ["explain", "a"],
+        ["explain", "--fingerprints", "a", "b", "--scheme", "words"],
+        ["explain", "--fingerprints", "--file", "a", "b"],
+        ["export", "mapping", "--component-template", "--console"],
+        ["export", "mapping", "-d", "65"],
         ["query"],
         ["query", "a", "--lines"],
         ["query", "--lines", "--console"],
@@ -351,46 +351,14 @@ def test_version(local):
     assert local("--version").stdout == f"es-simhash {es_simhash.__version__}\n"
 
 
-@pytest.fixture
-def measured(tmp_path):
-    """A file with 250 texts, one of them in an export's ``_source``, and lines that have none."""
-    path = tmp_path / "texts.jsonl"
-    lines = [{"body": f"国家统计局今天发布第 {number} 号数据，text number {number}"} for number in range(249)]
-    lines += [{"_id": "1", "_source": {"body": "one more"}}, {"title": "no body"}, {"body": 5}, [1]]
-    path.write_text("\n".join(map(json.dumps, lines)) + "\n{broken\n", encoding="utf-8")
-    return path
+def test_bytes_are_read_in_thousands_and_in_1024s():
+    assert [parse_bytes(each) for each in ("10", "2kB", "2KiB", "1.5 GiB")] == [10, 2_000, 2_048, 3 * 2**29]
 
 
-def test_every_scheme_is_measured(local, measured):
-    """One line for each scheme that takes text, with rates and a projection that fit together."""
-    result = local("bench", measured, "--text-field", "body", "--documents", 5000, "--json")
-    assert result.exit_code == 0, result.output
-    found = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [each["scheme"] for each in found] == [str(get_scheme(name)) for name in ("shingles", "words", "keywords")]
-    for each in found:
-        assert each["documents"] == 250
-        assert each["documents_per_second"] > 0
-        assert each["characters_per_second"] > each["documents_per_second"]
-        assert each["projected_documents"] == 5000
-        assert each["projected_seconds"] == pytest.approx(5000 / each["documents_per_second"], rel=0.05, abs=0.002)
-
-
-def test_the_time_to_measure_is_limited(local, measured):
-    result = local("bench", measured, "-t", "body", "--seconds", 1e-9, "--scheme", "words", "--set", "size=3", "--json")
-    assert json.loads(result.stdout)["documents"] == 100
-    assert json.loads(result.stdout)["scheme"] == str(get_scheme("words", size=3))
-
-
-def test_the_table_of_rates(local, measured):
-    """Without --json a table is printed, with the number of documents that the time is projected for."""
-    result = local("bench", measured, "-t", "body", "--scheme", "shingles", "--documents", 100_000_000, "--limit", 10)
-    assert "100,000,000 documents" in result.stdout
-    assert "10 texts of" in result.stderr
-
-
-def test_a_file_without_texts_cannot_be_measured(local, measured):
-    failed(local("bench", measured, "-t", "content"), "check --text-field")
-    assert local("bench", measured).exit_code == 2
+@pytest.mark.parametrize("text", ["", "M", "-5", "1.5", "1e6", "1,000", "5Q", "1.2345k", "٣", "5 5", "9" * 30])
+def test_what_is_no_number_of_bytes_is_refused(text):
+    with pytest.raises(InvalidInputError):
+        parse_bytes(text)
 
 
 def test_workers_keep_the_order(local):

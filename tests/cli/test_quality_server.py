@@ -1,4 +1,4 @@
-"""The commands find --preset, evaluate --index, explain --index, doctor and tune on real servers."""
+"""The commands find --preset, evaluate --index, explain --index, check --sample and tune on real servers."""
 
 import json
 
@@ -65,31 +65,32 @@ def test_explain_documents(run, news):
     assert "explain [OPTIONS] [INDEX] A B\n" in run("explain", "--help").stdout
 
 
-def test_doctor(run, news, server):
+def test_check_of_a_sample(run, news, server):
     """Exits with 0 for a healthy index, and with 1 and what to do for one that is not."""
-    result = run("doctor", news)
+    result = run("check", news, "--sample", "10")
     assert result.exit_code == 0, result.output
-    assert "3 documents, 3 with a fingerprint, 3 examined" in result.stdout
+    assert "3 with a fingerprint, 3 examined" in result.stdout
+    assert "a lookup has about " in result.stdout
     server.request("PUT", f"/{news}/_doc/late", {"text": TEXT})
     server.request("PUT", f"/{news}/_doc/picture?refresh=true", {"image": "a.png"})
-    result = run("doctor", news, "--json")
+    result = run("check", news, "--sample", "10", "--json")
     assert result.exit_code == 1
-    [finding] = [each for each in json.loads(result.stdout)["findings"] if each["topic"] == "missing"]
+    [finding] = [each for each in json.loads(result.stdout)["sample"]["findings"] if each["topic"] == "missing"]
     assert finding["advice"] == "backfill the index"
     assert finding["message"].startswith("documents that may lack their fingerprint: 1; 1 of 1 ")
 
 
-def test_doctor_of_a_part(run, news, server):
+def test_check_of_a_part(run, news, server):
     """Each time another part, so that a stale document is found at last; the seed that is printed finds it again."""
     server.request("POST", f"/{news}/_update/c?refresh=true", {"doc": {"text": TEXT}})
     seeds = set()
     for _ in range(60):
-        shown = json.loads(run("doctor", news, "--sample", "1", "--json").stdout)
+        shown = json.loads(run("check", news, "--sample", "1", "--json").stdout)["sample"]
         seeds.add(shown["seed"])
         if is_stale := "stale" in {each["topic"] for each in shown["findings"]}:
             break
     assert is_stale
-    said = run("doctor", news, "--sample", "1", "--seed", shown["seed"]).stdout
+    said = run("check", news, "--sample", "1", "--seed", shown["seed"]).stdout
     assert f"3 with a fingerprint, 1 of these examined (seed {shown['seed']}); es-simhash setup {news} compares" in said
     assert "stale" in said
 

@@ -30,7 +30,7 @@ def test_login_and_certificate_come_from_the_environment(run):
     """With both right everything works, the product told from the answer to a request on the index."""
     made = run("ingest", "news", "-", "--create", "-t", "body", stdin=json.dumps({"_id": "1", "body": TEXT}))
     assert made.exit_code == 0, made.output
-    assert json.loads(run("check", "news", "--json").stdout)[0]["ready"] is True
+    assert json.loads(run("check", "news", "--json").stdout)["indices"][0]["ready"] is True
 
 
 @pytest.mark.parametrize("login", [None, ("admin", "wrong"), ("nobody", "x")])

@@ -33,7 +33,7 @@ def filled(server, index, run):
     ("arguments", "sent", "said"),
     [
         (["reconcile", "-d", "3"], signal.SIGINT, "1,000 documents were rewritten"),
-        (["tag", "-d", "3", "--yes"], signal.SIGTERM, "1,000 documents were rewritten"),
+        (["reconcile", "-d", "3"], signal.SIGTERM, "1,000 documents were rewritten"),
         (["remove-fields", "--yes"], signal.SIGINT, "our fields were removed from 1,100 documents"),
         (
             ["backfill", "-t", "body", "--scheme", "words", "--prefix", "words_hash"],

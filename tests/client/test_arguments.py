@@ -228,16 +228,6 @@ FUNCTIONS = {
     "distinct_texts": {"texts": "texts", "preset": "preset", "keep": "choice", "contained": "similarity"},
     "distinct": {"hits": "hits", "max_distance": "count", "prefix": "prefix"},
     "document_fields": {"text": "text", "scheme": "scheme", "prefix": "prefix"},
-    "estimate_size": {
-        "documents": "count",
-        "max_distance": "count",
-        "product": "choice",
-        "shards": "count",
-        "replicas": "count",
-        "segments": "count",
-        "document_bytes": "count",
-        "density": "seconds",
-    },
     "estimated_cosine": {"distance": "count", "bits": "count"},
     "explain_plan": {"max_distance": "count", "stats": "object of ours", "limits": "object of ours"},
     "fingerprint": {"text": "text", "scheme": "scheme"},
@@ -369,8 +359,6 @@ def test_every_public_function_is_in_the_table():
 @pytest.mark.parametrize(("function", "name"), [(each, name) for each in FUNCTIONS for name in FUNCTIONS[each]])
 def test_functions_refuse_what_cannot_be_used(function, name, usable):
     call = getattr(es_simhash, function)
-    if call is es_simhash.estimate_size:
-        usable = {**usable, "documents": 1_000}
     parameter = inspect.signature(call).parameters.get(name, inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY))
     wrong = _refuses(call, _needed(call, {**usable, **FUNCTION_ARGUMENTS}), name, FUNCTIONS[function][name], parameter)
     assert not wrong, "\n".join(wrong)

@@ -115,7 +115,7 @@ def methods(server, simhash, make_simhash, index, tmp_path):
     plain = {
         "boilerplate": lambda _: simhash.boilerplate(index),
         "check": lambda _: simhash.check(index),
-        "doctor": lambda _: simhash.doctor(index),
+        "check_sample": lambda _: simhash.check_sample(index),
         "explain": lambda _: simhash.explain(index, "00", "01"),
         "explain_plan": lambda _: make_simhash().explain_plan(index, max_distance=8),
         "find_near_dups": lambda _: simhash.find_near_dups(index, TEXTS[0]),
@@ -132,12 +132,11 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "report": lambda _: simhash.report(index),
         "search_distinct": lambda _: simhash.search_distinct(**search),
         "search_distinct_pages": lambda _: list(simhash.search_distinct_pages(**search)),
-        "size": lambda _: simhash.size(index),
         "stats": lambda _: simhash.stats(index),
         "stream_near_dups": lambda _: list(simhash.stream_near_dups(index, TEXTS[0])),
         "stream_near_dups_many": lambda _: list(simhash.stream_near_dups_many(index, TEXTS[:5])),
         "stream_passages": lambda _: list(simhash.stream_passages(index, TEXTS[0])),
-        "tag_duplicates": lambda _: list(simhash.tag_duplicates(index, dry_run=True)),
+        "tag_contained": lambda _: list(simhash.tag_contained(index, dry_run=True)),
         "tune": lambda _: simhash.tune(index, sample=5),
         "with_fingerprints": lambda _: list(make_simhash().with_fingerprints(index, [dict(documents[0])])),
     }

@@ -309,7 +309,7 @@ def test_who_sees_a_part_writes_nothing_of_it(partly):
         lambda: list(simhash.backfill(index)),
         lambda: simhash.reconcile(index),
         lambda: simhash.reconcile(index, max_distance=12, regroup=True),
-        lambda: list(simhash.tag_duplicates(index)),
+        lambda: list(simhash.tag_contained(index)),
         lambda: simhash.remove_fields(index),
         lambda: list(simhash.follow(index, once=True, state_index=f"{index}-state")),
     ):

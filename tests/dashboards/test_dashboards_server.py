@@ -328,15 +328,15 @@ def test_the_table_of_groups(server, sync_client, grouped):
 def test_the_command_checks_the_fields(server, sync_client, grouped, run):
     """What is not mapped or has the wrong type ends the command; the recorded text field is taken over."""
     time = ["--time-field", "meta.published"]
-    done = run("dashboards", grouped, *time, "--source-field", FIELDS["source_field"], "--check")
+    done = run("export", "dashboards", grouped, *time, "--source-field", FIELDS["source_field"], "--check")
     assert done.exit_code == 0, done.stderr
     pack = [json.loads(line) for line in done.stdout.splitlines()]
     assert pack == build_dashboards(grouped, **FIELDS)
     for wrong in (["--time-field", "nothing"], ["--time-field", FIELDS["text_field"]]):
-        done = run("dashboards", grouped, *wrong, "--check")
+        done = run("export", "dashboards", grouped, *wrong, "--check")
         assert (done.exit_code, done.stdout) == (1, "")
         assert wrong[1] in done.stderr
-    done = run("dashboards", f"{grouped}-nothing-*", "--check")
+    done = run("export", "dashboards", f"{grouped}-nothing-*", "--check")
     assert (done.exit_code, done.stdout) == (1, "")
 
 

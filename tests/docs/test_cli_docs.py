@@ -14,23 +14,23 @@ import pytest
 from click.testing import CliRunner
 
 from es_simhash import SimHashClient
-from es_simhash.cli.application import SECTIONS, app, module_of
+from es_simhash.cli.application import app, each_command, module_of
 from es_simhash.cli.options import Manual
 from tests.docs.blocks import ROOT, load_tool
 
-NAMES = [name for names in SECTIONS.values() for name in names]
+COMMANDS = dict(each_command())
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=COMMANDS)
 def command(request):
     """Each command, with its name."""
-    return request.param, app.get_command(click.Context(app), request.param)
+    return request.param, COMMANDS[request.param]
 
 
 def test_the_table_has_every_command():
     """Each file of es_simhash/cli/commands is a command of the table, and the other way round."""
     files = {path.stem for path in (ROOT / "es_simhash" / "cli" / "commands").glob("*.py")}
-    assert files - {"__init__"} == {module_of(name) for name in NAMES}
+    assert files - {"__init__"} == {module_of(name.split()[0]) for name in COMMANDS}
 
 
 def test_every_command_has_help_and_examples(command):
@@ -53,15 +53,16 @@ def test_examples_use_options_that_exist(command):
     known = {option for parameter in entry.params for option in [*parameter.opts, *parameter.secondary_opts]}
     for example in entry.examples:
         words = shlex.split(example)
-        start = next(i for i in range(len(words)) if words[i : i + 2] == ["es-simhash", name])
-        own = words[start + 2 :]
+        own_name = ["es-simhash", *name.split()]
+        start = next(i for i in range(len(words)) if words[i : i + len(own_name)] == own_name)
+        own = words[start + len(own_name) :]
         end = next((i for i, word in enumerate(own) if word == "|"), len(own))
         assert {word for word in own[:end] if word.startswith("--")} <= known, example
 
 
 # What the methods of the client that write are; all others only read.
 WRITES = {"setup", "create_index", "put_mapping", "put_pipeline", "ingest", "reconcile", "backfill", "follow"}
-WRITES |= {"put_index_template", "apply_removal", "tag_duplicates", "restore", "remove_fields"}
+WRITES |= {"put_index_template", "apply_removal", "tag_contained", "restore", "remove_fields"}
 
 
 def test_what_writes_can_be_held_back(command):
@@ -95,7 +96,7 @@ def test_short_help_leads_to_the_whole(command):
     known = {each for parameter in entry.params for each in parameter.opts if each[:2] == "--"} | {"--help"}
     assert entry.common <= known
     if entry.common:
-        short, whole = (CliRunner().invoke(app, [name, option]).stdout for option in ("--help", "--help-all"))
+        short, whole = (CliRunner().invoke(app, [*name.split(), option]).stdout for option in ("--help", "--help-all"))
         short = short[short.index("\nCommon options:") :]
         shown = {each for each in known if re.search(rf"^  (-\w, )?{each}(?![-\w])", short, re.MULTILINE)}
         assert shown == entry.common

@@ -75,26 +75,21 @@ class Groups(Base):
         who=clients,
         where=looked_at,
         grouping=groupings,
-        action=st.sampled_from(("tag", "delete")),
         dry_run=st.booleans(),
     )
-    def duplicates(self, who, where, grouping, action, dry_run) -> None:
-        """Duplicates are shown, tagged or deleted; their canonicals stay."""
+    def duplicates(self, who, where, grouping, dry_run) -> None:
+        """Duplicates are shown or deleted; their canonicals stay."""
         seen = self.seen_in(where)
         recorded = self.grouping_of(where)
         may_fail = self.may_be_refused(where, grouping)
         options = {} if recorded else dict(grouping)
-        if action == "tag":
-            options |= {"dry_run": dry_run, "may_fail": may_fail}
-            records, error = self.ask(who, "tag_duplicates", self.name(where), **options)
-        else:
-            options |= {"verify": False, "max_share": 1.0, "may_fail": may_fail}  # by bits alone, as the model groups
-            records, error = self._delete(who, self.name(where), options, dry_run=dry_run)
+        options |= {"verify": False, "max_share": 1.0, "may_fail": may_fail}  # by bits alone, as the model groups
+        records, error = self._delete(who, self.name(where), options, dry_run=dry_run)
         asked = {key: grouping[key] for key in ("rule", "max_distance", "canonical") if key in grouping}
         applied = (recorded or self.grouping_of(where) or [GROUPING | asked])[0]
         answers = expected_groups(seen, applied)
         duplicates = [{place for place in answer if answer[place][1] is not None} for answer in answers]
-        if action == "delete" and not dry_run:
+        if not dry_run:
             done = Counter((each.index, each.id) for each in records or () if each.action == "deleted")
             possible = set().union(*duplicates)
             for each in seen:
@@ -114,7 +109,7 @@ class Groups(Base):
         told = Counter((each.index, each.id) for each in records if getattr(each, "action", "") != "untagged")
         wanted = [Counter((place.index, place.id) for place in some) for some in duplicates]
         # A document whose fingerprint is not the one of its present text is not deleted.
-        assert any(told <= some if action == "delete" else told == some for some in wanted), records
+        assert any(told <= some for some in wanted), records
 
     def _delete(self, who: str, name: str, options: dict[str, Any], *, dry_run: bool) -> tuple[Any, Any]:
         """Plan, and apply the plan unless it is a dry run; return what was, or would be, deleted, and the error."""

@@ -363,7 +363,7 @@ class Removals(Groups):
     def tag_contained(self, who, where) -> None:
         """Tags of contained documents name documents that contain them."""
         before = self.seen_in(where)
-        _, error = self.ask(who, "tag_duplicates", self.name(where), contained=CONTAINED, may_fail=True)
+        _, error = self.ask(who, "tag_contained", self.name(where), CONTAINED, may_fail=True)
         seen = self.seen_in(where)
         if error is None and not self.faults and before:
             tags = {each.place: each.ours["contained_in"] for each in seen if "contained_in" in each.ours}

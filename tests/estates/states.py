@@ -12,7 +12,6 @@ from tests.servers.support import resize
 OPERATIONS = {
     "backfill": {"text_field": "body"},
     "reconcile": {},
-    "tag_duplicates": {},
     "ingest": {"documents": [{"_id": "blocked", "body": "a text that cannot be written", "n": 1}]},
     "remove_fields": {"groups_only": True},
 }

@@ -54,7 +54,7 @@ def test_what_adds_nothing_is_tagged(server, filled, simhash):
     reports = write(simhash, filled, NEW, "tag")
     assert (found(reports), tags(server, filled)) == (GONE, GONE)
     assert {reports[id_].action for id_ in ("teaser", "mail")} == {"written"}
-    assert {each.id: each.canonical for each in simhash.tag_duplicates(filled, contained=0.95, dry_run=True)} == GONE
+    assert {each.id: each.canonical for each in simhash.tag_contained(filled, contained=0.95, dry_run=True)} == GONE
     again = write(simhash, filled, {"mail": MAIL, "teaser": words(30, 50)}, "tag")
     assert found(again) == {"mail": "half"}
     assert tags(server, filled) == {id_: GONE[id_] for id_ in GONE if id_ != "teaser"}
@@ -105,7 +105,7 @@ def test_what_the_same_run_wrote_is_compared(server, index, simhash, batch, poli
     there = set(read_all(server, index))
     assert there == reports.keys() - (expected.keys() if policy == "skip" else set())
     assert tags(server, index) == (expected if policy == "tag" else {})
-    shown = simhash.tag_duplicates(index, contained=0.95, dry_run=True)
+    shown = simhash.tag_contained(index, contained=0.95, dry_run=True)
     left = {each.id: each.canonical for each in shown if each.action == "would tag"}
     complete = {"teaser": "long", "chain1": "chain3", "chain2": "chain3", "end": "long"}
     assert left == {id_: complete[id_] for id_ in complete if id_ in there}

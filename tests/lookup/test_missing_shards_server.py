@@ -73,7 +73,6 @@ def test_what_writes_names_the_missing_shard_at_once(partial, simhash, call):
         lambda: simhash.reconcile(partial),
         lambda: simhash.backfill(partial),
         lambda: simhash.backfill(partial, dry_run=True),
-        lambda: simhash.tag_duplicates(partial),
         lambda: simhash.remove_fields(partial),
         lambda: simhash.ingest(red, documents),
         lambda: simhash.ingest(red, documents, on_duplicate=None),

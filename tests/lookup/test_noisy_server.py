@@ -119,4 +119,4 @@ def test_traditional_and_simplified_chinese_are_verified_after_the_conversion(se
     found = simhash.tune(plain, sample=10)
     assert any("t2s" in each for each in found.notes)
     assert any("t2s" in each.scheme for each in found.schemes)
-    assert "two_scripts" in {each.kind for each in simhash.doctor(plain).findings}
+    assert "two_scripts" in {each.kind for each in simhash.check_sample(plain).findings}

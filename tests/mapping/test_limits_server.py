@@ -135,9 +135,8 @@ def test_writing(pair, server, simhash, tmp_path):
         steps["since"] = simhash.reconcile(index, since=datetime(2020, 1, 1, tzinfo=UTC))
         server.request("POST", f"/{index}/_refresh")
         steps["report"] = [len(each.members) for each in simhash.report(index, text_field="body").groups]
-        steps["examined"] = simhash.doctor(index).sampled
+        steps["examined"] = simhash.check_sample(index).sampled
         steps["tuned"] = simhash.tune(index, sample=60).sampled
-        steps["size"] = simhash.size(index).documents
         plan = tmp_path / f"{index}.db"
         planned = simhash.plan_removal(index, plan, verify=0.5, max_share=1.0)
         steps["planned"] = planned.count

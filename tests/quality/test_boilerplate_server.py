@@ -67,12 +67,12 @@ def test_a_learned_mask(filled, simhash, make_simhash, tmp_path, monkeypatch):
     )
 
     simhash.reconcile(filled, **similar)
-    templates = [each for each in simhash.doctor(filled).findings if each.kind.endswith("template")]
+    templates = [each for each in simhash.check_sample(filled).findings if each.kind.endswith("template")]
     assert [(each.kind, each.values["part"], each.values["whole"]) for each in templates] == [
         ("group_template", 24, 24)
     ]
     assert templates[0].values["text"] in templates[0].message
-    assert not [each for each in bare.doctor(filled).findings if each.kind.endswith("template")]
+    assert not [each for each in bare.check_sample(filled).findings if each.kind.endswith("template")]
 
     # A process that has not read the mask.
     monkeypatch.setattr(preprocess, "_cutters", {})
@@ -82,7 +82,7 @@ def test_a_learned_mask(filled, simhash, make_simhash, tmp_path, monkeypatch):
         lambda: list(without.backfill(filled)),
         lambda: list(without.pairs(filled, **similar)),
         lambda: list(without.ingest(filled, [{"_id": "x", "body": "a text"}])),
-        lambda: without.doctor(filled),
+        lambda: without.check_sample(filled),
     ]
     for operation in operations:
         with pytest.raises(SchemeError) as caught:

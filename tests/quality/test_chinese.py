@@ -1,4 +1,4 @@
-"""Traditional and simplified Chinese: counted in a sample, told by doctor and tune, and compared after a conversion."""
+"""Traditional and simplified Chinese: counted in a sample, told by both checks, and compared after a conversion."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_scripts_of_a_sample():
     assert count_scripts(["no Chinese at all"], get_scheme()) is None
 
 
-def test_doctor_names_both_scripts():
+def test_a_sample_names_both_scripts():
     """A warning where the same text stands in both; nothing where the scheme converts them."""
 
     def hits(texts, scheme):

@@ -1,4 +1,4 @@
-"""Texts that no `exists` query sees, and fields that hold none: what setup, tune, check and doctor make of them."""
+"""Texts that no `exists` query sees, and fields that hold none: what setup, tune and the checks make of them."""
 
 import pytest
 
@@ -76,12 +76,12 @@ def test_a_field_that_is_no_text(server, index, simhash, run, type_):
     assert simhash.setup(index, text_field="kept").filled.changed == 1
 
 
-def test_doctor_tells_a_number_from_a_text_without_features(server, index, simhash):
+def test_a_sample_tells_a_number_from_a_text_without_features(server, index, simhash):
     """With the document; before, such a text was said to match nothing, and nothing was to do."""
     server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
     put(server, index, [{"_id": "a", "body": TEXT}, {"_id": "number", "body": 12345}, {"_id": "dots", "body": "..."}])
     simhash.setup(index, text_field="body")
-    found = {each.kind: each for each in simhash.doctor(index).findings}
+    found = {each.kind: each for each in simhash.check_sample(index).findings}
     assert "featureless" not in found
     assert (found["no_texts"].values["part"], found["no_texts"].values["example"]) == (1, "number")
 

@@ -1,4 +1,4 @@
-"""Verification, explain, doctor, tune and size on real servers, sync and async."""
+"""Verification, explain, check_sample and tune on real servers, sync and async."""
 
 import gzip
 import json
@@ -10,7 +10,7 @@ import pytest
 from es_simhash import IfSimilar, InvalidInputError, Verification, fingerprint, fingerprint_fields, hamming_distance
 from es_simhash.texts.measures import WORD_SHINGLES
 from es_simhash.texts.shingle_sets import shingle_sets
-from tests.servers.support import ONE_SHARD, fill, put, read_all, send_lines
+from tests.servers.support import ONE_SHARD, read_all, send_lines
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -160,9 +160,9 @@ def test_explain_a_text_and_a_document(server, filled, simhash):
             simhash.explain(filled, *ids, texts=texts)
 
 
-def test_doctor_finds_what_is_wrong(server, filled, simhash):
+def test_a_sample_finds_what_is_wrong(server, filled, simhash):
     """A healthy index has no error; each fault that is put in is found, and named with what to do."""
-    healthy = simhash.doctor(filled)
+    healthy = simhash.check_sample(filled)
     assert healthy.is_healthy
     assert healthy.sampled == 4
     assert healthy.fingerprinted == 4
@@ -181,7 +181,7 @@ def test_doctor_finds_what_is_wrong(server, filled, simhash):
         **{f"copy{number}": fingerprinted(OTHER) for number in range(200)},
     }
     send(server, filled, faults)
-    found = simhash.doctor(filled)
+    found = simhash.check_sample(filled)
     topics = {each.topic: each for each in found.findings}
     assert {"stale", "broken", "numbers", "missing", "short", "hot"} <= topics.keys()
     assert not found.is_healthy
@@ -189,13 +189,13 @@ def test_doctor_finds_what_is_wrong(server, filled, simhash):
     assert "backfill" in topics["missing"].advice
     assert found.findings[0].severity == "error"
     assert found.to_dict()["healthy"] is False
-    assert simhash.doctor(filled, sample=3).sampled == 3
+    assert simhash.check_sample(filled, sample=3).sampled == 3
 
 
-def test_doctor_of_a_dynamic_mapping(server, index, simhash):
+def test_a_sample_of_a_dynamic_mapping(server, index, simhash):
     """Fields that the server mapped by itself are the first thing to repair, and the rest is left alone."""
     send(server, index, {"1": fingerprinted(BASE)})
-    found = simhash.doctor(index)
+    found = simhash.check_sample(index)
     assert not found.is_healthy
     assert {each.topic for each in found.findings} == {"mapping"}
     assert "'keyword'" in found.findings[0].message
@@ -239,36 +239,6 @@ def test_ingest_that_verifies(index, simhash):
     written = list(simhash.ingest(index, documents, on_duplicate=policy, max_distance=64))
     skipped = {each.id: each.canonical for each in written if each.action == "skipped"}
     assert skipped == {"same": "base", "edited": "base"}
-
-
-def test_the_real_size_is_read(server, simhash, index):
-    """Documents, shards, segments and bytes, and how uneven the fingerprints are; also with more documents."""
-    simhash.create_index(index, settings=THREE_SHARDS)
-    fill(server, index, [7] * 40)
-    put(server, index, [{"_id": "without", "n": 1}])
-    size = simhash.size(index, documents=1_000_000)
-    measured = size.measured
-    assert (measured.documents, measured.fingerprinted) == (41, 40)
-    assert (measured.shards, measured.replicas) == (3, 0)
-    assert measured.bytes > 0
-    assert measured.segments >= 3
-    assert measured.density == 40  # each posting list has all of them, and chance would put one there
-    assert (size.documents, size.shards) == (1_000_000, 3)
-
-
-def test_the_size_is_for_the_lookups_of_the_index(server, simhash, index):
-    """Which look as far as the index records, unless another distance is given."""
-    simhash.create_index(index, text_field="body", max_distance=12)
-    assert simhash.size(index).max_distance == 12
-    assert simhash.size(index, max_distance=4).max_distance == 4
-
-
-def test_an_index_without_our_fields_has_a_size(server, simhash, index):
-    """It says what fingerprints would add, before they are added."""
-    put(server, index, [{"_id": "1", "n": 1}])
-    size = simhash.size(index)
-    assert (size.measured.documents, size.measured.fingerprinted) == (1, 0)
-    assert size.figure("disk_fingerprints").high > 0
 
 
 def fill_texts(simhash, server, index, found):

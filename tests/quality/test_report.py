@@ -172,7 +172,7 @@ def test_hostile_texts_stay_texts(language):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("kind", SENTENCES)
 def test_each_finding_is_said_in_the_language(language, kind):
-    """With its values, as doctor says it; in Chinese none of the English sentence is left."""
+    """With its values, as check_sample says it; in Chinese none of the English sentence is left."""
     finding = Finding("note", kind, values_of(kind, "a<b"))
     page = IndexReport(Stats("i"), Diagnosis("i", findings=(finding,)))
     text = Checked(page.html(language=language)).text

@@ -251,7 +251,7 @@ def test_a_pattern_without_an_index(run, index, tmp_path):
     """One sentence that is about the pattern, and the kind of error for programs."""
     pytest.importorskip("vl_convert")
     report = ["report", "--out", tmp_path / "r.html"]
-    for command in (["stats"], report, ["pairs"], ["check"], ["remove-fields", "--yes"]):
+    for command in (["stats"], report, ["groups", "--pairs"], ["check"], ["remove-fields", "--yes"]):
         result = run(*command, f"{index}-none*", "--json")
         assert result.exit_code == 1
         assert json.loads(result.stderr)["error"] == {

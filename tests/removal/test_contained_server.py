@@ -152,7 +152,7 @@ def test_an_index_without_all_passages_is_refused(server, index, simhash, plan):
     assert plan_again(simhash, index, plan, **ALL).count == 6
     plan.unlink()
     put(server, index, list(with_fingerprints([{"_id": "new", "body": ARTICLE}], text_field="body")))
-    for method in (simhash.plan_removal, lambda index, *_, **__: list(simhash.tag_duplicates(index, contained=0.95))):
+    for method in (simhash.plan_removal, lambda index, *_, **__: list(simhash.tag_contained(index, contained=0.95))):
         with pytest.raises(IncompleteSearchError, match="1 documents of .* have a fingerprint and no passages"):
             method(index, plan, **ALL)
     assert not plan.exists()
@@ -236,7 +236,7 @@ def test_groups_that_hang_together_by_what_goes(server, index, simhash, plan):
 
 def test_tags_of_a_container_that_another_program_deleted(server, filled, simhash, plan):
     """An apply that keeps a document for that reason removes the tags that name the container."""
-    list(simhash.tag_duplicates(filled, **CONTAINED))
+    list(simhash.tag_contained(filled, **CONTAINED))
     assert tags(server, filled)["teaser"] == "article"
     made = simhash.plan_removal(filled, plan, filter={"ids": {"values": ["teaser"]}}, **ALL)
     assert made.count == 1
@@ -268,14 +268,14 @@ def test_groups_that_reach_into_other_indices(server, index, simhash, plan):
 
 def test_tags(server, filled, simhash):
     """They are written once, shown beside groups, and removed where they are right no longer."""
-    assert outcomes(simhash.tag_duplicates(filled, dry_run=True, **CONTAINED)) == dict.fromkeys(
+    assert outcomes(simhash.tag_contained(filled, dry_run=True, **CONTAINED)) == dict.fromkeys(
         GONE, ("would tag", None)
     )
     assert tags(server, filled) == {}
-    assert outcomes(simhash.tag_duplicates(filled, **CONTAINED)) == dict.fromkeys(GONE, ("tagged", None))
+    assert outcomes(simhash.tag_contained(filled, **CONTAINED)) == dict.fromkeys(GONE, ("tagged", None))
     assert tags(server, filled) == GONE
     versions = server.request("GET", f"/{filled}/_search?version=true&size=99")["hits"]["hits"]
-    assert outcomes(simhash.tag_duplicates(filled, **CONTAINED)) == dict.fromkeys(GONE, ("tagged", None))
+    assert outcomes(simhash.tag_contained(filled, **CONTAINED)) == dict.fromkeys(GONE, ("tagged", None))
     assert server.request("GET", f"/{filled}/_search?version=true&size=99")["hits"]["hits"] == versions
     # Neither grouping nor a backfill touches them.
     simhash.reconcile(filled)
@@ -290,7 +290,7 @@ def test_tags(server, filled, simhash):
     assert next(iter(simhash.groups(filled))).contained is None
     server.request("DELETE", f"/{filled}/_doc/chinese?refresh=true")
     left = {id_: container for id_, container in GONE.items() if id_ != "excerpt"}
-    records = outcomes(simhash.tag_duplicates(filled, **CONTAINED))
+    records = outcomes(simhash.tag_contained(filled, **CONTAINED))
     assert records == dict.fromkeys(left, ("tagged", None)) | {"excerpt": ("untagged", None)}
     assert tags(server, filled) == left
     simhash.remove_fields(filled, groups_only=True)
@@ -299,7 +299,7 @@ def test_tags(server, filled, simhash):
 
 def test_a_text_that_changes_loses_its_tag(server, filled, simhash):
     """Whatever flow of ours writes the new text, or its fingerprint."""
-    list(simhash.tag_duplicates(filled, **CONTAINED))
+    list(simhash.tag_contained(filled, **CONTAINED))
     operations = [
         {"_op_type": "update", "_id": "teaser", "doc": {"body": words(20, 40)}},
         {"_id": "mail", "body": words(21, 40), "simhash": {"contained_in": "half"}},
@@ -317,7 +317,7 @@ def test_a_text_that_changes_loses_its_tag(server, filled, simhash):
 
 def test_a_removal_takes_the_tags_that_name_what_it_deletes(server, filled, simhash, plan):
     """Whatever the reason for which it goes: what stood in it is nowhere else."""
-    list(simhash.tag_duplicates(filled, **CONTAINED))
+    list(simhash.tag_contained(filled, **CONTAINED))
     list(simhash.ingest(filled, [{"_id": "copy", "body": f"{ARTICLE} too"}], on_duplicate=None))
     near = {"canonical": "longest", "max_distance": 16, "filter": {"ids": {"values": ["article"]}}, "max_share": 1.0}
     simhash.plan_removal(filled, plan, **near)
@@ -336,11 +336,11 @@ def test_tags_need_their_field(server, index, simhash):
     del mapping["properties"]["simhash"]["properties"]["contained_in"]
     server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
     put(server, index, [{"_id": id_, **source} for id_, source in documents.items()])
-    assert outcomes(simhash.tag_duplicates(index, dry_run=True, **CONTAINED)) == {"teaser": ("would tag", None)}
+    assert outcomes(simhash.tag_contained(index, dry_run=True, **CONTAINED)) == {"teaser": ("would tag", None)}
     with pytest.raises(MappingError, match=r"does not map simhash.contained_in: add it \(put_mapping"):
-        list(simhash.tag_duplicates(index, **CONTAINED))
+        list(simhash.tag_contained(index, **CONTAINED))
     simhash.put_mapping(index)
-    assert outcomes(simhash.tag_duplicates(index, **CONTAINED)) == {"teaser": ("tagged", None)}
+    assert outcomes(simhash.tag_contained(index, **CONTAINED)) == {"teaser": ("tagged", None)}
     assert tags(server, index) == {"teaser": "article"}
 
 
@@ -349,12 +349,12 @@ def test_the_command(run, filled, tmp_path):
     planned = run("plan", filled, "--contained", "0.95").output
     assert "would delete  teaser  contained in article, distance" in planned
     assert "plan " + f"{filled} --contained 0.95 --out FILE" in planned
-    shown = run("tag", filled, "--contained", "0.95")
+    shown = run("reconcile", filled, "--contained", "0.95", "--dry-run")
     assert "would tag  teaser  contained in article, distance" in shown.output
-    assert "6 duplicates found, nothing changed; pass --yes to tag them" in shown.output
-    lines = run("tag", filled, "--contained", "0.95", "--json").output.splitlines()
+    assert "6 documents would be tagged; dry run: nothing was written" in shown.output
+    lines = run("reconcile", filled, "--contained", "0.95", "--dry-run", "--json").output.splitlines()
     assert {each["id"]: each["canonical"] for each in map(json.loads, lines)} == GONE
-    assert "6 documents tagged" in run("tag", filled, "--contained", "0.95", "--yes").output
+    assert "6 documents tagged" in run("reconcile", filled, "--contained", "0.95").output
     plan = tmp_path / "removal.db"
     made = run("plan", filled, "--contained", "0.95", "--max-share", "1", "--out", plan)
     assert (made.exit_code, "6 documents of 14 would be removed" in made.output) == (0, True), made.output
@@ -371,7 +371,7 @@ def test_the_command(run, filled, tmp_path):
         ["--contained", "0.95", "--limit", "3"],
         ["--contained", "0.95", "--verify", "0.9"],
     ):
-        assert run("tag", filled, *wrong).exit_code in (1, 2)
+        assert run("reconcile", filled, *wrong).exit_code in (1, 2)
 
 
 def change_by_others(server, index):
@@ -385,7 +385,7 @@ def change_by_others(server, index):
 
 def test_reconcile_removes_tags_that_are_true_no_more(server, filled, simhash, run):
     """Whoever deleted or changed the container, or the tagged document; a text that cannot be read says nothing."""
-    list(simhash.tag_duplicates(filled, **CONTAINED))
+    list(simhash.tag_contained(filled, **CONTAINED))
     simhash.reconcile(filled)
     left = change_by_others(server, filled)
     assert simhash.reconcile(filled, since="2020-01-01").untagged == 0
@@ -402,7 +402,7 @@ def test_reconcile_removes_tags_that_are_true_no_more(server, filled, simhash, r
 
 def test_follow_removes_tags_that_are_true_no_more(server, filled, simhash, index):
     """As soon as it sees that the container has another text."""
-    list(simhash.tag_duplicates(filled, **CONTAINED))
+    list(simhash.tag_contained(filled, **CONTAINED))
     simhash.reconcile(filled)
     state = {"once": True, "state_index": f"{index}-state"}
     list(simhash.follow(filled, **state))
@@ -417,7 +417,7 @@ def test_a_container_in_another_index_counts(server, filled, simhash, sync_clien
     other = f"{filled}-b"
     fill(server, other, simhash, {"part": " ".join(ARTICLE.split()[100:])})
     both = [filled, other]
-    list(simhash.tag_duplicates(both, **CONTAINED))
+    list(simhash.tag_contained(both, **CONTAINED))
     assert tags(server, other) == {"part": "article"}
     assert (simhash.reconcile(both).untagged, tags(server, other)) == (0, {"part": "article"})
     assert (simhash.reconcile(other).untagged, tags(server, other)) == (1, {})

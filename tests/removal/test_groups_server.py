@@ -193,7 +193,7 @@ def test_what_an_alias_hides_is_left_alone(server, index, simhash, plan, kind, c
     assert read_all(server, other) == theirs
     assert set(read_all(server, alias)) == set(before)
     assert simhash.reconcile(alias, dry_run=True).changed == 0
-    assert simhash.doctor(alias).documents == 5
+    assert simhash.check_sample(alias).documents == 5
 
 
 def test_an_alias_that_is_gone(server, index, simhash, plan):
@@ -298,17 +298,17 @@ def test_a_restore_into_an_alias_groups_what_it_shows(server, index, simhash, pl
     assert simhash.reconcile(alias, dry_run=True).changed == 0
 
 
-def test_doctor_and_report_know_of_groups_without_canonical(server, index, simhash):
+def test_a_sample_and_report_know_of_groups_without_canonical(server, index, simhash):
     """Another program deleted it; reconcile repairs that."""
     tag(simhash, index, {"z": TEXT, "a": TEXT, "b": TEXT, "c": OTHER})
-    assert simhash.doctor(index).is_healthy
+    assert simhash.check_sample(index).is_healthy
     server.request("DELETE", f"/{index}/_doc/z?refresh=true")
-    found = simhash.doctor(index)
+    found = simhash.check_sample(index)
     [finding] = [each for each in found.findings if each.kind == "lost_canonicals"]
     assert (finding.severity, finding.values, found.is_healthy) == ("error", {"documents": 2, "groups": 1}, False)
     assert "run reconcile" in finding.advice
     page = simhash.report(index).html()
     assert "2 documents of the index name one that is not there: run es-simhash reconcile" in page
     simhash.reconcile(index)
-    assert simhash.doctor(index).is_healthy
+    assert simhash.check_sample(index).is_healthy
     assert " of the 3 documents are near-duplicates of another document (" in simhash.report(index).html()

@@ -108,8 +108,7 @@ def test_our_own_writes_void_nothing(server, index, simhash, plan):
     assert simhash.plan_removal(index, other, **ALL).count == 4
     versions = {each.document.id: each.document.version for each in read_plan(plan).removals()}
     simhash.reconcile(index, canonical=LONGEST)
-    list(simhash.tag_duplicates(index))
-    list(simhash.tag_duplicates(index, contained=0.95))
+    list(simhash.tag_contained(index, 0.95))
     put(server, index, [{"_id": "b0002", "body": TEXT}])
     *_, last = simhash.follow(index, once=True, state_index=f"{index}-state")
     assert (last.written, last.regrouped >= 1) == (1, True)

@@ -217,7 +217,7 @@ def test_tags_are_undone(server, index, simhash):
         pass
     before = read_all(server, index)
     meta = server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"]
-    assert {each.action for each in simhash.tag_duplicates(index, max_distance=2)} == {"tagged"}
+    assert simhash.reconcile(index, max_distance=2).duplicates > 0
     assert read_all(server, index) != before
     # One that another program wrote with dotted keys.
     dotted = {"body": "x y z", "simhash.group": "q", "simhash.duplicate_of": "q", "n": 1}
@@ -319,7 +319,7 @@ def test_our_own_files_are_no_documents(server, made, run, simhash, tmp_path):
     good.write_text(json.dumps({"_id": "new", "body": "another text"}) + "\n")
     assert run("ingest", made, good, "--report", report).exit_code == 0
     other = tmp_path / "tagged.jsonl"
-    records = [each.to_dict() for each in simhash.tag_duplicates(made, dry_run=True)]
+    records = [each.to_dict() for each in simhash.apply_removal(plan, dry_run=True)]
     other.write_text("".join(json.dumps(each) + "\n" for each in records))
     before = read_all(server, made)
     for path in (export, report, other):

@@ -50,8 +50,8 @@ def test_segment_replication(server, index, simhash, sync_simhash, plan):
     """A removal, a restore, tags, follow, backfill: each has other operations inside that read primaries."""
     fill(server, index, sync_simhash, **{"replication.type": "SEGMENT"})
     remove_and_restore(server, index, simhash, plan)
-    assert [(each.id, each.action) for each in simhash.tag_duplicates(index, contained=0.95)] == [("a", "tagged")]
-    assert [(each.id, each.action) for each in simhash.tag_duplicates(index)] == [("b", "tagged")]
+    assert [(each.id, each.action) for each in simhash.tag_contained(index, 0.95)] == [("a", "tagged")]
+    assert simhash.reconcile(index).duplicates == 1
     put(server, index, [{"_id": "e", "body": words(3, 80)}])
     done = list(simhash.follow(index, once=True, state_index=f"{index}-state"))[-1]
     assert (done.written, done.regrouped, done.failed) == (1, 1, 0)
@@ -65,4 +65,4 @@ def test_settings_that_may_not_be_read(server, index, sync_simhash, sync_client,
     fill(server, index, sync_simhash)
     hide = partial(monkeypatch.setattr, sync_client.indices, "get_settings", refuse)
     remove_and_restore(server, index, sync_simhash, plan, hide)
-    assert [(each.id, each.action) for each in sync_simhash.tag_duplicates(index)] == [("b", "tagged")]
+    assert sync_simhash.reconcile(index).duplicates == 1

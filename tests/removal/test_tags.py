@@ -6,9 +6,10 @@ import pytest
 
 from es_simhash import build_mapping, fingerprint_fields
 from es_simhash.groups.grouping_request import GroupingRequest
+from es_simhash.groups.reconcile import reconcile
 from es_simhash.mapping.fields import document_fields
 from es_simhash.removal.plan_options import PlanOptions
-from es_simhash.removal.tags import tag_contained, tag_duplicates
+from es_simhash.removal.tags import tag_contained
 from tests.transport.by_hand import CLOSES, Cancelled, ServerError, carry_out, scripted
 from tests.transport.fake_server import INDEX, FakeServer
 
@@ -106,8 +107,7 @@ def test_a_refused_tag_is_reported_whatever_the_id(id_):
     """No sentence is taken apart: an id may hold what separates its parts."""
     store = FakeServer({"a": fingerprint_fields(7), id_: fingerprint_fields(7)})
     store.refuse = lambda header: 400 if header["_id"] == id_ else None
-    run = carry_out(tag_duplicates(scripted(), INDEX, GroupingRequest(verify=False), dry_run=False), store)
-    [record] = run.emitted
-    assert (record.id, record.action) == (id_, "kept")
-    assert "400" in record.reason
+    run = carry_out(reconcile(scripted(), INDEX, GroupingRequest(verify=False)), store)
+    [failure] = run.result.failures
+    assert (failure.id, failure.status) == (id_, 400)
     assert "duplicate_of" not in store.source(id_)["simhash"]

@@ -56,7 +56,7 @@ def test_an_alias_is_refused_and_then_rolls_over(server, index, simhash, alias, 
     templates(index, plain(index))
     templates(f"{index}-low", plain(index, priority=600))
     documents = numbered(texts(4))
-    with pytest.raises(MappingError, match=f"es-simhash index-template {alias} --install --yes") as refused:
+    with pytest.raises(MappingError, match=f"es-simhash export index-template {alias} --install --yes") as refused:
         list(simhash.ingest(alias, documents))
     assert refused.value.kinds == ("template",)
     before = templates(index)
@@ -105,7 +105,7 @@ def test_a_data_stream(server, index, simhash, templates):
     server.request("PUT", f"/_data_stream/{index}", None)
     simhash.put_mapping(index, text_field="body")
     documents = [{**each, "@timestamp": "2026-01-01"} for each in numbered(texts(4))]
-    with pytest.raises(MappingError, match=f"es-simhash index-template {index} --install --yes"):
+    with pytest.raises(MappingError, match=f"es-simhash export index-template {index} --install --yes"):
         list(simhash.ingest(index, documents, op_type="create"))
     assert simhash.put_index_template(index).name == f"{index}-of-stream"
     assert all(each.kind is None for each in simhash.ingest(index, documents[:2], op_type="create"))
@@ -205,20 +205,23 @@ def test_derived_source(server, index, simhash, alias, templates):
 def test_the_command(run, server, index, templates):
     """It shows the difference, and stores it with --install --yes."""
     templates(index, plain(index))
-    assert run("index-template", index, "-t", "body", "--yes").exit_code == 2
-    shown = run("index-template", index, "-t", "body")
+    assert run("export", "index-template", index, "-t", "body", "--yes").exit_code == 2
+    shown = run("export", "index-template", index, "-t", "body")
     assert '+            "block0": {' in shown.stdout
     assert "pass --install --yes to do it" in shown.stdout
     assert "on condition" in shown.stderr
-    assert "nothing changed, pass --yes to do it" in run("index-template", index, "-t", "body", "--install").stdout
-    planned = json.loads(run("index-template", index, "-t", "body", "--json").stdout)
+    assert (
+        "nothing changed, pass --yes to do it"
+        in run("export", "index-template", index, "-t", "body", "--install").stdout
+    )
+    planned = json.loads(run("export", "index-template", index, "-t", "body", "--json").stdout)
     assert (planned["changed"], planned["stored"]) == (True, False)
     assert "simhash" not in templates(index)["template"]["mappings"]["properties"]
-    done = run("index-template", index, "-t", "body", "--install", "--yes")
+    done = run("export", "index-template", index, "-t", "body", "--install", "--yes")
     assert f"stored index template {index}" in done.stdout
     assert templates(index)["template"]["mappings"]["properties"]["simhash"]
-    assert "nothing to store" in run("index-template", index, "--install", "--yes").stdout
-    assert json.loads(run("index-template", index, "--json").stdout)["changed"] is False
-    failed(run("index-template", f"{index}*"), "cannot be that of")
+    assert "nothing to store" in run("export", "index-template", index, "--install", "--yes").stdout
+    assert json.loads(run("export", "index-template", index, "--json").stdout)["changed"] is False
+    failed(run("export", "index-template", f"{index}*"), "cannot be that of")
     templates(index, plain(index, _meta={"managed": True}))
-    failed(run("index-template", index, "-t", "body"), "managed by a program")
+    failed(run("export", "index-template", index, "-t", "body"), "managed by a program")

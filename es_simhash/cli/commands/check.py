@@ -1,4 +1,4 @@
-"""``es-simhash check``: whether lookups in an index work; and ``doctor``: whether its fingerprints are right."""
+"""``es-simhash check``: whether lookups in an index work, and whether its fingerprints are right."""
 
 from __future__ import annotations
 
@@ -37,23 +37,37 @@ _ADVICE: dict[FaultKind, str] = {
 
 
 @options.manual(
-    "es-simhash check news", "es-simhash check 'news-*' --json | jq -r '.[] | select(.ready | not) | .index'"
+    "es-simhash check news",
+    "es-simhash check news --sample 1000",
+    "es-simhash check 'news-*' --json | jq -r '.indices[] | select(.ready | not) | .index'",
 )
 @click.argument("index")
+@options.sample(None, help="Read N documents at random too, and examine their fingerprints.")
+@options.text_field
 @options.scheme
 @options.target
-def command(index: str, target: Target, *, as_json: bool) -> int:
+def command(
+    index: str, sample: int | None, seed: int, text_field: tuple[str, ...], target: Target, *, as_json: bool
+) -> int:
     """
-    Report whether lookups in INDEX work, and what is wrong.
+    Report whether lookups in INDEX work, what is wrong, and how many candidates a lookup has.
 
     INDEX may be a name, an alias, a pattern, or several of them separated by commas. It reads mappings, counts,
-    and a few documents without a fingerprint; es-simhash doctor reads many, and finds fingerprints that are wrong.
-    Writes nothing. Exits with 1 if an index is not ready; with --scheme also if an index has another scheme.
+    and a few documents. With --sample it reads many, each time others, and compares: it reports stale and broken
+    fingerprints, short texts, block terms that many documents share, the template text behind these and behind the
+    largest group, and numbers that JavaScript rounded. Writes nothing. Exits with 1 if an index is not ready or
+    something is wrong in the sample; with --scheme also if an index has another scheme.
     """
+    if sample is None:
+        options.refuse_given("needs --sample", "seed", "text_field")
+    found: Diagnosis | None = None
     with connect(target, index) as connection:
         checks = connection.simhash.check(index)
+        if sample is not None:
+            found = connection.simhash.check_sample(index, sample=sample, seed=seed, text_field=text_field)
     if as_json:
-        print_json([asdict(each) | {"problems": [for_shell(str(one)) for one in each.problems]} for each in checks])
+        shown = [asdict(each) | {"problems": [for_shell(str(one)) for one in each.problems]} for each in checks]
+        print_json({"indices": shown} | ({} if found is None else {"sample": _to_dict(found) | {"seed": seed}}))
     else:
         print_table(
             [
@@ -78,35 +92,16 @@ def command(index: str, target: Target, *, as_json: bool) -> int:
                 for each in checks
             ],
         )
+        known = [each.candidates for each in checks if each.candidates is not None]
+        if known:
+            print_line(f"a lookup has about {count(round(sum(known)), 'candidate')}, whose distance is computed")
         for each in checks:
             for fault in each.faults:
                 said = f"{each.index}: {fault}: {_ADVICE.get(fault.kind, fault.advice)}"
                 warn(said, index=each.index, **asdict(fault))
-    return 0 if all(each.ready for each in checks) else 1
-
-
-@options.manual("es-simhash doctor news", "es-simhash doctor 'news-*' --sample 5000 --json | jq .findings")
-@click.argument("index")
-@options.sample(1_000, is_reseeded=True)
-@options.text_field
-@options.scheme
-@options.target
-def doctor(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
-    """
-    Examine the fingerprints of INDEX, and say what to do.
-
-    Reports faults of the mapping, documents without a fingerprint, stale and broken fingerprints, short texts, block
-    terms that many documents share, the template text behind these and behind the largest group, numbers that
-    JavaScript rounded, and how many candidates to expect for each distance. Reads a sample of the documents, each time
-    another one; es-simhash check says what the mapping records. Writes nothing. Exits with 1 if something is wrong.
-    """
-    with connect(target, index) as connection:
-        found = connection.simhash.doctor(index, **how)
-    if as_json:
-        print_json(_to_dict(found) | {"seed": how["seed"]}, indent=2)
-    else:
-        _show(found, how["seed"])
-    return 0 if found.is_healthy else 1
+        if found is not None:
+            _show(found, seed)
+    return 0 if all(each.ready for each in checks) and (found is None or found.is_healthy) else 1
 
 
 def _rule(each: IndexCheck) -> str:
@@ -129,21 +124,21 @@ def _show(found: Diagnosis, seed: int) -> None:
     if found.sampled < found.fingerprinted:
         compare = say_command("setup", found.index)
         examined = f"{found.sampled:,} of these examined (seed {seed}); {compare} compares all"
-    print_line(
-        f"{found.index}: {count(found.documents, 'document')}, {found.fingerprinted:,} with a fingerprint, {examined}"
-    )
-    if found.findings:
-        print_table(
-            ["", "topic", "~found", "~what to do"],
-            [(each.severity, each.topic, for_shell(each.message), for_shell(each.advice)) for each in found.findings],
-        )
-    else:
+    print_line(f"{found.fingerprinted:,} with a fingerprint, {examined}")
+    rows = [
+        (each.severity, each.topic, for_shell(each.message), for_shell(each.advice))
+        for each in found.findings
+        if each.topic != "mapping"  # which the check has said
+    ]
+    if rows:
+        print_table(["", "topic", "~found", "~what to do"], rows)
+    elif not found.findings:
         print_line("nothing is wrong")
     if found.forecast:
         print_table(
             ["#max distance", "#candidates", "#milliseconds"],
             [(row["max_distance"], row["candidates"], row["milliseconds"]) for row in found.forecast],
-            title="forecast of a lookup: candidates, and milliseconds more than an empty search (--json: its plan too)",
+            title="a lookup by distance: candidates, and milliseconds more than an empty search (--json: its plan too)",
         )
     for reason in found.reasons:
         warn(str(reason))

@@ -16,10 +16,10 @@ from es_simhash.cli.input_records import Reader, document_of, to_action
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line, show
 from es_simhash.cli.output_files import open_text, refuse_output
-from es_simhash.cli.parameter_types import FILE, NEW_FILE
+from es_simhash.cli.parameter_types import FILE, FINGERPRINT, NEW_FILE
 from es_simhash.cli.tables import Lines, print_table, share_text
 from es_simhash.errors import InvalidInputError
-from es_simhash.hashing import DEFAULT_SCHEME, to_hex
+from es_simhash.hashing import DEFAULT_SCHEME, estimated_cosine, hamming_distance, to_hex
 from es_simhash.texts.measures import MEASURES, PRESETS, UNITS, WORD_SHINGLES, get_preset
 
 if TYPE_CHECKING:
@@ -154,36 +154,50 @@ _FEATURES = 12
     'es-simhash explain "the boat leaves at nine" "the boat leaves at ten"',
     "es-simhash explain --file old.txt new.txt",
     "es-simhash explain news 4711 4712",
-    "es-simhash explain --index news 4711 4712 --json",
+    "es-simhash explain --fingerprints 0123456789abcdef 0123456789abcdee",
 )
 @click.argument("words", metavar="[INDEX] A B", nargs=-1, required=True)
 @click.option("--file", "is_file", is_flag=True, help="A and B are files; each file is one text; - is stdin.")
+@click.option("--fingerprints", is_flag=True, help="A and B are fingerprints of 16 hex digits.")
 @click.option("--index", metavar="INDEX", help="A and B are ids of documents of this index.")
 @options.text_field
 @options.number("--changes", "max_changes", default=4, help="Show at most N places where the texts differ.")
 @options.scheme
 @options.target
 def explain(
-    words: tuple[str, ...], index: str | None, target: Target, *, is_file: bool, as_json: bool, **how: Any
+    words: tuple[str, ...],
+    index: str | None,
+    target: Target,
+    *,
+    is_file: bool,
+    fingerprints: bool,
+    as_json: bool,
+    **how: Any,
 ) -> None:
     """
     Explain why texts A and B are near-duplicates, or why not.
 
     Shows the bits and blocks that differ, the features with their weights, the exact similarity, the presets that
     report the two, and the words that differ. A and B are texts, files, or ids of documents. Three arguments are INDEX,
-    as for other commands, and two ids.
+    as for other commands, and two ids. Of two fingerprints it shows the distance: 0 bits for texts with the same
+    features, about 32 of 64 for texts with nothing in common.
     """
-    most = 2 if is_file or index is not None else 3
+    most = 2 if is_file or fingerprints or index is not None else 3
     if not 2 <= len(words) <= most:
         raise click.UsageError("pass two texts, files or ids, or INDEX and two ids")
     *before, a, b = words
     index = before[0] if before else index
-    if is_file and index is not None:
-        raise click.UsageError("pass --file or --index, not both")
+    if is_file + fingerprints + (index is not None) > 1:
+        raise click.UsageError("pass one of --file, --fingerprints and --index, not several")
     if how["text_field"] and index is None:
         raise click.UsageError("--text-field is for documents: pass --index")
     if is_file and a == b == STDIN:
         raise click.UsageError("stdin can be read only once: give a file for A or for B")
+    if fingerprints:
+        if target.scheme is not None:
+            raise click.UsageError("a scheme applies to texts: leave --scheme out, or --fingerprints")
+        _explain_fingerprints(*(FINGERPRINT.convert(each, None, None) for each in (a, b)), as_json=as_json)
+        return
     if index is not None:
         with connect(target, index) as connection:
             found = connection.simhash.explain(index, a, b, **how)
@@ -196,6 +210,16 @@ def explain(
         print_json(found.to_dict(), indent=2)
     else:
         _show_explanation(found)
+
+
+def _explain_fingerprints(first: int, second: int, *, as_json: bool) -> None:
+    bits = hamming_distance(first, second)
+    cosine = round(estimated_cosine(bits), 4)
+    if as_json:
+        print_json({"fingerprints": [to_hex(first), to_hex(second)], "distance": bits, "estimated_cosine": cosine})
+    else:
+        print_line(f"distance    {count(bits, 'bit')} of 64")
+        print_line(f"cosine      about {cosine:.4f} of the weighted features, by the distance")
 
 
 def _show_explanation(found: Explanation) -> None:

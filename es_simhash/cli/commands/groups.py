@@ -1,4 +1,4 @@
-"""``es-simhash groups`` and ``pairs``: which documents belong together; ``reconcile`` and ``tag``: record that."""
+"""``es-simhash groups``: which documents belong together; and ``reconcile``: record that."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import json
 import sys
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import click
@@ -35,6 +35,7 @@ from es_simhash.cli.output import (
 )
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.cli.tables import Lines, Value, share_text
+from es_simhash.groups.grouping_request import Resources
 from es_simhash.groups.pairs_and_groups import Group
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup
@@ -45,6 +46,9 @@ from es_simhash.tables.tabular import cut
     "es-simhash groups news --sort size --min-size 10 --source title",
     'es-simhash groups news --filter \'{"term": {"source": "xinhua"}}\'',
     "es-simhash groups news --json > groups.jsonl",
+    "es-simhash groups news --pairs --max-distance 8 > pairs.jsonl",
+    "es-simhash groups new-crawl --pairs --against archive --format csv > pairs.csv",
+    common="--sort --min-size --filter --source --pairs --preset --verify --max-distance --url --json",
 )
 @click.argument("index")
 @click.option(
@@ -57,18 +61,48 @@ from es_simhash.tables.tabular import cut
 @options.filter_option('Only groups with a document that matches this query, as in \'{"term": {"lang": "en"}}\'.')
 @click.option("--contained", is_flag=True, help="Show the documents too that are tagged as contained in a canonical.")
 @options.source
+@click.option("--pairs", is_flag=True, help="Print every pair of near-duplicates in INDEX once, recorded or not.")
+@click.option("--against", metavar="INDEX", help="With --pairs: pair each document with those of this other index.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["jsonl", "csv"]),
+    help="With --pairs: format of the output. Default: jsonl, which --json also means.",
+)
 @verification
+@options.max_distance
+@resources
 @options.target
-def command(index: str, target: Target, *, min_size: int, as_json: bool, **how: Any) -> None:
+def command(
+    index: str,
+    target: Target,
+    *,
+    min_size: int,
+    pairs: bool,
+    against: str | None,
+    format_: str | None,
+    as_json: bool,
+    **how: Any,
+) -> None:
     """
     Print each group of two or more near-duplicates in INDEX, as the documents record it.
 
     The first document of a group is its canonical. The number before each other document is its distance from the
     canonical. With --preset or --verify the present texts are compared, and documents whose text is not similar to that
-    of their canonical are left out. With --contained documents follow of which es-simhash tag --contained found that
-    they stand in the canonical. Of each kind 100 are printed, and how many more there are. With --json each group is
-    one line, with all of them.
+    of their canonical are left out. With --contained documents follow that stand in the canonical, as es-simhash
+    reconcile --contained has found. Of each kind 100 are printed, and how many more there are. With --json each group
+    is one line, with all of them.
+
+    With --pairs the rule that INDEX records decides; with --max-distance alone, or --no-verify, only bits do. All
+    fingerprints are read first. N copies of one text make N * (N - 1) / 2 pairs.
     """
+    of_groups, of_pairs = ({name: how.pop(name) for name in names} for names in (_OF_GROUPS, _OF_PAIRS))
+    if pairs:
+        options.refuse_given("is for groups: leave it out, or --pairs", "min_size", *_OF_GROUPS)
+        _print_pairs(index, against, format_, target, as_json=as_json, **how, **of_pairs)
+        return
+    options.refuse_given("needs --pairs", "against", "format_", *_OF_PAIRS)
+    how |= of_groups
     found = False
     merged = 0
     with (
@@ -91,6 +125,10 @@ def command(index: str, target: Target, *, min_size: int, as_json: bool, **how: 
     if not found:
         note(f"no group of {min_size} or more documents")
 
+
+_OF_GROUPS = ("sort", "filter", "contained", "source")
+_OF_RESOURCES = tuple(each.name for each in fields(Resources) if each.metadata.get("help"))
+_OF_PAIRS = ("max_distance", *_OF_RESOURCES)
 
 # Duplicates of a group that are printed, and documents that stand in its canonical.
 MOST_MEMBERS = 100
@@ -117,30 +155,9 @@ def _source(document: NearDup) -> list[str | Value]:
 COLUMNS = ("id", "index", "other_id", "other_index", "distance")
 
 
-@options.manual(
-    "es-simhash pairs news --max-distance 8 > pairs.jsonl",
-    "es-simhash pairs news --preset near > pairs.jsonl",
-    "es-simhash pairs new-crawl --against archive --format csv > pairs.csv",
-)
-@click.argument("index")
-@click.option("--against", metavar="INDEX", help="Pair each document with those of this other index.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["jsonl", "csv"]),
-    help="Format of the output. Default: jsonl, which --json also means.",
-)
-@verification
-@options.max_distance
-@resources
-@options.target
-def pairs(index: str, against: str | None, format_: str | None, target: Target, *, as_json: bool, **how: Any) -> None:
-    """
-    Print every pair of near-duplicates in INDEX once, or every pair between INDEX and another.
-
-    The rule that INDEX records decides; with --max-distance alone, or --no-verify, only bits do. All fingerprints are
-    read first. N copies of one text make N * (N - 1) / 2 pairs. Where texts are compared, each pair has its similarity.
-    """
+def _print_pairs(
+    index: str, against: str | None, format_: str | None, target: Target, *, as_json: bool, **how: Any
+) -> None:
     if as_json and format_ == "csv":
         raise click.UsageError("--json means --format jsonl: leave one of the two out")
     is_bits_alone = LookupOptions(**{name: how[name] for name in ("preset", "verify", "max_distance")}).is_bits_alone
@@ -169,6 +186,7 @@ def _cells(pair: dict[str, Any]) -> dict[str, Any]:
     "es-simhash reconcile news",
     "es-simhash reconcile news --since 2026-11-20T06:00",
     "es-simhash reconcile news --canonical published --preset near --dry-run",
+    "es-simhash reconcile mails --contained 0.95",
     "es-simhash reconcile news --regroup --preset near --canonical 'source:xinhua>reuters>*' --yes",
 )
 @click.argument("index")
@@ -181,6 +199,8 @@ def _cells(pair: dict[str, Any]) -> dict[str, Any]:
     "stopped.",
 )
 @options.yes_for("--regroup")
+@contained_option
+@options.quiet
 @grouping_option
 @resources
 @options.target
@@ -191,8 +211,11 @@ def reconcile(
     *,
     regroup: bool,
     yes: bool,
+    contained: float | None,
+    quiet: bool,
     as_json: bool,
     dry_run: bool,
+    since: str | None,
     **how: Any,
 ) -> int:
     """
@@ -201,12 +224,19 @@ def reconcile(
     The result depends on the documents alone, not on the programs that wrote them or on the order. Run it after
     several programs wrote at once, after deletions, and for an index that was never grouped. A second run rewrites
     nothing.
+
+    With --contained the field contained_in is written instead, into documents that add nothing: most of their text
+    stands in a longer document, whose id it gets. Such tags that are right no longer are removed.
     """
+    if contained is not None:
+        options.refuse_given("is for groups: leave it out, or --contained", "since", "regroup", "yes", *_OF_RESOURCES)
+        return _tag(index, target, contained, grouping, dry_run=dry_run, quiet=quiet, as_json=as_json)
+    options.refuse_given("needs --contained", "quiet")
     if yes and (dry_run or not regroup):
         raise click.UsageError("--yes goes with --regroup; leave it out, or --dry-run")
     dry_run = dry_run or (regroup and not yes)
     with connect(target, index) as connection, say_if_stopped():
-        report = connection.simhash.reconcile(index, dry_run=dry_run, regroup=regroup, **how, **grouping)
+        report = connection.simhash.reconcile(index, dry_run=dry_run, regroup=regroup, since=since, **how, **grouping)
     if as_json:
         print_json(asdict(report) | {"dry_run": dry_run, "failures": failures_as_json(report.failures)})
     else:
@@ -234,46 +264,28 @@ def reconcile(
     return 0 if dry_run or report.is_settled else 1
 
 
-@options.manual(
-    "es-simhash tag news --preset near",
-    "es-simhash tag news --preset near --yes",
-    "es-simhash tag mails --contained 0.95 --yes",
-    common="--contained --yes --preset --verify --max-distance --rule --canonical --url --json",
-)
-@click.argument("index")
-@contained_option
-@options.yes
-@options.quiet
-@grouping_option
-@options.target
-def tag(
+def _tag(
     index: str,
-    contained: float | None,
-    grouping: dict[str, Any],
     target: Target,
+    contained: float,
+    grouping: dict[str, Any],
     *,
-    yes: bool,
+    dry_run: bool,
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """
-    Show which documents of INDEX are duplicates, and of what. With --yes they are tagged.
-
-    A duplicate is tagged with the canonical of its group, as es-simhash reconcile does, and the grouping is recorded if
-    there is no record. With --contained the tag is the field contained_in of documents that add nothing: most of their
-    text stands in a longer document. Such tags that are right no longer are removed.
-    """
-    asked = given(grouping, {"contained": contained})
     with connect(target, index) as connection:
-        records = connection.simhash.tag_duplicates(index, dry_run=not yes, **asked)
+        records = connection.simhash.tag_contained(index, contained, dry_run=dry_run, **given(grouping))
         with closing(records), say_if_stopped():
-            counts = show(records, by_containment=contained is not None, as_json=as_json, is_listed=not quiet)
-    tags = f", {count(counts.untagged, 'tag')} {'removed' if yes else 'to remove'}" if counts.untagged else ""
-    if not as_json and yes:
-        print_line(f"{count(counts.done, 'document')} tagged{tags}")
-    elif not as_json:
-        hint = "; pass --yes to tag them" if counts.total or counts.untagged else ""
-        print_line(f"{count(counts.total, 'duplicate')} found{tags}, nothing changed{hint}")
+            counts = show(records, by_containment=True, as_json=as_json, is_listed=not quiet)
+    tags = f", {count(counts.untagged, 'tag')} {'to remove' if dry_run else 'removed'}" if counts.untagged else ""
+    if not as_json:
+        said = (
+            f"{count(counts.total, 'document')} would be tagged"
+            if dry_run
+            else f"{count(counts.done, 'document')} tagged"
+        )
+        print_line(f"{said}{tags}{dry_run_ending(is_dry=dry_run)}")
     elif quiet:
         print_json({"duplicates": counts.total, "untagged": counts.untagged, "kept": dict(counts.kinds)})
     return 1 if counts.kinds else 0

@@ -132,7 +132,7 @@ def command(
     has an id replaces the document with that id. A near-duplicate of a document in INDEX, or of an earlier document
     of the files, is tagged with the canonical of its group, unless --on-duplicate says otherwise. With --contained
     that holds too for documents that add nothing to a document of INDEX, or to one of the files that is not much later;
-    where the longer one comes later, es-simhash tag --contained finds it.
+    where the longer one comes later, es-simhash reconcile --contained finds it.
 
     Ctrl-C finishes the lines that were read, and a second one stops at once; the command says how to go on. With
     --checkpoint a run that was killed can go on too: no line is lost, and none is written twice, also without ids.

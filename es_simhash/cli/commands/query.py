@@ -387,9 +387,8 @@ def _print_search(wanted: _Wanted, digits: str, how: str, body: Any, *, is_exact
     if not digits:
         said.append("the document itself is among the hits: compare its fingerprint, in fields, with theirs")
     if not is_exact:
-        said.append(
-            f"a near-duplicate has a fingerprint within {count(wanted.max_distance, 'bit')}: es-simhash distance"
-        )
+        near = f"a near-duplicate has a fingerprint within {count(wanted.max_distance, 'bit')}"
+        said.append(f"{near}: es-simhash explain --fingerprints")
     said.append(f"{count(wanted.size or _PAGE, 'hit')} mean that there may be more")
     if wanted.form == "runtime_field":
         said.append("runtime_mappings are for Elasticsearch alone; --script-field prints a search for both products")

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from es_simhash.quality.explain import Explanation
     from es_simhash.quality.health import Diagnosis
     from es_simhash.quality.report.report_page import IndexReport
-    from es_simhash.quality.size import Product, Size
     from es_simhash.quality.stats import Stats
     from es_simhash.quality.tune import Tuning
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 class AsyncQualityMethods(AsyncBase):
     """The numbers of an index, and what its fingerprints are worth. Nothing is written to a server."""
 
-    async def doctor(
+    async def check_sample(
         self,
         index: Index,
         *,
@@ -49,7 +48,7 @@ class AsyncQualityMethods(AsyncBase):
             seed:
                 Chooses what is drawn at random.
         """
-        from es_simhash.quality.doctor import diagnose
+        from es_simhash.quality.check_sample import diagnose
         from es_simhash.quality.sampling import SampleOptions
 
         options = SampleOptions(text_field=text_field, sample=sample, seed=seed)
@@ -215,56 +214,6 @@ class AsyncQualityMethods(AsyncBase):
 
         options = StatsOptions(time_field=time_field, source_field=source_field, text_field=text_field, filter=filter)
         return await self._run(read_stats(self._server(), index, options))
-
-    async def size(
-        self,
-        index: Index,
-        *,
-        documents: int | None = None,
-        max_distance: int | None = None,
-        product: Product | None = None,
-        shards: int | None = None,
-        replicas: int | None = None,
-        scripts: bool = True,
-    ) -> Size:
-        """
-        Return the real size of *index*, and what it takes, or takes with more documents: disk, memory, lookups.
-
-        Each number of the result says whether it was measured, modelled or is exact, and up to how many documents that
-        was tried. :func:`estimate_size` does the same for an index that does not exist yet. Cost: four requests,
-        and one for the mapping unless max_distance is given.
-
-        Args:
-            index:
-                Name, list of names, pattern, alias or data stream; it need not have our fields.
-            documents:
-                How many documents it will have; by default as many as it has.
-            max_distance:
-                Largest distance of a lookup in bits, inclusive, 0 to 64; by default the index's own, else 3.
-            product:
-                ``"opensearch"`` or ``"elasticsearch"``; ``None`` for whichever is less and more.
-            shards:
-                How many primary shards it will have; by default as many as it has.
-            replicas:
-                How many copies of each it will have; by default as many as it has.
-            scripts:
-                Whether the server may run a script to compare fingerprints.
-
-        Raises:
-            InvalidInputError: If there is no such index.
-            IncompleteSearchError: If some documents could not be counted.
-        """
-        from es_simhash.quality.size import SizeOptions, read_size
-
-        options = SizeOptions(
-            documents=documents,
-            max_distance=max_distance,
-            product=product,
-            shards=shards,
-            replicas=replicas,
-            scripts=scripts,
-        )
-        return await self._run(read_size(self._server(), index, options))
 
     async def report(
         self,

@@ -189,9 +189,10 @@ class AsyncRemovalMethods(AsyncBase):
         )
         return self._stream(flow)
 
-    def tag_duplicates(
+    def tag_contained(
         self,
         index: Index,
+        contained: float = 0.95,
         *,
         dry_run: bool = False,
         preset: str | Preset | None = None,
@@ -201,31 +202,33 @@ class AsyncRemovalMethods(AsyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
-        contained: float | None = None,
         progress: OnProgress | None = None,
     ) -> AsyncGenerator[DuplicateResult, None]:
         """
-        Tag the duplicates that *index* holds, as :meth:`reconcile` does, and yield a record of each.
+        Tag the documents of *index* that add nothing to another one, and yield a record of each.
+
+        The tag is the field ``simhash.contained_in``. Tags that are right no longer are removed. Duplicates get their
+        tags by :meth:`reconcile`.
 
         Args:
             index:
                 Name, list of names, alias or data stream.
+            contained:
+                Share of the text that must stand in the other, as for :meth:`plan_removal`.
             dry_run:
                 Change nothing, and yield what would be done.
             preset, verify, max_distance, rule, canonical, per, within:
-                As for :meth:`reconcile`, and with *contained* as for :meth:`plan_removal`.
-            contained:
-                As for :meth:`plan_removal`: tag instead the documents that add nothing to another one. The tag is the
-                field ``simhash.contained_in``, and tags that are right no longer are removed.
+                As for :meth:`plan_removal`.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
-            InvalidInputError: If an argument cannot be used, or the index has another grouping.
+            InvalidInputError: If an argument cannot be used.
+            MappingError: If the index has no passages, or no field for the tag.
         """
         from es_simhash.groups.grouping_request import GroupingRequest
         from es_simhash.removal.plan_options import PlanOptions
-        from es_simhash.removal.tags import tag_contained, tag_duplicates
+        from es_simhash.removal.tags import tag_contained
 
         request = GroupingRequest(
             preset=preset,
@@ -236,8 +239,6 @@ class AsyncRemovalMethods(AsyncBase):
             per=per,
             within=within,
         )
-        if contained is None:
-            return self._stream(tag_duplicates(self._server(progress), index, request, dry_run=dry_run))
         tags = PlanOptions(grouping=request, contained=contained, max_share=1.0, max_field_chars=0)
         return self._stream(tag_contained(self._server(progress), index, tags, dry_run=dry_run))
 

@@ -242,7 +242,7 @@ class AsyncUpkeepMethods(AsyncBase):
             index:
                 Name, list of names, pattern, alias or data stream.
             groups_only:
-                Undo what :meth:`reconcile`, :meth:`tag_duplicates` and :meth:`ingest` wrote as tags: remove only the
+                Undo what :meth:`reconcile`, :meth:`tag_contained` and :meth:`ingest` wrote as tags: remove only the
                 group fields, and the recorded grouping. The fingerprints stay, and the index can be grouped by another
                 rule.
             dry_run:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from es_simhash.quality.read_stats import StatsOptions
     from es_simhash.quality.report.report_page import IndexReport
     from es_simhash.quality.sampling import SampleOptions
-    from es_simhash.quality.size import Size, SizeOptions
     from es_simhash.quality.stats import Stats
     from es_simhash.quality.tune import TuneOptions, Tuning
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 class QualityMethods(SyncBase):
     """The numbers of an index, and what its fingerprints are worth. Nothing is written to a server."""
 
-    def doctor(self, index: Index, *, options: SampleOptions) -> Diagnosis:
+    def check_sample(self, index: Index, *, options: SampleOptions) -> Diagnosis:
         """
         Return the faults of the fingerprints of *index*, with notes and advice; reads only.
 
@@ -35,7 +34,7 @@ class QualityMethods(SyncBase):
         Args:
             ...
         """
-        from es_simhash.quality.doctor import diagnose
+        from es_simhash.quality.check_sample import diagnose
 
         return self._run(diagnose(self._server(), index, options))
 
@@ -128,27 +127,6 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.read_stats import read_stats
 
         return self._run(read_stats(self._server(), index, options))
-
-    def size(self, index: Index, *, options: SizeOptions) -> Size:
-        """
-        Return the real size of *index*, and what it takes, or takes with more documents: disk, memory, lookups.
-
-        Each number of the result says whether it was measured, modelled or is exact, and up to how many documents that
-        was tried. :func:`estimate_size` does the same for an index that does not exist yet. Cost: four requests,
-        and one for the mapping unless max_distance is given.
-
-        Args:
-            index:
-                Name, list of names, pattern, alias or data stream; it need not have our fields.
-            ...
-
-        Raises:
-            InvalidInputError: If there is no such index.
-            IncompleteSearchError: If some documents could not be counted.
-        """
-        from es_simhash.quality.size import read_size
-
-        return self._run(read_size(self._server(), index, options))
 
     def report(self, index: Index, *, options: ReportOptions) -> IndexReport:
         """

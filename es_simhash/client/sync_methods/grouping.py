@@ -136,7 +136,7 @@ class GroupingMethods(SyncBase):
                 document that is at least as long: of the index, of the same batch, or written before by this ingest.
                 With ``"skip"`` they are not written, unless their id is in the index; with ``"tag"`` they get the field
                 ``simhash.contained_in``. The index needs passages. Where the longer one comes in a later batch,
-                ``tag_duplicates(contained=...)`` finds that. See docs/passages.md.
+                ``tag_contained`` finds that. See docs/passages.md.
             preset:
                 ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a similarity
                 that were measured together. An explicit max_distance or verify overrides the preset.
@@ -354,7 +354,7 @@ class GroupingMethods(SyncBase):
                 say.
             contained:
                 Also return, in ``contained`` of each group, the documents that
-                ``tag_duplicates(contained=...)`` has tagged as contained in its canonical.
+                ``tag_contained`` has tagged as contained in its canonical.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 

@@ -159,7 +159,7 @@ async def _forecast(server: Port, index: Index) -> tuple[Mapping[str, Any], ...]
     rows = []
     for distance in _FORECAST:
         best = explain_plan(distance, stats=stats, limits=server.context.limits(index))[0]
-        candidates, milliseconds = round(best.hits, 1), round(best.milliseconds, 2)
+        candidates, milliseconds = round(best.passing, 1), round(best.milliseconds, 2)
         plan = {"max_distance": distance, "plan": best.plan.name}
         rows.append({**plan, "candidates": candidates, "milliseconds": milliseconds})
     return tuple(rows)

@@ -1,0 +1,350 @@
+"""``es-simhash export``: mapping, templates, pipeline and dashboards, to paste, import or install."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import click
+
+from es_simhash.cli import options
+from es_simhash.cli.connect import connect
+from es_simhash.cli.options import PRODUCTS, Target
+from es_simhash.cli.output import error, note, print_json, print_line, print_text, to_json, warn
+from es_simhash.dashboards import build_dashboards
+from es_simhash.dashboards.subject import Subject, find_pack_faults
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme
+from es_simhash.mapping.mapping import build_component_template, build_index_template, build_mapping
+from es_simhash.mapping.meta import read_settings
+from es_simhash.mapping.user_fields import FieldFault
+
+
+@click.group(subcommand_metavar="WHAT [ARGS]...")
+def command() -> None:
+    """Print what a server, Kibana or Dashboards takes; --install --yes stores what this program can store itself."""
+
+
+_console = click.option("--console", is_flag=True, help="Print text to paste into Dev Tools.")
+
+COMPONENT = "es-simhash"
+
+_TOOLS = {"elasticsearch": "Kibana: Management, Dev Tools", "opensearch": "OpenSearch Dashboards: Dev Tools"}
+
+_NEW = "# A new index with the fields; put your own fields beside them."
+_TEMPLATES = "# Or the fields in every new index whose name fits a pattern, through templates."
+_EXISTING = """\
+# Or add the fields to an index that exists. This replaces its _meta: if it has one, merge the two first,
+# as 'es-simhash create --existing' does."""
+
+
+@options.manual(
+    "es-simhash export mapping --text-field body",
+    "es-simhash export mapping --component-template",
+    "es-simhash export mapping --index-template 'news-*'",
+    "es-simhash export mapping --console --product opensearch",
+    group=command,
+)
+@click.option("--component-template", is_flag=True, help="Print a component template with the mapping.")
+@click.option(
+    "--index-template",
+    "patterns",
+    metavar="PATTERN",
+    multiple=True,
+    help="Print an index template for names that match PATTERN; it uses the component template. Repeatable.",
+)
+@_console
+@click.option(
+    "--product",
+    type=click.Choice(PRODUCTS),
+    envvar="ES_SIMHASH_PRODUCT",
+    default="elasticsearch",
+    help="Product whose Dev Tools the text is for. The JSON is the same for both.",
+)
+@click.option("--index", metavar="NAME", default="my-index", help="Name of the index in the Dev Tools text.")
+@click.option("--name", metavar="NAME", default=COMPONENT, help="Name of the component template.")
+@options.text_field
+@options.max_distance
+@options.value_option(default=True)
+@click.option("--passages", is_flag=True, help="Map hashes of passages too, which es-simhash passages needs.")
+@click.option("--derived-source", is_flag=True, help="For indices of OpenSearch with derived source, without a marker.")
+@options.scheme
+@options.prefix
+def mapping(
+    patterns: tuple[str, ...],
+    product: str,
+    index: str,
+    name: str,
+    scheme: Scheme | str | None,
+    *,
+    component_template: bool,
+    console: bool,
+    as_json: bool,
+    **how: Any,
+) -> None:
+    """
+    Print the mapping, templates or Dev Tools text. Needs no server.
+
+    The mapping has our fields, and in _meta the scheme that fills them. Put your own fields beside ours. es-simhash
+    create sends the mapping for you.
+    """
+    if component_template + bool(patterns) + console > 1 and not (console and patterns):
+        raise click.UsageError("pass only one of --component-template, --index-template and --console")
+    how["scheme"] = scheme or DEFAULT_SCHEME
+    if console:
+        print_text(build_console_text(product, index=index, patterns=patterns, name=name, **how))
+        return
+    if component_template:
+        shown = build_component_template(**how)
+    elif patterns:
+        shown = build_index_template(patterns, component=name)
+    else:
+        shown = build_mapping(**how)
+    print_json(shown, indent=None if as_json else 2)
+
+
+def build_console_text(
+    product: str, *, index: str = "my-index", patterns: tuple[str, ...] = (), name: str = COMPONENT, **options: Any
+) -> str:
+    """Return Dev Tools text with all requests; the other options are those of ``build_mapping``."""
+    mapping = build_mapping(**options)
+    template = build_index_template(list(patterns) or [f"{index}-*"], component=name)
+    parts: list[tuple[str, str, Any]] = [
+        (_NEW, f"PUT {index}", {"mappings": mapping}),
+        (_TEMPLATES, f"PUT _component_template/{name}", build_component_template(**options)),
+        ("", f"PUT _index_template/{name}", template),
+        (_EXISTING, f"PUT {index}/_mapping", mapping),
+        ("# What an index records about its fingerprints.", f"GET {index}/_mapping", None),
+    ]
+    texts = [f"# {_TOOLS[product]}"]
+    for comment, request, body in parts:
+        lines = [comment, request, "" if body is None else to_json(body, indent=2)]
+        texts.append("\n".join(filter(None, lines)))
+    return "\n\n".join(texts)
+
+
+@options.manual(
+    "es-simhash export index-template news",
+    "es-simhash export index-template news --install",
+    "es-simhash export index-template news --install --yes",
+    "es-simhash export index-template news --json",
+    group=command,
+)
+@click.argument("name")
+@options.text_field
+@click.option("--install", is_flag=True, help="Store the template on the server; needs --yes.")
+@options.yes_for("--install")
+@options.scheme
+@options.target
+def index_template(
+    name: str, text_field: tuple[str, ...], target: Target, *, install: bool, yes: bool, as_json: bool
+) -> None:
+    """
+    Put the fields into the index template of NAME.
+
+    What a rollover creates then has them. NAME is an alias or a data stream, whose template is looked up, or an
+    index template. The difference is shown. New indices record what the indices there do; --text-field and --scheme
+    are for a template without indices. No server writes a template on condition: with --yes, let nobody else change
+    it at the same time.
+    """
+    if yes and not install:
+        raise click.UsageError("--yes goes with --install: pass both to store the template")
+    with connect(target, name) as connection:
+        change = connection.simhash.put_index_template(name, text_field=text_field, dry_run=not yes)
+    if as_json:
+        print_json({**change.to_dict(), "changed": change.before != change.after})
+    elif change.before == change.after:
+        print_line(f"index template {change.name} gives new indices the fields already; nothing to store")
+    else:
+        for line in change.difference.splitlines():
+            print_line(line)
+        hint = "--yes" if install else "--install --yes"
+        undone = f"would change index template {change.name}; nothing changed, pass {hint} to do it"
+        print_line(f"stored index template {change.name}" if yes else undone)
+        note("no server writes a template on condition: a change that somebody else makes meanwhile is lost")
+        note(
+            "the template has no rule of groups: ingest, follow and setup copy the rule of the older indices into each "
+            "new one"
+        )
+
+
+_NAME = "simhash-fingerprints"
+_SETTING = """\
+# Every document of an index passes its final pipeline, after all others. In a template this goes below "template"."""
+
+
+@options.manual(
+    "es-simhash export pipeline --text-field body > pipeline.json",
+    "es-simhash export pipeline news --text-field body --console",
+    "es-simhash export pipeline news --install --use-as final",
+    "es-simhash export pipeline news --install --use-as final --yes",
+    group=command,
+)
+@click.argument("index", required=False)
+@options.text_field
+@click.option("--name", metavar="NAME", help=f"Name of the pipeline; by default {_NAME}, with your prefix.")
+@_console
+@click.option(
+    "--install",
+    is_flag=True,
+    help="Store the pipeline on the server, for INDEX and the text field it records; needs --yes.",
+)
+@options.yes_for("--install")
+@click.option(
+    "--use-as",
+    type=click.Choice(["default", "final"]),
+    help="With --install: let INDEX use it, for documents that name no other pipeline (default), or for every document "
+    "after all other pipelines (final).",
+)
+@options.value_option(default=True)
+@options.scheme
+@options.target
+def pipeline(
+    index: str | None,
+    text_field: tuple[str, ...],
+    name: str | None,
+    use_as: Any,
+    target: Target,
+    *,
+    console: bool,
+    install: bool,
+    yes: bool,
+    value: bool,
+    as_json: bool,
+) -> None:
+    """
+    Print the pipeline that fingerprints, or install it.
+
+    Any program can then write to INDEX: the fingerprints are those of Python, bit for bit. With --install the server
+    proves that on probes, and with --yes it then stores the pipeline. Only the schemes shingles and weighted can be
+    computed on a server; for weighted, FIELD has the features.
+    """
+    from es_simhash.pipeline.build import build_pipeline  # noqa: PLC0415 -- loads numpy
+
+    if install:
+        if index is None:
+            raise click.UsageError("--install needs INDEX, which says what the pipeline computes")
+        if console or text_field:
+            given = "--console" if console else "--text-field"
+            raise click.UsageError(f"--install takes no {given}: INDEX records its text field and scheme")
+        with connect(target, index) as connection:
+            installed = connection.simhash.put_pipeline(index, name=name, use_as=use_as, dry_run=not yes)
+        users = f"; {', '.join(installed.indices)} use it as {use_as} pipeline" if installed.indices else ""
+        said = f"{'stored' if yes else 'would store'} pipeline {installed.name}, scheme {installed.scheme}{users}"
+        said += "" if yes else "; nothing changed, pass --yes to do it"
+        print_json({**installed.to_dict(), "dry_run": not yes}) if as_json else print_line(said)
+        return
+    if use_as is not None or yes:
+        raise click.UsageError("--use-as and --yes go with --install: pass it too, and INDEX")
+    if not text_field:
+        raise click.UsageError("pass --text-field FIELD, the field that the text comes from")
+    pipeline = build_pipeline(
+        scheme=target.scheme or DEFAULT_SCHEME, text_field=text_field, prefix=target.prefix, value=value
+    )
+    name = name or f"{target.prefix}-fingerprints"
+    settings = f"PUT {index or 'my-index'}/_settings\n{to_json({'index.final_pipeline': name}, indent=2)}"
+    text = f"PUT _ingest/pipeline/{name}\n{to_json(pipeline)}\n\n{_SETTING}\n{settings}"
+    _print_body(pipeline, text, console=console, as_json=as_json)
+
+
+@options.manual(
+    "es-simhash export search-template > search-template.json",
+    "es-simhash export search-template --console --name lookup",
+    group=command,
+)
+@click.option("--name", metavar="NAME", help="Name of the template; by default simhash-candidates, with your prefix.")
+@_console
+@options.prefix
+def search_template(name: str | None, prefix: str, *, console: bool, as_json: bool) -> None:
+    """
+    Print the stored search template of lookups.
+
+    It finds near-duplicates up to 3 bits, and any index can use it.
+    """
+    from es_simhash.pipeline.build import build_search_template  # noqa: PLC0415 -- loads numpy
+
+    template = build_search_template(prefix=prefix)
+    stored = f"PUT _scripts/{name or f'{prefix}-candidates'}"
+    _print_body(template, f"{stored}\n{to_json(template, indent=2)}", console=console, as_json=as_json)
+
+
+def _print_body(body: dict[str, Any], text: str, *, console: bool, as_json: bool) -> None:
+    """Print the *text* for Dev Tools, or the *body* alone."""
+    if console:
+        print_text(text)
+    else:
+        print_json(body, indent=None if as_json else 2)
+
+
+_ADVICE = {
+    "no_index": "check the name",
+    "not_mapped": "give another field",
+    "no_date": "give a field of type date",
+    "no_keyword": "give a field of type keyword",
+    "no_doc_values": "give a field with doc values",
+}
+
+
+@options.manual(
+    "es-simhash export dashboards news --time-field published --source-field agency -t body --check > pack.ndjson",
+    "es-simhash export dashboards 'news-*' --time-field @timestamp --check > pack.ndjson",
+    "es-simhash export dashboards news --time-field published --product kibana --check > pack.ndjson",
+    group=command,
+)
+@click.argument("index")
+@options.time_field
+@options.source_field
+@click.option("-t", "--text-field", metavar="FIELD", help="Field whose text is shown.")
+@click.option(
+    "--product",
+    type=click.Choice(["any", "kibana"]),
+    default="any",
+    help="Product that the pack is for: any makes one for all; kibana adds Lens panels, which Dashboards refuses.",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Ask the server whether these fields are mapped as the panels need them. Without --text-field the pack then "
+    "shows the text field that the index records.",
+)
+@options.target_of_any_product
+def dashboards(index: str, product: str, target: Target, *, check: bool, as_json: bool, **fields: Any) -> int:
+    """
+    Print saved objects for Kibana and Dashboards, as NDJSON.
+
+    They are for Kibana 8 and 9 and OpenSearch Dashboards 2 and 3. No server is asked without --check. The pack has
+    a data view of INDEX, saved searches, charts, and two dashboards: all near-duplicates, and one group. Import the
+    file under Saved objects, or with POST /api/saved_objects/_import, whose successCount must be the number of
+    lines: the status 200 does not tell. INDEX may be a name, an alias, a data stream, a pattern, or several of them
+    separated by commas.
+    """
+    del as_json  # the pack is JSON anyway, and messages look at the command line
+    subject = Subject(index, **fields, prefix=target.prefix)
+    if check:
+        subject, faults = _ask(subject, target)
+        for fault in faults:
+            (error if fault.is_fatal else warn)(f"{fault}: {_advice(fault, subject)}", **asdict(fault))
+        if any(fault.is_fatal for fault in faults):
+            return 1
+    for each in build_dashboards(**asdict(subject), product=None if product == "any" else product):
+        print_json(each)
+    return 0
+
+
+def _ask(subject: Subject, target: Target) -> tuple[Subject, list[FieldFault]]:
+    """Return the subject, with the recorded text field where none is given, and what is wrong with its fields."""
+    with connect(target, subject.index) as connection:
+        answer: Any = connection.client.indices.get_mapping(index=subject.index)
+    mappings = {name: dict(each.get("mappings") or {}) for name, each in dict(answer).items()}
+    if subject.text_field is None:
+        recorded = (read_settings(mapping, prefix=subject.prefix) for mapping in mappings.values())
+        names = [each.text_fields[0] for each in recorded if each and each.text_fields]
+        if names:
+            note(f"the pack shows the text field {names[0]}, which the index records")
+            subject = replace(subject, text_field=names[0])
+    return subject, find_pack_faults(subject, mappings)
+
+
+def _advice(fault: FieldFault, subject: Subject) -> str:
+    if fault.kind == "not_mapped" and fault.field.startswith(f"{subject.prefix}."):
+        return "add the fields of es_simhash with es-simhash create INDEX --existing --yes"
+    return _ADVICE[fault.kind]
