@@ -27,8 +27,11 @@ MOST_PARTS = 8
 # A table of first words has about so many entries for each fingerprint, and never fewer or more bits than these.
 FEWEST_BITS, MOST_BITS = 4, 24
 
-# Nanoseconds: to look one word up, to compare one candidate, to compare one fingerprint of a scan.
-WORD, CANDIDATE, SCANNED = 15.0, 15.0, 1.0
+# Candidates are read and compared so many at once.
+WINDOW = 16
+
+# Nanoseconds: to look one word up, to read where it begins, to compare one candidate, or one fingerprint of a scan.
+WORD, BEGUN, CANDIDATE, SCANNED = 10.0, 20.0, 2.0, 1.0
 
 # More words than these are not looked up for one fingerprint: it is compared with all.
 MOST_WORDS = 1 << 16
@@ -58,6 +61,8 @@ def choose_parts(count: int, max_distance: int, density: Callable[[Part], float]
     many times more fingerprints have the word of a part than if words were evenly spread.
     """
     best, chosen = SCANNED * count, Parts()
+    if count < WINDOW:
+        return chosen
     for parts in sorted(_choices(count.bit_length(), max_distance), key=lambda each: _cost(each, count)):
         if _cost(parts, count) >= best:
             break  # uneven words only add to the cost
@@ -69,7 +74,8 @@ def choose_parts(count: int, max_distance: int, density: Callable[[Part], float]
 
 def _cost(parts: Parts, count: int, density: Callable[[Part], float] = lambda _: 1.0) -> float:
     """Return the nanoseconds that a lookup is expected to take."""
-    return sum((each.words * (WORD + CANDIDATE * count * density(each) / (1 << each.width)) for each in parts), 0.0)
+    spread = ((each.words, count / (1 << each.width), density(each)) for each in parts)
+    return sum((words * (WORD + BEGUN * min(1.0, run) + CANDIDATE * run * more) for words, run, more in spread), 0.0)
 
 
 @cache
@@ -293,6 +299,10 @@ class _Column:
         sizes = np.bincount((self._values >> self._shift).astype(np.int64), minlength=1 << part.width)
         self._starts = np.zeros(len(sizes) + 1, np.uint32)
         np.cumsum(sizes, out=self._starts[1:])
+        # Every WINDOW values that follow one another, without a copy of them.
+        self._windows: NDArray[np.void] = np.ndarray(
+            (len(self._values) - WINDOW + 1,), f"V{8 * WINDOW}", self._values, strides=(8,)
+        )
         # Small enough for a core's second-level cache, where most words that are looked up have no fingerprint.
         self._is_filled = sizes > 0
         flips = (
@@ -308,26 +318,27 @@ class _Column:
             looked_up = (words[top : top + rows, np.newaxis] ^ self._flips).ravel()
             filled = np.flatnonzero(self._is_filled.take(looked_up))
             found = looked_up.take(filled)
-            starts = self._starts.take(found).astype(np.int64)
-            sizes = self._starts.take(found + 1) - starts
-            yield from self._compare(turned, filled // len(self._flips) + top, starts, sizes, max_distance)
+            starts, ends = (self._starts.take(each).astype(np.int64) for each in (found, found + 1))
+            yield from self._compare(turned, filled // len(self._flips) + top, starts, ends, max_distance)
 
     def _compare(
-        self, turned: Fingerprints, whose: Places, starts: Places, sizes: Places, max_distance: int
+        self, turned: Fingerprints, whose: Places, starts: Places, ends: Places, max_distance: int
     ) -> Iterator[Found]:
-        """Yield what is near among the runs of fingerprints at *starts*, each of which belongs to a row *whose*."""
-        ends = np.cumsum(sizes)
-        first = 0
-        while first < len(sizes):
-            done = ends[first - 1] if first else 0
-            last = max(first + 1, int(np.searchsorted(ends, done + BLOCK, side="right")))
-            size = sizes[first:last]
-            # The places of all runs, one after the other.
-            places = np.repeat(starts[first:last] - (ends[first:last] - size), size)
-            places += np.arange(done, ends[last - 1])
-            row = np.repeat(whose[first:last], size)
-            values = self._values.take(places)
-            near = np.flatnonzero(count_bits(values ^ turned.take(row)) <= max_distance)
-            if len(near):
-                yield row[near], _turned(values[near], BITS - self._begin if self._begin else 0)
-            first = last
+        """
+        Yield what is near in the runs from *starts* to *ends*, each of which belongs to a row *whose*.
+        A run is read by windows of equal length, which is three times as fast as by its own: what follows it, or stands
+        before it at the end of the table, may be near too.
+        """
+        last = len(self._values) - WINDOW
+        while len(starts):
+            for first in range(0, len(starts), BLOCK // WINDOW):
+                row = whose[first : first + BLOCK // WINDOW]
+                windows = self._windows[np.minimum(starts[first : first + BLOCK // WINDOW], last)]
+                values = windows.view(np.uint64).reshape(-1, WINDOW)
+                asked = turned.take(row)[:, np.newaxis]
+                near = np.flatnonzero(count_bits(values ^ asked) <= max_distance)
+                if len(near):
+                    yield row.take(near // WINDOW), _turned(values.take(near), BITS - self._begin if self._begin else 0)
+            starts = starts + WINDOW
+            longer = np.flatnonzero(starts < ends)
+            starts, ends, whose = starts.take(longer), ends.take(longer), whose.take(longer)

@@ -41,7 +41,9 @@ def test_the_table_has_what_brute_force_has(seed, max_distance, count, bits):
     """At every distance, for even and uneven fingerprints, in whatever parts they are added."""
     chance = random.Random(seed)
     values = spread(chance, count, bits)
-    limits, module.TAIL = module.TAIL, chance.choice([1, 8, 64])
+    limits = module.TAIL, module.SCANNED, module.BLOCK
+    # Levels and columns are for many fingerprints: here for a few.
+    module.TAIL, module.SCANNED, module.BLOCK = chance.choice([1, 8, 64]), chance.choice([1.0, 1e9]), 1 << 10
     try:
         table, known = FingerprintTable(max_distance), set()
         begin = 0
@@ -57,7 +59,7 @@ def test_the_table_has_what_brute_force_has(seed, max_distance, count, bits):
         among = table.near_among(np.array(wanted, np.uint64), np.array(values[:50], np.uint64))
         assert among == {each: some for each in wanted if (some := near(values[:50], each, max_distance))}
     finally:
-        module.TAIL = limits
+        module.TAIL, module.SCANNED, module.BLOCK = limits
 
 
 @given(st.integers(1, 10**8), st.integers(0, 64))
