@@ -299,7 +299,7 @@ class ContainedLookup:
 
     def _allows(self, asked: _Asked, other: _Asked | _Candidate) -> bool:
         """Return whether ``per`` and ``within`` do not keep two documents apart."""
-        return compare_contents(asked.content, other.content, self._apart).are_neighbours
+        return compare_contents(asked.content, other.content, self._apart.pair_rule).are_neighbours
 
     def _settled(self, item: Item, container: Container | None, gaps: Sequence[Gap]) -> Item:
         if container is None and gaps:

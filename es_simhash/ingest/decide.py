@@ -171,6 +171,7 @@ class Decider:
     def __init__(self, grouping: Grouping, policy: OnDuplicate) -> None:
         self.grouping = grouping
         self._policy = policy
+        self._rule = grouping.pair_rule
         self.in_flight = InFlight(grouping.max_distance)
         self._latest = 0
 
@@ -237,7 +238,7 @@ class Decider:
             uncompared.append(Uncompared(None, unread))
             return
         for distance, each in candidates:
-            comparison = compare_contents(draft.content, each.content, self.grouping)
+            comparison = compare_contents(draft.content, each.content, self._rule)
             if comparison.unread is not None:
                 uncompared.append(Uncompared(each.id, comparison.unread))
             if comparison.are_neighbours:

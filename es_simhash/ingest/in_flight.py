@@ -66,6 +66,7 @@ class InFlight:
         self._current: dict[str, Document] = {}
         self._by_position: dict[int, Document] = {}
         self._contents: list[Content] = []
+        self._characters = 0
         self._added = 0
         # Documents that are equal for every later one are looked up as one; a list where there are several.
         self._copies: dict[_CopyKey, Document | list[Document]] = {}
@@ -77,10 +78,10 @@ class InFlight:
         self._foreseen: frozenset[int] = frozenset()
         self._near: Near = {}
 
-    @property
-    def size(self) -> int:
-        """About how many bytes the texts of the documents occupy, prepared or not."""
-        return sum(each.size for each in self._contents)
+    def occupies(self, most: int) -> bool:
+        """Return whether the texts of the documents, prepared or not, occupy about *most* bytes or more."""
+        # A prepared text has 8 bytes a shingle, and no more shingles than characters: most are never asked.
+        return 8 * self._characters >= most and sum(each.size for each in self._contents) >= most
 
     def add(self, document: Document, *, replaced: Iterable[Document] = (), may_have_duplicates: bool = True) -> None:
         """Remember *document*, which hides others of its id; *may_have_duplicates*: later ones may duplicate it."""
@@ -91,6 +92,7 @@ class InFlight:
             document.replaces = (*document.replaces, old)
         if document.content is not None:
             self._contents.append(document.content)
+            self._characters += document.content.characters
         if document.fingerprint is not None and may_have_duplicates:
             self._keep(document)
 
@@ -256,6 +258,7 @@ class InFlight:
         self._by_position = {place: each for place, each in self._by_position.items() if id(each) in kept}
         self.settled = sum(each.is_settled for each in self._by_position.values())
         self._contents = [each.content for each in self._by_position.values() if each.content is not None]
+        self._characters = sum(each.characters for each in self._contents)
         before, self._copies, self._keys = self._copies, {}, {}
         self._table, self._waiting, self._foreseen, self._near = None, [], frozenset(), {}
         for copies in before.values():

@@ -186,7 +186,7 @@ class _Grouper:
         await server.compute(decide_items, self.ingest.decider, items, existing, self.ingest.prefix, at)
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
         in_flight, sizes = self.ingest.decider.in_flight, self.ingest.options.sizes
-        if items and (in_flight.settled >= sizes.in_flight or in_flight.size >= sizes.in_flight_bytes):
+        if items and (in_flight.settled >= sizes.in_flight or in_flight.occupies(sizes.in_flight_bytes)):
             await self.lookup.prepare(server)
             in_flight.forget_settled()
         return list(items)

@@ -255,7 +255,7 @@ async def relink(server: Port, ingest: GroupedIngest, items: Sequence[Item]) -> 
             return None
         if grouping.rule == "star":
             content = None if reader is None else reader.read(found["_source"])
-            comparison = compare_contents(successor.content, content, grouping)
+            comparison = compare_contents(successor.content, content, grouping.pair_rule)
             if comparison.unread is not None:
                 failed[successor.position] = f"{place.id}: {comparison.unread}"
             if not comparison.are_neighbours:

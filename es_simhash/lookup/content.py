@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from es_simhash.mapping.rule import Grouping, PairRule
+    from es_simhash.mapping.rule import PairRule
     from es_simhash.texts.measures import Score
     from es_simhash.texts.shingle_sets import Shingles
 
@@ -50,7 +50,7 @@ class Unread:
 class Content:
     """What a document is compared by; its first comparison replaces its text by 8 bytes a shingle or unit."""
 
-    __slots__ = ("_prepared", "_text", "digest", "moment", "per", "unread")
+    __slots__ = ("_prepared", "_text", "characters", "digest", "moment", "per", "unread")
 
     def __init__(
         self,
@@ -61,6 +61,7 @@ class Content:
         unread: Unread | None = None,
     ) -> None:
         self._text = text
+        self.characters = 0 if text is None else len(text)
         self.digest = b"" if text is None else blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         self._prepared: Shingles | None = None
         self.per = per
@@ -124,7 +125,7 @@ _TOO_FAR = Comparison(are_neighbours=False, because="within")
 _NO_CONTENT = Content(unread=Unread("text"))
 
 
-def compare_contents(first: Content | None, second: Content | None, rule: PairRule | Grouping) -> Comparison:
+def compare_contents(first: Content | None, second: Content | None, rule: PairRule) -> Comparison:
     """Return whether two documents, whose fingerprints are near enough, are neighbours under *rule*."""
     if rule.is_by_distance_alone:
         return _YES

@@ -65,7 +65,7 @@ def share_shingles(first: Shingles, second: Shingles) -> tuple[float, float, flo
     """Return the share of each set that the other has, and the Jaccard similarity; 0 where either is empty."""
     if not first.size or not second.size:
         return 0.0, 0.0, 0.0
-    shared = int(np.intersect1d(first, second, assume_unique=True).size)
+    shared = _count_shared(first, second)
     return shared / first.size, shared / second.size, shared / (first.size + second.size - shared)
 
 
@@ -79,9 +79,13 @@ def share_of_few(first: Shingles, second: Shingles) -> tuple[float, float]:
     smaller = min(first.size, second.size)
     if not smaller:
         return 0.0, 0.0
-    shared = int(np.intersect1d(first, second, assume_unique=True).size)
+    shared = _count_shared(first, second)
     extra = _STRICTER * max(0, smaller - shared - 1) * max(0.0, FEW / smaller - 1)
     return shared / (first.size + second.size - shared + extra), shared / (smaller + extra)
+
+
+def _count_shared(first: Shingles, second: Shingles) -> int:
+    return int(np.count_nonzero(first.take(first.searchsorted(second), mode="clip") == second))
 
 
 def _cut_pieces(texts: Sequence[str], piece: int = PIECE) -> tuple[Shingles, Places, Places]:
