@@ -20,7 +20,7 @@ from es_simhash.hashing import from_hex, to_hex
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item
 from es_simhash.ingest.reading import EARLY, GroupedIngest
-from es_simhash.lookup.content import Content
+from es_simhash.lookup.content import Content, docvalue_fields, read_content
 from es_simhash.lookup.find_many import MultiSearch
 from es_simhash.lookup.lookup_options import ResidentError, as_fault, pays
 from es_simhash.lookup.memory_operations import Resident
@@ -31,7 +31,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Call, Key, document_key, status_of
-from es_simhash.transport.retry import Patience, attempt, is_passing, refresh, retry
+from es_simhash.transport.retry import Patience, attempt, is_passing, refresh, retry, text_body
 from es_simhash.writes.targets import find_write_index
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("es_simhash")
 PAGE = 1_000
 # Most documents with fingerprints of the table that one search brings; more of them are read page by page.
-DOCUMENTS = 10_000
+DOCUMENTS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,14 @@ class Asked:
     calls: Sequence[Call]
     batch: MultiSearch | None = None
     near: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """Documents of the index, one for each of their fingerprints; *gaps*: why some may be missing."""
+
+    documents: Mapping[Key, Sequence[Document]] = field(default_factory=dict)
+    gaps: Sequence[Gap] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +151,7 @@ class ExistingLookup:
             batch = self._group_lookups.batch(fingerprints)
             return Asked(fingerprints, [batch.call()], batch)
         near = await server.compute(resident.near, fingerprints)
-        body = {**self._body(near.values()), "size": DOCUMENTS}
+        body = {**self._with_contents(self._body(near.values())), "size": DOCUMENTS}
         return Asked(fingerprints, [Call("search", {"index": self._index, "body": body})] if near else [], near=near)
 
     async def take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
@@ -151,18 +159,17 @@ class ExistingLookup:
         if asked.batch is not None:
             return await self._read(server, await self._group_lookups.take(server, asked.batch, answers[0]))
         try:
-            hits, gaps = await self._hits(server, asked.near, answers[0]) if answers else ({}, [])
+            facts = await self._facts(server, asked.near, answers[0]) if answers else _Facts()
             shown = await self._shown(server, asked.fingerprints)
             if shown:  # a document that was written again may be among the hits by the fingerprint that it had before
-                more, others = await self._hits(server, shown)
-                hits, gaps = hits | more, [*gaps, *others]
+                more = await self._facts(server, shown)
+                facts = _Facts({**facts.documents, **more.documents}, [*facts.gaps, *more.gaps])
         except ResidentError as error:
             self._give_up(error)
             return await self._read(server, await self._group_lookups.ask(server, asked.fingerprints))
         near = {each: [*asked.near.get(each, ()), *shown.get(each, ())] for each in {*asked.near, *shown}}
-        contents = await self._contents(server, hits)
-        found = await server.compute(self._documents_near, near, hits, contents)
-        return await self._existing(server, found, dict.fromkeys(near, sentences(gaps)) if gaps else {})
+        found = await server.compute(self._documents_near, near, facts.documents.values())
+        return await self._existing(server, found, dict.fromkeys(near, sentences(facts.gaps)) if facts.gaps else {})
 
     async def look_up_first(self, server: Port, items: Iterable[Item]) -> Existing:
         """Return what searches show near *items* now, while nothing else is asked."""
@@ -205,7 +212,8 @@ class ExistingLookup:
         if self._resident is not None or not self._is_wanted:
             return False
         # The first report waits for the table only where that takes less time than to ask about the first documents.
-        expected = self._asked if self._batches <= EARLY else max(self._asked, self._total)
+        first = min(self._total, EARLY * self._ingest.options.sizes.first)
+        expected = max(self._asked, first if self._batches <= EARLY else self._total)
         lookups = self._group_lookups
         return pays(expected, milliseconds=lookups.milliseconds, documents=lookups.documents)
 
@@ -258,15 +266,25 @@ class ExistingLookup:
             "track_total_hits": False,
         }
 
-    async def _hits(
-        self, server: Port, near: Near, answer: Any = None
-    ) -> tuple[dict[Key, Mapping[str, Any]], Sequence[Gap]]:
+    def _with_contents(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the search *body* of hits that have what documents are compared by, too."""
+        rule = self._grouping.pair_rule
+        more = {**body, "docvalue_fields": [*body["docvalue_fields"], *docvalue_fields(rule)]}
+        return more if body["_source"] or rule.similarity is None else text_body(more, self._ingest.text_fields.all)
+
+    async def _facts(self, server: Port, near: Near, answer: Any = None) -> _Facts:
         """
-        Return the documents that have one of the fingerprints *near*, and why some may be missing.
-        *answer*: to the search for the first of them; what it does not have whole is read anew.
+        Return what is known of the documents that have one of the fingerprints *near*.
+        *answer*: to the search of :meth:`ask`; what it does not have whole is read anew, texts apart from the rest.
         """
         if isinstance(answer, Mapping) and not find_gaps(answer) and len(answer["hits"]["hits"]) < DOCUMENTS:
-            return {document_key(each): each for each in answer["hits"]["hits"]}, ()
+            hits = {document_key(each): each for each in answer["hits"]["hits"]}
+            return _Facts(await server.compute(lambda: self._documents_in(hits, self._read_contents(hits))))
+        hits, gaps = await self._hits(server, near, answer)
+        return _Facts(await server.compute(self._documents_in, hits, await self._contents(server, hits)), gaps)
+
+    async def _hits(self, server: Port, near: Near, answer: Any) -> tuple[dict[Key, Mapping[str, Any]], list[Gap]]:
+        """Return the documents that have one of the fingerprints *near*, page by page, and why some may be missing."""
         found: dict[Key, Mapping[str, Any]] = {}
 
         def note(hits: Hits) -> None:
@@ -288,35 +306,42 @@ class ExistingLookup:
             raise as_fault(error, "search") from error
         return found, gaps
 
-    def _documents_near(
-        self, near: Near, hits: Mapping[Key, Mapping[str, Any]], contents: Mapping[Key, Content] | None
-    ) -> dict[int, list[Document]]:
-        """Return the documents near each fingerprint, the one grouped first comes first."""
-        by_fingerprint: dict[int, list[Document]] = {}
+    def _documents_in(
+        self, hits: Mapping[Key, Mapping[str, Any]], contents: Mapping[Key, Content] | None
+    ) -> dict[Key, list[Document]]:
+        """Return the documents of *hits*, one for each of their fingerprints, without those deleted since."""
         fields = Fields(self._ingest.prefix)
-        for key, hit in hits.items():
-            values = hit["fields"]
-            if contents is not None and key not in contents:
-                continue  # it was deleted since
-            for fingerprint in map(from_hex, values[fields.fingerprint]):
-                document = Document(
+        return {
+            key: [
+                Document(
                     key.id,
-                    fingerprint,
-                    values.get(fields.group, (key.id,))[0],
+                    from_hex(digits),
+                    hit["fields"].get(fields.group, (key.id,))[0],
                     key.index,
                     hit.get("_source"),
                     key.routing,
                     content=None if contents is None else contents[key],
-                    at=int(values.get(fields.at, (0,))[0]),
-                    is_member=fields.duplicate_of in values,
+                    at=int(hit["fields"].get(fields.at, (0,))[0]),
+                    is_member=fields.duplicate_of in hit["fields"],
                 )
-                by_fingerprint.setdefault(fingerprint, []).append(document)
+                for digits in hit["fields"][fields.fingerprint]
+            ]
+            for key, hit in hits.items()
+            if contents is None or key in contents
+        }
+
+    @staticmethod
+    def _documents_near(near: Near, documents: Iterable[Iterable[Document]]) -> dict[int, list[Document]]:
+        """Return the *documents* near each fingerprint, each by its nearest, the one grouped first comes first."""
+        by_fingerprint: dict[int, list[Document]] = {}
+        for each in chain.from_iterable(documents):
+            by_fingerprint.setdefault(each.fingerprint or 0, []).append(each)
         found: dict[int, list[Document]] = {}
         for wanted, some in near.items():
             nearest: dict[tuple[str | None, str, str | None], Document] = {}
             for value in sorted(some, key=lambda each: (each ^ wanted).bit_count()):
-                for each in by_fingerprint.get(value, ()):
-                    nearest.setdefault((each.index, each.id, each.routing), each)
+                for document in by_fingerprint.get(value, ()):
+                    nearest.setdefault((document.index, document.id, document.routing), document)
             found[wanted] = sorted(nearest.values(), key=lambda each: (each.at, each.id, each.index))
         return found
 
@@ -332,6 +357,12 @@ class ExistingLookup:
     ) -> Existing:
         canonicals = {} if self._grouping.rule == "star" else await self._other_canonicals(server, near.values())
         return Existing(near, canonicals, gaps, is_compared=self._grouping.similarity is not None)
+
+    def _read_contents(self, hits: Mapping[Key, Mapping[str, Any]]) -> dict[Key, Content] | None:
+        rule, text_fields = self._grouping.pair_rule, self._ingest.text_fields
+        if rule.is_by_distance_alone:
+            return None
+        return {key: read_content(hit, rule, text_fields) for key, hit in hits.items()}
 
     async def _contents(self, server: Port, wanted: Iterable[Key]) -> dict[Key, Content] | None:
         """Return what the documents *wanted* are compared by; ``None`` where only distances count."""

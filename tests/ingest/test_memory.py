@@ -77,14 +77,14 @@ def test_batches_are_small_first_and_large_where_the_server_need_not_be_asked(mo
 
 
 @pytest.mark.parametrize("given", [list, iter])
-@pytest.mark.parametrize("fewest", [1, 5])
-def test_auto_reports_before_it_reads_fingerprints(monkeypatch, given, fewest):
-    """However many documents are known to come, unless reading costs less than asking about the first four."""
-    monkeypatch.setattr(request, "FEWEST", fewest)
+@pytest.mark.parametrize("first", [1, 2])
+def test_auto_reports_before_it_reads_fingerprints(monkeypatch, given, first):
+    """However many documents are known to come, unless reading costs less than asking about the first two batches."""
+    monkeypatch.setattr(request, "FEWEST", 3)
     monkeypatch.setattr(request, "READING", 0.0)
     documents = given([{"_id": id_, "body": body} for id_, body in NEW.items()])
-    apis = run_ingest(filled(), {"on_duplicate": "tag"}, documents).apis
-    assert (apis.index("bulk") < apis.index("index_stats")) == (fewest == 5)
+    apis = run_ingest(filled(), {"on_duplicate": "tag", "sizes": IngestSizes(first=first)}, documents).apis
+    assert (apis.index("bulk") < apis.index("index_stats")) == (first == 1)
 
 
 def test_few_documents_never_read_a_large_index():

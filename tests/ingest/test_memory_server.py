@@ -10,6 +10,7 @@ import pytest
 
 from es_simhash import InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
 from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
+from es_simhash.ingest import existing
 from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.lookup import lookup_options as request, memory_operations as reading
 from es_simhash.lookup.memory_file import MemoryFile
@@ -46,6 +47,32 @@ def test_memory_finds_what_the_server_finds(server, index, simhash, client, call
     plain = {way: [(each.id, each.action, each.canonical, each.distance) for each in found[way]] for way in found}
     assert plain["memory"] == plain["server"]
     assert tagged(found["memory"])
+
+
+@pytest.mark.parametrize("source", [{}, {"excludes": ["body"]}])
+@pytest.mark.parametrize("most", [2_000, 3])
+def test_texts_come_with_the_rest(server, index, simhash, client, call, monkeypatch, source, most):
+    """One search a batch has them, unless they may be many, in ``_source`` or stored; the reports are the same."""
+    rule = {"max_distance": 12, "verify": 0.8}
+    together, read_contents = [], ExistingLookup._read_contents
+    monkeypatch.setattr(
+        ExistingLookup, "_read_contents", lambda self, hits: together.append(hits) or read_contents(self, hits)
+    )
+    monkeypatch.setattr(existing, "DOCUMENTS", most)
+    known = [{"_id": f"k{number:03d}", "body": text} for number, text in enumerate(texts(40, seed=1))]
+    given = [{"_id": f"n{number:03d}", "body": f"{each['body']} also"} for number, each in enumerate(known)]
+    fields = {"_source": source, "properties": {"body": {"type": "text", "store": True}}}
+    found = {}
+    for way in ("server", "memory"):
+        name = f"{index}-{way}"
+        simhash.create_index(name, text_field="body", mappings=fields, settings=EMPTY)
+        ingest_in_batches(client, call, name, known, lookups=way, batch=50, **rule)
+        together.clear()
+        found[way] = ingest_in_batches(client, call, name, given, lookups=way, batch=20, **rule)
+    plain = {way: [(each.id, each.canonical, each.distance, each.similarity) for each in found[way]] for way in found}
+    assert plain["memory"] == plain["server"]
+    assert sum(each.action == "tagged" for each in found["memory"]) > 30
+    assert len(together) == (2 if most == 2_000 else 0)
 
 
 @pytest.fixture
