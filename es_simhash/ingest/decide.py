@@ -187,6 +187,8 @@ class Decider:
         decision = self._judge(draft, found, canonicals or {}, now)
         if decision.verdict != "skip":
             draft.group, draft.at, draft.is_member = decision.group, decision.at, decision.group != draft.id
+            if draft.is_member and decision.leader is not None:
+                draft.canonical = self._canonical_of(decision.leader, canonicals or {})
             # For "star" only canonicals attract other documents; for "connected" members do too.
             may_have_duplicates = self.grouping.rule == "connected" or not draft.is_member
             self.in_flight.add(draft, replaced=decision.replaced, may_have_duplicates=may_have_duplicates)
@@ -217,7 +219,8 @@ class Decider:
             if verdict == "replace":
                 replaced.append(each)
             elif verdict != "write":
-                distance = self._distance_to_canonical(draft, each.document, each.distance, canonicals)
+                known = self._canonical_of(each.document, canonicals)
+                distance = None if known is None else hamming_distance(known, draft.fingerprint or 0)
                 leader, similarity, olds = each.document, each.similarity, ()
                 group = leader.group
                 break
@@ -279,11 +282,10 @@ class Decider:
         # A deletion also has no fingerprint, and it must be written.
         return known is not None and (known.fingerprint is not None or not known.must_write)
 
-    def _distance_to_canonical(
-        self, draft: Document, existing: Document, distance: int, canonicals: Mapping[str, int]
-    ) -> int | None:
-        if not existing.is_member or draft.fingerprint is None:
-            return distance  # a member attracts only under the rule "connected"
+    def _canonical_of(self, existing: Document, canonicals: Mapping[str, int]) -> int | None:
+        """Return the fingerprint of the canonical of *existing*; ``None`` if it is not known."""
+        if not existing.is_member:
+            return existing.fingerprint  # a member attracts only under the rule "connected"
         canonical = self.in_flight.get(existing.group)
-        known = canonical.fingerprint if canonical else canonicals.get(existing.group)
-        return None if known is None else hamming_distance(known, draft.fingerprint)
+        found = canonical.fingerprint if canonical else canonicals.get(existing.group)
+        return existing.canonical if found is None else found

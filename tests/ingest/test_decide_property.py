@@ -173,3 +173,13 @@ def test_a_member_that_is_written_again_is_near_its_copies():
     for n, id_ in enumerate("bc"):
         decider.in_flight.add(Document(id_, 0, "a", position=n))
     assert decider.decide(Document("b", 7, position=2), []).group == "a"
+
+
+def test_the_canonical_of_a_member_in_flight_may_be_forgotten():
+    """A document near the member alone gets its distance to the canonical all the same."""
+    decider = Decider(Grouping("connected", 3), "tag")
+    for n, fingerprint in enumerate((0, 0b111, 0b111_111, 0b111_111_111)):
+        decision = decider.decide(Document(str(n), fingerprint, position=n), ())
+        assert (decision.group, decision.distance) == ("0", 3 * n)
+        decider.in_flight.settle(range(n))
+        decider.in_flight.forget_settled()
