@@ -376,23 +376,13 @@ async def count_shares(
     query = {"match_all": {}} if local_names(index) == list(names) else {"terms": {"_index": list(names)}}
     documents = await count_whole(server, index, query, patience=Patience())
     shares: dict[str, Share] = {}
-    if guards.protect is not None:
-        lost = sorted(removals)
-        for part in (lost[begin : begin + VALUES] for begin in range(0, len(lost), VALUES)):
-            counts = await _count_values(server, index, query, guards.protect, part)
-            shares |= {value: Share(removals[value], counts.get(value, 0)) for value in part}
-    return Guards(guards.max_share, guards.protect, documents, shares)
-
-
-async def _count_values(
-    server: Port, index: Index, query: Mapping[str, Any], field: str, values: Sequence[str]
-) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    begin, step = 0, Fitting(len(values), "buckets")
-    while part := list(values[begin : begin + step.size]):
+    lost = sorted(removals) if guards.protect else []
+    begin, step = 0, Fitting(VALUES, "buckets")
+    while part := lost[begin : begin + step.size]:
         with step:
-            terms = {"field": field, "include": part, "size": len(part)}
+            terms = {"field": guards.protect, "include": part, "size": len(part)}
             found = await aggregate(server, index, [query], {"values": {"terms": terms}})
-            counts |= {bucket["key"]: bucket["doc_count"] for bucket in found["values"]["buckets"]}
+            counts = {bucket["key"]: bucket["doc_count"] for bucket in found["values"]["buckets"]}
+            shares |= {value: Share(removals[value], counts.get(value, 0)) for value in part}
             begin += len(part)
-    return counts
+    return Guards(guards.max_share, guards.protect, documents, shares)
