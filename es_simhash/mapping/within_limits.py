@@ -1,5 +1,6 @@
 """
-How many hits, ids and terms a search may ask for; every search of every operation is cut to that here.
+How many hits, ids and terms a search may ask for; every search of every operation is cut to that here. What is asked
+of more indices than a request can name is asked in parts.
 
 A server names a limit when it refuses a search. The limit is remembered and the search is sent again: long lists are
 split, and hits beyond one page are read by a scroll, which keeps every order on every server. Operations know nothing
@@ -17,11 +18,12 @@ from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import find_gaps, sentences
 from es_simhash.transport.limits import DEFAULT_MAX_TERMS, LARGEST, Limits, limits_named
 from es_simhash.transport.pages import Scroll
-from es_simhash.transport.protocol import Call, Compute, error_text, status_of
+from es_simhash.transport.protocol import Call, Compute, error_text, in_parts, status_of
 from es_simhash.transport.retry import attempt
 from es_simhash.transport.server import Answer
 
 _CUT = ("search", "msearch", "open_point_in_time", "scroll")
+_BY_INDEX = ("get_mapping", "get_settings")
 _FORBIDDEN = 403
 # Parts of a body that are no queries.
 _OPAQUE = frozenset({"_source", "docvalue_fields", "params", "pit", "script", "search_after", "sort", "stored_fields"})
@@ -103,6 +105,11 @@ class WithinLimits(Port):
     """
 
     async def send(self, call: Call) -> Answer:
+        if call.api in _BY_INDEX and len(parts := in_parts(call.arguments["index"])) > 1:
+            found: Answer = {}
+            for part in parts:
+                found |= await self._inner.send(replace(call, arguments={**call.arguments, "index": part}))
+            return found
         sent = self._cut(call)
         try:
             answer: Answer | Exception = await self._settle(call, sent, await self._inner.send(sent))

@@ -202,7 +202,7 @@ async def _standing_view(server: Port, header: PlanHeader, standing: Sequence[st
     """Return under which names the documents of a plan are searched; *standing* are its indices that are there."""
     view = [name for name in header.view or header.index_uuids if name not in header.index_uuids or name in standing]
     if other := [name for name in view if name not in standing] if standing else []:
-        asked = retry(server, lambda: server.get_mapping(index=",".join(view)))
+        asked = retry(server, lambda: server.get_mapping(index=view))
         if await unless_refused(asked, 404) is None:
             raise InvalidInputError(f"the plan is for {', '.join(other)}, which does not exist any more: plan again")
     return view

@@ -307,13 +307,13 @@ class _Planning:
                 if field in hit.get("_ignored", ()) or (field and self._protected[key.index].drops(hit["_source"])):
                     self._dropped.add(key)
 
-        ids = sorted({each.id for each in rows})
-        clauses = [{"ids": {"values": ids}}, *check_filter(self._options.filter)]
+        ids, names = (sorted({getattr(each, name) for each in rows}) for name in ("id", "index"))
+        clauses: list[Any] = [{"ids": {"values": ids}}, {"terms": {"_index": names}}]
+        clauses += check_filter(self._options.filter)
         body: dict[str, Any] = {"query": {"bool": {"filter": clauses}}, "_source": False}
         if field is not None:
             body |= {"docvalue_fields": [field], "_source": sorted({each.path for each in self._protected.values()})}
-        names = sorted({each.index for each in rows})
-        check_whole(await read_each(server, names, body, note, page=PAGE))
+        check_whole(await read_each(server, list(self._view) or names, body, note, page=PAGE))
         return found
 
     async def _read(self, server: Port, candidates: Sequence[Candidate]) -> dict[Key, Mapping[str, Any]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import quote
 
 from es_simhash.arguments import check_name
 from es_simhash.errors import InvalidInputError, WrongTypeError, count, shorten
@@ -109,6 +110,9 @@ def error_text(error: BaseException) -> str:
 
 Index = str | Sequence[str]
 
+LONGEST_NAMES = 3_000
+"""Bytes of the names in one request."""
+
 
 def index_key(index: Index) -> str:
     """Return the names in *index* as one string, separated by commas."""
@@ -156,6 +160,18 @@ def local_names(index: Index) -> list[str]:
     """Return the names in *index* that are not on another cluster."""
     names = index_key(check_index(index)).split(",")
     return [name for name in names if ":" not in name or name.startswith("<")]  # <...> is date math
+
+
+def in_parts(index: Index) -> list[Index]:
+    """
+    Return *index* in parts whose names fit into the 4,096 bytes that a server takes as the first line of a request.
+    Names that have a pattern among them stay together: it may be one that leaves some of the others out.
+    """
+    names = index_key(index).split(",")
+    if len(names) == 1 or len(quote(index_key(names))) <= LONGEST_NAMES or any("*" in name for name in names):
+        return [index]
+    half = len(names) // 2
+    return [*in_parts(names[:half]), *in_parts(names[half:])]
 
 
 class Key(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, is_source_refused, sentences
 from es_simhash.transport.limits import is_beyond
-from es_simhash.transport.protocol import Call, Index, error_text, index_key, status_of
+from es_simhash.transport.protocol import Call, Index, error_text, in_parts, index_key, status_of
 from es_simhash.transport.server import Answer, Server
 
 logger = logging.getLogger("es_simhash")
@@ -216,13 +216,15 @@ async def refresh(server: Server, index: Index) -> None:
     Cost: two requests, because shards without any active copy are looked for first. IncompleteSearchError is raised if
     there is one, or if a shard cannot be refreshed.
     """
-    await check_shards(server, index)
+    failed = 0
+    for part in in_parts(index):
+        await check_shards(server, part)
 
-    async def send() -> int:
-        answer = await server.refresh(index=index)
-        return len((answer.get("_shards") or {}).get("failures") or ())
+        async def send(part: Index = part) -> int:
+            answer = await server.refresh(index=part)
+            return len((answer.get("_shards") or {}).get("failures") or ())
 
-    failed = await retry(server, send, is_done=lambda failed: not failed)
+        failed += await retry(server, send, is_done=lambda failed: not failed)
     if failed:
         reason = f"{failed} shards could not be refreshed"
         raise IncompleteSearchError(f"{reason}: see the health of the cluster", reasons=(reason,))

@@ -156,3 +156,25 @@ def test_what_stays_open_does_so_as_long_as_a_server_allows():
     assert "90s" in str(server.calls[1].arguments)
     assert [str(each.arguments).count("90s") for each in server.calls[2:]] == [0, 1, 0, 1]
     assert "60s" in str(server.calls[4].arguments)
+
+
+def test_many_indices_are_asked_about_in_parts():
+    """Names, in a list or with commas, but none beside a pattern, which may leave others out."""
+    names = [f"index-{'x' * 100}-{number}" for number in range(80)]
+    asked = []
+
+    def answer(call):
+        part = call.arguments["index"]
+        asked.append(part if isinstance(part, str) else ",".join(part))
+        return {name: {} for name in asked[-1].split(",")}
+
+    for given in (names, ",".join(names)):
+        asked.clear()
+        found = carry_out(one(Context(), Call("get_settings", {"index": given, "name": "index.uuid"})), answer)
+        assert (list(found.result), ",".join(asked)) == (names, ",".join(names))
+        assert max(map(len, asked)) < 3_500
+        assert len(asked) < 8
+    for given in (names[:2], [*names, "-x*"]):
+        asked.clear()
+        carry_out(one(Context(), Call("get_mapping", {"index": given})), answer)
+        assert asked == [",".join(given)]

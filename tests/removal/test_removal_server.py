@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint_fields
+from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint, fingerprint_fields
 from es_simhash.removal import apply as apply_module
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.review import describe
@@ -445,3 +445,24 @@ def test_values_that_no_index_keeps(server, index, simhash, tmp_path, node):
         plan_again(simhash, index, plan, **options)
     others = {"bool": {"must_not": {"ids": {"values": ["b0001"]}}}}
     assert plan_again(simhash, index, plan, **options, filter=others).count == 3
+
+
+def test_more_indices_than_a_request_can_name(server, index, simhash, plan):
+    """Their names are longer than the first line of a request may be: all of the removal, and its undoing."""
+    names = [f"{index}-{'x' * 200}-{number:02d}" for number in range(20)]
+    mappings = {"properties": {"source": {"type": "keyword"}}}
+    for number, name in enumerate(names):
+        simhash.create_index(name, text_field="body", settings=ONE_SHARD, mappings=mappings)
+        own = {"body": TEXT, "source": "s", **fingerprint_fields(fingerprint(TEXT))}
+        put(server, name, [{"_id": f"d{number:02d}", **own}])
+    server.request("POST", "/_aliases", {"actions": [{"add": {"index": f"{index}-*", "alias": f"{index}-all"}}]})
+    simhash.reconcile(f"{index}-all", max_distance=3)
+    chosen = {"filter": {"term": {"source": "s"}}, "protect": "source"}
+    made = simhash.plan_removal(f"{index}-all", plan, **chosen, **ALL)
+    assert (made.count, made.documents) == (19, 20)
+    assert {each.action for each in simhash.apply_removal(plan, dry_run=True)} == {"would delete"}
+    assert {each.action for each in simhash.apply_removal(plan)} == {"deleted"}
+    assert {each.action for each in simhash.restore(plan)} == {"restored"}
+    assert len(sources(server, f"{index}-all")) == 20
+    for name in names[:10]:
+        server.remove(name)
