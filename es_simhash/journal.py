@@ -26,6 +26,7 @@ _OF_THE_DISK = {
     sqlite3.SQLITE_IOERR: errno.EIO,
     sqlite3.SQLITE_CANTOPEN: errno.EACCES,
     sqlite3.SQLITE_READONLY: errno.EACCES,
+    sqlite3.SQLITE_PERM: errno.EACCES,
 }
 _TABLE = "CREATE TABLE entries (name TEXT UNIQUE, value CHECK (typeof(value) = iif(name IS NULL, 'blob', 'text')))"
 
@@ -57,7 +58,7 @@ class Journal:
             raise
         except (sqlite3.Error, ValueError, LookupError, RecursionError) as error:
             self.close()
-            if (failure := self._disk_failure(error)) is not None:
+            if (failure := disk_failure(path, error)) is not None:
                 if not head:  # made here
                     for each in ("", "-journal", "-wal", "-shm"):
                         Path(f"{path}{each}").unlink(missing_ok=True)
@@ -118,11 +119,12 @@ class Journal:
         try:
             self._database.execute(statement, values)
         except sqlite3.Error as error:
-            raise self._disk_failure(error) or OSError(errno.EIO, str(error), os.fspath(self._path)) from error
+            raise disk_failure(self._path, error) or OSError(errno.EIO, str(error), os.fspath(self._path)) from error
 
-    def _disk_failure(self, error: Exception) -> OSError | None:
-        """Return *error* as one of the system that names the file; ``None`` if it is not of the disk."""
-        number = _OF_THE_DISK.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
-        if number is None:
-            return None
-        return OSError(number, os.strerror(number) if number == errno.ENOSPC else str(error), os.fspath(self._path))
+
+def disk_failure(path: Path, error: Exception) -> OSError | None:
+    """Return *error* of sqlite3 as one of the system that names the file; ``None`` if it is not of the disk."""
+    number = _OF_THE_DISK.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+    if number is None:
+        return None
+    return OSError(number, os.strerror(number) if number == errno.ENOSPC else str(error), os.fspath(path))

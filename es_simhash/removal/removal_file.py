@@ -35,7 +35,8 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
 from es_simhash.arguments import FilePath
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import InvalidInputError, has_lone_surrogate
+from es_simhash.journal import disk_failure
 from es_simhash.removal.decisions import Decisions, approvals, last_words, parse_decisions
 from es_simhash.removal.may_delete import Guards, Share, Titles
 from es_simhash.removal.plan_header import PlanHeader
@@ -52,7 +53,6 @@ from es_simhash.removal.sqlite_file import (
     damaged,
     failure,
     identity,
-    reason,
     sync_folder,
 )
 from es_simhash.texts.differences import Difference
@@ -524,8 +524,10 @@ class RemovalFile(Lines):
                     self._db.execute("ROLLBACK")
             if not isinstance(error, sqlite3.Error):
                 raise
+            of_disk = disk_failure(self.path, error)
+            why = of_disk.strerror if of_disk else error
             raise InvalidInputError(
-                f"{self.path} cannot be written ({reason(error)}), so nothing more was deleted: check the disk, and "
+                f"{self.path} cannot be written ({why}), so nothing more was deleted: check the disk, and "
                 "run the same command again"
             ) from error
 
@@ -566,12 +568,9 @@ class _Damaged(RemovalFile):
 
 
 def to_json(value: Any) -> str:
+    """Return *value* as JSON; half of a surrogate pair is an escape there."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON has as an escape
-        return json.dumps(value, allow_nan=False)
-    return text
+    return json.dumps(value, allow_nan=False) if has_lone_surrogate(text) else text
 
 
 def digest_lines(header: str, lines: Iterator[str]) -> str:

@@ -387,7 +387,8 @@ def summarize(removals: Iterable[PlannedRemoval], guards: Guards) -> Summary:
     total = indices.total()
     protected = {name: share.documents for name, share in guards.values.items()}
     fields = {
-        name: _shares(counts, protected if name == guards.protect else {}) for name, counts in values.counted(total)
+        name: _shares(counts, protected if name == guards.protect else {})
+        for name, counts in values.counted(total).items()
     }
     return Summary(
         Portion(None, total, guards.documents or None),
@@ -409,26 +410,23 @@ class _Values:
         self._protect = protect
         self._counts: dict[str, Counter[str | None]] = {}
         self._dropped: set[str] = set()
-        self._seen = 0
 
     def add(self, fields: Mapping[str, Any]) -> None:
-        for name in {*fields, *self._counts} - self._dropped:
-            text = field_text(fields.get(name))
-            counts = self._counts.setdefault(name, Counter({None: self._seen} if self._seen else {}))
+        for name in fields.keys() - self._dropped:
+            text = field_text(fields[name])
+            counts = self._counts.setdefault(name, Counter())
             counts[text] += 1
             if name != self._protect and (not is_short(text) or len(counts) > _MOST_DIFFERENT):
                 self._dropped.add(name)
                 del self._counts[name]
-        self._seen += 1
 
-    def counted(self, total: int) -> list[tuple[str, Counter[str | None]]]:
+    def counted(self, total: int) -> dict[str, Counter[str | None]]:
         """Return the fields to show; the protected one first."""
-        fits = [
-            (name, counts)
-            for name, counts in self._counts.items()
-            if name == self._protect or 2 * len(counts) <= max(total, 2)
-        ]
-        return sorted(fits, key=lambda item: (item[0] != self._protect, item[0]))
+        for counts in self._counts.values():
+            counts[None] += total - counts.total()
+        every = {name: +counts for name, counts in self._counts.items()}
+        names = sorted(every, key=lambda name: (name != self._protect, name))
+        return {name: every[name] for name in names if name == self._protect or 2 * len(every[name]) <= max(total, 2)}
 
 
 def _shares(counts: Counter[Any], documents: Mapping[str, int]) -> tuple[Portion, ...]:

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from weakref import WeakValueDictionary
 
 from es_simhash.errors import InvalidInputError
+from es_simhash.journal import disk_failure
 
 LONGEST = 256 << 20
 """Bytes of one value: a server takes no document above 100 MB; its text may need escapes."""
@@ -25,16 +26,8 @@ _MAGIC = b"SQLite format 3\0\x10\0\x01\x01"  # pages of 4,096 bytes; 2 instead o
 _PAGE = 4_096
 _SUPER = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 APPLICATION = 0x65735F72  # tells it from the databases of others, which are never opened
-_OF_THE_DISK = {
-    sqlite3.SQLITE_FULL: errno.ENOSPC,
-    sqlite3.SQLITE_IOERR: errno.EIO,
-    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
-    sqlite3.SQLITE_READONLY: errno.EACCES,
-    sqlite3.SQLITE_PERM: errno.EACCES,
-}
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file raises: sqlite3 may quote it in a sentence that Python cannot decode."""
-_USED = "is used by another run: wait for its end"
 
 # Files that this process writes: to close another descriptor of one would give up its lock.
 WRITTEN: WeakValueDictionary[tuple[int, int], object] = WeakValueDictionary()
@@ -124,19 +117,11 @@ def identity(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def reason(error: Exception) -> str:
-    number = _OF_THE_DISK.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
-    return os.strerror(number) if number == errno.ENOSPC else str(error)
-
-
 def failure(path: Path, error: Exception) -> Exception:
     """Return *error* as one that says what to do: of the disk, of another run, or of a damaged file."""
-    code = getattr(error, "sqlite_errorcode", 0)
-    if code & 0xFF == sqlite3.SQLITE_BUSY:
-        return InvalidInputError(f"{path} {_USED}")
-    if (number := _OF_THE_DISK.get(code & 0xFF)) is not None:
-        return OSError(number, reason(error), os.fspath(path))
-    return damaged(path, str(error))
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+        return InvalidInputError(f"{path} is used by another run: wait for its end")
+    return disk_failure(path, error) or damaged(path, str(error))
 
 
 def damaged(path: Path, why: str) -> DamagedError:
