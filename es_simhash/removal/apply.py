@@ -42,7 +42,7 @@ canonical, or creates its duplicate again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
@@ -145,7 +145,8 @@ async def _apply(
     view = await _standing_view(server, header, standing)
     if standing:
         await _check_guards(server, removal, view, standing, sizes)
-    batches = removal.batches(sizes.removed)
+    longest = [sizes.characters]
+    batches = _portions(removal.batches(sizes.removed), longest, sizes.characters)
     done = 0
     gone: set[str] = set()
     restored: set[str] = set()
@@ -155,6 +156,7 @@ async def _apply(
         while lines := await server.compute(next, batches, None):
             records = await (_preview(server, removal, lines, view) if dry_run else batch.carry_out(server, lines))
             last, batch = batch, _Batch(removal, view, created)
+            longest[0] = last.longest or longest[0]
             deleted += sum(record.action == "deleted" for record in records)
             for record in records:
                 # What another run of the plan deleted is gone, too; what came back names its former canonical.
@@ -173,6 +175,26 @@ async def _apply(
                 for record in await untag_removed(own, view, taggable, sorted(gone)):
                     yield [record]
             await regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
+
+
+def _portions(
+    batches: Iterator[dict[int, PlannedRemoval]], longest: Sequence[int], characters: int
+) -> Iterator[dict[int, PlannedRemoval]]:
+    """
+    Yield *batches* in portions, whose documents are held together, of about so many *characters*.
+    The plan does not say how long a text is that it cuts: *longest* was the largest document of the last portion.
+    """
+    for batch in batches:
+        portion: dict[int, PlannedRemoval] = {}
+        size = 0
+        for number, each in batch.items():
+            portion[number] = each
+            size += longest[0] if each.document.cut else 0
+            if size >= characters:
+                yield portion
+                portion, size = {}, 0
+        if portion:
+            yield portion
 
 
 def _say_deleted(gone: int, removal: RemovalFile) -> str:
@@ -272,6 +294,11 @@ class _Batch:
     def gone(self) -> int:
         """How many of the documents are known to be deleted, now or by an earlier run."""
         return len(self._before) + sum(each.is_deleted for each in self._deletions.values()) - self._restored
+
+    @property
+    def longest(self) -> int:
+        """The characters of the largest document that was archived; 0 if none was."""
+        return max((len(each.source) for each in self._archived.values()), default=0)
 
     def refuse_hindered(self) -> None:
         """Raise if no write is taken now; call it when what was done is reported."""

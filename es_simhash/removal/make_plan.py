@@ -59,8 +59,8 @@ ASIDE = 200
 class RemovalSizes:
     """
     How much a removal or a restore does at once.
-    *removed*: documents archived and deleted together. *restored*, *characters*: most documents put back together, and
-    about how many characters they may have. *few*: up to so many restored documents, only the groups that these may
+    *removed*: most documents archived and deleted together. *restored*: most documents put back together. *characters*:
+    about how many either may have. *few*: up to so many restored documents, only the groups that these may
     have changed are judged. *common*: documents are not compared for a term of passages that more documents have.
     """
 

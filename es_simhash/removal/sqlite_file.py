@@ -42,7 +42,7 @@ def create(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError as error:
-        raise InvalidInputError(f"{path} exists already: give another name, or delete it") from error
+        raise InvalidInputError(f"{path} exists already: give another name") from error
     except FileNotFoundError as error:
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent)) from error
 

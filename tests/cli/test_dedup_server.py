@@ -250,7 +250,7 @@ def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
         assert shown.exit_code == 0
         assert said in " ".join(shown.stdout.split())
         assert "--max-share 0.5" in shown.stdout
-    failed(run("plan", grouped, "--out", other), f"{other} exists already: give another name, or delete it")
+    failed(run("plan", grouped, "--out", other), f"{other} exists already: give another name")
     excess = [{"share": {"removals": 2, "documents": 4}, "max_share": 0.2, "field": None, "value": None}]
     assert json.loads(run("review", other, "--json").stdout)["excess"] == excess
     [made] = lines(run("plan", grouped, "--out", tmp_path / "third", *options, "--limit", 1, "--json"))

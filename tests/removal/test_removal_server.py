@@ -9,6 +9,8 @@ import pytest
 
 from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint, fingerprint_fields
 from es_simhash.removal import apply as apply_module
+from es_simhash.removal.apply import apply_removal
+from es_simhash.removal.make_plan import RemovalSizes
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.review import describe
 from tests.servers.removals import (
@@ -365,6 +367,24 @@ def test_a_full_disk_deletes_nothing(server, index, sync_simhash, plan, monkeypa
     assert copies(20).keys() - there.keys() <= archived(plan).keys()
     assert {each.action for each in apply_in_batches(sync_simhash, plan, 3)} == {"deleted"}
     assert sources(server, index).keys() == {"a", "r"}
+
+
+def test_long_documents_are_taken_a_few_at_a_time(server, index, sync_simhash, plan, monkeypatch):
+    """As many as fit in memory, by the last ones; short ones are not counted."""
+    fill(server, index, sync_simhash, {f"{n:02d}": f"{TEXT} " * 200 for n in range(9)} | copies(5))
+    sync_simhash.plan_removal(index, plan, **ALL)
+    carry_out, taken = apply_module._Batch.carry_out, []
+
+    def counted(self, server, lines):
+        taken.append(sum(bool(each.document.cut) for each in lines.values()))
+        return carry_out(self, server, lines)
+
+    monkeypatch.setattr(apply_module._Batch, "carry_out", counted)
+    sizes = RemovalSizes(characters=50_000)
+    records = list(sync_simhash._stream(apply_removal(sync_simhash._server(), plan, sizes=sizes)))
+    assert {each.action for each in records} == {"deleted"}
+    assert [each for each in taken if each] == [1, 3, 3, 1]
+    assert sources(server, index).keys() == {"00", "r"}
 
 
 def test_one_process_at_a_time(server, index, sync_simhash, plan):
