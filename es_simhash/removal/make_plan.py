@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -125,10 +125,12 @@ async def make_plan(
         )
     shown = await find_shown(server, index, resolved, options.show)
     comparer = _comparer(server.context, resolved, options, grouping, tuple(shown))
+    protected: dict[str, MappedField] = {}
     if options.protect is not None:
         check_protected({name: resolved.mappings[name] for name in names}, options.protect)
+        protected = {name: MappedField.find(resolved.mappings[name], options.protect) for name in names}
     uuids = await read_uuids(server, names)
-    planning = _Planning(resolved, options, comparer, writer, earlier, view)
+    planning = _Planning(options, comparer, writer, earlier, view, protected)
     if options.contained is None:
         _, groups = await read_groups(server, index, resolved, grouping)
         found = await planning.add_all(server, groups)
@@ -152,9 +154,10 @@ async def make_plan(
     sha256 = await server.compute(writer.finish, header)
     left_out = {kind: number for kind, number in found.left_out.items() if number}
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(left)) else {}
-    excess, unmet = tuple(header.excess), max(0, sum(len(each.keys) for each in earlier) - decided)
+    before = frozenset[Key]().union(*(each.keys for each in earlier))
+    excess, unmet = tuple(header.excess), max(0, len(before) - decided)
     counts = (len(left), guards.documents, found.found)
-    differing = await server.compute(_count_differing, writer, list(shown))
+    differing = await server.compute(_count_differing, writer, list(shown)) if shown else {}
     titles = await server.compute(writer.find_titles, header.title)
     suspicious = titles if titles.is_suspicious else None
     made = RemovalPlan("", sha256, *counts, left_out, excess, *lacking, unmet, header.rule, differing, suspicious)
@@ -211,9 +214,9 @@ def used_fields(grouping: Mapping[str, Any], protect: str | None) -> list[str]:
 def decisive_fields(mapping: Mapping[str, Any], names: Sequence[str], used: Sequence[str]) -> dict[str, bool]:
     """Return *names*, and what is copied to those of them that are *used*; for each, whether a null is a value."""
     found = dict.fromkeys(names, False)
-    for mapped, field in ((MappedField.find(mapping, field), field) for field in used):
+    for mapped, name in ((MappedField.find(mapping, each), each) for each in used):
         if mapped.path in found:
-            into = {field, mapped.path}
+            into = {name, mapped.path}
             # What is copied is not in _source under the name that it is read by.
             sources = [(path, node) for path, node in walk_fields(mapping) if into & copy_targets(node)]
             for path, node in [(mapped.path, mapped.node), *sources]:
@@ -222,29 +225,21 @@ def decisive_fields(mapping: Mapping[str, Any], names: Sequence[str], used: Sequ
     return found
 
 
+@dataclass(slots=True)
 class _Planning:
-    """Adds duplicates of an index to a plan, a batch at a time."""
+    """
+    Adds duplicates of an index to a plan, a batch at a time.
+    *protected*: how each index maps the protected field. *dropped*: documents with a value of it that the server does
+    not index.
+    """
 
-    def __init__(
-        self,
-        resolved: Resolved,
-        options: PlanOptions,
-        comparer: Comparer,
-        writer: PlanWriter,
-        earlier: Sequence[Kept],
-        view: Sequence[str],
-    ) -> None:
-        self._protected = {
-            name: MappedField.find(resolved.mappings[name], options.protect)
-            for name in resolved.each
-            if options.protect
-        }
-        self._dropped: set[Key] = set()  # documents with a protected value that the server does not index
-        self._earlier = earlier
-        self._view = view
-        self._options = options
-        self._comparer = comparer
-        self._writer = writer
+    options: PlanOptions
+    comparer: Comparer
+    writer: PlanWriter
+    earlier: Sequence[Kept]
+    view: Sequence[str]
+    protected: Mapping[str, MappedField]
+    dropped: set[Key] = field(default_factory=set)
 
     async def add_all(self, server: Port, groups: Groups) -> Found:
         places = await server.compute(_by_canonical, groups)
@@ -263,18 +258,18 @@ class _Planning:
         stay = {
             each[0].key: "decided"
             for each in candidates
-            if any(kept.holds(each[0].key, self._view) for kept in self._earlier)
+            if any(kept.holds(each[0].key, self.view) for kept in self.earlier)
         }
         shown = [each for each in candidates if each[0].key not in stay]
-        if shown and (self._options.filter is not None or self._options.protect is not None):
+        if shown and (self.options.filter is not None or self.options.protect is not None):
             values = await self._search(server, [document for document, _, _ in shown])
-            hidden = "changed" if self._options.filter is None else "filtered"  # without a filter it is gone
+            hidden = "changed" if self.options.filter is None else "filtered"  # without a filter it is gone
             stay |= {each[0].key: hidden for each in shown if each[0].key not in values}
             shown = [each for each in shown if each[0].key in values]
         results: Iterator[int | str] = iter(())
         if shown:
             items = await self._read(server, shown)
-            judged = await server.compute(self._comparer.compare, shown, items)
+            judged = await server.compute(self.comparer.compare, shown, items)
             results = iter(await server.compute(self._write, judged, values))
         return [stay[each[0].key] if each[0].key in stay else next(results) for each in candidates]
 
@@ -284,41 +279,41 @@ class _Planning:
             if not isinstance(each, PlannedRemoval):
                 results.append(each)
                 continue
-            if each.document.key in self._dropped:
+            if each.document.key in self.dropped:
                 raise MappingError(
                     f"document {shorten(each.document.id)} of index {each.document.index!r} has a value of field "
-                    f"{self._options.protect!r} that is longer than its ignore_above, so it cannot be protected: leave "
+                    f"{self.options.protect!r} that is longer than its ignore_above, so it cannot be protected: leave "
                     "such documents out with a filter, or protect another field"
                 )
             own = values.get(each.document.key, ())
-            results.append(self._writer.add(each if self._options.protect is None else replace(each, protected=own)))
+            results.append(self.writer.add(each if self.options.protect is None else replace(each, protected=own)))
         return results
 
     async def _search(self, server: Port, rows: Sequence[Row]) -> dict[Key, tuple[str, ...]]:
         """Return those of *rows* that match the filter, with their values of the protected field."""
         found: dict[Key, tuple[str, ...]] = {}
-        field = self._options.protect
+        field = self.options.protect
 
         def note(hits: Hits) -> None:
             for hit in hits:
                 key = document_key(hit)
                 found[key] = tuple(map(str, (hit.get("fields") or {}).get(field, ())))
                 # OpenSearch does not name fields whose values it ignored.
-                if field in hit.get("_ignored", ()) or (field and self._protected[key.index].drops(hit["_source"])):
-                    self._dropped.add(key)
+                if field in hit.get("_ignored", ()) or (field and self.protected[key.index].drops(hit["_source"])):
+                    self.dropped.add(key)
 
         ids, names = (sorted({getattr(each, name) for each in rows}) for name in ("id", "index"))
         clauses: list[Any] = [{"ids": {"values": ids}}, {"terms": {"_index": names}}]
-        clauses += check_filter(self._options.filter)
+        clauses += check_filter(self.options.filter)
         body: dict[str, Any] = {"query": {"bool": {"filter": clauses}}, "_source": False}
         if field is not None:
-            body |= {"docvalue_fields": [field], "_source": sorted({each.path for each in self._protected.values()})}
-        check_whole(await read_each(server, list(self._view) or names, body, note, page=PAGE))
+            body |= {"docvalue_fields": [field], "_source": sorted({each.path for each in self.protected.values()})}
+        check_whole(await read_each(server, list(self.view) or names, body, note, page=PAGE))
         return found
 
     async def _read(self, server: Port, candidates: Sequence[Candidate]) -> dict[Key, Mapping[str, Any]]:
         keys = list(dict.fromkeys(each.key for pair in candidates for each in pair[:2]))
-        fields = self._comparer.source_fields
+        fields = self.comparer.source_fields
         docs = [{**key.header(), "_source": fields} for key in keys]
         answer = await retry(server, lambda: server.mget(body={"docs": docs}))
         return dict(zip(keys, answer["docs"], strict=True))

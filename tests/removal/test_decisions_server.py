@@ -92,7 +92,10 @@ def test_what_was_decided_before_is_not_planned(server, index, simhash, plan, de
         keys = [each.document.key for each in read_plan(earlier).removals() if each.document.id in kept]
         file = decide_file(plan.with_name(f"{name}.txt"), read_plan(earlier).sha256, keys, by=name)
         assert decide_removal(earlier, file)[-1].by == name
-    made = simhash.plan_removal(index, plan, **ALL, **narrowed, after=[earlier])
+    twice = plan.with_name("twice.db")  # what two files keep is one document
+    twice.write_bytes(earlier.read_bytes())
+    made = simhash.plan_removal(index, plan, **ALL, **narrowed, after=[earlier, twice])
+    assert made.unmet == 0
     header = read_plan(plan).header
     assert ({each.document.id for each in read_plan(plan).removals()}, made.count) == (
         ({"b0000"}, 1) if narrowed else ({"b0000", "s0001"}, 2)
