@@ -21,7 +21,7 @@ from es_simhash.groups.reconcile import read_groups
 from es_simhash.groups.recorded import find_field, settle_grouping
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
-from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.fields import Fields, read_values
 from es_simhash.mapping.meta import require_text_fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import resolve_index
@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from es_simhash.groups.table import Groups, Row
 
 
-BATCH = 500
+BATCH, FIRST = 500, 25
+"""Most documents that are compared at once, and how many at first."""
+CHARACTERS = 8_000_000
 PAGE = 1_000
 VALUES = 1_000
 ASIDE = 200
@@ -230,7 +232,7 @@ class _Planning:
     """
     Adds duplicates of an index to a plan, a batch at a time.
     *protected*: how each index maps the protected field. *dropped*: documents with a value of it that the server does
-    not index.
+    not index. *characters*: how many were read lately.
     """
 
     options: PlanOptions
@@ -240,16 +242,22 @@ class _Planning:
     view: Sequence[str]
     protected: Mapping[str, MappedField]
     dropped: set[Key] = field(default_factory=set)
+    characters: int = 0
 
     async def add_all(self, server: Port, groups: Groups) -> Found:
         places = await server.compute(_by_canonical, groups)
         lines: list[int] = []
         left_out: Counter[str] = Counter()
-        for begin in range(0, len(places), BATCH):
-            results = await self.add(server, list(candidates(groups, places[begin : begin + BATCH])))
+        done, size = 0, FIRST
+        while part := places[done : done + size]:
+            self.characters = 0
+            results = await self.add(server, list(candidates(groups, part)))
             lines += [each for each in results if isinstance(each, int)]
             left_out.update(each for each in results if isinstance(each, str))
-            server.tell(Progress(min(begin + BATCH, len(places)), len(places), "comparing texts"))
+            done += len(part)
+            # How long texts are is known when some were read: as many as fit in memory.
+            size = max(1, min(BATCH, 4 * size, size * CHARACTERS // max(1, self.characters)))
+            server.tell(Progress(done, len(places), "comparing texts"))
         return Found(lines, len(places), left_out)
 
     async def add(self, server: Port, candidates: Sequence[Candidate]) -> list[int | str]:
@@ -316,6 +324,9 @@ class _Planning:
         fields = self.comparer.source_fields
         docs = [{**key.header(), "_source": fields} for key in keys]
         answer = await retry(server, lambda: server.mget(body={"docs": docs}))
+        sources = [each.get("_source") or {} for each in answer["docs"]]
+        values = (value for source in sources for name in fields for value in read_values(source, name))
+        self.characters += sum(len(value) for value in values if isinstance(value, str))
         return dict(zip(keys, answer["docs"], strict=True))
 
 

@@ -8,9 +8,10 @@ import sys
 import pytest
 
 from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint, fingerprint_fields
-from es_simhash.removal import apply as apply_module
+from es_simhash.removal import apply as apply_module, make_plan
 from es_simhash.removal.apply import apply_removal
 from es_simhash.removal.make_plan import RemovalSizes
+from es_simhash.removal.may_delete import Comparer
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.review import describe
 from tests.servers.removals import (
@@ -370,9 +371,19 @@ def test_a_full_disk_deletes_nothing(server, index, sync_simhash, plan, monkeypa
 
 
 def test_long_documents_are_taken_a_few_at_a_time(server, index, sync_simhash, plan, monkeypatch):
-    """As many as fit in memory, by the last ones; short ones are not counted."""
+    """As many as fit in memory, by the last ones; of those that are deleted, short ones are not counted."""
     fill(server, index, sync_simhash, {f"{n:02d}": f"{TEXT} " * 200 for n in range(9)} | copies(5))
+    compare, compared = Comparer.compare, []
+
+    def noted(self, pairs, items):
+        compared.append(len(pairs))
+        return compare(self, pairs, items)
+
+    monkeypatch.setattr(Comparer, "compare", noted)
+    monkeypatch.setattr(make_plan, "CHARACTERS", 100_000)
+    monkeypatch.setattr(make_plan, "FIRST", 2)
     sync_simhash.plan_removal(index, plan, **ALL)
+    assert (sum(compared), compared[:2]) == (19, [2, 3])
     carry_out, taken = apply_module._Batch.carry_out, []
 
     def counted(self, server, lines):
