@@ -167,6 +167,8 @@ def _create_operation(archived: Archived, index: str) -> Operation:
     header = {**Key(index, archived.id, archived.routing).header(), "pipeline": "_none"}
     # Half a character is no UTF-8; inside a string of JSON its escape means the same.
     source = _HALF.sub(lambda match: f"\\u{ord(match[0]):04x}", archived.source)
+    # A line break is a blank between values, and would be the end of the operation, and the rest others.
+    source = source.replace("\r", " ").replace("\n", " ")
     return Operation("create", header, source)
 
 

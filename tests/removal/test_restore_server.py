@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import replace
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -42,6 +43,26 @@ def test_every_document_comes_back_byte_for_byte(server, made, simhash, tmp_path
     ]
     assert [raw_source(server, index, id_, routing) for index, id_, routing, *_ in rows] == before
     assert [each.action for each in simhash.restore([path])] == ["exists"] * 3
+
+
+def test_line_breaks_between_values(server, made, simhash, tmp_path):
+    """They become blanks, and nothing that stands on a line of its own is carried out."""
+    action = json.dumps({"delete": {"_index": made, "_id": "stays"}})
+    source = f'{{\r\n  "body" : "one two three",\n  "odd": {{"a": [\n{action}\n], "n": 1.10\r}}\n}}\n'
+    for id_ in ("stays", "goes", "last"):  # no line of a bulk request could have them
+        url, headers = f"{server.url}/{made}/_doc/{id_}?refresh=true", {"Content-Type": "application/json"}
+        urlopen(Request(url, source.encode(), headers, method="PUT")).close()  # noqa: S310 -- the test's own server
+    before = raw_source(server, made, "goes")
+    assert before.decode().count("\n") > 3
+    path = write_archive(
+        tmp_path / "removed.db", [(made, each, None, before.decode(), "c") for each in ("goes", "last")]
+    )
+    send_lines(server, [{"delete": {"_index": made, "_id": each}} for each in ("goes", "last")])
+    assert [each.action for each in simhash.restore(path)] == ["restored"] * 2
+    server.request("POST", f"/{made}/_refresh")
+    assert set(read_all(server, made)) == {"stays", "goes", "last"}
+    assert raw_source(server, made, "goes") == before.replace(b"\r", b" ").replace(b"\n", b" ")
+    assert [each.action for each in simhash.restore([path])] == ["exists"] * 2
 
 
 def test_what_is_there_is_not_changed(server, made, simhash, tmp_path):
