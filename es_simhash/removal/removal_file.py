@@ -271,19 +271,19 @@ class RemovalFile(Lines):
 
     def __init__(self, path: FilePath, *, writes: bool = False, is_checked: bool = True) -> None:
         name = Path(path)
-        is_whole = check_head(name)
+        beside = check_head(name)
         try:
             super().__init__(name, connect(name, "rw" if writes else "ro"), writes=writes)
         except OSError as error:
-            if is_whole:
+            if beside is None:
                 raise
             raise InvalidInputError(
-                f"{name} is not whole without {name}-journal, which belongs to it: a run stopped while it wrote; go "
+                f"{name} is not whole without {beside}, which belongs to it: a run stopped while it wrote; go "
                 "on with es-simhash apply or restore, or copy both files"
             ) from error
-        if not is_whole:
+        if beside is not None:
             warnings.warn(
-                f"{name}-journal belongs to {name}: a run stopped while it wrote; its unfinished change is undone",
+                f"{beside} belongs to {name}: a run stopped while it wrote; its unfinished change is undone",
                 stacklevel=2,
             )
         self._deleted: list[tuple[int, str]] = []

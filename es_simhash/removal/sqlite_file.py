@@ -82,8 +82,8 @@ def connect(path: Path, mode: str, *pragmas: str) -> sqlite3.Connection:
     return database
 
 
-def check_head(path: Path) -> bool:
-    """Refuse what is no file of a removal, before sqlite3 opens it; return whether it is whole by itself."""
+def check_head(path: Path) -> Path | None:
+    """Refuse what is no file of a removal, before sqlite3 opens it; return the file without which it is not whole."""
     if identity(path) in WRITTEN:
         raise InvalidInputError(f"{path} is used by this program: wait for its end")
     if not stat.S_ISREG(path.stat().st_mode):
@@ -98,7 +98,7 @@ def check_head(path: Path) -> bool:
         )
     if not is_ours:
         raise InvalidInputError(f"{path} is not a file of a removal: give one that es-simhash plan --out has made")
-    beside = Path(f"{path}-journal")
+    beside = Path(f"{path.resolve()}-journal")  # where *path* is a link, sqlite3 has it beside the file
     is_needed = False
     if beside.exists():
         with beside.open("rb") as file:
@@ -109,7 +109,7 @@ def check_head(path: Path) -> bool:
     # sqlite3 would not miss a part of a page.
     if not is_needed and path.stat().st_size < int.from_bytes(head[28:32], "big") * _PAGE:
         raise damaged(path, "it is shorter than it says")
-    return not is_needed
+    return beside if is_needed else None
 
 
 def identity(path: Path) -> tuple[int, int]:

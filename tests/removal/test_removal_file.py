@@ -1,6 +1,7 @@
 """The file of a removal: what is in it, who may read it, and what is refused, or whole, of a file from elsewhere."""
 
 import hashlib
+import itertools
 import json
 import os
 import sqlite3
@@ -214,8 +215,11 @@ def test_a_kill_while_it_is_written(path, tmp_path):
     journal = path.with_name("removal.db-journal")
     assert journal.exists()
     assert path.read_bytes() != whole
-    with pytest.raises(InvalidInputError, match=f"{path} is not whole without {journal}"):
-        RemovalFile(path)
+    link = tmp_path / "link.db"
+    link.symlink_to(path)
+    for name in (path, link):
+        with pytest.raises(InvalidInputError, match=f"{name} is not whole without {journal}"):
+            RemovalFile(name)
     with pytest.warns(UserWarning, match=f"{journal} belongs to {path}"):
         found = RemovalFile(path, writes=True)
     with found:
@@ -226,9 +230,11 @@ def test_a_kill_while_it_is_written(path, tmp_path):
 def test_a_journal_of_another_program_is_refused(path):
     """It could make sqlite3 delete a file that it names."""
     path.with_name("removal.db-journal").write_bytes(b"\xd9" * 600 + sqlite_file._SUPER)
-    for writes in (True, False):
+    link = path.with_name("link.db")
+    link.symlink_to(path)
+    for name, writes in itertools.product((path, link), (True, False)):
         with pytest.raises(InvalidInputError, match="was made by another program"):
-            RemovalFile(path, writes=writes)
+            RemovalFile(name, writes=writes)
 
 
 def change(path, *statements):
