@@ -52,16 +52,18 @@ from .lookup.paste import build_query_bar
 from .lookup.plan import LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
 from .lookup.query import build_distance_field, build_query
 from .mapping.context import IndexStats
-from .mapping.fields import document_fields, fingerprint_fields
+from .mapping.fields import DEFAULT_PREFIX, document_fields, fingerprint_fields
 from .mapping.mapping import build_component_template, build_index_template, build_mapping
-from .mapping.meta import IndexSettings
+from .mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
+from .mapping.rule import PairRule
 from .passages.found import Overlap, Overlaps, Passage
 from .pipeline.build import build_pipeline, build_search_template
 from .pipeline.install import InstalledPipeline
 from .quality.boilerplate import Boilerplate, learn_boilerplate
 from .quality.report.report_page import IndexReport
 from .quality.stats import Stats
-from .removal.history import removal_history
+from .removal.decisions import Decisions
+from .removal.history import History, Removed, removal_history
 from .removal.records import DuplicateResult, RemovalPlan, Restored
 from .removal.review import removal_summary, review_html
 from .removal.take_decisions import decide_removal
@@ -75,22 +77,28 @@ from .upkeep.follow_options import FollowReport
 from .upkeep.needed import BackfillProgress
 from .upkeep.remove_fields import RemovedFields
 from .upkeep.template import TemplateChange
+from .writes.operations import Failure
 
 __all__ = [
+    "DEFAULT_MAX_DISTANCE",
+    "DEFAULT_PREFIX",
     "DEFAULT_SCHEME",
     "PRESETS",
     "AsyncSimHashClient",
     "BackfillProgress",
     "Boilerplate",
+    "Decisions",
     "DistinctHit",
     "DistinctPage",
     "DistinctTexts",
     "Dropped",
     "DuplicateResult",
     "EmbeddedServerError",
+    "Failure",
     "FollowReport",
     "Group",
     "GuardRailError",
+    "History",
     "IfSimilar",
     "IncompleteSearchError",
     "IncompleteWriteError",
@@ -111,6 +119,7 @@ __all__ = [
     "Overlap",
     "Overlaps",
     "Pair",
+    "PairRule",
     "Passage",
     "PipelineError",
     "PlanEstimate",
@@ -119,6 +128,7 @@ __all__ = [
     "Progress",
     "Reconciled",
     "RemovalPlan",
+    "Removed",
     "RemovedFields",
     "Restored",
     "RoundsError",

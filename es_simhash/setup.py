@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from es_simhash.arguments import check_field, check_fields
-from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.errors import NAME_TEXT_FIELD, Argument, InvalidInputError, MappingError, Said, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.lacking import unfilled_query
 from es_simhash.groups.reconcile import Reconciled, reconcile
@@ -183,7 +183,14 @@ async def setup(
     named = check_fields("text_field", text_field, may_lack=True)
     if time_field is not None:
         if request.canonical is not None:
-            raise InvalidInputError("time_field is a canonical order: give time_field or canonical, not both")
+            raise InvalidInputError(
+                Said(
+                    Argument("time_field"),
+                    " is a canonical order: give ",
+                    Argument("time_field"),
+                    " or canonical, not both",
+                )
+            )
         request = replace(request, canonical=check_field("time_field", time_field))
     resolved = await resolve_index(server, check_index(index))
     await refresh(server, index)
@@ -289,7 +296,7 @@ def _with_fields(context: Context, resolved: Resolved, named: tuple[str, ...]) -
         own = resolved.each.get(name, new)
         if not named and not own.text_fields:
             raise InvalidInputError(
-                f"index {name!r} does not record its text field: name the text field{say_texts(mapping)}"
+                Said(f"index {name!r} does not record its text field: ", NAME_TEXT_FIELD, say_texts(mapping))
             )
         own = replace(own, text_fields=text_fields_of(own, list(named), index=name))
         body = mapping_update(mapping, own, prefix=context.prefix)

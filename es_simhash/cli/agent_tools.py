@@ -17,22 +17,21 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from es_simhash import AsyncSimHashClient
+from es_simhash import PRESETS, AsyncSimHashClient, InvalidInputError, NearDups
 from es_simhash.arguments import LARGEST_COUNT, Count, check_name, check_path
 from es_simhash.cli.agent_answers import Answer, Shown
 from es_simhash.cli.options import Target
 from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.connection import Login, open_async_client
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import shorten
 from es_simhash.folding.request import DistinctOptions
 from es_simhash.groups.pairs_and_groups import GroupOptions
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.near_dups import NearDups
 from es_simhash.lookup.query import check_filter
 from es_simhash.passages.lookup import PassageOptions
-from es_simhash.quality.read_stats import StatsOptions
+from es_simhash.quality import StatsOptions
 from es_simhash.removal.review import Review, removal_lines
-from es_simhash.texts.measures import PRESETS, check_bound
+from es_simhash.texts.measures import check_bound
 
 _AT_ONCE = 4  # calls that are carried out; others wait
 _COUNTED = 500  # near-duplicates whose texts are compared in one call, unless more are to be shown

@@ -11,17 +11,14 @@ from urllib.parse import urlsplit
 
 import click
 
-from es_simhash import SimHashClient
+from es_simhash import IndexSettings, NoIndexError, SimHashClient
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import warn
 from es_simhash.cli.stopping import watch_requests
 from es_simhash.client.port import finish
 from es_simhash.connection import Server, ca_file_of_environment, login_of_environment, open_client, split_url
-from es_simhash.errors import NoIndexError
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.rules import Rules, rules_for
-from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_index_settings, read_settings_by_index
 from es_simhash.transport.protocol import error_text, status_of
 
@@ -41,7 +38,7 @@ class Connection:
     url: str
     to_refresh: set[str]
 
-    def run(self, operation: Callable[[Port], Coroutine[Any, Any, _T]]) -> _T:
+    def run(self, operation: Callable[[Any], Coroutine[Any, Any, _T]]) -> _T:
         """Carry out an *operation* for which the library has no method."""
         return finish(operation(self.simhash._server()))  # noqa: SLF001
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from es_simhash import DuplicateResult
 from es_simhash.cli.output import (
     SHOWN_FAILURES,
     count,
@@ -21,13 +22,12 @@ from es_simhash.cli.tables import Lines, Value
 from es_simhash.groups.lacking import count_lacking
 from es_simhash.mapping.rule import target_of
 from es_simhash.removal.may_delete import MAX_SHARE, OTHER_TITLES, refusal, title_refusal
-from es_simhash.removal.records import AGAIN, DuplicateResult
+from es_simhash.removal.records import AGAIN
 from es_simhash.tables.tabular import cut
 
 if TYPE_CHECKING:
+    from es_simhash import Reconciled, RemovalPlan
     from es_simhash.cli.connect import Connection
-    from es_simhash.groups.reconcile import Reconciled
-    from es_simhash.removal.records import RemovalPlan
 
 
 class Regrouped:

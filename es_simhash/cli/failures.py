@@ -1,7 +1,7 @@
 """
 An exception as one line that says what failed, and what to do; with ``--json`` one JSON object.
 
-Reads the data of the library's errors and what servers say, never a sentence of the library. Exceptions of both
+Reads the data of the library's errors and what servers say, never a sentence. Exceptions of both
 search clients are known by the names of their classes, so that neither client has to be imported.
 """
 
@@ -16,27 +16,14 @@ from urllib.parse import urlsplit
 
 import click
 
-from es_simhash.cli.output import error, to_json
-from es_simhash.errors import (
-    GuardRailError,
-    IncompleteSearchError,
-    MappingError,
-    NoIndexError,
-    SchemeError,
-    SimHashError,
-    shorten,
-)
+from es_simhash import GuardRailError, IncompleteSearchError, NoIndexError, SimHashError
+from es_simhash.cli.output import error, for_shell, to_json
+from es_simhash.errors import said_of, shorten
 from es_simhash.transport.protocol import error_text, status_of
 
 _CLIENT_MODULES = ("elastic_transport", "elasticsearch", "opensearchpy")
 # What a server quotes, such as the query of a user, is cut as any value of a user; its own sentences are shorter.
 _QUOTED = re.compile(r"\[([^\[\]]{300,})\]")
-_MAPPING_COMMANDS = (
-    "es-simhash check INDEX lists the faults, es-simhash create INDEX --existing --yes --text-field FIELD adds the "
-    "fields, es-simhash backfill INDEX the fingerprints"
-)
-# What these commands mend; other faults say themselves what helps.
-_ADDABLE = {"not_mapped", "no_scheme", "no_marker"}
 _READ_MAPPING = "indices:admin/mappings/get"
 
 # A word of a client's message about a connection, and what it means in plain words.
@@ -87,18 +74,10 @@ def _describe(error: BaseException, server: str, like: Sequence[str]) -> str:
         if error.titles is not None:
             return may_delete.title_refusal(error.titles, may_delete.OTHER_TITLES)
         return may_delete.refusal(error.excess, may_delete.MAX_SHARE)
-    if isinstance(error, SchemeError) and error.missing_file:
-        option = error.missing_file.replace("_", "-")
-        return (
-            f"scheme {error.scheme} needs the {error.missing_file} with digest sha256:{error.digest}: pass --{option} "
-            "PATH with that file"
-        )
-    if isinstance(error, MappingError) and error.kinds and _ADDABLE.issuperset(error.kinds):
-        return f"{error} (on the command line: {_MAPPING_COMMANDS})"
     if isinstance(error, SimHashError):
-        return str(error)
+        return for_shell(said_of(error))
     if _is_of_client(error):
-        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        notes = "".join(f" ({for_shell(note)})" for note in getattr(error, "__notes__", ()))
         return _describe_client_error(error, server, like) + notes
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot use {shorten(str(error.filename))}: {error.strerror}"

@@ -8,25 +8,17 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
+from es_simhash import PRESETS, Verification
 from es_simhash.cli import options
 from es_simhash.cli.options import Function
 from es_simhash.cli.output import GROUPING, saying_what_is_recorded
 from es_simhash.cli.parameter_types import FILE
 from es_simhash.groups.grouping_request import Resources
-from es_simhash.lookup.lookup_options import Verification, Verified
+from es_simhash.lookup.lookup_options import Verified
 from es_simhash.mapping.rule import RULES
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.plan_options import PlanOptions
-from es_simhash.texts.measures import (
-    MEASURES,
-    NUMBERS,
-    PRESETS,
-    UNITS,
-    WORD_SHINGLES,
-    Measure,
-    Numbers,
-    Unit,
-)
+from es_simhash.texts.measures import MEASURES, NUMBERS, UNITS, WORD_SHINGLES, Measure, Numbers, Unit
 
 _ASKING = {
     *("preset", "verify", "no_verify", "measure", "unit", "numbers"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import IO, Any, TypeAlias
 
+from es_simhash import DEFAULT_SCHEME, InvalidInputError, Written, with_fingerprints
 from es_simhash.cli.connect import Connection
 from es_simhash.cli.input_records import Reader, Record, to_action
 from es_simhash.cli.options import Target
@@ -29,13 +30,9 @@ from es_simhash.cli.output import (
     warn,
 )
 from es_simhash.cli.stopping import Request, say_if_stopped, stop_requests, this_command
-from es_simhash.errors import InvalidInputError
-from es_simhash.hashing import DEFAULT_SCHEME
 from es_simhash.ingest.actions import find_own_record, refuse_own_record
 from es_simhash.ingest.checkpoint import CHECKPOINT_LINES, IngestCheckpoint, Position, WrittenBefore
 from es_simhash.ingest.item import has_fingerprint
-from es_simhash.ingest.with_fingerprints import with_fingerprints
-from es_simhash.ingest.written import Written
 from es_simhash.record import Record as Plain
 from es_simhash.transport.raw_json import read_json
 from es_simhash.writes.operations import to_operation, writes_refused

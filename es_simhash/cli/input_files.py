@@ -17,7 +17,8 @@ from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, Any, cast
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash import InvalidInputError
+from es_simhash.errors import shorten
 
 STDIN = "-"
 _READ_BYTES = 1 << 20

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
+from es_simhash import InvalidInputError
 from es_simhash.cli.input_files import ONE_EACH, STDIN, find_fault, is_broken, open_input, peek
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import shorten
 from es_simhash.transport.raw_json import JsonObject, keep_text, read_json
 
 Format = Literal["auto", "jsonl", "csv", "tsv"]

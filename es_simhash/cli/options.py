@@ -12,14 +12,12 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from es_simhash import DEFAULT_PREFIX, DEFAULT_SCHEME, InvalidInputError, Scheme, get_scheme
 from es_simhash.arguments import LARGEST_COUNT, Count
 from es_simhash.cli.output import COMMAND, FILES, INDEX, PREFIX
 from es_simhash.cli.parameter_types import BYTES, FILE, INPUT_FILE, QUERY
 from es_simhash.connection import Server
-from es_simhash.errors import InvalidInputError
-from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.hashing.scheme import STEPS
-from es_simhash.mapping.fields import DEFAULT_PREFIX
 
 DEFAULT_URL = "http://localhost:9200"
 PRODUCTS = ("elasticsearch", "opensearch")

@@ -2,82 +2,31 @@
 What the commands print: data on stdout, messages and progress on stderr, in the words of the command line.
 
 Texts of users may hold control characters that move the cursor, or marks that turn the direction of a line: what is
-printed for people goes through :func:`visible`. A new advice of the library that names a method gets a line in the
-table; a test reads the source and fails where one is missing. Rich is imported where it is used.
+printed for people goes through :func:`visible`. Rich is imported where it is used.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import re
 import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import click
 
-from es_simhash.errors import count as count  # noqa: PLC0414 -- what commands print with
+from es_simhash.errors import Advice, Argument, Said, count as count  # noqa: PLC0414 -- what commands print with
 from es_simhash.tables.hidden import escape_in_json, visible as visible  # noqa: PLC0414 -- as above
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from es_simhash.transport.protocol import Progress
+    from es_simhash import Progress
 
 
-# The longer of two that begin alike comes first: the first that fits is taken.
-_WORDS = {
-    "with setup, or es-simhash": "with es-simhash",
-    "put_mapping, or es-simhash": "es-simhash",
-    "put_mapping(passages=True), or es-simhash": "es-simhash",
-    "read them with stream_passages, or narrow": "narrow",
-    "reconcile(regroup=True), or es-simhash": "es-simhash",
-    "reconcile(regroup=True, verify=True)": "es-simhash reconcile INDEX --regroup --verify 0.8 --yes",
-    "reconcile(regroup=True)": "es-simhash reconcile INDEX --regroup --yes",
-    "tag_contained": "es-simhash reconcile INDEX --contained 0.95",
-    "verify=False, --no-verify": "--no-verify",
-    "decisions=False, --decisions none": "--decisions none",
-    "another prefix (prefix=NAME, or --prefix NAME)": "another prefix (--prefix NAME)",
-    "name the text field of the verification": "leave --preset and --verify out",
-    "name the text field": "pass --text-field FIELD",
-    "name its text field": "pass --text-field FIELD",
-    "leave text_field out, or use another prefix": "leave --text-field out, or use another --prefix",
-    "leave scheme out to adopt the index's own, or use another prefix": "leave --scheme out, or use another --prefix",
-    "leave scheme out to adopt the index's own, or search the other prefix": "leave --scheme out, or pass --prefix",
-    "without verify the bits alone decide": "with --max-distance, and no --verify, the bits alone decide",
-    "after is of another search: give the index, the body and by that it came from": (
-        "--after is of another search: give the INDEX, WORDS (or --query) and --by that it came from"
-    ),
-    "was cut or changed: give page.after as it is": "was cut or changed: give --after as it was printed",
-    "call put_mapping": "run es-simhash create INDEX --existing --yes",
-    "put_mapping": "es-simhash create INDEX --existing --yes --text-field FIELD",
-    "; create_index does so where a template has our fields": "",
-    "ingest with on_duplicate, or run setup, first": "run es-simhash setup INDEX --yes",
-    "on_duplicate=None (--on-duplicate none)": "--on-duplicate none",
-    "create_index": "es-simhash create",
-    ", or use search_distinct_pages": "",
-    "or give by=3 to fold by distance": "or pass --by 3 to fold by distance",
-    "use find_near_dups": "use es-simhash find",
-    "through ingest or with_fingerprints": "through es-simhash ingest",
-    "in Python (with_fingerprints, or es-simhash ingest)": "with es-simhash ingest",
-    "through with_fingerprints": "through es-simhash ingest",
-    "as in datetime.now(UTC)": "as in 2026-01-31T00:00:00Z",
-    'call fingerprint(), or use "weighted"': "give another --scheme",
-    "call fingerprint_features()": "give another --scheme, because the command line takes texts",
-    ', or pass on_incomplete="return"': "",
-    ", or put_index_template in Python": "",
-    "build_component_template and build_index_template return them, es-simhash": "es-simhash",
-    "build_component_template, or es-simhash": "es-simhash",
-}
-_PATTERN = re.compile("|".join(map(re.escape, _WORDS)))
-_PREFIX_ARGUMENT = re.compile(r"prefix=[\w'-]+, or (?=--prefix)")
-_ARGUMENT = re.compile(r"[a-z]+(?:_[a-z]+)+(?= )")
-_COMMAND = re.compile(r"es-simhash ([a-z-]+) INDEX\b( --regroup\b)?")
 INDEX, PREFIX, GROUPING, FILES, COMMAND = (
     f"es_simhash.{each}" for each in ["index", "prefix", "grouping", "files", "command"]
 )
@@ -98,24 +47,27 @@ def say_command(*words: str, ctx: click.Context | None = None) -> str:
 
 def for_shell(message: str, ctx: click.Context | None = None) -> str:
     """
-    Return *message* with options and commands in place of arguments and methods.
-
-    An argument at the beginning of the message becomes the option of the command that *ctx* runs. Commands in it get
-    the index of the command that runs, and a change of the grouping what that one asks for.
-
-    Examples:
-        >>> for_shell("no field simhash.bands: add it with put_mapping")
-        'no field simhash.bands: add it with es-simhash create INDEX --existing --yes --text-field FIELD'
+    Return *message* in the words of the command line: options and commands in place of arguments and methods.
+    A command gets the index of the one that *ctx* runs, and a change of the grouping what that one asks for.
     """
-    text = _PREFIX_ARGUMENT.sub("", _PATTERN.sub(lambda match: _WORDS[match[0]], message))
     context = ctx or click.get_current_context(silent=True)
-    if context is not None and (index := context.meta.get(INDEX)):
-        asked = context.meta.get(GROUPING, ())
-        words = partial(say_command, ctx=context)
-        text = _COMMAND.sub(lambda m: words(m[1], index, *(["--regroup", *asked] if m[2] else ())), text)
-    begins = _ARGUMENT.match(text)
-    option = option_of(begins[0], ctx) if begins and ctx is not None else None
-    return text if option is None or begins is None else option + text[begins.end() :]
+    return "".join(_say_part(each, context) for each in message.parts) if isinstance(message, Said) else message
+
+
+def _say_part(part: str | Argument | Advice, context: click.Context | None) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Argument):
+        return (option_of(part.name, context) if context is not None else None) or part.name
+    if not part.command:
+        return part.typed
+    words, options = shlex.split(part.command), list[str]()
+    meta = {} if context is None else context.meta
+    if words[1:2] == ["INDEX"]:
+        words, options = [words[0], meta.get(INDEX) or "INDEX"], words[2:]
+    if options[:1] == ["--regroup"]:
+        words += [options.pop(0), *meta.get(GROUPING, ())]
+    return " ".join([say_command(*words, ctx=context), *options])
 
 
 def option_of(argument: str, ctx: click.Context) -> str | None:
@@ -188,7 +140,7 @@ def _say(name: str, message: str, prefix: str, **data: Any) -> None:
 
 class _Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        note(record.getMessage())
+        note(record.msg if isinstance(record.msg, Said) else record.getMessage())
 
 
 @contextmanager

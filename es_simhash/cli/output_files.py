@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from es_simhash import InvalidInputError
 from es_simhash.arguments import FilePath
-from es_simhash.errors import InvalidInputError
 
 
 def sync_file(file: IO[Any]) -> None:

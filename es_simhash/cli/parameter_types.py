@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from es_simhash import InvalidInputError, from_hex
 from es_simhash.cli.output_files import open_text, refuse_output
-from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.hashing import from_hex
+from es_simhash.errors import shorten
 
 _SIZES = {
     "": 1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from es_simhash.hashing import Scheme, fingerprint
+from es_simhash import Scheme, fingerprint
 
 _LEFT_OUT = {
     "shingles": "characters",

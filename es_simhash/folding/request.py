@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from es_simhash.arguments import Count, check_choice, check_object, check_options, check_sendable, option
-from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.errors import Advice, Argument, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.hashing import from_hex, to_hex
 from es_simhash.hashing.charikar import FINGERPRINT_BITS
 from es_simhash.mapping.fields import Fields
@@ -235,8 +235,10 @@ class DistinctSearch:
         """Return *place* as a string from which :meth:`decode` of the same search reads it."""
         if len(place.shown) > MOST_SHOWN:
             raise InvalidInputError(
-                f"a page by distance remembers at most {MOST_SHOWN:,} hits, and more were shown: narrow the query, or "
-                "use search_distinct_pages"
+                Said(
+                    f"a page by distance remembers at most {MOST_SHOWN:,} hits, and more were shown: narrow the query",
+                    Advice(", or use search_distinct_pages"),
+                )
             )
         plain = json.dumps([self._digest, place.key, place.run, place.shown])
         return base64.urlsafe_b64encode(f"{_digest(plain)}{plain}".encode()).decode()
@@ -253,9 +255,22 @@ class DistinctSearch:
             asked, *parts = json.loads(plain)
             place = _read_place(len(self.sort), *parts)
         except (binascii.Error, ValueError, TypeError, LookupError, RecursionError) as error:
-            raise InvalidInputError(f"after {shorten(after)} was cut or changed: give page.after as it is") from error
+            raise InvalidInputError(
+                Said(
+                    Argument("after"),
+                    f" {shorten(after)} was cut or changed: give ",
+                    Advice("page.after as it is", typed="--after as it was printed"),
+                )
+            ) from error
         if asked != self._digest:
-            raise InvalidInputError("after is of another search: give the index, the body and by that it came from")
+            raise InvalidInputError(
+                Said(
+                    Argument("after"),
+                    " is of another search: give the ",
+                    Advice("index, the body and by", typed="INDEX, WORDS (or --query) and --by"),
+                    " that it came from",
+                )
+            )
         return place
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError
+from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, MappingError, Said
 from es_simhash.folding.counts import (
     check_countable,
     count_groups,
@@ -124,7 +124,15 @@ async def _check_index(server: Port, search: DistinctSearch) -> None:
             each = (await resolve_index(server, search.index)).each
         refuse_regrouping(each)
         if not _is_grouped(each):
-            raise MappingError("the index was never grouped: run reconcile first, or give by=3 to fold by distance")
+            raise MappingError(
+                Said(
+                    "the index was never grouped: run ",
+                    Advice("reconcile", command="reconcile INDEX"),
+                    " first, or give ",
+                    Advice("by=3", typed="--by 3"),
+                    " to fold by distance",
+                )
+            )
     if len(each) != 1 and search.sort_fields:
         await _check_order(server, search)
 

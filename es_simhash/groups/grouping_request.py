@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
 from es_simhash.arguments import Count, check_options, option
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import COMPARE_NONE, REGROUP, Argument, InvalidInputError, Said
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.lookup_options import Verification, Verified, asked_rule
 from es_simhash.mapping.meta import IndexSettings, no_text_field
@@ -67,8 +67,13 @@ class GroupingRequest:
         preset = get_preset(self.preset)
         if not settings.scheme.has_features_of(get_scheme(preset.scheme)):
             raise InvalidInputError(
-                f"preset {preset.name!r} is for scheme {preset.scheme}, and the index has {settings.scheme}: "
-                "give max_distance and verify instead"
+                Said(
+                    f"preset {preset.name!r} is for scheme {preset.scheme}, and the index has {settings.scheme}: give ",
+                    Argument("max_distance"),
+                    " and ",
+                    Argument("verify"),
+                    " instead",
+                )
             )
 
     def put_on(self, grouping: Grouping) -> Grouping:
@@ -108,11 +113,15 @@ def choose_grouping(
         chosen = request.put_on(recorded)
         if chosen != recorded and not may_differ:
             raise InvalidInputError(
-                f"the index is grouped by {recorded}, not by {chosen}: leave these options out, change the grouping "
-                "with reconcile(regroup=True), or group by another rule under a second prefix"
+                Said(
+                    f"the index is grouped by {recorded}, not by {chosen}: leave these options out, change the "
+                    "grouping with ",
+                    REGROUP,
+                    ", or group by another rule under a second prefix",
+                )
             )
     if chosen.similarity is not None and not has_texts:
-        raise no_text_field("texts cannot be compared", "compare none (verify=False, --no-verify)")
+        raise no_text_field("texts cannot be compared", COMPARE_NONE)
     if not has_texts and any(key.kind == LONGEST for key in chosen.keys):
         raise no_text_field("the longest text is not known", "choose another canonical order")
     return replace(chosen, measure=chosen.measure.after(settings.scheme))

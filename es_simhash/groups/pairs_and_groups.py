@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_count
-from es_simhash.errors import InvalidInputError, MappingError, SchemeMismatchError
+from es_simhash.errors import Advice, InvalidInputError, MappingError, Said, SchemeMismatchError
 from es_simhash.groups.grouping_request import GroupingRequest, Resources
 from es_simhash.groups.read import read_all, read_texts
 from es_simhash.groups.recorded import refuse_regrouping
@@ -360,7 +360,9 @@ async def _read_grouping(server: Port, index: Index, options: GroupOptions) -> R
     GroupingRequest(preset=options.preset).check_scheme(settings)
     refuse_regrouping(resolved.each)
     if resolved.each and all(Grouping.read(own) is None for own in resolved.each.values()):
-        raise MappingError("the index was never grouped: ingest with on_duplicate, or run setup, first")
+        raise MappingError(
+            Said("the index was never grouped: run ", Advice("setup", command="setup INDEX --yes"), " first")
+        )
     if options.limits().similarity is not None:
         require_text_fields(resolved.text_fields, "texts cannot be compared", "leave verify and preset out")
     return resolved

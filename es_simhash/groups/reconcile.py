@@ -14,7 +14,7 @@ from functools import partial
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.errors import Advice, Argument, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest, Resources
 from es_simhash.groups.read import grouped_without_fingerprint, read_all, read_texts, read_touched
 from es_simhash.groups.recorded import check_recorded, field_kinds, finish_regrouping, settle_grouping
@@ -100,7 +100,13 @@ def check_moment(since: str | datetime | None) -> str | None:
     if not isinstance(since, datetime):
         raise WrongTypeError(f"since must be a datetime or a string, not {type(since).__name__}")
     if since.tzinfo is None:
-        raise InvalidInputError(f"since {since} has no time zone: add one, as in datetime.now(UTC)")
+        raise InvalidInputError(
+            Said(
+                Argument("since"),
+                f" {since} has no time zone: add one, as in ",
+                Advice("datetime.now(UTC)", typed="2026-01-31T00:00:00Z"),
+            )
+        )
     return since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

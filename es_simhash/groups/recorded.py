@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.errors import REGROUP, WRITE_RECORD, InvalidInputError, MappingError, Said, shorten
 from es_simhash.groups.grouping_request import GroupingRequest, choose_grouping
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.faults import find_group_faults, is_disabled, mapping_error
@@ -88,13 +88,9 @@ async def record_grouping(server: Port, resolved: Resolved, grouping: Grouping, 
             continue
         await _record(server, name, now.mappings[name], replace(own, extra=extra))
         if not regroup:
-            logger.info(
-                "index %r records its grouping now, for all that group or look something up: %s%s; another one "
-                "takes reconcile(regroup=True)",
-                name,
-                grouping,
-                f"; {missed}" if (missed := what_it_misses(grouping.pair_rule)) else "",
-            )
+            missed = what_it_misses(grouping.pair_rule)
+            what = f"index {name!r} records its grouping now, for all that group or look something up: {grouping}"
+            logger.info(Said(what, f"; {missed}" if missed else "", "; another one takes ", REGROUP))
 
 
 def _has_record(mapping: Mapping[str, Any], prefix: str) -> bool:
@@ -115,8 +111,12 @@ def _different(each: Mapping[str, IndexSettings]) -> InvalidInputError:
         names.setdefault(target_of(own), []).append(name)
     said = (f"{shorten(', '.join(some))}: {', '.join(rule.parts())}" for rule, some in names.items() if rule)
     return InvalidInputError(
-        f"the indices are grouped by different rules ({'; '.join(said)}): name one index, or group all of them by one "
-        "rule: reconcile(regroup=True), and everything in which these differ"
+        Said(
+            f"the indices are grouped by different rules ({'; '.join(said)}): name one index, or group all of them by "
+            "one rule: ",
+            REGROUP,
+            ", and everything in which these differ",
+        )
     )
 
 
@@ -136,8 +136,7 @@ def refuse_regrouping(each: Mapping[str, IndexSettings]) -> None:
         change = Regrouping.read(settings)
         if change is not None:
             raise MappingError(
-                f"the grouping of index {name!r} is being changed {change}: finish that (reconcile(regroup=True), or "
-                "es-simhash reconcile --regroup --yes)"
+                Said(f"the grouping of index {name!r} is being changed {change}: finish that with ", REGROUP)
             )
 
 
@@ -271,6 +270,4 @@ def refuse_untaggable(resolved: Resolved, *, prefix: str) -> None:
     for name in resolved.each:
         if not is_taggable(resolved.mappings[name], prefix=prefix):
             field = Fields(prefix).contained_in
-            raise MappingError(
-                f"index {name!r} does not map {field}: add it (put_mapping, or es-simhash create --existing --yes)"
-            )
+            raise MappingError(Said(f"index {name!r} does not map {field}: add it with ", WRITE_RECORD))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from es_simhash.arguments import check_items
-from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.errors import Advice, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.hashing.registry import DEFAULT_SCHEME, get_scheme
 from es_simhash.hashing.scheme import Scheme
 
@@ -142,7 +142,12 @@ def fingerprint_features(
 
     resolved = get_scheme(scheme)
     if resolved.name != "weighted":
-        raise InvalidInputError(f'scheme {resolved.id} makes its own features: call fingerprint(), or use "weighted"')
+        raise InvalidInputError(
+            Said(
+                f"scheme {resolved.id} makes its own features: ",
+                Advice('call fingerprint(), or use "weighted"', typed="give another --scheme"),
+            )
+        )
     return batches.fold_features(features, weights, resolved)
 
 
@@ -158,5 +163,12 @@ def text_scheme(scheme: str | Scheme) -> Scheme:
     """Return the scheme that *scheme* names, or raise if it takes features instead of text."""
     resolved = get_scheme(scheme)
     if resolved.name == "weighted":
-        raise InvalidInputError(f"scheme {resolved.id} takes features, not text: call fingerprint_features()")
+        raise InvalidInputError(
+            Said(
+                f"scheme {resolved.id} takes features, not text: ",
+                Advice(
+                    "call fingerprint_features()", typed="give another --scheme, because the command line takes texts"
+                ),
+            )
+        )
     return resolved

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from es_simhash.errors import SchemeError, WrongTypeError, shorten
+from es_simhash.errors import Advice, Said, SchemeError, WrongTypeError, shorten
 from es_simhash.hashing.dictionary import check_dictionary
 from es_simhash.hashing.scheme import (
     Scheme,
@@ -169,8 +169,11 @@ def scheme_file(scheme: Scheme, purpose: str) -> bytes | None:
     path = scheme.files.get(purpose)
     if path is None:
         raise SchemeError(
-            f"scheme {scheme.id} needs the {purpose} with digest sha256:{digest}: "
-            f'pass get_scheme("{scheme.name}", {purpose}=PATH) with that file',
+            Said(
+                f"scheme {scheme.id} needs the {purpose} with digest sha256:{digest}: pass ",
+                Advice(f'get_scheme("{scheme.name}", {purpose}=PATH)', typed=f"--{purpose.replace('_', '-')} PATH"),
+                " with that file",
+            ),
             missing_file=purpose,
             scheme=scheme.id,
             digest=digest,

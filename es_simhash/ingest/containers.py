@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError
+from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, Said
 from es_simhash.groups.read import fetch_compared
 from es_simhash.groups.recorded import refuse_untaggable
 from es_simhash.ingest.item import Container, Item
@@ -306,7 +306,10 @@ class ContainedLookup:
             why = "; ".join(sentences(gaps))
             return replace(
                 item,
-                problem=f"a document that contains it may have been missed ({why}): run tag_contained",
+                problem=Said(
+                    f"a document that contains it may have been missed ({why}): run ",
+                    Advice("tag_contained", command="reconcile INDEX --contained 0.95"),
+                ),
             )
         operation = item.operation
         if container is None or operation is None:

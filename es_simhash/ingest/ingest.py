@@ -14,7 +14,7 @@ from operator import length_hint
 from typing import Any
 
 from es_simhash.arguments import check_name
-from es_simhash.errors import shorten
+from es_simhash.errors import Advice, Said, shorten
 from es_simhash.groups.recorded import keep_recorded, record_grouping, settle_grouping
 from es_simhash.ingest.checkpoint import IngestCheckpoint, Position, read_identity
 from es_simhash.ingest.containers import ContainedLookup, check_containers
@@ -57,7 +57,13 @@ async def ingest(
                 yield part
     except Exception as error:
         if "index_not_found_exception" in error_text(error):
-            error.add_note(f"There is no index {shorten(index)}: create_index makes it, or ingest --create.")
+            error.add_note(
+                Said(
+                    f"There is no index {shorten(index)}: make it with ",
+                    Advice("create_index", typed="es-simhash create, or ingest --create"),
+                    ".",
+                )
+            )
         raise
 
 

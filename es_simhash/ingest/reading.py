@@ -17,7 +17,7 @@ from os import PathLike
 from typing import Any, Literal, get_args
 
 from es_simhash.arguments import Count, check_choice, check_fields, check_number, check_options, check_output, option
-from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.errors import Argument, InvalidInputError, MappingError, Said, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body, refuse_own_record
 from es_simhash.ingest.checkpoint import LARGEST_BATCH, IngestCheckpoint
@@ -26,7 +26,7 @@ from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, 
 from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, PAUSE, fingerprint_actions
 from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
-from es_simhash.mapping.faults import template_command
+from es_simhash.mapping.faults import PUT_TEMPLATE
 from es_simhash.mapping.fields import dotted_names
 from es_simhash.mapping.meta import IndexSettings, check_text_fields, text_fields_of
 from es_simhash.mapping.port import Port
@@ -80,9 +80,11 @@ async def check_indices(server: Port, index: str, resolved: Resolved, written: s
 
 def _unmapped(alias: str, names: list[str], prefix: str) -> MappingError:
     return MappingError(
-        f"index {names[0]!r} behind {alias!r} does not map {prefix!r}: {template_command(alias, prefix)} puts the "
-        "fields into its index template, or put_index_template in Python; then roll over, and index the documents of "
-        f"{names[0]!r} again",
+        Said(
+            f"index {names[0]!r} behind {alias!r} does not map {prefix!r}: ",
+            PUT_TEMPLATE.format(wanted=alias),
+            f" puts the fields into its index template; then roll over, and index the documents of {names[0]!r} again",
+        ),
         problems=tuple(f"index {name!r} does not map {prefix!r}" for name in names),
         kinds=("template",) * len(names),
     )
@@ -191,11 +193,19 @@ class IngestOptions:
             object.__setattr__(self, "contained", check_contained(self.contained))
             if self.on_duplicate not in ("tag", "skip"):
                 raise InvalidInputError(
-                    f"contained does not go with on_duplicate {shorten(self.on_duplicate)}: give 'tag' or 'skip', or "
-                    "leave contained out"
+                    Said(
+                        Argument("contained"),
+                        " does not go with ",
+                        Argument("on_duplicate"),
+                        f" {shorten(self.on_duplicate)}: give 'tag' or 'skip', or leave ",
+                        Argument("contained"),
+                        " out",
+                    )
                 )
         if self.on_duplicate is None and self.lookup.memory_file is not None:
-            raise InvalidInputError("memory_file is for an ingest that looks for duplicates: leave it out")
+            raise InvalidInputError(
+                Said(Argument("memory_file"), " is for an ingest that looks for duplicates: leave it out")
+            )
 
     def purpose(self) -> dict[str, Any]:
         """Return what decides the documents that are written, as plain JSON values."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from es_simhash.arguments import check_name
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
+from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.hashing import BLOCK_BITS, fingerprint as compute_fingerprint, from_hex, to_hex
 from es_simhash.lookup.fetch import ask_source, meant_hits, search_hits
 from es_simhash.lookup.judge import Asked, Read, judge
@@ -152,7 +152,9 @@ async def scan(
     check_index(index)
     check_question(text, fingerprint)
     if options.size is not None:
-        raise InvalidInputError("a stream has no size: stop reading it, or use find_near_dups")
+        raise InvalidInputError(
+            Said("a stream has no size: stop reading it, or use ", Advice("find_near_dups", typed="es-simhash find"))
+        )
 
     asker: Asker = "fingerprint" if text is None else "text"
     attempts = Attempts(server, index)

@@ -19,7 +19,7 @@ from es_simhash.arguments import (
     check_options,
     option,
 )
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
+from es_simhash.errors import Advice, Argument, IncompleteSearchError, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.lookup.memory_file import MemoryFile, check_memory_file
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.lookup.plan import LookupPlan, check_plan
@@ -96,8 +96,11 @@ class Verification:
         """Refuse a verification that names texts, where documents are grouped: all writers compare the same."""
         if self.text_field or self.texts is not None:
             raise InvalidInputError(
-                "groups are verified by the text fields that the index records: leave text_field and texts out of "
-                "the Verification"
+                Said(
+                    "groups are verified by the text fields that the index records: leave ",
+                    Argument("text_field"),
+                    " and texts out of the Verification",
+                )
             )
 
 
@@ -181,7 +184,9 @@ class LookupRequest:
         if self.memory_file is not None:
             object.__setattr__(self, "memory_file", check_memory_file(self.memory_file))
             if self.lookups == "server":
-                raise InvalidInputError("memory_file does not go with lookups 'server': leave one of them out")
+                raise InvalidInputError(
+                    Said(Argument("memory_file"), " does not go with lookups 'server': leave one of them out")
+                )
 
     @property
     def most_bytes(self) -> int:
@@ -376,8 +381,10 @@ def check_complete(answer: _A, on_incomplete: OnIncomplete, *, what: str = "near
     if answer.complete or on_incomplete == "return":
         return answer
     raise IncompleteSearchError(
-        f"{what} may be missing: {'; '.join(answer.reasons)}; the {len(answer)} found are in .results, "
-        'or pass on_incomplete="return"',
+        Said(
+            f"{what} may be missing: {'; '.join(answer.reasons)}",
+            Advice(f'; the {len(answer)} found are in .results, or pass on_incomplete="return"'),
+        ),
         results=answer,
         reasons=answer.reasons,
     )

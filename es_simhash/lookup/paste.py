@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from es_simhash.arguments import check_choice, check_count
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import Argument, InvalidInputError, Said, shorten
 from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
 from es_simhash.lookup.plan import LookupPlan, Radii, explain_plan, neighbour_count
 from es_simhash.mapping.context import IndexStats
@@ -229,8 +229,11 @@ def _candidates(fingerprint: int, max_distance: int, documents: int, prefix: str
     plan = plan_to_paste(max_distance, documents=documents, most_terms=_MOST_BAR_TERMS, is_checked=False)
     if plan.is_scan:
         raise InvalidInputError(
-            f"max_distance {max_distance} needs more than the {_MOST_BAR_TERMS:,} block terms that a query bar takes: "
-            "give a smaller one, or use Dev Tools text, ES|QL, or a field with the distance"
+            Said(
+                Argument("max_distance"),
+                f" {max_distance} needs more than the {_MOST_BAR_TERMS:,} block terms that a query bar takes: give a "
+                "smaller one, or use Dev Tools text, ES|QL, or a field with the distance",
+            )
         )
     return block_condition(fingerprint, plan, prefix=prefix)
 

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_choice, check_count, check_name, check_names, check_sendable
-from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.errors import Argument, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
 from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, LookupPlan, check_plan, neighbour_count, plan_lookup
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, to_signed
@@ -204,8 +204,11 @@ def build_query_of(
     check_max_distance(max_distance)
     if max_distance > LOOKUP_BY_ID_DISTANCE:
         raise InvalidInputError(
-            f"max_distance {max_distance} needs the neighbours of the document's blocks: up to "
-            f"{LOOKUP_BY_ID_DISTANCE} works by id, beyond that give the fingerprint"
+            Said(
+                Argument("max_distance"),
+                f" {max_distance} needs the neighbours of the document's blocks: up to {LOOKUP_BY_ID_DISTANCE} works "
+                "by id, beyond that give the fingerprint",
+            )
         )
     fields = Fields(prefix)
     document = {"index": index, "id": id} | ({} if routing is None else {"routing": routing})

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import Advice, InvalidInputError
 from es_simhash.lookup.content import docvalue_fields
 from es_simhash.lookup.lookup_options import LookupOptions, TextSource, Verification
 from es_simhash.mapping.context import TextFields
@@ -157,5 +157,6 @@ def rules_for(
     if source is None:
         for name, rule in (*found.items(), ("", other)):
             if rule.similarity is not None and not text_fields[name]:
-                raise no_text_field("texts cannot be compared", "name the text field of the verification", index=name)
+                instead = Advice("name the text field of the verification", typed="leave --preset and --verify out")
+                raise no_text_field("texts cannot be compared", instead, index=name)
     return rules

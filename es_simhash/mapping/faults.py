@@ -8,7 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from es_simhash.errors import MappingError, shorten
+from es_simhash.errors import (
+    ADD_FIELDS,
+    LEAVE_SCHEME_OUT,
+    OTHER_PREFIX,
+    REGROUP,
+    WRITE_RECORD,
+    WRITE_WHOLE,
+    Advice,
+    MappingError,
+    Said,
+    shorten,
+)
 from es_simhash.mapping.fields import DEFAULT_PREFIX, GROUPED
 from es_simhash.mapping.mapping import FIELD_TYPES, NEEDED_FIELDS
 from es_simhash.mapping.meta import recorded_prefixes
@@ -28,7 +39,10 @@ LONGEST_ID = 512
 
 _OUR_FIELDS = frozenset(NEEDED_FIELDS)
 
-_ANEW = "use another prefix (prefix=NAME, or --prefix NAME), or create a new index"
+_ANEW = Said("use ", OTHER_PREFIX, ", or create a new index")
+_BACKFILL = Said("run ", Advice("backfill", command="backfill INDEX"))
+PUT_TEMPLATE = Advice("put_index_template({wanted!r})", command="export index-template {wanted} --install --yes")
+
 # Each kind's sentence, and what to do. The names in braces are attributes of the fault.
 _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "not_parsed": (
@@ -41,15 +55,15 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "no_fields": (
         "there are no {field!r} fields",
-        "{known}add and fill them with setup, or es-simhash setup INDEX --text-field FIELD --yes",
+        Said("{known}add and fill them with ", Advice("setup", command="setup INDEX --text-field FIELD --yes")),
     ),
     "own_field": (
         "field {field!r} is one of your own ({found}), and not that of fingerprints",
-        "{known}choose another prefix (prefix=NAME, or --prefix NAME)",
+        Said("{known}choose ", OTHER_PREFIX),
     ),
     "not_mapped": (
         "field {field!r} is not mapped; it must be {wanted!r}",
-        "add it with put_mapping, and backfill the existing documents",
+        Said("add it with ", ADD_FIELDS, ", and ", _BACKFILL),
     ),
     "wrong_type": ("field {field!r} is mapped as {found!r}; it must be {wanted!r}", _ANEW),
     "not_an_object": ("field {field!r} is {found}; it must be a plain object", _ANEW),
@@ -62,24 +76,28 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
         "field {field!r} is also a runtime field, whose values searches read in place of the indexed ones",
         "remove the runtime field from the mapping",
     ),
-    "no_scheme": ("the mapping records no scheme", "add it with put_mapping"),
-    "bad_record": ("{found}", "write the record again with put_mapping"),
+    "no_scheme": ("the mapping records no scheme", Said("add it with ", ADD_FIELDS)),
+    "bad_record": ("{found}", Said("write the record again with ", WRITE_RECORD)),
     "other_scheme": (
         "the index uses scheme {found}, not {wanted}",
-        "leave scheme out to adopt the index's own, or use another prefix",
+        Said(LEAVE_SCHEME_OUT, ", or use ", OTHER_PREFIX),
     ),
     "not_searchable": ("the index cannot be searched ({found})", "open it, or see the health of the cluster"),
     "without_fingerprint": (
         "documents with a text and without fingerprint, which no lookup finds: {found} of {wanted}",
-        "backfill them (texts without features get none)",
+        Said(_BACKFILL, " (texts without features get none)"),
     ),
     "no_source": (
         "the index stores no _source, so no document can be updated",
-        "send each document whole, through ingest or with_fingerprints",
+        Said("send each document whole, ", WRITE_WHOLE),
     ),
     "hidden_groups": (
         "_source does not show field {field!r}, so the groups of documents cannot be read",
-        "ingest with on_duplicate=None (--on-duplicate none), or create a new index with a whole _source",
+        Said(
+            "ingest with ",
+            Advice("on_duplicate=None", typed="--on-duplicate none"),
+            ", or create a new index with a whole _source",
+        ),
     ),
     "hidden_field": (
         "_source does not show field {field!r}, so documents cannot be read with it",
@@ -87,47 +105,53 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "template": (
         "a rollover of {wanted!r} creates an index without our fields, because {found}",
-        "{command} puts them into it, or put_index_template in Python",
+        Said(PUT_TEMPLATE, " puts them into it"),
     ),
     "no_template": (
         "a rollover of {wanted!r} creates an index without our fields, because {found}",
-        (
-            "store a component template and an index template: build_component_template and build_index_template "
-            "return them, es-simhash export mapping --component-template and --index-template print them "
-            "(docs/rollover.md)"
+        Said(
+            "store a component template and an index template: ",
+            Advice(
+                "build_component_template and build_index_template return them",
+                typed="es-simhash export mapping --component-template and --index-template print them",
+            ),
+            " (docs/rollover.md)",
         ),
     ),
     "not_verified": (
         "documents are grouped by distance alone, so texts of one group may have little in common",
-        "compare their texts with reconcile(regroup=True, verify=True)",
+        Said(
+            "compare their texts with ",
+            Advice("reconcile(regroup=True, verify=True)", command="reconcile INDEX --regroup --verify 0.8 --yes"),
+        ),
     ),
     "regrouping": (
         "the grouping is being changed {found}",
-        "finish that (reconcile(regroup=True), or es-simhash reconcile --regroup --yes)",
+        Said("finish that with ", REGROUP),
     ),
     "no_marker": (
         "the mapping has no marker of its settings, so lookups read the mapping again and again",
-        "add it with put_mapping, which changes no document",
+        Said("add it with ", WRITE_RECORD, ", which changes no document"),
     ),
     "several_markers": (
         "the mapping has {found} markers in use, so a client that knows other settings may find nothing",
-        "keep one with put_mapping, which changes no document; create_index does so where a template has our fields",
+        Said("keep one with ", WRITE_RECORD, ", which changes no document"),
     ),
     "pipeline_errors": (
         "an ingest pipeline could not fingerprint {found} documents; {field!r} says why",
-        "backfill them",
+        _BACKFILL,
     ),
     "without_passages": (
         "{found} of {wanted} documents with a fingerprint have no passages, so lookups of passages are refused",
-        "backfill them",
+        _BACKFILL,
     ),
     "passages_partial": (
         "passages were added to an index with documents, so lookups of passages are refused",
-        "backfill it once, without a filter",
+        Said(_BACKFILL, " once, without a filter"),
     ),
     "partial_source": (
         "_source leaves fields out ({found}), so an update would lose their postings",
-        "send each document whole, through ingest or with_fingerprints, or create a new index with a whole _source",
+        Said("send each document whole, ", WRITE_WHOLE, ", or create a new index with a whole _source"),
     ),
 }
 
@@ -149,26 +173,20 @@ class Fault:
         return self._say(0)
 
     def _say(self, part: int) -> str:
-        command = template_command(self.wanted, self.field)
         found, wanted = self.found, self.wanted
         if self.kind in ("without_fingerprint", "without_passages", "pipeline_errors"):
             found, wanted = (f"{int(each):,}" if each.isdecimal() else each for each in (found, wanted))
-        known = say_prefixes(wanted.split(",")) if self.kind in ("no_fields", "own_field") and wanted else ""
-        return _SENTENCES[self.kind][part].format(
-            field=self.field, found=found, wanted=wanted, command=command, known=known
-        )
+        known = ""
+        if self.kind in ("no_fields", "own_field") and wanted:
+            known = Said(say_prefixes(wanted.split(",")), "; or ")
+        return _SENTENCES[self.kind][part].format(field=self.field, found=found, wanted=wanted, known=known)
 
 
-def say_prefixes(known: Sequence[str]) -> str:
+def say_prefixes(known: Sequence[str]) -> Said:
     """Return which prefixes an index has, and how to give the first, as the beginning of an advice."""
     has = f"has the prefix {known[0]!r}" if len(known) == 1 else f"has the prefixes {', '.join(map(repr, known))}"
-    return f"this index {has} (prefix={known[0]!r}, or --prefix {known[0]}); or "
-
-
-def template_command(name: str, prefix: str) -> str:
-    """Return the command that puts our fields into the index template of *name*, an alias or a data stream."""
-    more = [] if prefix == DEFAULT_PREFIX else ["--prefix", prefix]
-    return shlex.join(["es-simhash", "export", "index-template", name, "--install", "--yes", *more])
+    give = Advice(f"prefix={known[0]!r}", typed=f"--prefix {shlex.quote(known[0])}")
+    return Said(f"this index {has} (", give, ")")
 
 
 def mapping_error(index: str, faults: Iterable[Fault]) -> MappingError:
@@ -176,7 +194,7 @@ def mapping_error(index: str, faults: Iterable[Fault]) -> MappingError:
     first, *others = faults
     more = f" (and {len(others)} more)" if others else ""
     return MappingError(
-        f"index {index!r}: {first}{more}: {first.advice}",
+        Said(f"index {index!r}: {first}{more}: ", first.advice),
         problems=tuple(map(str, (first, *others))),
         kinds=tuple(each.kind for each in (first, *others)),
     )
@@ -186,9 +204,12 @@ def nothing_recorded(index: str, mappings: Mapping[str, Mapping[str, Any]], pref
     """Return the error of fields to remove where no index records them."""
     known = sorted({name for each in mappings.values() for name in recorded_prefixes(each)})
     fault = Fault("no_fields", prefix, wanted=",".join(known))
-    advice = say_prefixes(known).removesuffix("; or ") if known else "see what check says"
+    advice = say_prefixes(known) if known else "see what check says"
     return MappingError(
-        f"index {shorten(index)} does not record the prefix {prefix!r}, so nothing there is ours to remove: {advice}",
+        Said(
+            f"index {shorten(index)} does not record the prefix {prefix!r}, so nothing there is ours to remove: ",
+            advice,
+        ),
         problems=(str(fault),),
         kinds=(fault.kind,),
     )

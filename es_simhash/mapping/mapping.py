@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from es_simhash.arguments import check_count, check_name, check_names, check_object
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import OTHER_PREFIX, Argument, InvalidInputError, Said, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.meta import (
@@ -120,8 +120,12 @@ def _refuse_own_fields(text_fields: Sequence[str], prefix: str) -> None:
     for field in text_fields:
         if field.split(".")[0] == prefix:
             raise InvalidInputError(
-                f"text_field {shorten(field)} is below {prefix!r}, where our fields are: name the field of the text, "
-                "or choose another prefix"
+                Said(
+                    Argument("text_field"),
+                    f" {shorten(field)} is below {prefix!r}, where our fields are: name the field of the text, or "
+                    "choose ",
+                    OTHER_PREFIX,
+                )
             )
 
 
@@ -277,12 +281,18 @@ def check_texts(index: str, mapping: Mapping[str, Any], fields: Sequence[str]) -
         if type_ in _OPEN_TYPES and node.get("enabled", True):
             known = ", ".join(islice(mapped_texts(node, f"{field}."), 10)) or f"{field}.NAME"
             raise InvalidInputError(
-                f"text_field {shorten(field)} is an object in index {shorten(index)}: name a text inside it, {known}"
+                Said(
+                    Argument("text_field"),
+                    f" {shorten(field)} is an object in index {shorten(index)}: name a text inside it, {known}",
+                )
             )
         if type_ in _NO_TEXTS:
             raise InvalidInputError(
-                f"text_field {shorten(field)} is mapped as {type_!r} in index {shorten(index)}, and is no text: name "
-                f"another field{say_texts(mapping)}"
+                Said(
+                    Argument("text_field"),
+                    f" {shorten(field)} is mapped as {type_!r} in index {shorten(index)}, and is no text: name another "
+                    f"field{say_texts(mapping)}",
+                )
             )
 
 

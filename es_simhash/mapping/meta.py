@@ -15,7 +15,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_count, check_fields
-from es_simhash.errors import InvalidInputError, MappingError, SchemeError, shorten
+from es_simhash.errors import (
+    ADD_FIELDS,
+    NAME_TEXT_FIELD,
+    OTHER_PREFIX,
+    WRITE_RECORD,
+    Advice,
+    Argument,
+    InvalidInputError,
+    MappingError,
+    Said,
+    SchemeError,
+    shorten,
+)
 from es_simhash.hashing import BLOCK_BITS, BLOCKS, DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.mapping.fields import DEFAULT_PREFIX
 
@@ -107,8 +119,11 @@ class IndexSettings:
             raise
         except (KeyError, TypeError, ValueError) as error:
             raise MappingError(
-                f"the mapping's _meta.{META_KEY} entry {shorten(recorded)} cannot be read ({error}): "
-                "write it again (put_mapping, or es-simhash create --existing --yes)"
+                Said(
+                    f"the mapping's _meta.{META_KEY} entry {shorten(recorded)} cannot be read ({error}): write it "
+                    "again with ",
+                    WRITE_RECORD,
+                )
             ) from error
 
 
@@ -195,26 +210,29 @@ def text_fields_of(settings: IndexSettings, given: str | Sequence[str] | None, *
     if names := check_fields("text_field", given, may_lack=True):
         if settings.text_fields and names != settings.text_fields:
             raise InvalidInputError(
-                f"text_field {shorten(', '.join(names))} differs from {', '.join(map(repr, settings.text_fields))}, "
-                f"which {which} records: "
-                "fingerprints of different fields cannot be compared; leave text_field out, or use another prefix"
+                Said(
+                    Argument("text_field"),
+                    f" {shorten(', '.join(names))} differs from {', '.join(map(repr, settings.text_fields))}, which "
+                    f"{which} records: fingerprints of different fields cannot be compared; leave ",
+                    Argument("text_field"),
+                    " out, or use ",
+                    OTHER_PREFIX,
+                )
             )
         return names
     if not settings.text_fields:
-        raise InvalidInputError(f"{which} does not record its text field: name the text field")
+        raise InvalidInputError(Said(f"{which} does not record its text field: ", NAME_TEXT_FIELD))
     return settings.text_fields
 
 
-def no_text_field(so: str, instead: str = "", *, index: str = "") -> InvalidInputError:
+def no_text_field(so: str, instead: str | Advice = "", *, index: str = "") -> InvalidInputError:
     """Return the error of an index that does not record its text field, *so* that something is impossible."""
     which = f"index {index!r}" if index else "the index"
-    advice = "record it (put_mapping, or es-simhash create --existing --yes --text-field)"
-    return InvalidInputError(
-        f"{which} does not record which field has the text, so {so}: {advice}{', or ' if instead else ''}{instead}"
-    )
+    what = f"{which} does not record which field has the text, so {so}: record it with "
+    return InvalidInputError(Said(what, ADD_FIELDS, ", or " if instead else "", instead))
 
 
-def require_text_fields(text_fields: Mapping[str, Sequence[str]], so: str, instead: str = "") -> None:
+def require_text_fields(text_fields: Mapping[str, Sequence[str]], so: str, instead: str | Advice = "") -> None:
     """Raise :func:`no_text_field` if *text_fields*, by index name, is empty or lacks those of an index."""
     unknown = [name for name, fields in text_fields.items() if not fields]
     if unknown or not text_fields:

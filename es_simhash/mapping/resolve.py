@@ -15,10 +15,13 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from es_simhash.errors import (
+    LEAVE_SCHEME_OUT,
+    OTHER_PREFIX,
     IncompleteSearchError,
     InvalidInputError,
     MappingError,
     NoIndexError,
+    Said,
     SchemeMismatchError,
     shorten,
 )
@@ -236,8 +239,13 @@ def _agree_on_passages(every: Sequence[IndexSettings]) -> PassageState:
 
 def _mismatch(index: str, scheme: Scheme, there: str, other: str | Scheme | None) -> SchemeMismatchError:
     return SchemeMismatchError(
-        f"index {index!r} holds fingerprints of scheme {scheme}, but {there} uses {other}: their bits cannot be "
-        "compared; leave scheme out to adopt the index's own, or search the other prefix",
+        Said(
+            f"index {index!r} holds fingerprints of scheme {scheme}, but {there} uses {other}: their bits cannot be "
+            "compared; ",
+            LEAVE_SCHEME_OUT,
+            ", or use ",
+            OTHER_PREFIX,
+        ),
         index_scheme=str(scheme),
         client_scheme=str(other),
     )

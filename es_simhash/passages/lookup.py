@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from es_simhash.arguments import Count, check_choice, check_name, check_names, check_options, option
-from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.errors import Advice, InvalidInputError, MappingError, Said
 from es_simhash.lookup.lookup_options import OnIncomplete, check_complete
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.fields import read_hit
@@ -93,8 +93,11 @@ def refuse_without_passages(each: Mapping[str, IndexSettings], so: str) -> None:
     for name, own in each.items():
         if own.passages is None:
             raise MappingError(
-                f"index {name!r} has no passages: add them (put_mapping(passages=True), or es-simhash create "
-                "--existing --yes --passages), and backfill it"
+                Said(
+                    f"index {name!r} has no passages: add them with ",
+                    Advice("put_mapping(passages=True)", command="create INDEX --existing --yes --passages"),
+                    ", and backfill it",
+                )
             )
     require_text_fields({name: own.text_fields for name, own in each.items()}, so)
 
@@ -121,7 +124,7 @@ def common_passages(documents: int, terms: int = 0) -> str:
     hashes = f" ({terms} hashes)" if terms else ""
     return (
         f"{documents} documents share only passages that very many documents have{hashes}: "
-        "read them with stream_passages, or narrow the lookup with a filter"
+        "narrow the lookup with a filter"
     )
 
 

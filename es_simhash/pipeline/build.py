@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from es_simhash.errors import InvalidInputError, SchemeError
+from es_simhash.errors import FROM_HERE, Argument, InvalidInputError, Said, SchemeError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.lookup.plan import plan_lookup
 from es_simhash.mapping.fields import DEFAULT_PREFIX, OWNED, WITHOUT_FINGERPRINT, Fields
@@ -18,7 +18,7 @@ _TAG = "es-simhash"
 
 # What a pipeline is for, among its parameters: another one of the same purpose may take its place.
 _PURPOSE = ("scheme", "text_fields", "prefix", "value")
-_ELSEWHERE = "compute the fingerprints in Python (with_fingerprints, or es-simhash ingest), or choose scheme shingles"
+_ELSEWHERE = Said("compute the fingerprints ", FROM_HERE, ", or choose scheme shingles")
 _REASONS = {"keywords": "its words need a dictionary and jieba", "words": "its shingles have any length"}
 
 # Read from the fingerprint itself: another program may have rounded the signed copy, and some indices have none.
@@ -71,7 +71,9 @@ def build_pipeline(
     names = check_text_fields(text_field)
     takes_features = resolved.name == "weighted"
     if takes_features and len(names) > 1:
-        raise InvalidInputError(f"scheme {resolved} takes features from one field: text_field names {len(names)}")
+        raise InvalidInputError(
+            Said(f"scheme {resolved} takes features from one field: ", Argument("text_field"), f" names {len(names)}")
+        )
     fields = Fields(prefix)
     parameters = {
         "scheme": resolved.to_dict(),
@@ -118,7 +120,7 @@ def _computable(scheme: Scheme) -> Scheme:
         scheme.parameters["hash"] != "xxh3_64" and "it has only the hash xxh3_64",
     )
     if reason := next(filter(None, reasons), None):
-        raise SchemeError(f"an ingest pipeline cannot compute scheme {scheme}: {reason}: {_ELSEWHERE}")
+        raise SchemeError(Said(f"an ingest pipeline cannot compute scheme {scheme}: {reason}: ", _ELSEWHERE))
     return scheme
 
 

@@ -1,7 +1,9 @@
-"""Match quality: measured against pairs whose similarity is known, and explained for two texts. Pure; no server."""
+"""
+Match quality: measured against pairs whose similarity is known, and explained for two texts; what methods return.
 
-from es_simhash.quality.evaluate import Evaluation, Report, evaluate
-from es_simhash.quality.explain import Explanation, explain
-from es_simhash.quality.known_pairs import Truth, read_truth
+What is public stands in ``__init__.pyi``, and is imported when it is first asked for.
+"""
 
-__all__ = ["Evaluation", "Explanation", "Report", "Truth", "evaluate", "explain", "read_truth"]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from math import sqrt
 from typing import Any, Literal, NamedTuple
 
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import ADD_FIELDS, WRITE_WHOLE, InvalidInputError, Said
 from es_simhash.hashing import Scheme, block_terms, fingerprints, from_hex
 from es_simhash.mapping.faults import Fault
 from es_simhash.mapping.fields import Fields, read_text, text_or_none
@@ -63,7 +63,7 @@ _LEARN = (
 )
 
 SENTENCES: Mapping[FindingKind, Sentence] = {
-    "not_ready": Sentence("mapping", "{index}: {fault}", "{advice}"),
+    "not_ready": Sentence("mapping", "{index}: {fault}", Said("{advice}")),
     "no_source": Sentence("mapping", f"{{index}}: {Fault('no_source')}", Fault("no_source").advice),
     "partial_source": Sentence(
         "mapping", f"{{index}}: {Fault('partial_source', found='{left_out}')}", Fault("partial_source").advice
@@ -71,7 +71,7 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
     "text_field_unknown": Sentence(
         "texts",
         "the mapping does not record the text field, so texts were not examined",
-        "record the text field: put_mapping, or es-simhash create --existing --yes --text-field",
+        Said("record the text field with ", ADD_FIELDS),
     ),
     "unreadable_texts": Sentence(
         "texts",
@@ -92,8 +92,10 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
     "stale": Sentence(
         "stale",
         f"{_SHARE} have a fingerprint of another text, such as document {{example!r}}",
-        "the text was updated without the fields, or is redacted for this user: backfill them, and send updates "
-        "through with_fingerprints",
+        Said(
+            "the text was updated without the fields, or is redacted for this user: backfill them, and send updates ",
+            WRITE_WHOLE,
+        ),
     ),
     "lost_canonicals": Sentence(
         "groups",
@@ -212,9 +214,11 @@ class Diagnosis(Tabular):
 
     @property
     def is_healthy(self) -> bool:
+        """Whether no error was found, and every document asked for was looked at."""
         return not self.reasons and all(each.severity != "error" for each in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
         findings = [each.to_dict() for each in self.findings]
         return {**asdict(replace(self, findings=())), "findings": findings, "healthy": self.is_healthy}
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from es_simhash.arguments import Count, check_fields, check_options, option
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import NAME_TEXT_FIELD, InvalidInputError, Said, shorten
 from es_simhash.hashing import Scheme, fingerprints
 from es_simhash.lookup.fetch import fetch_texts
 from es_simhash.lookup.find_many import find_many
@@ -73,7 +73,7 @@ class SampleOptions:
     def named_fields(self, index: Index, settings: IndexSettings | None) -> tuple[str, ...]:
         """Return them, or raise InvalidInputError if there are none."""
         if not (found := self.fields(settings)):
-            raise InvalidInputError(f"index {shorten(index)} does not record its text field: name the text field")
+            raise InvalidInputError(Said(f"index {shorten(index)} does not record its text field: ", NAME_TEXT_FIELD))
         return found
 
 

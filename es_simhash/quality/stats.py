@@ -31,6 +31,7 @@ class Count:
         return self.duplicates / self.documents if self.documents else None
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the numbers and the share as plain JSON values."""
         return asdict(self) | {"share": None if self.share is None else round(self.share, 6)}
 
 

@@ -159,6 +159,7 @@ class Tuning(Tabular):
     reasons: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
         return asdict(self)
 
     def to_dicts(self) -> list[dict[str, Any]]:

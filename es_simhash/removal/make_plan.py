@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import FilePath, check_output
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
+from es_simhash.errors import COMPARE_NONE, IncompleteSearchError, InvalidInputError, MappingError, shorten
 from es_simhash.groups.lacking import count_lacking
 from es_simhash.groups.reconcile import read_groups
 from es_simhash.groups.recorded import find_field, settle_grouping
@@ -186,7 +186,7 @@ def _comparer(
     bound = options.bound(grouping)
     text_fields = resolved.text_fields
     if bound is not None:
-        require_text_fields(text_fields, "texts cannot be compared", "compare none (verify=False, --no-verify)")
+        require_text_fields(text_fields, "texts cannot be compared", COMPARE_NONE)
     schemes = {name: own.scheme for name, own in resolved.each.items()}
     measure: PairMeasure = grouping.measure
     if options.contained is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from es_simhash.arguments import Count, FilePath, check_field, check_input, check_items, check_options, option
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import Argument, InvalidInputError, Said
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.rule import Grouping
@@ -103,7 +103,9 @@ class PlanOptions:
         if self.contained is not None:
             self._check_contained(self.contained)
         if self.min_similarity is not None and self.grouping.verify is False:
-            raise InvalidInputError("min_similarity needs a plan with verification: leave verify out")
+            raise InvalidInputError(
+                Said(Argument("min_similarity"), " needs a plan with verification: leave ", Argument("verify"), " out")
+            )
         check_options(self)
 
     def _check_contained(self, contained: float) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from es_simhash.arguments import FilePath, check_input
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import Advice, InvalidInputError, Said, shorten
 from es_simhash.removal.decisions import DECIDE_AGAIN, FORMAT, Decisions, last_words, parse_decisions, shown, unusable
 from es_simhash.removal.removal_file import BATCH, RemovalFile
 from es_simhash.transport.protocol import Key
@@ -138,8 +138,11 @@ def refuse_forgotten(removal: RemovalFile) -> None:
                 continue
         take = shlex.join(["es-simhash", "decide", str(removal.path), str(path)])
         raise InvalidInputError(
-            f"{path} decides about {removal.path}, and was not taken in: run {take}, or pass "
-            "decisions=False, --decisions none, if it does not count"
+            Said(
+                f"{path} decides about {removal.path}, and was not taken in: run {take}, or pass ",
+                Advice("decisions=False", typed="--decisions none"),
+                ", if it does not count",
+            )
         )
 
 

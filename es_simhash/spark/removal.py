@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Row, functions as sql
 
 from es_simhash.arguments import FilePath, check_fields, check_output
 from es_simhash.client.port import finish, port_of
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
+from es_simhash.errors import REGROUP, IncompleteSearchError, InvalidInputError, Said, shorten
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_values
@@ -175,8 +175,11 @@ def _refuse_other(asked: Grouping, name: str, settings: IndexSettings) -> None:
     own = replace(recorded.pair_rule, max_distance=asked.max_distance, similarity=asked.similarity, measure=measure)
     if own != asked.pair_rule:
         raise InvalidInputError(
-            f"index {name!r} is grouped by {recorded}, and the plan would go by {asked}: give its measure, numbers, "
-            "per and within, or change them with reconcile(regroup=True)"
+            Said(
+                f"index {name!r} is grouped by {recorded}, and the plan would go by {asked}: give its measure, "
+                "numbers, per and within, or change them with ",
+                REGROUP,
+            )
         )
 
 

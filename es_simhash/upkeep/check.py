@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from es_simhash.errors import SimHashError
+from es_simhash.errors import Said, SimHashError
 from es_simhash.groups.lacking import count_unfilled
+from es_simhash.hashing import get_scheme
 from es_simhash.lookup.find import sample_stats
 from es_simhash.lookup.plan import explain_plan
 from es_simhash.mapping.context import Context
@@ -22,7 +23,7 @@ from es_simhash.mapping.mapping import has_derived_source
 from es_simhash.mapping.meta import IndexSettings, is_marked, markers_in_use, read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import narrowed
-from es_simhash.mapping.rule import Grouping, Regrouping, rule_of
+from es_simhash.mapping.rule import Grouping, Regrouping, default_rule, rule_of
 from es_simhash.passages.candidates import without_passages_query
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.buckets import count_documents
@@ -77,6 +78,16 @@ class IndexCheck:
     grouping: Mapping[str, Any] | None = None
     with_passages: int | None = None
     candidates: float | None = None
+
+    @property
+    def rule(self) -> str | None:
+        """The rule of the index, in words; ``None`` where no scheme is recorded."""
+        if self.grouping is not None:
+            return str(Grouping.from_dict(self.grouping))
+        if self.scheme is None:
+            return None
+        recorded = IndexSettings(get_scheme(self.scheme), self.text_fields, self.max_distance)
+        return f"{default_rule(recorded).words} (not grouped yet)"
 
 
 async def check_indices(server: Port, index: Index) -> list[IndexCheck]:
@@ -134,7 +145,7 @@ async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, An
         max_distance=None if settings is None else settings.max_distance,
         documents=documents,
         fingerprinted=fingerprinted,
-        problems=tuple(f"{fault}: {fault.advice}" for fault in faults),
+        problems=tuple(Said(f"{fault}: ", fault.advice) for fault in faults),
         faults=tuple(faults),
         grouping=None if grouping is None else grouping.to_dict(),
         with_passages=with_passages,

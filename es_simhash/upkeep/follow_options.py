@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.arguments import Count, check_fields, check_name, check_number, check_options, option
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, NoIndexError, WritesRefusedError
+from es_simhash.errors import Argument, IncompleteSearchError, InvalidInputError, NoIndexError, Said, WritesRefusedError
 from es_simhash.groups.grouping_request import LEAST_BYTES, MOST_BYTES
 from es_simhash.mapping.shards import PositionsError
 from es_simhash.transport.protocol import error_text, status_of
@@ -179,8 +179,11 @@ class FollowOptions:
         check_options(self)
         if self.lease_seconds > LONGEST_LEASE:
             raise InvalidInputError(
-                f"lease_seconds {self.lease_seconds:g} is too long: give at most {LONGEST_LEASE}, because until it "
-                "ends nobody can take over from a follower that was killed"
+                Said(
+                    Argument("lease_seconds"),
+                    f" {self.lease_seconds:g} is too long: give at most {LONGEST_LEASE}, because until it ends nobody "
+                    "can take over from a follower that was killed",
+                )
             )
 
 

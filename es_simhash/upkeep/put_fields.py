@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.arguments import check_fields, check_name, check_object
-from es_simhash.errors import InvalidInputError, MappingError, shorten
+from es_simhash.errors import NAME_TEXT_FIELD, InvalidInputError, MappingError, Said, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_source_faults, refuse_other_use
@@ -312,8 +312,11 @@ def _text_fields(
     shared = agree(Resolved(resolved.mappings, resolved.each), context).text_fields  # raises where no index has fields
     if not shared:
         raise InvalidInputError(
-            f"index {name!r} has no {context.prefix!r} fields, and the other indices have different text fields: "
-            "backfill it alone, and name its text field"
+            Said(
+                f"index {name!r} has no {context.prefix!r} fields, and the other indices have different text fields: "
+                "backfill it alone, and ",
+                NAME_TEXT_FIELD,
+            )
         )
     return shared
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.arguments import check_fields, check_server_name
-from es_simhash.errors import InvalidInputError, MappingError, NoIndexError
+from es_simhash.errors import Advice, InvalidInputError, MappingError, NoIndexError, Said
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error
 from es_simhash.mapping.mapping import has_derived_source, has_synthetic_source, mapping_update
@@ -159,11 +159,13 @@ def _refuse_managed(name: str, template: Mapping[str, Any]) -> None:
     advice = (
         "copy it under another name with a higher priority, and put our fields into the copy"
         if custom is None
-        else f"put our mapping into its component template {custom!r}, which is yours (build_component_template, or "
-        "es-simhash export mapping --component-template)"
+        else Said(
+            f"put our mapping into its component template {custom!r}, which is yours: ",
+            Advice("build_component_template", command="export mapping --component-template"),
+        )
     )
     by = f"by {meta['managed_by']!r}" if meta.get("managed_by") else "by a program"
-    raise InvalidInputError(f"index template {name!r} is managed {by}, which may write it again: {advice}")
+    raise InvalidInputError(Said(f"index template {name!r} is managed {by}, which may write it again: ", advice))
 
 
 def _refuse_faults(name: str, mapping: Mapping[str, Any], *, prefix: str, but: Sequence[str] = ()) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from es_simhash.errors import WritesRefusedError, shorten
+from es_simhash.errors import WRITE_RECORD, Said, WritesRefusedError, shorten
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
 from es_simhash.mapping.mapping import mapping_update, with_source_mode
@@ -169,7 +169,9 @@ async def _map_lacking(server: Port, resolved: Resolved, settings: IndexSettings
         try:
             mappings[name], each[name] = await add_fields(server, name, settings)
         except Exception as error:
-            error.add_note(f"Index {name!r} lacks our fields: let a user who may change mappings call put_mapping.")
+            error.add_note(
+                Said(f"Index {name!r} lacks our fields: let a user who may change mappings run ", WRITE_RECORD, ".")
+            )
             raise
     return replace(resolved, mappings=mappings, each=dict(sorted(each.items()))) if lacking else resolved
 

@@ -10,7 +10,7 @@ import click
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash import SchemeError
+from es_simhash import Scheme, SchemeError, fingerprint, get_scheme
 from es_simhash.cli import app, connect as connecting
 from es_simhash.cli.duplicates import show
 from es_simhash.cli.failures import describe
@@ -120,10 +120,12 @@ def test_a_login_in_the_url_reaches_the_server_as_a_header():
 
 def test_a_missing_dictionary_names_the_option():
     """The library names its argument; the command line names its option, from the data of the error."""
-    failure = SchemeError("pass dictionary=", missing_file="stop_words", scheme="keywords-1", digest="ab12")
-    assert describe(failure) == (
-        "scheme keywords-1 needs the stop_words with digest sha256:ab12: pass --stop-words PATH with that file"
-    )
+    recorded = get_scheme("keywords").to_dict() | {"digests": {"stop_words": "ab" * 32}}
+    with pytest.raises(SchemeError, match=r'pass get_scheme\("keywords", stop_words=PATH\) with that file') as caught:
+        fingerprint("text", scheme=Scheme.from_dict(recorded))
+    said = describe(caught.value)
+    assert said.startswith("scheme keywords-1")
+    assert said.endswith(f"sha256:{'ab' * 32}: pass --stop-words PATH with that file")
 
 
 def test_invalid_input_is_one_line():
@@ -144,7 +146,7 @@ class RefusedError(Exception):
 def test_a_sentence_is_never_cut_but_what_it_quotes_is():
     """Ours, with all its notes, and the server's; not a text that the server quotes, nor a page that is no answer."""
     faults = [Fault("not_mapped", f"simhash.block{number}", wanted="keyword") for number in range(4)]
-    assert describe(mapping_error("a" * 400, faults)).endswith("the fingerprints)")
+    assert describe(mapping_error("a" * 400, faults)).endswith("and run es-simhash backfill INDEX")
     refused = RefusedError({"error": {"type": "x", "reason": f"no parser for [{'fox ' * 4_000}], and more words" * 2}})
     refused.add_note("The mapping is full: raise the limit, " + "and do it again, " * 40 + "at last.")
     said = describe(refused)
@@ -179,24 +181,27 @@ def test_a_rollover_without_our_fields_names_what_helps():
     said = []
     for kind in ("template", "no_template"):
         fault = Fault(kind, "simhash", found="index template 'logs' does not map them", wanted="logs")
-        said.append(for_shell(describe(mapping_error("logs", [fault]))))
+        said.append(describe(mapping_error("logs", [fault])))
     assert said[0].endswith(": es-simhash export index-template logs --install --yes puts them into it")
     assert "es-simhash export mapping --component-template and --index-template print them" in said[1]
     assert not any(word in each for each in said for word in ("check", "--existing", "build_"))
     fault = Fault("template", "body_hash", wanted="it's logs")
-    assert fault.advice.startswith(
-        """es-simhash export index-template 'it'"'"'s logs' --install --yes --prefix body_hash puts"""
-    )
-    assert "es-simhash check INDEX" in describe(mapping_error("logs", [Fault("no_scheme")]))
+    assert fault.advice == 'put_index_template("it\'s logs") puts them into it'
+    with click.Context(click.Command("ingest")) as context:
+        context.meta[PREFIX] = "body_hash"
+        command = """es-simhash export index-template 'it'"'"'s logs' --install --yes --prefix body_hash puts"""
+        assert for_shell(fault.advice).startswith(command)
+    assert "es-simhash create INDEX --existing --yes" in describe(mapping_error("logs", [Fault("no_scheme")]))
 
 
 def test_a_command_in_a_message_has_the_prefix_of_the_one_that_runs():
     """What the library names, and what the command line names itself; not the prefix that is the default."""
     with click.Context(click.Command("find")) as context:
         context.meta[INDEX] = "it's news"
-        assert for_shell("run es-simhash backfill INDEX") == """run es-simhash backfill 'it'"'"'s news'"""
+        filling, adding = Fault("without_passages").advice, Fault("no_scheme").advice
+        assert for_shell(filling) == """run es-simhash backfill 'it'"'"'s news'"""
         context.meta[PREFIX] = "near"
-        assert for_shell("es-simhash create INDEX --yes").endswith(" --prefix near --yes")
+        assert for_shell(adding).endswith(" --prefix near --existing --yes --text-field FIELD")
         assert say_command("groups", "news") == "es-simhash groups news --prefix near"
 
 

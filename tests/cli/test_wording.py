@@ -1,7 +1,10 @@
 """No advice that reaches the command line names a method or an argument of Python."""
 
 import ast
+import copy
+import pickle
 import re
+import shlex
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,10 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 import es_simhash
-from es_simhash import SimHashClient
+from es_simhash import InvalidInputError, SimHashClient
 from es_simhash.cli import app
-from es_simhash.cli.output import COMMAND, for_shell
+from es_simhash.cli.application import each_command
+from es_simhash.cli.output import COMMAND, GROUPING, INDEX, PREFIX, for_shell
 from es_simhash.cli.stopping import remember_arguments, this_command
+from es_simhash.errors import REGROUP, Advice, Argument, Said, said_of
 from es_simhash.quality.health import Finding
 from es_simhash.quality.report.words import Speech
 
@@ -33,7 +38,14 @@ PYTHON = re.compile(
 # The commands check the same before they call the library, and say it in their words.
 CHECKED_BEFORE = ("give either a text or", "give either texts or")
 # An error that carries its data, from which cli/failures.py makes the sentence.
-FROM_DATA = ("scheme {} needs the {} with digest", "near-duplicates may be missing")
+FROM_DATA = ("near-duplicates may be missing",)
+
+
+def _advices(tree):
+    """Yield each advice that is written in *tree*: what to do, in the words of Python and of the command line."""
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "Advice":
+            yield each
 
 
 def _messages():
@@ -42,6 +54,8 @@ def _messages():
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         inside = {id(part) for each in ast.walk(tree) if isinstance(each, ast.JoinedStr) for part in each.values}
+        # What is data has words for both; another test is about these.
+        inside |= {id(part) for each in _advices(tree) for part in ast.walk(each)}
         docs = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
         for each in ast.walk(tree):
             if id(each) in inside | docs:
@@ -99,25 +113,69 @@ def test_the_command_that_was_given_can_be_pasted(given, again):
 
 def test_the_test_sees_python():
     """It would be worth nothing if it found no message at all."""
-    found = [text for _, text in _messages() if PYTHON.search(text)]
-    assert len(found) > 8
-    assert any("put_mapping" in text for text in found)
+    assert len(list(_messages())) > 500
+    assert PYTHON.search("add it with put_mapping, or reconcile(regroup=True)")
 
 
-def test_every_advice_of_the_library_has_words_for_the_shell():
-    left = [f"{place}: {text}" for place, text in _messages() if PYTHON.search(for_shell(text))]
-    assert left == []
+def test_no_message_names_python_outside_its_data():
+    assert [f"{place}: {text}" for place, text in _messages() if PYTHON.search(text)] == []
+
+
+def _all_advices():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for each in _advices(ast.parse(path.read_text(encoding="utf-8"))):
+            yield (
+                f"{path.relative_to(PACKAGE)}:{each.lineno}",
+                {one.arg: ast.unparse(one.value) for one in each.keywords},
+            )
+
+
+def test_every_advice_has_words_for_the_command_line():
+    """A command that exists, with options that it has; or other words. Only what may be left out has none."""
+    known = dict(each_command())
+    found = dict(_all_advices())
+    assert len(found) > 20
+    for place, given in found.items():
+        assert len(given) == 1 or place.startswith(("folding/request.py", "lookup/lookup_options.py", "errors.py")), (
+            place
+        )
+        if "command" in given:
+            words = shlex.split(given["command"].strip("'\""))
+            name = " ".join(words[:2]) if words[0] == "export" else words[0]
+            options = {each for parameter in known[name].params for each in parameter.opts}
+            assert {each for each in words if each.startswith("--")} <= options, place
+
+
+def test_an_advice_is_a_command_with_what_was_given():
+    """The index, the prefix, and what a change of the grouping asks for; the advice of Python is a call."""
+    message = Said("another one takes ", REGROUP, " or ", Advice("f(x=1)", command="setup INDEX --yes"))
+    assert str(message) == "another one takes reconcile(regroup=True) or f(x=1)"
+    with click.Context(app) as context:
+        context.meta.update({INDEX: "the news", PREFIX: "near", GROUPING: ["--per", "lang"]})
+        said = "es-simhash reconcile 'the news' --regroup --per lang --prefix near --yes"
+        assert for_shell(message) == f"another one takes {said} or es-simhash setup 'the news' --prefix near --yes"
+
+
+def test_a_message_keeps_its_parts():
+    """In copies, in other processes, and where values are put into it."""
+    message = Said("{name!r} has ", Argument("max_distance"), ": ", Advice("f({name})", command="check {name}"))
+    made = message.format(name="a b")
+    assert str(made) == "'a b' has max_distance: f(a b)"
+    for each in (made, pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):  # noqa: S301 -- our own
+        assert for_shell(each) == "'a b' has max_distance: es-simhash check 'a b'"
+    assert said_of(InvalidInputError(made)).parts == made.parts
 
 
 @pytest.mark.parametrize(
-    ("command", "message", "said"),
+    ("command", "name", "said"),
     [
-        ("find", "max_distance 65 is out of range", "--max-distance 65 is out of range"),
-        ("backfill", "text_fields '' is empty", "--text-field '' is empty"),
-        ("history", "text_fields '' is empty", "text_fields '' is empty"),
+        ("find", "max_distance", "give --max-distance, not 65"),
+        ("backfill", "text_fields", "give --text-field, not 65"),
+        ("history", "text_fields", "give text_fields, not 65"),
     ],
 )
-def test_an_argument_at_the_beginning_becomes_its_option(command, message, said):
+def test_an_argument_becomes_its_option(command, name, said):
+    message = Said("give ", Argument(name), ", not 65")
     context = click.Context(app.get_command(click.Context(app), command))
     assert for_shell(message, context) == said
     # What ends a command is said when its own context is closed.

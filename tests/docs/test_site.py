@@ -147,7 +147,7 @@ def test_the_search_of_the_site_knows_every_page(site):
 def test_the_reference_has_everything_public(tool):
     text = tool.python_reference()
     methods = [f"SimHashClient.{name}" for name, _ in inspect.getmembers(SimHashClient, inspect.isfunction)]
-    constants = {"DEFAULT_SCHEME", "PRESETS"}
+    constants = {"DEFAULT_MAX_DISTANCE", "DEFAULT_PREFIX", "DEFAULT_SCHEME", "PRESETS"}
     wanted = {*es_simhash.__all__, *(name for name in methods if "._" not in name)} - constants
     assert {name for name in wanted if f"{{ #{name} }}\n" not in text} == set()
     assert ":class:" not in text

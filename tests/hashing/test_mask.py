@@ -13,7 +13,7 @@ from es_simhash.hashing.mask import LARGEST_MASK, mask_json, read_mask
 from es_simhash.mapping.meta import build_settings
 from es_simhash.pipeline.build import build_pipeline
 from es_simhash.quality.boilerplate import learn_boilerplate
-from es_simhash.quality.explain import list_features
+from es_simhash.quality.explanation import list_features
 from es_simhash.texts.measures import UNITS, TextMeasure
 
 VECTORS = json.loads((Path(__file__).parents[1] / "boilerplate_vectors.json").read_text(encoding="utf-8"))

@@ -146,7 +146,7 @@ def test_fields_of_the_users_own_are_not_overwritten():
         0,
         False,
     ):
-        with pytest.raises(InvalidInputError, match="--prefix NAME"):
+        with pytest.raises(InvalidInputError, match="another prefix"):
             with_fields({"simhash": own}, document_fields("some text"), prefix="simhash")
     theirs = {"group": "g", "algo": "x", **document_fields("other text")["simhash"]}
     kept = with_fields({"simhash": theirs}, document_fields("some text"), prefix="simhash")

@@ -5,7 +5,7 @@ import pytest
 from es_simhash import fingerprint, get_scheme
 from es_simhash.mapping.fields import fingerprint_fields
 from es_simhash.quality.edits import Scripts, convert, count_scripts
-from es_simhash.quality.explain import explain
+from es_simhash.quality.explanation import explain
 from es_simhash.quality.health import judge_sample
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure, compare_texts
 

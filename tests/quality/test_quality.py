@@ -21,8 +21,8 @@ from es_simhash.lookup.lookup_options import Verification, asked_rule
 from es_simhash.mapping.rule import PairRule
 from es_simhash.quality import edits, evaluate, explain, read_truth
 from es_simhash.quality.edits import NOISE
-from es_simhash.quality.evaluate import plot_report
-from es_simhash.quality.explain import list_features
+from es_simhash.quality.evaluation import plot_report
+from es_simhash.quality.explanation import list_features
 from es_simhash.quality.tune import DISTANCES, inject, measure_preset, measure_scheme, near_in_sample, recommend
 from es_simhash.texts.measures import TextMeasure
 

@@ -143,7 +143,7 @@ def test_an_index_without_all_passages_is_refused(server, index, simhash, plan):
     """What is not in the index as passages may contain others, or be contained: nothing is planned."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     put(server, index, [{"_id": id_, "body": text} for id_, text in DOCUMENTS.items()])
-    with pytest.raises(MappingError, match=r"has no passages: add them \(put_mapping\(passages=True\)"):
+    with pytest.raises(MappingError, match=r"has no passages: add them with put_mapping\(passages=True\)"):
         simhash.plan_removal(index, plan, **ALL)
     simhash.put_mapping(index, passages=True)
     with pytest.raises(IncompleteSearchError, match="when it had documents: backfill it"):
@@ -337,7 +337,7 @@ def test_tags_need_their_field(server, index, simhash):
     server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
     put(server, index, [{"_id": id_, **source} for id_, source in documents.items()])
     assert outcomes(simhash.tag_contained(index, dry_run=True, **CONTAINED)) == {"teaser": ("would tag", None)}
-    with pytest.raises(MappingError, match=r"does not map simhash.contained_in: add it \(put_mapping"):
+    with pytest.raises(MappingError, match=r"does not map simhash.contained_in: add it with put_mapping"):
         list(simhash.tag_contained(index, **CONTAINED))
     simhash.put_mapping(index)
     assert outcomes(simhash.tag_contained(index, **CONTAINED)) == {"teaser": ("tagged", None)}

@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 
 from es_simhash import MissingDependencyError, NearDup, NearDups, Pair, table
 from es_simhash.groups.pairs_and_groups import Group
-from es_simhash.quality.evaluate import evaluate
-from es_simhash.quality.explain import explain
+from es_simhash.quality.evaluation import evaluate
+from es_simhash.quality.explanation import explain
 from es_simhash.quality.health import Diagnosis, Finding
 from es_simhash.quality.known_pairs import read_truth
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats

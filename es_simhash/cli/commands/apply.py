@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from es_simhash import DuplicateResult, GuardRailError, InvalidInputError
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.duplicates import Regrouped, given, show, warn_of_plan
@@ -17,11 +18,10 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.parameter_types import FILE_OR_NONE, NONE
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.errors import GuardRailError, InvalidInputError, shorten
+from es_simhash.errors import shorten
 from es_simhash.removal.may_delete import refuse_excess, refuse_titles
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.plan_options import PlanOptions
-from es_simhash.removal.records import DuplicateResult
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.sqlite_file import discard_unfinished
 from es_simhash.transport.protocol import index_key

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from es_simhash import BackfillProgress, Failure
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option
@@ -33,11 +34,9 @@ from es_simhash.cli.tables import print_table
 from es_simhash.mapping.rule import Grouping
 from es_simhash.tables.tabular import percent
 from es_simhash.upkeep.backfill import BackfillOptions
-from es_simhash.upkeep.needed import BackfillProgress
-from es_simhash.writes.operations import Failure
 
 if TYPE_CHECKING:
-    from es_simhash.setup import Setup
+    from es_simhash import Setup
 
 
 @options.manual(

@@ -12,28 +12,9 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, for_shell, print_json, print_line, say_command, warn
 from es_simhash.cli.tables import print_table
-from es_simhash.hashing import get_scheme
-from es_simhash.mapping.faults import FaultKind
-from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.rule import Grouping, default_rule
 
 if TYPE_CHECKING:
-    from es_simhash.quality.health import Diagnosis
-    from es_simhash.upkeep.check import IndexCheck
-
-# The advice of a fault names methods of the library; these kinds have a command.
-_ADD = "add the fields with es-simhash create INDEX --existing --yes --text-field FIELD"
-_ADVICE: dict[FaultKind, str] = {
-    "not_mapped": f"{_ADD}, then run es-simhash backfill INDEX",
-    "no_scheme": _ADD,
-    "bad_record": "write the record again with es-simhash create INDEX --existing --yes",
-    "other_scheme": "leave --scheme out to use the scheme of the index, or use another --prefix",
-    "not_verified": "compare their texts with es-simhash reconcile INDEX --regroup --verify 0.8 --yes",
-    "regrouping": "finish that with es-simhash reconcile INDEX --regroup --yes",
-    "without_passages": "run es-simhash backfill INDEX",
-    "passages_partial": "run es-simhash backfill INDEX once, without a filter",
-    "without_fingerprint": "run es-simhash backfill INDEX (texts without features have no fingerprint)",
-}
+    from es_simhash.quality import Diagnosis
 
 
 @options.manual(
@@ -66,7 +47,7 @@ def command(
         if sample is not None:
             found = connection.simhash.check_sample(index, sample=sample, seed=seed, text_field=text_field)
     if as_json:
-        shown = [asdict(each) | {"problems": [for_shell(str(one)) for one in each.problems]} for each in checks]
+        shown = [asdict(each) | {"problems": [for_shell(one) for one in each.problems]} for each in checks]
         print_json({"indices": shown} | ({} if found is None else {"sample": _to_dict(found) | {"seed": seed}}))
     else:
         print_table(
@@ -87,7 +68,7 @@ def command(
                     ", ".join(each.text_fields) or "-",
                     f"{each.documents:,}",
                     f"{each.fingerprinted:,}",
-                    _rule(each),
+                    each.rule or "-",
                 )
                 for each in checks
             ],
@@ -97,20 +78,11 @@ def command(
             print_line(f"a lookup has about {count(round(sum(known)), 'candidate')}, whose distance is computed")
         for each in checks:
             for fault in each.faults:
-                said = f"{each.index}: {fault}: {_ADVICE.get(fault.kind, fault.advice)}"
+                said = f"{each.index}: {fault}: {for_shell(fault.advice)}"
                 warn(said, index=each.index, **asdict(fault))
         if found is not None:
             _show(found, seed)
     return 0 if all(each.ready for each in checks) and (found is None or found.is_healthy) else 1
-
-
-def _rule(each: IndexCheck) -> str:
-    if each.grouping is not None:
-        return str(Grouping.from_dict(each.grouping))
-    if each.scheme is None:
-        return "-"
-    recorded = IndexSettings(get_scheme(each.scheme), each.text_fields, each.max_distance)
-    return f"{default_rule(recorded).words} (not grouped yet)"
 
 
 def _to_dict(found: Diagnosis) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from es_simhash import InvalidInputError, PairRule
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.input_files import read_text
@@ -23,8 +24,8 @@ from es_simhash.cli.output import (
 )
 from es_simhash.cli.parameter_types import INPUT_FILE, JSON
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.mapping.rule import PairRule, what_it_misses
+from es_simhash.errors import shorten
+from es_simhash.mapping.rule import what_it_misses
 
 
 @options.manual(

@@ -15,17 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from es_simhash import SimHashClient
+from es_simhash import (
+    DEFAULT_MAX_DISTANCE,
+    DEFAULT_PREFIX,
+    EmbeddedServerError,
+    InvalidInputError,
+    MissingDependencyError,
+    SimHashClient,
+    SimHashError,
+    fingerprints,
+    hamming_distance,
+)
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import PRODUCTS, Target
 from es_simhash.cli.output import note, print_json, print_line, print_text, show
 from es_simhash.connection import Server
 from es_simhash.demo.known_copies import EDIT_KINDS, Document, Report, Status, Verdict, judge, load_corpus
-from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError, SimHashError
-from es_simhash.hashing import fingerprints, hamming_distance
-from es_simhash.mapping.fields import DEFAULT_PREFIX
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from es_simhash import (
+    DEFAULT_SCHEME,
+    PRESETS,
+    InvalidInputError,
+    estimated_cosine,
+    get_preset,
+    hamming_distance,
+    to_hex,
+)
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.input_files import STDIN, read_text
@@ -18,12 +27,10 @@ from es_simhash.cli.output import count, print_json, print_line, show
 from es_simhash.cli.output_files import open_text, refuse_output
 from es_simhash.cli.parameter_types import FILE, FINGERPRINT, NEW_FILE
 from es_simhash.cli.tables import Lines, print_table, share_text
-from es_simhash.errors import InvalidInputError
-from es_simhash.hashing import DEFAULT_SCHEME, estimated_cosine, hamming_distance, to_hex
-from es_simhash.texts.measures import MEASURES, PRESETS, UNITS, WORD_SHINGLES, get_preset
+from es_simhash.texts.measures import MEASURES, UNITS, WORD_SHINGLES
 
 if TYPE_CHECKING:
-    from es_simhash.quality.explain import Explanation, Feature
+    from es_simhash.quality import Explanation, Feature
 
 
 @options.manual(
@@ -78,8 +85,12 @@ def command(
     needs a server only for --index. Precision is the part of the reported pairs that are similar; the forgiving
     precision also accepts pairs whose similarity is up to 0.1 less.
     """
-    from es_simhash.quality.evaluate import check_picture, evaluate, plot_report  # noqa: PLC0415 -- loads numpy
-    from es_simhash.quality.known_pairs import read_truth  # noqa: PLC0415
+    from es_simhash.quality import (  # noqa: PLC0415 -- loads numpy
+        check_picture,
+        evaluate,
+        plot_report,
+        read_truth,
+    )
 
     for out in filter(None, (pairs_out, plot)):
         refuse_output(out, inputs=[docs, pairs], kind="result")
@@ -202,7 +213,7 @@ def explain(
         with connect(target, index) as connection:
             found = connection.simhash.explain(index, a, b, **how)
     else:
-        from es_simhash.quality.explain import explain  # noqa: PLC0415 - loads numpy
+        from es_simhash.quality import explain  # noqa: PLC0415 - loads numpy
 
         first, second = (read_text(each) if is_file else each for each in (a, b))
         found = explain(first, second, scheme=target.scheme or DEFAULT_SCHEME, max_changes=how["max_changes"])

@@ -7,14 +7,19 @@ from typing import Any
 
 import click
 
+from es_simhash import (
+    DEFAULT_SCHEME,
+    Scheme,
+    build_component_template,
+    build_dashboards,
+    build_index_template,
+    build_mapping,
+)
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import PRODUCTS, Target
 from es_simhash.cli.output import error, note, print_json, print_line, print_text, to_json, warn
-from es_simhash.dashboards import build_dashboards
 from es_simhash.dashboards.subject import Subject, find_pack_faults
-from es_simhash.hashing import DEFAULT_SCHEME, Scheme
-from es_simhash.mapping.mapping import build_component_template, build_index_template, build_mapping
 from es_simhash.mapping.meta import read_settings
 from es_simhash.mapping.user_fields import FieldFault
 
@@ -218,7 +223,7 @@ def pipeline(
     proves that on probes, and with --yes it then stores the pipeline. Only the schemes shingles and weighted can be
     computed on a server; for weighted, FIELD has the features.
     """
-    from es_simhash.pipeline.build import build_pipeline  # noqa: PLC0415 -- loads numpy
+    from es_simhash import build_pipeline  # noqa: PLC0415 -- loads numpy
 
     if install:
         if index is None:
@@ -260,7 +265,7 @@ def search_template(name: str | None, prefix: str, *, console: bool, as_json: bo
 
     It finds near-duplicates up to 3 bits, and any index can use it.
     """
-    from es_simhash.pipeline.build import build_search_template  # noqa: PLC0415 -- loads numpy
+    from es_simhash import build_search_template  # noqa: PLC0415 -- loads numpy
 
     template = build_search_template(prefix=prefix)
     stored = f"PUT _scripts/{name or f'{prefix}-candidates'}"

@@ -8,6 +8,16 @@ from typing import Any
 
 import click
 
+from es_simhash import (
+    PRESETS,
+    IncompleteSearchError,
+    IndexSettings,
+    InvalidInputError,
+    NearDup,
+    NearDups,
+    Overlap,
+    Overlaps,
+)
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.duplicates import warn_of_lacking
@@ -16,20 +26,15 @@ from es_simhash.cli.grouping_options import PRESET_NUMBERS, lookup_options, meas
 from es_simhash.cli.input_files import piped_text, read_text_argument
 from es_simhash.cli.input_records import Reader, Record, document_of
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import Tracker, count, error, for_shell, note, print_json, print_line, warn
+from es_simhash.cli.output import Tracker, count, error, note, print_json, print_line, warn
 from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
 from es_simhash.cli.tables import print_table, share_text
 from es_simhash.cli.unfingerprinted import UnfingerprintedText
-from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.mapping.fields import read_text as read_document, text_or_none
-from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.rule import rule_of, target_of
-from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import PassageOptions
 from es_simhash.tables.tabular import cut
-from es_simhash.texts.measures import PRESETS
 
 _NUMBERS: dict[str | None, str] = {"only": "only these differ", "replaced": "others too"}
 """What became of numbers, where a table has a column for it."""
@@ -93,7 +98,7 @@ def _print_answer(record: Record, text: str | Exception, outcome: NearDups | Exc
             why = UnfingerprintedText.of(text, found.scheme)
             shown["no_fingerprint"] = {"kind": why.kind, "message": str(why)}
     if isinstance(outcome, Exception):
-        shown["error"] = {"kind": kind_of(outcome), "message": for_shell(describe(outcome))}
+        shown["error"] = {"kind": kind_of(outcome), "message": describe(outcome)}
     print_json(shown)
     return isinstance(outcome, Exception)
 

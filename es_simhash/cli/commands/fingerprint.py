@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 
 import click
 
+from es_simhash import DEFAULT_SCHEME, Scheme, get_scheme, to_hex
 from es_simhash.cli import options
 from es_simhash.cli.input_files import STDIN, read_lines, read_text
 from es_simhash.cli.output import print_json, print_line
 from es_simhash.cli.parameter_types import INPUT_FILE
-from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme, to_hex
 from es_simhash.hashing.pool import FingerprintPool, Pending
 
 _BATCH_TEXTS = 1_000

@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any, get_args
 
 import click
 
+from es_simhash import FollowReport, InvalidInputError, MissingDependencyError
 from es_simhash.cli import options
 from es_simhash.cli.commands.backfill import follow_reports
 from es_simhash.cli.connect import Connection, connect
@@ -19,9 +21,7 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, dry_run_ending, error, note, print_failures, print_json, print_line, warn
 from es_simhash.cli.stopping import stop_requests
 from es_simhash.connection import split_url
-from es_simhash.errors import InvalidInputError, MissingDependencyError
-from es_simhash.transport.retry import now
-from es_simhash.upkeep.follow_options import FollowOptions, FollowReport, FollowState, find_outage
+from es_simhash.upkeep.follow_options import FollowOptions, FollowState, find_outage
 
 _COUNTERS = {
     "read": "Changed documents that were read.",
@@ -51,7 +51,12 @@ def _peak_memory() -> int | None:
 
 def _to_dict(index: str, report: FollowReport) -> dict[str, Any]:
     numbers = {name: value for name, value in asdict(report).items() if name != "failures"}
-    return {"time": now(), "index": index, **numbers, "peak_memory_bytes": _peak_memory()}
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "index": index,
+        **numbers,
+        "peak_memory_bytes": _peak_memory(),
+    }
 
 
 @contextmanager

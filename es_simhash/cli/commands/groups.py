@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from es_simhash import Group, NearDup
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import given, show, warn_of_lacking
@@ -36,9 +37,7 @@ from es_simhash.cli.output import (
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.cli.tables import Lines, Value, share_text
 from es_simhash.groups.grouping_request import Resources
-from es_simhash.groups.pairs_and_groups import Group
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.near_dups import NearDup
 from es_simhash.tables.tabular import cut
 
 

@@ -11,6 +11,7 @@ from typing import IO, Any, Literal
 
 import click
 
+from es_simhash import InvalidInputError
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option, lookup_options
@@ -21,7 +22,7 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import Tracker, count, note, say_command
 from es_simhash.cli.output_files import open_text, refuse_output
 from es_simhash.cli.parameter_types import INPUT_FILE, refuse_in_dry_run
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import shorten
 from es_simhash.ingest.checkpoint import IngestCheckpoint, Position, WrittenBefore, read_identity
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from es_simhash import __version__
+from es_simhash import InvalidInputError, MissingDependencyError, __version__
 from es_simhash.cli import options
 from es_simhash.cli.agent_answers import NOTE
 from es_simhash.cli.failures import describe
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import note, visible, warn
 from es_simhash.connection import ca_file_of_environment, login_of_environment, split_url
-from es_simhash.errors import InvalidInputError, MissingDependencyError
 
 if TYPE_CHECKING:
     from mcp.server import Server

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from es_simhash import Decisions, DuplicateResult, History, Removed, decide_removal, removal_history
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import SHOWN, given, refusals, show, warn_of_plan
@@ -20,12 +21,11 @@ from es_simhash.cli.output_files import open_private, refuse_output, write_whole
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
 from es_simhash.cli.tables import Lines, Value
-from es_simhash.removal.decisions import Decisions, last_words
-from es_simhash.removal.history import History, Removed, removal_history, write_csv, write_jsonl
-from es_simhash.removal.records import LEFT_OUT, DuplicateResult
+from es_simhash.removal.decisions import last_words
+from es_simhash.removal.history import write_csv, write_jsonl
+from es_simhash.removal.records import LEFT_OUT
 from es_simhash.removal.review import LANGUAGES, Review
-from es_simhash.removal.take_decisions import decide_removal, decisions_name
-from es_simhash.transport.protocol import Key
+from es_simhash.removal.take_decisions import decisions_name
 
 
 @options.manual(
@@ -160,7 +160,7 @@ def decide(removal: str, decisions: tuple[str, ...], *, is_list: bool, as_json: 
             replaced = "" if each in counting else ", replaced since"
             why: list[str | Value] = [": ", Value("reason", each.reason)] if each.reason else []
             lines.print(f"{each.at}  ", Value("by", each.by), f" keeps {len(each.keep):,}{replaced}", *why)
-    kept = frozenset[Key]().union(*(each.keep for each in counting))
+    kept = frozenset[Any]().union(*(each.keep for each in counting))
     print_line(f"{count(len(kept), 'document')} of the plan {'stays' if len(kept) == 1 else 'stay'} by decision")
     return 0
 

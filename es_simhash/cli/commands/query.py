@@ -10,30 +10,37 @@ from typing import Any, get_args
 
 import click
 
+from es_simhash import (
+    DEFAULT_MAX_DISTANCE,
+    DEFAULT_SCHEME,
+    IndexSettings,
+    IndexStats,
+    InvalidInputError,
+    Limits,
+    PairRule,
+    PlanEstimate,
+    Scheme,
+    SimHashError,
+    build_esql,
+    build_esql_tool,
+    build_query,
+    build_query_bar,
+    explain_plan,
+    fingerprint as compute_fingerprint,
+    to_hex,
+)
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.input_files import piped_text, read_lines, read_text_argument
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_text, say_command, to_json, visible
 from es_simhash.cli.parameter_types import FINGERPRINT
-from es_simhash.errors import InvalidInputError, SimHashError, shorten
-from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint as compute_fingerprint, to_hex
-from es_simhash.lookup.esql import MOST_ROWS, build_esql, build_esql_tool
-from es_simhash.lookup.paste import Selection, build_query_bar
-from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, PlanEstimate, explain_plan
-from es_simhash.lookup.query import (
-    FieldKind,
-    build_query,
-    build_query_of,
-    check_filter,
-    distance_source,
-    with_distances,
-)
+from es_simhash.errors import shorten
+from es_simhash.lookup.esql import MOST_ROWS
+from es_simhash.lookup.paste import Selection
+from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE
+from es_simhash.lookup.query import FieldKind, build_query_of, check_filter, distance_source, with_distances
 from es_simhash.lookup.rules import LookupRule
-from es_simhash.mapping.context import IndexStats
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
-from es_simhash.mapping.rule import PairRule
-from es_simhash.transport.limits import Limits
 from es_simhash.transport.protocol import status_of
 
 # The options that choose a form; each is a flag of this name.

@@ -9,6 +9,7 @@ from typing import IO, Any
 
 import click
 
+from es_simhash import Restored
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import Regrouped
@@ -25,7 +26,6 @@ from es_simhash.cli.output import (
 )
 from es_simhash.cli.parameter_types import FILE, REPORT_FILE
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.removal.records import Restored
 from es_simhash.removal.removal_file import open_archived
 from es_simhash.removal.sqlite_file import DamagedError
 

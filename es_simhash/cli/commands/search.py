@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from es_simhash import DistinctHit, DistinctPage, InvalidInputError
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.input_files import read_text
@@ -16,10 +17,7 @@ from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.parameter_types import INPUT_FILE
 from es_simhash.cli.stopping import this_command
 from es_simhash.cli.tables import on_one_line, print_table
-from es_simhash.errors import InvalidInputError
-from es_simhash.folding.page import DistinctHit, DistinctPage
 from es_simhash.folding.request import DistinctOptions, DistinctSearch
-from es_simhash.hashing.charikar import FINGERPRINT_BITS
 from es_simhash.mapping.fields import Fields, read_text as read_document
 
 _TEXT_WIDTH = 60
@@ -30,15 +28,11 @@ _LIMITS = (
 )
 
 
-class _By(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
+class _By(click.IntRange):
     name = "by"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == "group":
-            return value
-        if not str(value).isdecimal() or int(value) > FINGERPRINT_BITS:
-            self.fail(f"pass group, or a number of bits from 0 to {FINGERPRINT_BITS}", param, ctx)
-        return int(value)
+        return value if value == "group" else super().convert(value, param, ctx)
 
 
 @options.manual(
@@ -58,7 +52,11 @@ class _By(click.ParamType):  # type: ignore[type-arg]  # generic only in newer c
 )
 @click.option("--distinct", is_flag=True, help="Show one hit of each group of near-duplicates, the best.")
 @click.option(
-    "--by", type=_By(), default="group", metavar="group|BITS", help="Fold hits of one group, or within so many bits."
+    "--by",
+    type=_By(0, 64),
+    default="group",
+    metavar="group|BITS",
+    help="Fold hits of one group, or within so many bits.",
 )
 @options.takes(DistinctOptions)
 @click.option("--total", is_flag=True, help="Count all distinct hits; every matching document is looked at.")

@@ -17,12 +17,12 @@ from es_simhash.cli.output_files import refuse_output, write_whole
 from es_simhash.cli.parameter_types import NEW_FILE
 from es_simhash.cli.tables import print_table
 from es_simhash.dashboards.charts import size_rows
-from es_simhash.quality.report.words import LANGUAGES
-from es_simhash.quality.stats import utc_text
+from es_simhash.quality import LANGUAGES, utc_text
 from es_simhash.tables.tabular import percent
 
 if TYPE_CHECKING:
-    from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts
+    from es_simhash import Stats
+    from es_simhash.quality import Count, SourceCounts, TimeCounts
 
 _CHARTS = {"time": "over time", "source": "by source"}
 # Characters of a text in a table.
@@ -140,7 +140,7 @@ def report(index: str, out: str, language: str, target: Target, *, as_json: bool
     the index. Over time is by --time-field, or by the date that INDEX records for its canonicals. With --json its
     numbers are printed too. es-simhash stats prints numbers alone, on the terminal.
     """
-    from es_simhash.quality.report.figures import require_drawing  # noqa: PLC0415 -- loads XML
+    from es_simhash.quality import require_drawing  # noqa: PLC0415 -- loads XML
 
     refuse_output(out, inputs=[], kind="page")
     require_drawing()

@@ -17,7 +17,7 @@ from es_simhash.cli.tables import print_table, share_text
 from es_simhash.errors import shorten
 
 if TYPE_CHECKING:
-    from es_simhash.quality.tune import Tuning
+    from es_simhash.quality import Tuning
 
 
 @options.manual(

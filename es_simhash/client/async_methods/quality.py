@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from es_simhash.hashing import Scheme
     from es_simhash.lookup.query import Filter
     from es_simhash.quality.boilerplate import Boilerplate
-    from es_simhash.quality.explain import Explanation
+    from es_simhash.quality.explanation import Explanation
     from es_simhash.quality.health import Diagnosis
     from es_simhash.quality.report.report_page import IndexReport
     from es_simhash.quality.stats import Stats
@@ -173,7 +173,7 @@ class AsyncQualityMethods(AsyncBase):
         Raises:
             InvalidInputError: If a document is missing or has no readable text, or not exactly two are given.
         """
-        from es_simhash.quality.explain import explain_documents
+        from es_simhash.quality.explanation import explain_documents
 
         ids = [each for each in (first, second) if each is not None]
         return await self._run(explain_documents(self._server(), index, ids, texts, text_field, max_changes))

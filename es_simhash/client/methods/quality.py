@@ -10,7 +10,7 @@ from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
     from es_simhash.quality.boilerplate import Boilerplate, BoilerplateOptions
-    from es_simhash.quality.explain import Explanation
+    from es_simhash.quality.explanation import Explanation
     from es_simhash.quality.health import Diagnosis
     from es_simhash.quality.read_report import ReportOptions
     from es_simhash.quality.read_stats import StatsOptions
@@ -104,7 +104,7 @@ class QualityMethods(SyncBase):
         Raises:
             InvalidInputError: If a document is missing or has no readable text, or not exactly two are given.
         """
-        from es_simhash.quality.explain import explain_documents
+        from es_simhash.quality.explanation import explain_documents
 
         ids = [each for each in (first, second) if each is not None]
         return self._run(explain_documents(self._server(), index, ids, texts, text_field, max_changes))

@@ -39,6 +39,7 @@ _SVG = "{http://www.w3.org/2000/svg}"
 
 
 def require_drawing() -> ModuleType:
+    """Return the module that draws; raise MissingDependencyError where it is not installed."""
     try:
         return import_module("vl_convert")
     except ImportError as error:

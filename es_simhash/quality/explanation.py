@@ -11,7 +11,7 @@ from operator import mul
 from typing import Any, Literal
 
 from es_simhash.arguments import check_count, check_fields, check_items, check_name
-from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.errors import NAME_TEXT_FIELD, InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import (
     DEFAULT_SCHEME,
     Scheme,
@@ -366,7 +366,7 @@ async def explain_documents(
     rules = await read_rules(server, index, settings, LookupOptions(), "document")
     fields = TextFields(others=named) if named else rules.text_fields
     if ids and not fields.all:
-        raise no_text_field("documents cannot be compared", "name the text field", index=str(index))
+        raise no_text_field("documents cannot be compared", NAME_TEXT_FIELD, index=str(index))
     if not ids and rules.used.each:
         raise InvalidInputError(f"the indices of {shorten(index)} have different rules: name one of them")
     read = []

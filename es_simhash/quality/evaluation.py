@@ -32,6 +32,7 @@ Search = Callable[[Sequence[str]], Sequence[NearDups | Exception]]
 
 
 def check_picture(path: str | Path) -> None:
+    """Raise InvalidInputError if the name *path* is of no kind of picture that can be drawn."""
     if Path(path).suffix.lower() not in _SUFFIXES:
         raise InvalidInputError(
             f"{shorten(str(path))} is not the name of a picture: give a name that ends in {', '.join(_SUFFIXES)}"
