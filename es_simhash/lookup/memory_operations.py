@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set as Abstra
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from es_simhash.errors import count
 from es_simhash.lookup.lookup_options import CUT, LookupRequest, ResidentError, ResidentFault, as_fault
 from es_simhash.lookup.memory_file import Kept, MemoryFile
 from es_simhash.mapping.context import Context
@@ -108,8 +109,8 @@ def check_fits(documents: int, max_distance: int, most_bytes: int) -> None:
         fitting = count_within(most_bytes, max_distance)
         raise ResidentError(
             "memory",
-            f"{documents:,} within {max_distance} bits take {needed:,} bytes; {most_bytes:,} bytes are enough for "
-            f"{fitting:,}",
+            f"{documents:,} within {count(max_distance, 'bit')} take {needed:,} bytes; {most_bytes:,} bytes are enough "
+            f"for {fitting:,}",
         )
 
 

@@ -241,7 +241,8 @@ class NearDups(Sequence[NearDup], Tabular):
 
     def _title(self) -> str:
         number = f"{len(self):,} near-duplicate{'' if len(self) == 1 else 's'}"
-        return f"{number} {self.rule or f'within {self.max_distance} bits'}{'' if self.complete else ', incomplete'}"
+        how = self.rule or f"within {count(self.max_distance, 'bit')}"
+        return f"{number} {how}{'' if self.complete else ', incomplete'}"
 
     def _sheets(self) -> Sequence[Sheet]:
         rejected = tuple(map(str, self.rejected)) if not self.items else ()

@@ -188,7 +188,7 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
         worst, *others = resolved.faults
         more = f" (and {len(others)} more)" if others else ""
         raise MappingError(
-            f"{worst}{more}: {worst.fault.advice}",
+            Said(f"{worst}{more}: ", worst.fault.advice),
             problems=tuple(map(str, resolved.faults)),
             kinds=tuple(each.fault.kind for each in resolved.faults),
         )
@@ -223,7 +223,7 @@ def _no_fields(mappings: Mapping[str, Mapping[str, Any]], prefix: str) -> Mappin
     known = sorted({each for mapping in mappings.values() for each in recorded_prefixes(mapping)})
     fault = Fault("no_fields", prefix, wanted=",".join(known))
     return MappingError(
-        f"index {shorten(next(iter(mappings)))} has no {prefix!r} fields: {fault.advice}",
+        Said(f"index {shorten(next(iter(mappings)))} has no {prefix!r} fields: ", fault.advice),
         problems=(str(fault),),
         kinds=(fault.kind,),
     )

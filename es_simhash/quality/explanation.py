@@ -11,7 +11,7 @@ from operator import mul
 from typing import Any, Literal
 
 from es_simhash.arguments import check_count, check_fields, check_items, check_name
-from es_simhash.errors import NAME_TEXT_FIELD, InvalidInputError, WrongTypeError, shorten
+from es_simhash.errors import NAME_TEXT_FIELD, InvalidInputError, WrongTypeError, count, shorten
 from es_simhash.hashing import (
     DEFAULT_SCHEME,
     Scheme,
@@ -236,7 +236,7 @@ class Explanation(Tabular):
         return [_plain(each) for each in self.features]
 
     def _title(self) -> str:
-        distance = "no distance" if self.distance is None else f"distance {self.distance} bits"
+        distance = "no distance" if self.distance is None else f"distance {count(self.distance, 'bit')}"
         letters = f", {self.letters:.1%} of the letters" if self.is_noise else ""
         return f"{distance}; {self.similarity.jaccard:.1%} {WORD_SHINGLES.of_what}{letters} are the same"
 

@@ -98,7 +98,7 @@ def test_an_index_without_our_fields(run, index, server, tmp_path, monkeypatch):
     failed(run("find", index, TEXT, "--prefix", "near"), f"es-simhash setup {index} --prefix near --text-field FIELD")
     assert "(default)" not in run("check", index).stdout
     assert run("setup", index, "-t", "body", "--yes").exit_code == 0
-    failed(run("setup", index, "-t", "titel"), "leave --text-field out, or use another --prefix")
+    failed(run("setup", index, "-t", "titel"), "leave --text-field out, or use another prefix (--prefix NAME)")
     failed(run("setup", index, "--time-field", "publishd"), "field 'publishd' of index", "is not mapped")
 
 

@@ -395,6 +395,8 @@ def test_the_command(run, server, filled, tmp_path):
     assert run(*again).stderr.count("--after") == 1
     following = json.loads(run(*again, "--json").stdout)["hits"]
     assert [each["_id"] for each in following] == [hit["_id"] for hit in wanted[10:20]]
+    long = run("search", filled, words, "--distinct", "--by", "3", "--size", "20")
+    assert "there are more: raise --size, or give --after the string that --json prints as after" in long.stderr
     assert "10 hits" in run("search", filled, words).stdout
     query = tmp_path / "query.json"
     query.write_text(json.dumps({"query": {"term": {"step": 1}}, "sort": "day"}), encoding="utf-8")

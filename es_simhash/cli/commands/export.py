@@ -18,7 +18,7 @@ from es_simhash import (
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import PRODUCTS, Target
-from es_simhash.cli.output import error, note, print_json, print_line, print_text, to_json, warn
+from es_simhash.cli.output import error, note, print_json, print_line, print_text, say_command, to_json, warn
 from es_simhash.dashboards.subject import Subject, find_pack_faults
 from es_simhash.mapping.meta import read_settings
 from es_simhash.mapping.user_fields import FieldFault
@@ -351,5 +351,5 @@ def _ask(subject: Subject, target: Target) -> tuple[Subject, list[FieldFault]]:
 
 def _advice(fault: FieldFault, subject: Subject) -> str:
     if fault.kind == "not_mapped" and fault.field.startswith(f"{subject.prefix}."):
-        return "add the fields of es_simhash with es-simhash create INDEX --existing --yes"
+        return f"add the fields of es_simhash with {say_command('create', subject.index)} --existing --yes"
     return _ADVICE[fault.kind]

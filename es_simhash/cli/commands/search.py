@@ -13,7 +13,7 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.input_files import read_text
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, note, print_json, print_line
+from es_simhash.cli.output import count, note, print_json, print_line, say_command
 from es_simhash.cli.parameter_types import INPUT_FILE
 from es_simhash.cli.stopping import this_command
 from es_simhash.cli.tables import on_one_line, print_table
@@ -28,11 +28,20 @@ _LIMITS = (
 )
 
 
-class _By(click.IntRange):
+# By distance the string has every fingerprint that was shown.
+_LONGEST_AFTER = 300
+_AFTER_IN_JSON = "raise --size, or give --after the string that --json prints as after"
+
+
+class _By(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
     name = "by"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value if value == "group" else super().convert(value, param, ctx)
+        if value == "group":
+            return value
+        if not str(value).isdecimal() or int(value) > 64:
+            self.fail("pass group, or a number of bits from 0 to 64", param, ctx)
+        return int(value)
 
 
 @options.manual(
@@ -53,7 +62,7 @@ class _By(click.IntRange):
 @click.option("--distinct", is_flag=True, help="Show one hit of each group of near-duplicates, the best.")
 @click.option(
     "--by",
-    type=_By(0, 64),
+    type=_By(),
     default="group",
     metavar="group|BITS",
     help="Fold hits of one group, or within so many bits.",
@@ -114,8 +123,8 @@ def _text_fields(connection: Connection, index: str) -> list[str]:
 def _query(words: str, fields: list[str], index: str) -> dict[str, Any]:
     if not fields:
         raise InvalidInputError(
-            f"index {index} does not record its text field: run es-simhash setup INDEX --text-field FIELD --yes, "
-            "or pass --query FILE with a whole search"
+            f"index {index} does not record its text field: run {say_command('setup', index)} --text-field FIELD "
+            "--yes, or pass --query FILE with a whole search"
         )
     return {"multi_match": {"query": words, "fields": fields}}
 
@@ -182,4 +191,6 @@ def _print(page: DistinctPage, *, as_json: bool, fields: list[str], is_distinct:
             left = (each.similar_count or 0) - len(each.similar)
             print_line(f"{each.id} stands for {others}{f' and {left:,} more' if left > 0 else ''}")
     if page.after is not None:
-        note(f"there are more: {this_command('--after', page.after, without='--after')}")
+        is_short = len(page.after) <= _LONGEST_AFTER
+        way = this_command("--after", page.after, without="--after") if is_short else _AFTER_IN_JSON
+        note(f"there are more: {way}")
