@@ -311,7 +311,7 @@ async def _find_in_stream(server: Port, name: str, ids: Sequence[str], wanted: d
     check_whole(await read_each(server, name, body, add, page=len(ids)))
 
 
-VECTORS = ("dense_vector", "rank_vectors", "sparse_vector")
+VECTORS = ("dense_vector", "rank_vectors", "sparse_vector", "knn_vector")
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,3 +169,16 @@ def test_a_dry_run_writes_nothing(archive):
     assert [each.action for each in run.emitted] == ["would restore"] * 6
     assert not {"bulk", "put_mapping"} & set(run.apis)
     assert set(store.docs) == {"d0"}
+
+
+@pytest.mark.parametrize("type_", ["dense_vector", "knn_vector"])
+def test_a_vector_that_the_server_rounds_is_the_same(tmp_path, type_):
+    """Both products keep some vectors as 32-bit numbers, and answer these; another vector is another document."""
+    mapping = build_mapping(text_field="body")
+    mapping["properties"]["o"] = {"properties": {"v": {"type": type_}}}
+    row = INDEX, "d1", None, json.dumps({**source_of("d1"), "o": {"v": [0.123456789, 1]}}), "d0"
+    path = write_archive(tmp_path / "removed.db", [row])
+    for number, action in ((0.12345679, "exists"), (0.1235, "differs")):
+        store = Store({"d1": {**source_of("d1"), "o": {"v": [number, 1.0]}}}, mapping=mapping)
+        run = carry_out(restore(context(), [path], dry_run=True), store)
+        assert [each.action for each in run.emitted] == [action]
