@@ -163,6 +163,7 @@ def parse_within(value: Within | Sequence[str]) -> Within:
 RULE_WORDS = {
     "rule_bit": "within {bits} bit",
     "rule_bits": "within {bits} bits",
+    "rule_and": ", ",
     "rule_no_texts": "texts not compared",
     "rule_texts": "at least {share} % {of_what} are the same",
     "rule_numbers": "the same numbers",
@@ -299,7 +300,7 @@ class Grouping:
     def parts(self, say: Callable[..., str] = _in_english) -> list[str]:
         """Return the words for people, in parts: what near-duplicates are, what stays, how they are grouped."""
         stays = say("order_then").join(parse_key(each).words(say) for each in self.order)
-        words = ", ".join(self.pair_rule.parts(say))
+        words = say("rule_and").join(self.pair_rule.parts(say))
         return [words, say("rule_order", order=stays), say("rule_groups", rule=self.rule)]
 
     @property

@@ -11,7 +11,7 @@ from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Resolved
-from es_simhash.mapping.fields import Fields, text_or_none
+from es_simhash.mapping.fields import Fields, read_values, text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings, resolve_index
@@ -30,6 +30,7 @@ from es_simhash.quality.sampling import (
     seed_option,
 )
 from es_simhash.quality.stats import Stats
+from es_simhash.removal.find_shown import find_shown
 from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import aggregate, aggregate_named
@@ -39,6 +40,7 @@ from es_simhash.transport.retry import now, retry, search_texts
 
 # Characters of a text that are kept.
 _LONGEST_TEXT = 20_000
+_LONGEST_TITLE = 2_000
 # Groups that are shown because they are the largest, or for each other reason; members of each.
 _LARGEST, _STRANGE, _MEMBERS = 4, 2, 3
 # Of the duplicates with the largest distances; several may be in one group.
@@ -54,14 +56,15 @@ Why = dict[str, list[WhyShown]]
 class _Groups:
     """
     Chooses groups of *index*, and reads their documents.
-    *texts*: fields of the text; empty to read no texts. *clauses*: queries that the documents of a group must match;
-    its canonical is shown in any case.
+    *texts*: fields of the text; empty to read no texts. *shown*: the fields of a title and an address, by kind.
+    *clauses*: queries that the documents of a group must match; its canonical is shown in any case.
     """
 
     index: Index
     fields: Fields
     texts: Sequence[str]
     measure: TextMeasure
+    shown: Mapping[str, str]
     source_field: str | None
     time_field: str | None
     clauses: Sequence[Mapping[str, Any]]
@@ -154,13 +157,17 @@ class _Groups:
             extra.append({"field": self.time_field, "format": "yyyy-MM-dd HH:mm"})
         sort = [{self.fields.distance: {"order": "desc", "unmapped_type": "byte"}}]
         body = {"size": size, "query": query, "docvalue_fields": extra, "sort": sort}
-        answer = await search_texts(server, self.index, body, self.texts)
+        answer = await search_texts(server, self.index, body, self.texts, source=[*self.shown.values()])
         check_whole(find_gaps(answer))
         return [self._member(hit) for hit in answer["hits"]["hits"]]
 
     def _member(self, hit: Mapping[str, Any]) -> tuple[Member, str | None]:
         def first(name: str | None) -> Any:
             return next(iter(hit.get("fields", {}).get(name) or ()), "") if name else ""
+
+        def said(kind: str) -> str:
+            values = read_values(hit.get("_source") or {}, self.shown[kind]) if kind in self.shown else []
+            return next((each for each in values if isinstance(each, str)), "")[:_LONGEST_TITLE]
 
         text = text_or_none(hit, self.texts) if self.texts else None
         member = Member(
@@ -171,6 +178,8 @@ class _Groups:
             int(first(self.fields.distance) or 0),
             source=str(first(self.source_field)),
             time=str(first(self.time_field)),
+            title=said("title"),
+            url=said("url"),
         )
         return member, text
 
@@ -243,8 +252,10 @@ async def read_report(server: Port, index: Index, options: ReportOptions, *, ver
     # The measure of the grouping; the usual one where there are several groupings, or none.
     recorded = Grouping.from_dict(stats.grouping[0]).measure if len(stats.grouping) == 1 else WORD_SHINGLES
     measure, fields = recorded.after(settings.scheme), Fields(server.prefix)
-    shown = _Groups(index, fields, texts, measure, options.source_field, options.time_field, clauses)
-    groups = await shown.read(server, stats)
+    found = await find_shown(server, index, resolved, ()) if stats.groups.largest else {}
+    shown = {kind: name for name, kind in found.items() if kind in ("title", "url")}
+    shown_groups = _Groups(index, fields, texts, measure, shown, options.source_field, options.time_field, clauses)
+    groups = await shown_groups.read(server, stats)
     presets = await _sample_presets(server, index, settings, options.seed, clauses)
     return IndexReport(stats, diagnosis, presets, groups, at, version, options.seed, clauses)
 

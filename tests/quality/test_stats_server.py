@@ -282,6 +282,23 @@ def test_a_report(filled, simhash):
     json.dumps(found.to_dict())
 
 
+def test_a_report_shows_titles_and_addresses(server, simhash, index):
+    """By the usual names of their fields, also where the mapping has them below another; numbers are none."""
+    fields = {"page": {"properties": {"headline": {"type": "text"}, "link": {"type": "keyword", "index": False}}}}
+    simhash.create_index(index, text_field="body", mappings={"properties": fields})
+    given = [
+        {"_id": str(n), "body": "The council approved the new bridge over the river.", "page": page}
+        for n, page in enumerate(
+            [{"headline": "A bridge", "link": "https://a.example/1"}, {"headline": ["Again", "B"], "link": 7}, {}]
+        )
+    ]
+    assert len(list(simhash.ingest(index, given))) == 3
+    server.request("POST", f"/{index}/_refresh")
+    [group] = simhash.report(index).groups
+    found = {each.id: (each.title, each.url) for each in (group.canonical, *group.members)}
+    assert found == {"0": ("A bridge", "https://a.example/1"), "1": ("Again", ""), "2": ("", "")}
+
+
 def test_a_report_on_a_giant_group(server, simhash, run, index, monkeypatch):
     """Once many near-duplicates were read no more documents are looked up for the presets, and the page says so."""
     simhash.create_index(index, text_field="body", max_distance=3)

@@ -311,4 +311,4 @@ def test_a_sample_and_report_know_of_groups_without_canonical(server, index, sim
     assert "2 documents of the index name one that is not there: run es-simhash reconcile" in page
     simhash.reconcile(index)
     assert simhash.check_sample(index).is_healthy
-    assert " of the 3 documents are near-duplicates of another document (" in simhash.report(index).html()
+    assert "1 of 3 documents (33.3 %) repeat another one." in simhash.report(index).html()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -40,11 +41,11 @@ class Member(Record):
     A document of a group that is shown.
     *text*: the beginning; ``None`` if no text could be read. *length*: characters of the whole text. *distance*,
     *similarity*: to the canonical; the canonical has the distance 0; ``None``: the texts were not compared.
-    *has_other_numbers*: whether nothing else differs from the canonical's text. *source*, *time*: empty if the document
-    has no value.
+    *has_other_numbers*: whether nothing else differs from the canonical's text. *source*, *time*, *title*, *url*: empty
+    if the document has no value.
     """
 
-    _NAMES = "id index length distance similarity has_other_numbers source time"
+    _NAMES = "id index title url length distance similarity has_other_numbers source time"
 
     id: str
     index: str
@@ -55,6 +56,8 @@ class Member(Record):
     has_other_numbers: bool = False
     source: str = ""
     time: str = ""
+    title: str = ""
+    url: str = ""
 
     @property
     def is_cut(self) -> bool:
@@ -148,6 +151,7 @@ class IndexReport(Record):
             moment=_moment(self),
             filter=_filter(self),
             sentence=_sentence(self, say),
+            rule=_rule(self.stats, say),
             tiles=_tiles(self.stats, say),
             figures=figures(self.stats, say),
             hints=[say(f"no_{name}") for name in self.uncharted],
@@ -158,6 +162,8 @@ class IndexReport(Record):
         )
 
 
+# What may be the address of a link: a script would run in the page.
+_WEB = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 _LONGEST_TEXT = 400
 _CHANGES = 4
 _DAY = 86_400_000
@@ -190,6 +196,8 @@ def _about(member: Member, canonical: Member | None, nearness: list[str], say: S
     """Return what is shown of a document: its beginning, or where it differs from the text of *canonical*."""
     found: dict[str, Any] = {
         "id": member.id,
+        "title": member.title,
+        "url": member.url if _WEB.match(member.url) else "",
         "facts": [*nearness, *(user_text(each) for each in (member.source, member.time) if each)],
         "beginning": None,
         "excerpts": (),
@@ -232,14 +240,18 @@ def _sentence(report: IndexReport, say: Speech) -> str:
     stats = report.stats
     if not stats.documents:
         return say("sentence_empty")
-    rule = say("list_mark").join(_grouping(each, say) for each in stats.grouping)
-    words = {"documents": stats.documents, "by_rule": say("by_rule", rule=rule) if rule else ""}
+    words = {"documents": stats.documents, "duplicates": stats.duplicates, "share": say.percent(stats.share)}
     if lost := [each.values["documents"] for each in report.diagnosis.findings if each.kind == "lost_canonicals"]:
-        return say("sentence_lost", share=say.percent(stats.share), number=lost[0], **words)
+        return say("sentence_lost", number=lost[0], **words)
     if stats.duplicates:
-        return say("sentence", share=say.percent(stats.share), **words)
+        return say("sentence", **words)
     is_ungrouped = stats.ungrouped and stats.ungrouped == stats.fingerprinted
-    return say("sentence_ungrouped" if is_ungrouped else "sentence_none", **words)
+    return say("sentence_ungrouped" if is_ungrouped else "sentence_none")
+
+
+def _rule(stats: Stats, say: Speech) -> str:
+    rule = say("list_mark").join(_grouping(each, say) for each in stats.grouping)
+    return say("by_rule", rule=rule) if rule else ""
 
 
 def _measured(report: IndexReport, say: Speech) -> dict[str, str]:

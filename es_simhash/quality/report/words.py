@@ -67,7 +67,9 @@ class Speech:
         return {"en": "en-US", "zh": "zh-CN"}[self.language]
 
     def __call__(self, key: str, **values: object) -> str:
-        """Return the words *key*; numbers among the *values* are written with separators."""
+        """Return the words *key*, those for one where *number* is 1; numbers are written with separators."""
+        if values.get("number") == 1 and f"{key}_1" in WORDS[self.language]:
+            key = f"{key}_1"
         written = {name: f"{each:,}" if isinstance(each, int) else each for name, each in values.items()}
         return WORDS[self.language][key].format(**written)
 
