@@ -42,6 +42,10 @@ class Planned:
     removed: dict[Place, Seen] = field(default_factory=dict)  # as they were when they were deleted
 
 
+# In the order in which they are applied and reported: the least alike first.
+LINES = "SELECT line FROM lines ORDER BY similarity, distance DESC, number"
+
+
 def _rows(path: Path, query: str) -> list[Any]:
     with closing(sqlite3.connect(path)) as database:
         return database.execute(query).fetchall()
@@ -89,7 +93,7 @@ class Removals(Groups):
             assert cannot or self.faults, error
             return
         fits = {each.place for each in seen if n is None or each.doc.source["n"] == n}
-        [header], *rest = _rows(path, "SELECT header FROM removal"), _rows(path, "SELECT line FROM lines")
+        [header], *rest = _rows(path, "SELECT header FROM removal"), _rows(path, LINES)
         header, lines = json.loads(header[0]), [json.loads(line) for (line,) in rest[0]]
         pairs = [(self._place_of(line), self._place_of(line["canonical"])) for line in lines]
         docs = {each.place: each for each in seen}
