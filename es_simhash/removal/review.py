@@ -373,10 +373,10 @@ def summarize(removals: Iterable[PlannedRemoval], guards: Guards) -> Summary:
     for each in removals:
         goes, stays = each.document.fields, each.canonical.fields
         for name in dict.fromkeys([*goes, *stays]):
-            one, other = field_text(goes.get(name)), field_text(stays.get(name))
-            if not (is_short(one) and is_short(other)):
+            if not all(is_short(field_text(fields.get(name))) for fields in (goes, stays)):
                 long.add(name)
-            differing[name] += one != other
+            else:
+                differing[name] += each.differs(name)
         classes[each.difference] += 1
         indices[each.document.index] += 1
         bands[band_of(each.similarity)] += 1
@@ -385,11 +385,8 @@ def summarize(removals: Iterable[PlannedRemoval], guards: Guards) -> Summary:
         if each.similarity is not None:
             lowest = each.similarity if lowest is None else min(lowest, each.similarity)
     total = indices.total()
-    protected = {name: share.documents for name, share in guards.values.items()}
-    fields = {
-        name: _shares(counts, protected if name == guards.protect else {})
-        for name, counts in values.counted(total).items()
-    }
+    protected = {guards.protect: {value: share.documents for value, share in guards.values.items()}}
+    fields = {name: _shares(counts, protected.get(name, {})) for name, counts in values.counted(total).items()}
     return Summary(
         Portion(None, total, guards.documents or None),
         _shares(indices, {}),

@@ -337,6 +337,14 @@ def test_white_space_is_no_difference():
     assert not pair.is_equal
 
 
+def test_what_is_spaced_otherwise_does_not_differ():
+    """As the plan counts it: both say the same number."""
+    rows = [removal(f"d{n}", title=["a  b", "a b", "c"][n]) for n in range(3)]
+    rows = [replace(each, canonical=replace(each.canonical, fields={"title": "a b"})) for each in rows]
+    assert summarize(rows, Guards()).differing == {"title": 1, "body": 3}
+    assert sum(each.differs("title") for each in rows) == 1
+
+
 def test_a_page_of_nothing():
     """A plan without removals."""
     page = Checked(render([]))
