@@ -1,4 +1,4 @@
-"""How plan, apply, tag and restore show what becomes of each duplicate and of the groups. No command is here."""
+"""How plan, apply, reconcile and restore show what becomes of each duplicate and of the groups. No command is here."""
 
 from __future__ import annotations
 

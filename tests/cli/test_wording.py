@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import es_simhash
-from es_simhash import InvalidInputError, SimHashClient
+from es_simhash import InvalidInputError, SimHashClient, errors
 from es_simhash.cli import app
 from es_simhash.cli.application import each_command
 from es_simhash.cli.output import COMMAND, GROUPING, INDEX, PREFIX, for_shell
@@ -119,6 +119,18 @@ def test_the_test_sees_python():
 
 def test_no_message_names_python_outside_its_data():
     assert [f"{place}: {text}" for place, text in _messages() if PYTHON.search(text)] == []
+
+
+def test_no_advice_is_lost_in_a_sentence():
+    """What is formatted into a string is a string: an advice is a part of its message."""
+    lost = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for each in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(each, ast.FormattedValue):
+                text = ast.unparse(each.value)
+                if text.endswith(".advice") or (text in vars(errors) and isinstance(vars(errors)[text], Advice)):
+                    lost.append(f"{path.relative_to(PACKAGE)}:{each.lineno} {text}")
+    assert lost == []
 
 
 def _all_advices():

@@ -127,7 +127,7 @@ def remove_fields(index: str, target: Target, *, groups_only: bool, yes: bool, a
     Remove the fields from each document of INDEX, and from the _meta of its mapping.
 
     Your own fields stay. The mapping keeps our fields, without values, because no server can remove a field from a
-    mapping. With --groups-only the fingerprints stay: that undoes what reconcile and tag have written.
+    mapping. With --groups-only the fingerprints stay: that undoes what reconcile has written.
     """
     with connect(target, index) as connection, say_if_stopped():
         removed = connection.simhash.remove_fields(index, groups_only=groups_only, dry_run=not yes)
