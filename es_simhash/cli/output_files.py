@@ -8,7 +8,8 @@ from __future__ import annotations
 import errno
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -22,20 +23,35 @@ def sync_file(file: IO[Any]) -> None:
     os.fsync(file.fileno())
 
 
-def write_whole(path: Path, pieces: Iterable[str]) -> None:
-    """Write the text file *path*, which only its owner may read, and which gets its name when all is on the disk."""
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """
+    Open the file *path*, which only its owner may read, and which gets its name when all is on the disk.
+    What is there and is no regular file, such as a pipe, is written to.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
     beside = path.with_name(f".{path.name}.part")
     try:
         beside.unlink(missing_ok=True)  # what another run left, or a link that others prepared
-        with open(beside, "x", encoding="utf-8", errors="backslashreplace", opener=open_private) as file:
-            file.writelines(pieces)
+        with open(beside, "xb", opener=open_private) as file:
+            yield file
             sync_file(file)
         beside.replace(path)
     except OSError as error:
-        error.filename = os.fspath(path)  # the only name that the caller knows
+        if error.filename in (None, os.fspath(beside)):
+            error.filename = os.fspath(path)  # the only name that the caller knows
         raise
     finally:
         beside.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, pieces: Iterable[str]) -> None:
+    """Write the text file *path*, as :func:`whole_file` says."""
+    with whole_file(path) as file:
+        file.writelines(each.encode("utf-8", "backslashreplace") for each in pieces)
 
 
 class _Named(io.FileIO):

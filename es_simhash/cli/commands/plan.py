@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -17,7 +18,7 @@ from es_simhash.cli.duplicates import SHOWN, given, refusals, show, warn_of_plan
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line, tracking
-from es_simhash.cli.output_files import open_private, refuse_output, write_whole
+from es_simhash.cli.output_files import refuse_output, whole_file, write_whole
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
 from es_simhash.cli.tables import Lines, Value
@@ -204,13 +205,15 @@ def history(names: tuple[str, ...], export: str | None, csv_file: str | None, *,
 def _export(files: tuple[str, ...], export: str | None, csv_file: str | None, *, as_json: bool) -> int:
     written: dict[str, int] = {}
     for path in filter(None, (export, csv_file)):
-        refuse_output(path, inputs=files)
+        refuse_output(path, inputs=files, kind="export")
     if export:
-        with open(export, "wb", opener=open_private) as file:
+        with whole_file(Path(export)) as file:
             written[export] = write_jsonl(files, file)
     if csv_file:
-        with open(csv_file, "w", encoding="utf-8", errors="backslashreplace", newline="", opener=open_private) as text:
+        with whole_file(Path(csv_file)) as file:
+            text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
             written[csv_file] = write_csv(files, text)
+            text.detach()
     if as_json:
         print_json({"written": written})
     else:
