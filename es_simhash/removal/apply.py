@@ -118,7 +118,7 @@ def _open(
     """Return the removal, with its decisions; raise InvalidInputError if it is not what was approved."""
     if sha256 is not None:
         check_name("sha256", sha256)
-    if decisions:
+    if is_given := decisions is not None and decisions is not False:
         check_input("decisions", decisions)
     removal = stack.enter_context(RemovalFile(check_input("path", path), writes=writes))
     if sha256 is not None and sha256.lower() != removal.sha256:
@@ -126,7 +126,7 @@ def _open(
             f"{removal.path} is not the plan that was approved: its sha256 is {removal.sha256}, and not "
             f"{shorten(sha256)}: give the plan that was approved, or have this one approved"
         )
-    if decisions:
+    if is_given and decisions:
         take_in(removal, decisions)
     if decisions is not False:
         refuse_forgotten(removal)

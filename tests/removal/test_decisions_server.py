@@ -138,6 +138,9 @@ def test_decisions_that_lie_beside(server, index, simhash, plan, decide):
             list(simhash.apply_removal(plan))
         assert len(list(simhash.apply_removal(plan, decisions=False, dry_run=True))) == 2
         beside.unlink()
+    for wrong in ("", 0, True):  # such as a variable that was not set
+        with pytest.raises((InvalidInputError, WrongTypeError), match="decisions"):
+            list(simhash.apply_removal(plan, decisions=wrong))
     beside.write_text(decide("b0000").read_text().replace(read_plan(plan).sha256, "0" * 64))  # about another plan
     older, beside = (decide("s0000").rename(plan.with_name(f"{name}.json")) for name in ("older", "newer"))
     assert [each.by for each in decide_removal(plan, beside)] == ["Ann"]
