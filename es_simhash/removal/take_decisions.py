@@ -120,26 +120,33 @@ def decisions_name(path: FilePath) -> Path:
 
 
 def refuse_forgotten(removal: RemovalFile) -> None:
-    """Raise InvalidInputError if decisions about the plan lie beside its file, and were not taken in."""
+    """
+    Raise InvalidInputError if decisions about the plan lie beside its file, and were not taken in.
+    Those with the name of its decisions may be about a plan that had the name before: what they keep would go.
+    """
     name = decisions_name(removal.path)
     for path in sorted(name.parent.glob("*.json")):
         is_named = path.name.startswith(name.stem)  # a browser may number it
         if path.is_dir() or not (is_named or _is_decisions(path)):
             continue
+        is_other = False
         try:
             data = _read(path)
             found = parse_decisions(data, str(path))
             later = removal.later_than(found)
             is_replaced = later is not None and later.moment > found.moment
-            if found.plan_sha256 != removal.sha256 or data in removal.decision_files or is_replaced:
+            is_other = found.plan_sha256 != removal.sha256
+            if (is_other and not is_named) or data in removal.decision_files or is_replaced:
                 continue
         except (InvalidInputError, OSError):  # nobody knows what it was meant to keep
             if not is_named:
                 continue
         take = shlex.join(["es-simhash", "decide", str(removal.path), str(path)])
+        about = f"another plan, which may have been in {removal.path} before: decide on the page of the present one"
+        about = about if is_other else f"{removal.path}, and was not taken in: run {take}"
         raise InvalidInputError(
             Said(
-                f"{path} decides about {removal.path}, and was not taken in: run {take}, or pass ",
+                f"{path} decides about {about}, or pass ",
                 Advice("decisions=False", typed="--decisions none"),
                 ", if it does not count",
             )

@@ -111,7 +111,10 @@ def forgotten(plan):
 
 
 def test_decisions_beside_a_removal_are_found(plan, write):
-    """Those of other plans are passed over, and those taken in; what cannot be read may be about this one."""
+    """
+    Those taken in are passed over, and those of other plans, unless these have the name: then the file was of another
+    plan before. What cannot be read may be about this one.
+    """
     assert forgotten(plan) is None
     first = write(0)
     second = first.with_name("removal.decisions (1).json")
@@ -123,7 +126,10 @@ def test_decisions_beside_a_removal_are_found(plan, write):
     assert write(1).name == forgotten(plan)  # of the same moment: nobody knows which one counts
     write(0, at="2026-11-27T09:00:00Z")
     assert forgotten(plan) is None
-    write(0, plan_sha256="0" * 64)
+    other = write(0, plan_sha256="0" * 64, by="Bob")
+    assert forgotten(plan) == other.name
+    other.rename(other.with_name("other.json"))
+    assert forgotten(plan) is None
     second.write_text("{")
     assert forgotten(plan) == second.name
     second.unlink()
