@@ -275,8 +275,11 @@ def partly(request, guarded, login):
         assert status < 300, answer
     with make_client(guarded, *guarded.login) as client:
         simhash = SimHashClient(client)
-        simhash.create_index(name, text_field="body", mappings={"properties": {"team": {"type": "keyword"}}})
-        documents = [{"_id": f"{n}", "body": "The same text twice.", "note": "n", "team": "ours"} for n in range(3)]
+        simhash.create_index(
+            name, text_field="body", mappings={"properties": {"team": {"type": "keyword"}}}, passages=True
+        )
+        text = " ".join(f"The same text twice, in sentence {number} of ten." for number in range(10))
+        documents = [{"_id": f"{n}", "body": text, "note": "n", "team": "ours"} for n in range(3)]
         assert [each.action for each in simhash.ingest(name, documents, max_distance=3)][1:] == ["tagged"] * 2
         client.indices.refresh(index=name)
         yield name, simhash, login("partly"), client
@@ -302,7 +305,8 @@ def test_who_sees_a_part_writes_nothing_of_it(partly):
     """Each operation that changes documents ends in one error, and leaves documents and records as they were."""
     index, owner, simhash, client = partly
     client.index(index=index, id="3", body={"body": "Another text, long enough to have features.", "team": "ours"})
-    client.update(index=index, id="1", body={"doc": {"simhash": {"group": "x", "duplicate_of": "x"}}}, refresh=True)
+    ours = {"group": "x", "duplicate_of": "x", "contained_in": "x"}
+    client.update(index=index, id="1", body={"doc": {"simhash": ours}}, refresh=True)
     before = client.search(index=index, body={"query": {"match_all": {}}, "size": 10})["hits"]["hits"]
     recorded = client.indices.get_mapping(index=index)[index]["mappings"]["_meta"]
     for work in (
