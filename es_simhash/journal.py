@@ -28,6 +28,8 @@ _OF_THE_DISK = {
     sqlite3.SQLITE_READONLY: errno.EACCES,
     sqlite3.SQLITE_PERM: errno.EACCES,
 }
+# What sqlite3 writes: a file of a later format it only reads.
+_FORMAT = 2
 _TABLE = "CREATE TABLE entries (name TEXT UNIQUE, value CHECK (typeof(value) = iif(name IS NULL, 'blob', 'text')))"
 
 
@@ -47,7 +49,8 @@ class Journal:
         with path.open("a+b") as file:  # makes the file, with the errors of the system
             file.seek(0)
             head = file.read(72)
-        if head and (head[:16], head[68:]) != (_MAGIC, _APPLICATION.to_bytes(4, "big")):
+        is_ours = (head[:16], head[68:]) == (_MAGIC, _APPLICATION.to_bytes(4, "big"))
+        if head and not (is_ours and max(head[18:20]) <= _FORMAT):
             raise InvalidInputError(refusal)
         self._database = sqlite3.connect(path.absolute(), timeout=0, isolation_level=None, check_same_thread=False)
         try:

@@ -212,3 +212,13 @@ def test_a_full_disk_is_named_and_nothing_stays_of_a_new_journal(small_disk, fre
     assert free or sorted(folder.iterdir()) == before
     (folder / "rest").unlink()
     assert read(folder / "old") == {"place": [0]}
+
+
+def test_a_file_of_a_later_format_is_no_file_of_ours(path):
+    """Sqlite3 would read it and write nothing: that is no fault of the disk."""
+    open_it(path).close()
+    content = bytearray(path.read_bytes())
+    content[18] = 3
+    path.write_bytes(content)
+    with pytest.raises(InvalidInputError, match="name another file"):
+        open_it(path)

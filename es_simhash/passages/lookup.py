@@ -122,9 +122,9 @@ def common_passages(documents: int, terms: int = 0) -> str:
     *terms*: how many terms of the text are common; 0 if the documents were found by words of a short text.
     """
     hashes = f" ({terms} hashes)" if terms else ""
-    return (
-        f"{documents} documents share only passages that very many documents have{hashes}: "
-        "narrow the lookup with a filter"
+    return Said(
+        f"{documents} documents share only passages that very many documents have{hashes}: ",
+        Advice("read them with stream_passages, or narrow the lookup with a filter", typed="narrow it with --filter"),
     )
 
 
