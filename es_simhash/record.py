@@ -50,7 +50,7 @@ def read_record(class_: type[T], plain: Any) -> T:
     if not isinstance(plain, dict):
         raise ValueError("it is no JSON object")  # noqa: TRY004 -- the text is wrong, not its type
     found = {}
-    for name, (kind, may_lack) in _kinds(class_).items():  # type: ignore[arg-type]
+    for name, (kind, may_lack) in _kinds(class_).items():  # type: ignore[arg-type]  # a class can be a key
         if name in plain or not may_lack:
             try:
                 found[name] = _read(kind, plain.get(name))

@@ -48,7 +48,7 @@ class _Query(_Json):
         return parsed
 
 
-class _Fingerprint(click.ParamType):  # type: ignore[type-arg]
+class _Fingerprint(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
     name = "fingerprint"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -58,7 +58,7 @@ class _Fingerprint(click.ParamType):  # type: ignore[type-arg]
             self.fail(str(error), param, ctx)
 
 
-class _Bytes(click.ParamType):  # type: ignore[type-arg]
+class _Bytes(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
     name = "bytes"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:

@@ -310,7 +310,7 @@ class ExistingLookup:
         self, hits: Mapping[Key, Mapping[str, Any]], contents: Mapping[Key, Content] | None
     ) -> dict[Key, list[Document]]:
         """Return the documents of *hits*, one for each of their fingerprints, without those deleted since."""
-        fields = Fields(self._ingest.prefix)
+        fields, with_source = Fields(self._ingest.prefix), callable(self._ingest.options.on_duplicate)
         return {
             key: [
                 Document(
@@ -318,7 +318,7 @@ class ExistingLookup:
                     from_hex(digits),
                     hit["fields"].get(fields.group, (key.id,))[0],
                     key.index,
-                    hit.get("_source"),
+                    hit.get("_source") if with_source else None,  # else it is only the text, which the content has
                     key.routing,
                     content=None if contents is None else contents[key],
                     at=int(hit["fields"].get(fields.at, (0,))[0]),

@@ -326,7 +326,7 @@ class _Column:
     ) -> Iterator[Found]:
         """
         Yield what is near in the runs from *starts* to *ends*, each of which belongs to a row *whose*.
-        A run is read by windows of equal length, which is three times as fast as by its own: what follows it, or stands
+        A run is read by windows of equal length, which takes fewer passes than by its own: what follows it, or stands
         before it at the end of the table, may be near too.
         """
         last = len(self._values) - WINDOW
