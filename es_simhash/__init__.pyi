@@ -43,6 +43,7 @@ from .hashing import (
 )
 from .ingest.actions import Problem
 from .ingest.decide import IfSimilar
+from .ingest.screen import Screened
 from .ingest.with_fingerprints import with_fingerprints
 from .ingest.written import Written
 from .lookup.esql import build_esql, build_esql_tool
@@ -135,6 +136,7 @@ __all__ = [
     "Scheme",
     "SchemeError",
     "SchemeMismatchError",
+    "Screened",
     "SearchFailedError",
     "Setup",
     "SimHashClient",

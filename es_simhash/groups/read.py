@@ -65,9 +65,9 @@ class GroupLookups:
         self._took = 0.0  # milliseconds of the server for one lookup, when it was last asked
         self._subject = Subject(context, index, settings, IndexStats(), options)
 
-    async def prepare(self, server: Port) -> None:
+    async def prepare(self, server: Port, *, again: bool = True) -> None:
         """Learn the size that plans are made for; repeat it now and then, since the index grows under a writer."""
-        found = await index_stats(server, self._subject.index, again=True) or IndexStats()
+        found = await index_stats(server, self._subject.index, again=again) or IndexStats()
         self.documents = found.documents
         stats = replace(found, documents=max(found.documents, SMALLEST))
         self._subject = replace(self._subject, stats=stats)

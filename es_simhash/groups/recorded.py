@@ -140,17 +140,20 @@ def refuse_regrouping(each: Mapping[str, IndexSettings]) -> None:
             )
 
 
-async def keep_recorded(server: Port, index: Index, grouping: Grouping, *, before: Resolved) -> None:
+async def keep_recorded(
+    server: Port, index: Index, grouping: Grouping, *, before: Resolved, record: bool = True
+) -> None:
     """
     Raise if *index* records another grouping by what the client remembers; record it again where nothing is recorded.
-    That happens if a program removes the record, or creates an index of *before* again. Otherwise no request is sent.
+    That happens if a program removes the record, or creates an index of *before* again. Otherwise, and unless it is to
+    *record*, no request is sent.
     """
     known = server.context.recall(index)
     if known is None:
         return
     _compare(known[1], grouping, regroup=False)
     lacking = [name for name, one in known[1].each.items() if name in before.each and target_of(one) is None]
-    if any(_has_record(before.mappings[name], server.prefix) for name in lacking):
+    if record and any(_has_record(before.mappings[name], server.prefix) for name in lacking):
         await record_grouping(server, await resolve_index(server, index), grouping)
 
 

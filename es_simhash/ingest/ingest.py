@@ -101,7 +101,7 @@ async def _ingest(
             await check_shards(server, index)
         else:
             total = length_hint(documents)
-            grouper = await _make_grouper(server, index, target, source, options.on_duplicate, options, total)
+            grouper = await make_grouper(server, index, target, source, options.on_duplicate, options, total)
             await grouper.lookup.prepare(server)
         pipeline = _Pipeline(server.context, index, source, grouper, target.resolved, saved)
         async with aclosing(pipeline.run(server, lambda: _check(server, index, target, grouper))) as parts:
@@ -126,7 +126,7 @@ async def _open_checkpoint(server: Port, index: str, options: IngestOptions) -> 
     return saved
 
 
-async def _make_grouper(
+async def make_grouper(
     server: Port,
     index: str,
     target: WriteTarget,
@@ -134,9 +134,11 @@ async def _make_grouper(
     policy: OnDuplicate,
     options: IngestOptions,
     total: int,
+    *,
+    record: bool = True,
 ) -> _Grouper:
     """Return what groups the documents of *source*, *total* or more, which then reads what they are compared by."""
-    mappings, grouping = await _choose_grouping(server, index, target, options, record=True)
+    mappings, grouping = await _choose_grouping(server, index, target, options, record=record)
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
     ingest = GroupedIngest(
         server.context,

@@ -51,15 +51,15 @@ class WriteTarget:
         return self.resolved.assumed is not None or index in self.resolved.each
 
 
-async def find_write_target(server: Port, index: str) -> WriteTarget:
+async def find_write_target(server: Port, index: str, *, is_writing: bool = True) -> WriteTarget:
     """
-    Return where a write to *index* goes, after fingerprint fields were added where they can be.
+    Return where a write to *index* goes, after fingerprint fields were added where they can be, if it *is_writing*.
     Cost: one request (get mapping), and those of :func:`~es_simhash.writes.targets.prepare_targets`; one more for
     an alias over indices with different text fields. Raises also if a rollover would create an index without the
     fields.
     """
     resolved = await resolve_index(server, index)
-    resolved = await prepare_targets(server, index, resolved)
+    resolved = await prepare_targets(server, index, resolved) if is_writing else resolved
     settings = agree(resolved, server.context)
     if not settings.text_fields and len(resolved.each) > 1:
         own = resolved.each.get(await find_write_index(server, index, resolved.mappings))

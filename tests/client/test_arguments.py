@@ -132,7 +132,7 @@ BESIDE = {
 }
 """Other arguments that a call needs, so that a parameter is looked at."""
 
-ONE_INDEX = ("create_index", "ingest", "restore")
+ONE_INDEX = ("create_index", "ingest", "restore", "screen")
 
 
 def _parameters() -> Iterator[tuple[str, str]]:

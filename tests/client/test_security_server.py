@@ -15,6 +15,7 @@ from es_simhash import AsyncSimHashClient, InvalidInputError, SimHashClient, Wri
 from es_simhash.cli import app
 from tests.servers.fixtures import Calls
 from tests.servers.servers import send
+from tests.servers.support import ONE_SHARD
 
 pytestmark = pytest.mark.faults
 
@@ -47,7 +48,7 @@ def guarded(secured):
         assert status < 300, answer
 
     for name, (cluster, index) in ROLES.items():
-        rights = {"index_patterns": [INDEX], "allowed_actions": index}
+        rights = {"index_patterns": [f"{INDEX}*"], "allowed_actions": index}
         role = {"cluster_permissions": cluster, "index_permissions": [rights]}
         ask("PUT", f"/_plugins/_security/api/roles/{name}", role)
         user = {"password": PASSWORD, "opendistro_security_roles": [name]}
@@ -323,3 +324,23 @@ def test_who_sees_a_part_writes_nothing_of_it(partly):
     assert client.search(index=index, body={"query": {"match_all": {}}, "size": 10})["hits"]["hits"] == before
     assert client.indices.get_mapping(index=index)[index]["mappings"]["_meta"] == recorded
     assert owner.reconcile(index).is_settled
+
+
+def test_who_may_only_read_can_screen(guarded, login):
+    """By the rule that another recorded: with and without an id, and with the fields of the winner."""
+    name, text = f"{INDEX}-{uuid.uuid4().hex}", "the council votes on the new bridge across the harbour"
+    with make_client(guarded, *guarded.login) as client:
+        simhash = SimHashClient(client)
+        simhash.create_index(name, text_field="body", settings=ONE_SHARD)
+        list(simhash.ingest(name, [{"_id": "a", "body": text, "n": 1}], verify=0.7))
+        client.indices.refresh(index=name)
+        before = client.indices.get(index=name), client.search(index=name, version=True)["hits"]
+        asked = [text, {"_id": "b", "body": f"{text} today"}, "a ferry goes at nine", {"_id": "a", "body": text}]
+        screened = list(login("sees-mappings").screen(name, asked, source=["n"]))
+        assert [(each.answer, each.id, each.source) for each in screened] == [
+            *[("near", "a", {"n": 1})] * 2,
+            *[("new", None, None)] * 2,
+        ]
+        assert "at least 70 % of the 7-letter shingles" in str(screened[0].rule)
+        assert (client.indices.get(index=name), client.search(index=name, version=True)["hits"]) == before
+        client.indices.delete(index=name)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(\w[ \w]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-INDICES = ("news", "articles")
+INDICES = ("news", "articles", "chunks")
 _CLIENTS = {"opensearch": ("opensearchpy", "OpenSearch"), "elasticsearch": ("elasticsearch", "Elasticsearch")}
 
 

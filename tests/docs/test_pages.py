@@ -310,6 +310,11 @@ def test_search(server):
         assert [CliRunner().invoke(app, each).exit_code for each in others] == [0]
 
 
+def test_stores(server):
+    with ran("docs/stores.md", server) as namespace:
+        assert namespace["found"].similarity == 1
+
+
 def test_lookup(server):
     with ran("docs/lookup.md", server) as namespace:
         assert [each.id for each in namespace["asked"][0]] == ["a", "b"]

@@ -43,6 +43,14 @@ def test_lookups_are_incomplete(partial, simhash, call):
         list(call(simhash.stream_near_dups(partial, TEXT)))
 
 
+def test_what_is_screened_is_never_new(partial, simhash, call):
+    """One that is near what was found is near it, whatever else there is; of any other nobody knows."""
+    near, other = call(simhash.screen(partial, [TEXT, "nothing of this kind was ever told in the north"]))
+    assert (near.answer, near.id) == ("near", "0")
+    assert (other.answer, other.id) == ("unsure", None)
+    assert other.reason.startswith("a near-duplicate may have been missed (")
+
+
 def test_more_candidates_than_a_page_are_incomplete(partial, server, simhash, call):
     """Elasticsearch opens no point in time then: the rest is read all the same, and marked."""
     for name in partial.split(","):

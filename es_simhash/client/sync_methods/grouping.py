@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from es_simhash.ingest.actions import IdFrom, OnPartial, Problem
     from es_simhash.ingest.decide import OnDuplicate
     from es_simhash.ingest.reading import IngestIdFrom, OpType
+    from es_simhash.ingest.screen import Screened
     from es_simhash.ingest.written import Written
     from es_simhash.lookup.lookup_options import Lookups, Verified, Verify, WithinGiven
     from es_simhash.lookup.query import Filter
@@ -237,6 +238,99 @@ class GroupingMethods(SyncBase):
             documents,
             lambda items: ingest(self._server(progress), index, items, options, dry_run=dry_run),
         )
+
+    def screen(
+        self,
+        index: str,
+        documents: Iterable[Any],
+        *,
+        text_field: str | Sequence[str] | None = None,
+        source: bool | Sequence[str] = False,
+        preset: str | Preset | None = None,
+        verify: Verified | None = None,
+        max_distance: int | None = None,
+        rule: Rule | None = None,
+        canonical: Canonical | None = None,
+        per: str | Literal[False] | None = None,
+        within: tuple[str, str] | Literal[False] | None = None,
+        workers: int | None = None,
+        progress: OnProgress | None = None,
+    ) -> Generator[Screened, None, None]:
+        """
+        Yield for each of *documents*, in order, whether a near-duplicate of it is there already, before it is stored.
+
+        The answer is ``"new"``, ``"near"``, with the winner, or ``"unsure"``, with the reason. It is the decision of
+        :meth:`ingest` with ``on_duplicate="skip"``, by the rule that the index records, with its ``per`` and
+        ``within``: a document may be near one of the index, or a new one before it in the same call. Nothing is
+        written, so a login that may only read is enough; the index is not refreshed, so it knows what searches show.
+
+        It cannot know what others write meanwhile, or what the server, or a pipeline of it, will refuse or change: two
+        writers who screen the same text at once are both told that it is new, and :meth:`reconcile` finds that. A
+        document whose ``_id`` the index has is compared with the others. All that is new is kept in memory to the end
+        of the call, 8 bytes for each letter of a text at most. Cost: one multi-search for every 500 documents, and a
+        few small requests.
+
+        Args:
+            index:
+                Name of an index, alias or data stream.
+            documents:
+                Plain texts, or documents as :meth:`ingest` takes them; one in JSON is given as bytes. An action that
+                updates or deletes is ``"unsure"``. A plain text is ``"unsure"`` where the rule has ``per`` or
+                ``within``.
+            text_field:
+                Field or fields of the text; by default those that the index records.
+            source:
+                ``False``, ``True`` or the ``_source`` fields of the winner that the answer carries.
+            preset:
+                ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a similarity
+                that were measured together. An explicit max_distance or verify overrides the preset.
+            verify:
+                Smallest similarity of the texts of duplicates (shingle Jaccard, 0 to 1); ``True`` for that of the
+                preset, else that recorded, else .8; ``False`` to go by distance alone. A :class:`Verification` for
+                another measure, such as the edit similarity of characters. By default what the index records.
+            max_distance:
+                Largest distance of a duplicate in bits, inclusive, 0 to 64; by default what the index records, else
+                12. The first ingest that groups records these settings in the mapping.
+            rule:
+                ``"star"``, the default: each duplicate is a near-duplicate of its canonical. ``"connected"``: chains
+                count.
+            canonical:
+                Which document :meth:`reconcile` prefers as canonical; a list of keys, or one: ``"id"`` (the smallest,
+                the default), a date or number field (the earliest or smallest; ``"-field"`` for the latest),
+                ``"longest"``, or ``"field:a>b>*"``, values of a keyword field, the preferred one first.
+            per:
+                A keyword field; only documents with the same value are duplicates of each other. ``False`` for none.
+            within:
+                A date field and a span, as in ``("published", "7d")``; only documents whose dates differ by at most
+                that are duplicates of each other. ``False`` for none.
+            workers:
+                Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+
+        Raises:
+            The client's own NotFoundError: If there is no such index.
+            SchemeMismatchError, MappingError, InvalidInputError: As for :meth:`ingest`. InvalidInputError also if
+                another rule is given than the index records.
+        """
+        from es_simhash.groups.grouping_request import GroupingRequest
+        from es_simhash.ingest.screen import ScreenOptions, screen
+
+        options = ScreenOptions(
+            text_field=text_field,
+            source=source,
+            grouping=GroupingRequest(
+                preset=preset,
+                verify=verify,
+                max_distance=max_distance,
+                rule=rule,
+                canonical=canonical,
+                per=per,
+                within=within,
+            ),
+            workers=workers,
+        )
+        return self._feed(documents, lambda items: screen(self._server(progress), index, items, options))
 
     def reconcile(
         self,

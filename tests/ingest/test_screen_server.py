@@ -1,0 +1,181 @@
+"""``screen`` on real servers: its answers are the decisions of an ingest of the same stream into a copy."""
+
+import random
+
+import pytest
+
+from es_simhash import InvalidInputError
+from tests.ingest.test_verified_server import MAPPINGS, make_documents
+from tests.servers.support import ONE_SHARD, read_all, send_lines
+
+RULES = {
+    "default": {},
+    "0 bits": {"verify": False, "max_distance": 0},
+    "3 bits": {"verify": False, "max_distance": 3},
+    "12 bits": {"verify": False, "max_distance": 12},
+    "per": {"max_distance": 20, "verify": 0.6, "per": "source.raw"},
+    "within": {"max_distance": 20, "verify": 0.6, "within": ("published", "1d")},
+    "connected": {"max_distance": 20, "verify": 0.6, "rule": "connected"},
+    "numbers": {"max_distance": 14, "verify": False, "per": "source.raw", "within": ("published", "3d")},
+}
+
+
+def make_stream(count, known, seed):
+    """Return documents to store: copies, other texts under ids that the index has, bad input, one id twice."""
+    chance = random.Random(seed)
+    stream = make_documents(count, seed)
+    for n, each in enumerate(stream):
+        each["_id"] = f"new{n}"
+        if known and chance.random() < 0.3:
+            words = chance.choice(known)["body"].split()
+            if chance.random() < 0.5:
+                words[chance.randrange(len(words))] = "another"
+            each["body"] = " ".join(words)
+        if known and chance.random() < 0.1:
+            each["_id"] = chance.choice(known)["_id"]
+        if chance.random() < 0.1:
+            each["_id"] = f"new{chance.randrange(count)}"
+        if chance.random() < 0.1:
+            each["body"] = chance.choice(["", " - ", "short", [each["body"], "and more"], 5, None])
+        if chance.random() < 0.03:
+            stream[n] = chance.choice([7, None, ["a"]])
+    return stream
+
+
+def fill(call, server, simhash, names, known, rule, *, shards=1, text_field="body"):
+    """Make an index with *known*, grouped by *rule*, and a copy of it."""
+    settings = {**ONE_SHARD, "number_of_shards": shards, "refresh_interval": "-1"}
+    for name in names:
+        call(simhash.create_index(name, text_field=text_field, settings=settings, mappings=MAPPINGS))
+        list(call(simhash.ingest(name, known[:1], **rule)))
+    list(call(simhash.ingest(names[0], known, **rule)))
+    sources = read_all(server, names[0])
+    assert len(sources) == len({each["_id"] for each in known})
+    send_lines(
+        server, [line for id_, each in sources.items() for line in ({"index": {"_index": names[1], "_id": id_}}, each)]
+    )
+
+
+def assert_same(screened, reports, stream, groups):
+    """Each answer is what the ingest did; *groups*: the groups of the documents that the index had."""
+    assert [each.position for each in screened] == list(range(len(stream)))
+    group_of = {}
+    for each, report in zip(screened, reports, strict=True):
+        said = (each, report, stream[each.position])
+        if report.action in ("skipped", "tagged"):
+            assert each.answer == "near", said
+            group = groups[each.id] if each.place is None else group_of[each.place]
+            assert group == report.canonical, said
+            if report.similarity is not None:
+                assert (each.similarity, each.distance) == (report.similarity, report.distance), said
+        else:
+            assert each.answer == ("unsure" if report.reason else "new"), said
+            assert bool(each.reason) == (each.answer == "unsure"), said
+        group_of[each.position] = report.canonical
+        assert each.fingerprinted == report.fingerprinted or report.action == "skipped", said
+
+
+def check_congruence(server, call, simhash, names, *, name, count, known, seed, shards=1, fields="body"):
+    """Screen a stream, ingest it into the copy, and compare; return the answers."""
+    have = make_documents(known, seed + 1) if known else make_documents(1, seed + 1)
+    stream = make_stream(count, have, seed)
+    for each in [*have, *stream] if fields != "body" else ():
+        if isinstance(each, dict) and isinstance(each["body"], str):
+            each["title"], _, each["body"] = each["body"].partition(" ")
+    fill(call, server, simhash, names, have, RULES[name], shards=shards, text_field=fields)
+    before = read_all(server, names[0]), server.request("GET", f"/{names[0]}/_mapping")
+    screened = list(call(simhash.screen(names[0], stream)))
+    assert (read_all(server, names[0]), server.request("GET", f"/{names[0]}/_mapping")) == before
+    reports = list(call(simhash.ingest(names[1], stream, on_duplicate="skip")))
+    assert_same(
+        screened, reports, stream, {id_: (each.get("simhash") or {}).get("group") for id_, each in before[0].items()}
+    )
+    return screened
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_answers_are_the_decisions_of_an_ingest(server, client, call, simhash, index, name):
+    """For all kinds of rules, over several batches and shards; nothing is written."""
+    names = [index, f"{index}-copy"]
+    screened = check_congruence(server, call, simhash, names, name=name, count=240, known=150, seed=5, shards=3)
+    kinds = {each.answer for each in screened}
+    assert kinds == {"new", "near", "unsure"}
+    assert {each.place is None for each in screened if each.answer == "near"} == {True, False}
+
+
+@pytest.mark.parametrize("count", [1, 600])
+def test_an_alias_of_two_text_fields(server, call, simhash, index, count):
+    """The texts of a document are joined; a document of an id that the write index has would be written."""
+    names = [index, f"{index}-copy"]
+    check_congruence(
+        server, call, simhash, names, name="default", count=count, known=100, seed=count, fields=["title", "body"]
+    )
+    known = read_all(server, index)
+    for name in names:
+        body = {"actions": [{"add": {"index": name, "alias": f"{name}-alias", "is_write_index": True}}]}
+        server.request("POST", "/_aliases", body)
+    call(simhash.create_index(f"{index}-old", text_field=["title", "body"], settings=ONE_SHARD))
+    [id_, other] = [id_ for id_, each in known.items() if each["simhash"]["group"] == id_][:2]
+    send_lines(server, [{"index": {"_index": f"{index}-old", "_id": "old"}}, {"title": "a", "body": "b"}])
+    server.request("POST", "/_aliases", {"actions": [{"add": {"index": f"{index}-old", "alias": f"{index}-alias"}}]})
+    plain = {name: known[id_].get(name) for name in ("title", "body")}
+    stream = [{"_id": "x", **plain}, {"_id": other, **plain}, {"_id": "old", **plain}, {"_id": id_, **plain}]
+    screened = list(call(simhash.screen(f"{index}-alias", stream)))
+    found = [(each.answer, each.id, each.index) for each in screened]
+    assert found == [*[("near", id_, index)] * 3, ("new", None, None)]
+
+
+def test_plain_texts_are_documents_without_an_id(server, call, simhash, index):
+    """Also one that looks like JSON; what is JSON is given as bytes."""
+    have = make_documents(80, 3)
+    fill(call, server, simhash, [index, f"{index}-copy"], have, {})
+    given = [each["body"] for each in make_stream(120, have, 4) if isinstance(each, dict)]
+    given = ['{"body": "a text"}', *(each for each in given if isinstance(each, str))]
+    plain = list(call(simhash.screen(index, given)))
+    assert plain == list(call(simhash.screen(index, [{"body": each} for each in given])))
+    assert {each.answer for each in plain} == {"near", "new"}
+    [near] = call(simhash.screen(index, [f'{{"body": "{have[0]["body"]}"}}'.encode()], source=["n"]))
+    assert (near.answer, near.id, near.index, near.source) == ("near", "00000", index, {"n": 0})
+
+
+def test_why_it_is_unsure(call, simhash, index):
+    """What cannot be compared is never new, and takes the place of nothing; the rule says that no rule is recorded."""
+    kinds = {"properties": {"source": {"type": "keyword"}, "published": {"type": "date", "format": "dd.MM.yyyy"}}}
+    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=kinds))
+    text = "the council votes on the new bridge across the harbour"
+    [plain] = call(simhash.screen(index, [text], per="source"))
+    assert (plain.answer, plain.reason.partition(",")[0]) == ("unsure", "a text has no value of source")
+    [dated] = call(simhash.screen(index, [{"body": text, "published": "01.02.2026"}], within=("published", "1d")))
+    assert (dated.answer, "cannot be read before it is indexed" in dated.reason) == ("unsure", True)
+    [new] = call(simhash.screen(index, [text]))
+    assert (new.answer, new.rule.origin, new.to_dict()["rule"]) == ("new", "default", str(new.rule))
+    for action in ({"_op_type": "delete", "_id": "1"}, {"_op_type": "update", "_id": "1", "doc": {"body": text}}):
+        [unsure] = call(simhash.screen(index, [action]))
+        assert (unsure.answer, "give whole documents" in unsure.reason) == ("unsure", True)
+    assert simhash.check(index)[0].grouping is None
+
+
+def test_what_is_refused(call, simhash, index):
+    """One document or text, another rule than the recorded one, and an index that is not there."""
+    text = "the council votes on the new bridge across the harbour"
+    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
+    for given in (text, {"body": text}, 7):
+        with pytest.raises(TypeError):
+            list(call(simhash.screen(index, given)))
+    list(call(simhash.ingest(index, [{"body": text}], max_distance=3, verify=False)))
+    with pytest.raises(InvalidInputError, match="is grouped by within 3 bits"):
+        list(call(simhash.screen(index, [text], max_distance=8)))
+    with pytest.raises(Exception, match="index_not_found_exception"):
+        list(call(simhash.screen(f"{index}-none", [text])))
+
+
+def test_documents_that_break_off(call, simhash, index):
+    """What was read before is answered first."""
+
+    def broken():
+        yield "the council votes on the new bridge across the harbour"
+        raise OSError("the disk is gone")
+
+    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(call(simhash.screen(index, broken())))
