@@ -194,11 +194,18 @@ _PART = 500
 _Line: TypeAlias = tuple[Record, dict[str, Any] | None, str | Written | None]
 
 
+def _find_id(action: Mapping[str, Any]) -> str | None:
+    if "_id" in action or action["_op_type"] not in ("index", "create"):
+        return None
+    return next((name for name in action["_source"] if name.casefold() in ("id", "uuid", "guid", "url")), None)
+
+
 class IngestActions:
     """
     The lines of the files as bulk actions, without lines that are not documents or were written before.
     One thread reads the lines, another one takes the answers: *given* is changed only by the first, *answered* only by
-    the second. *waiting*: lines that were read and not yet counted, in order, as in :data:`_Line`.
+    the second. *other_id*: a field of the first document that seems to hold the id that it lacks. *waiting*: lines that
+    were read and not yet counted, in order, as in :data:`_Line`.
     """
 
     def __init__(
@@ -211,6 +218,7 @@ class IngestActions:
     ) -> None:
         self.waiting: deque[tuple[Record, str | Written | None]] = deque()
         self.given = self.answered = 0
+        self.other_id: str | None = None
         self.request = Request()
         self._records = records
         self._lines = self._read()
@@ -234,6 +242,7 @@ class IngestActions:
         """Count the lines before the first that can be read, so that nothing is made for a file that has none."""
         for record, action, reason in self._lines:
             if action is not None:
+                self.other_id = _find_id(action)
                 self._lines = chain([(record, action, reason)], self._lines)
                 return True
             tally.add_unreadable(record, str(reason))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Literal
 
 from es_simhash.errors import REGROUP, WRITE_RECORD, InvalidInputError, MappingError, Said, shorten
@@ -20,7 +21,7 @@ from es_simhash.mapping.meta import IndexSettings, read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, Regrouping, target_of, what_it_misses
-from es_simhash.mapping.user_fields import countable_field
+from es_simhash.mapping.user_fields import countable_field, walk_fields
 from es_simhash.transport.protocol import Index
 from es_simhash.writes.targets import write_settings
 
@@ -233,11 +234,20 @@ def _field_kind(
         shown = f"{found!r} with a normalizer or null_value, or without doc values" if kind in allowed else f"{found!r}"
         state = "is not mapped" if not node else f"is mapped as {shown}"
         below = countable_field(field, {name: mapping}) if "keyword" in allowed else field
-        advice = "" if below == field else f": name {below!r}"
+        named = [below] if below != field else _find_dates(mapping) if "date" in allowed else []
+        advice = f": name {' or '.join(map(repr, named))}" if named else ""
         raise MappingError(
             f"field {field!r} of index {name!r} {state}: only a {' or a '.join(allowed)} can {use}{advice}"
         )
     return kind
+
+
+def _find_dates(mapping: Mapping[str, Any]) -> list[str]:
+    """Return up to three date fields that are not ours, to name to the user."""
+    dates = (
+        name for name, _ in walk_fields(mapping) if find_field(mapping, name).get("type") in ("date", "date_nanos")
+    )
+    return list(islice((each for each in dates if not find_field(mapping, f"{each.rpartition('.')[0]}.block0")), 3))
 
 
 def _is_plain(node: Mapping[str, Any]) -> bool:

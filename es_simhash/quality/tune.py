@@ -310,11 +310,16 @@ def note_noise(pairs: RealPairs) -> str | None:
     )
 
 
+_SCRIPTS_APART = (
+    "traditional and simplified are not found as near-duplicates of each other, unless the scheme has the preprocess "
+    "step t2s"
+)
+
+
 def note_scripts(scripts: Scripts) -> str:
     return (
         f"of the sampled texts {scripts.traditional:,} are in traditional and {scripts.simplified:,} in simplified "
-        f"Chinese, {scripts.pairs:,} pairs of them the same text; the two are not found as near-duplicates of each "
-        "other unless the scheme has the preprocess step t2s"
+        f"Chinese, {scripts.pairs:,} pairs of them the same text; {_SCRIPTS_APART}"
     )
 
 
@@ -477,6 +482,8 @@ def _measure(
     if scripts is not None and scripts.are_mixed:
         all_notes.append(note_scripts(scripts))
         schemes = list(dict.fromkeys([*schemes, get_scheme("shingles", preprocess=["t2s"])]))
+    elif scripts is not None:
+        all_notes.append(f"the texts are in one Chinese script; {_SCRIPTS_APART}")
     all_notes += [note] if (note := note_numbers(texts, schemes[0])) else []
     real = dict([pairs_of] if pairs_of else [])
     all_notes += [note for each in real.values() if (note := note_noise(each))]

@@ -127,6 +127,16 @@ def test_csv_stdin_and_limit(run, index, server):
     assert sorted(read_all(server, index)) == ["1", "2"]
 
 
+def test_a_field_that_seems_to_hold_the_id_is_named(run, index, server, tmp_path):
+    """Else nobody sees why the ids of the file find nothing; ids from the content were asked for."""
+    (tmp_path / "new.jsonl").write_text(json.dumps({"title": "bridge", "ID": "a", "body": TEXT}) + "\n", "utf-8")
+    arguments = ("ingest", index, tmp_path / "new.jsonl", "--create", "-t", "body")
+    told = "the lines have no _id, so the documents get new ids: --id-field ID takes theirs"
+    assert told in run(*arguments).stderr
+    assert told not in run(*arguments, "--content-ids").stderr + run(*arguments, "--id-field", "ID").stderr
+    assert "a" in read_all(server, index)
+
+
 def test_a_new_index_may_have_passages(run, index, server):
     """What --contained demands need not be made by another command first."""
     line = json.dumps({"_id": "1", "body": f"{TEXT} {OTHER}"})

@@ -53,10 +53,14 @@ def test_the_first_lines_run_in_a_clone(clone, tmp_path):
     """The first block: what is made has a rule, and what is installed runs. The Chinese page has the same lines."""
     block = (ROOT / "README.md").read_text(encoding="utf-8").partition("```sh\n")[2].partition("```")[0]
     lines = [line.partition("#")[0].strip() for line in block.splitlines()]
-    assert [line.split()[0] for line in lines] == ["make", "pip", "make"]
+    assert [line.split()[0] for line in lines] == ["make", ".", "pip", "make"]
     for line in lines:
         if line.startswith("make"):
             assert run(clone, *line.split(), "--dry-run", f"PYTHON={sys.executable}").stdout
+            continue
+        if line.startswith("."):
+            folder = line.split()[1].removesuffix("/bin/activate")
+            assert f"\nVENV := {folder}\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
             continue
         pip(clone, line, "--dry-run")  # the dependencies too
         site = tmp_path / "site"

@@ -120,3 +120,5 @@ def test_traditional_and_simplified_chinese_are_verified_after_the_conversion(se
     assert any("t2s" in each for each in found.notes)
     assert any("t2s" in each.scheme for each in found.schemes)
     assert "two_scripts" in {each.kind for each in simhash.check_sample(plain).findings}
+    server.request("DELETE", f"/{plain}/_doc/b?refresh=true")
+    assert any("in one Chinese script" in each and "t2s" in each for each in simhash.tune(plain, sample=10).notes)

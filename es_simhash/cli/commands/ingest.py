@@ -185,8 +185,7 @@ def command(
             note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
         if saved:
             saved.record_index(connection.run(lambda server: read_identity(server, index)))
-        if start.lines:
-            note(f"going on after {count(start.lines, 'line')}")
+        _say_start(start, None if content_ids else actions.other_id)
         run = IngestRun(actions, tally, reader, saved, skip=skip)
         with Tracker("ingesting", total=reader.total) as tracker:
             if dry_run:
@@ -198,6 +197,13 @@ def command(
     is_useless = is_new and not dry_run and tally.lacks_fingerprints
     tally.show(index, seconds, as_json=as_json, repair=_repair(index, text_field) if is_useless else None)
     return 1 if is_useless or tally.failed else 0
+
+
+def _say_start(start: Position, other_id: str | None) -> None:
+    if other_id is not None:
+        note(f"the lines have no _id, so the documents get new ids: --id-field {other_id} takes theirs")
+    if start.lines:
+        note(f"going on after {count(start.lines, 'line')}")
 
 
 def _repair(index: str, text_field: Sequence[str]) -> str:
