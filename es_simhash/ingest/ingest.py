@@ -21,6 +21,7 @@ from es_simhash.ingest.containers import ContainedLookup, check_containers
 from es_simhash.ingest.decide import Decider, OnDuplicate
 from es_simhash.ingest.existing import Existing, ExistingLookup
 from es_simhash.ingest.item import Item, decide_items, make_reader, may_be_skipped
+from es_simhash.ingest.prepare import Preparer
 from es_simhash.ingest.reading import (
     Batch,
     GroupedIngest,
@@ -35,6 +36,7 @@ from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.ingest.written import Written, report
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups, refuse_partial_sources
+from es_simhash.mapping.meta import check_text_fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, check_unchanged, resolve_index
 from es_simhash.mapping.rule import Grouping
@@ -103,7 +105,11 @@ async def _ingest(
             total = length_hint(documents)
             grouper = await make_grouper(server, index, target, source, options.on_duplicate, options, total)
             await grouper.lookup.prepare(server)
-        pipeline = _Pipeline(server.context, index, source, grouper, target.resolved, saved)
+        grouping, mappings = grouper.ingest.grouping if grouper else None, target.resolved.mappings.values()
+        preparer = Preparer.make(
+            options.prepare, server.prefix, check_text_fields(source.text_fields), grouping, mappings
+        )
+        pipeline = _Pipeline(server.context, index, source, grouper, target.resolved, saved, preparer)
         async with aclosing(pipeline.run(server, lambda: _check(server, index, target, grouper))) as parts:
             async for part in parts:
                 yield part
@@ -207,11 +213,13 @@ class _Grouper:
             for each in await self.lookup.find_present(server, drafts):
                 each.must_write = True
 
-    async def settle(self, server: Port, items: Sequence[Item]) -> tuple[list[Item], Exception | None]:
+    async def settle(
+        self, server: Port, items: Sequence[Item], preparer: Preparer | None
+    ) -> tuple[list[Item], Exception | None]:
         """Return *items* after what depended on their outcomes was done, and what went wrong with that."""
         settled = list(items)
         if self.contained is not None or not all(item.is_as_decided for item in items):
-            settlement = Settlement(self.ingest, items, self.lookup, self.contained)
+            settlement = Settlement(self.ingest, items, self.lookup, self.contained, preparer)
             settled = settlement.items
             try:
                 await settlement.run(server)
@@ -242,6 +250,7 @@ class _Pipeline:
     grouper: _Grouper | None
     resolved: Resolved
     saved: IngestCheckpoint | None
+    preparer: Preparer | None
 
     async def run(self, server: Port, check: Callable[[], Awaitable[None]]) -> AsyncGenerator[Sequence[Written], None]:
         """Carry all batches through; *check*, before each is written, that the index still has its settings."""
@@ -253,9 +262,11 @@ class _Pipeline:
         following: Batch | None = None if batch.is_last else await server.compute(self.source.take, batch.due)
         while True:
             items = await grouper.decide(server, batch.items, existing) if grouper else batch.items
+            if self.preparer is not None:
+                await self.preparer.run(server, items)
             asked = await lookup.ask(server, following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
-            sent = [item for item in items if _is_sent(item)]
+            sent = [item for item in items if item.is_sent]
             sending = [item.operation for item in sent if item.operation is not None]
             bulk = Bulk(sending, prefix=self.context.prefix, repeats_scripts=False)
             await check()
@@ -316,13 +327,13 @@ class _Pipeline:
         items = [written.get(item.position, item) for item in items]
         if failure is not None:
             return _known(items), failure
-        return await self.grouper.settle(server, items) if self.grouper else (list(items), None)
+        return await self.grouper.settle(server, items, self.preparer) if self.grouper else (list(items), None)
 
 
 def _known(items: Sequence[Item]) -> list[Item]:
     """Return the items of a batch that can be reported although some outcomes are not known."""
-    unknown = {item.position for item in items if _is_sent(item) or item.is_refused}
-    known = [item for item in items if not _is_sent(item)]
+    unknown = {item.position for item in items if item.is_sent or item.is_refused}
+    known = [item for item in items if not item.is_sent]
     # Of a skipped document nobody knows whether the one it was skipped for is there.
     known = [item for item in known if not (item.is_skipped and item.leader_position in unknown)]
     return [item for item in known if item.withheld is None]
@@ -334,7 +345,3 @@ def _hindrance(reports: Sequence[Written]) -> Exception | None:
         if each.hindrance is not None:
             return writes_refused(each.hindrance, each.index or "", each.reason or "")
     return None
-
-
-def _is_sent(item: Item) -> bool:
-    return item.operation is not None and item.outcome is None and not item.is_skipped

@@ -173,6 +173,11 @@ class Item:
         )
 
     @property
+    def is_sent(self) -> bool:
+        """Whether it is to be sent, and was not yet."""
+        return self.operation is not None and self.outcome is None and not self.is_skipped
+
+    @property
     def is_skipped(self) -> bool:
         return self.decision is not None and self.decision.verdict == "skip"
 

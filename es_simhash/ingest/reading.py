@@ -16,13 +16,23 @@ from itertools import islice
 from os import PathLike
 from typing import Any, Literal, get_args
 
-from es_simhash.arguments import Count, check_choice, check_fields, check_number, check_options, check_output, option
+from es_simhash.arguments import (
+    Count,
+    check_choice,
+    check_fields,
+    check_function,
+    check_number,
+    check_options,
+    check_output,
+    option,
+)
 from es_simhash.errors import Argument, InvalidInputError, MappingError, Said, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body, refuse_own_record
 from es_simhash.ingest.checkpoint import LARGEST_BATCH, IngestCheckpoint
 from es_simhash.ingest.decide import Decider, OnDuplicate, check_policy
 from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, read_own, upsert_of
+from es_simhash.ingest.prepare import Prepare
 from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, PAUSE, fingerprint_actions
 from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
@@ -154,6 +164,13 @@ class IngestOptions:
             ``"create"`` only creates documents, as data streams demand; one whose id is taken is reported as
             ``"refused"`` with the kind ``"exists"``, or as ``"unchanged"`` if the index has the same content under
             it. By default a document replaces the one with its id.
+        prepare:
+            A function, given a list of the documents of a batch that will be written, each once and with its
+            ``_id``, after the decision and before the write: it computes their embeddings, for instance. It returns
+            as many, in order, and may change all but the ``_id``, our fields, and those that decide (text, ``per``,
+            ``within``, order). If it raises, all that it got are ``"refused"``, else those that it changed so;
+            their duplicates are decided again. An async client awaits what a coroutine function returns, and calls
+            any other in a thread. Partial updates are not prepared.
         max_delay:
             Longest time in seconds that a document waits for others before it goes on, for a source that may pause:
             its report follows as soon as the server has answered. A thread then reads *documents* ahead (an async
@@ -178,6 +195,7 @@ class IngestOptions:
     on_partial: OnPartial = option("clear", partial(check_choice, choices=get_args(OnPartial)))
     workers: int | None = option(None, Count())
     op_type: OpType = option("index", partial(check_choice, choices=get_args(OpType)))
+    prepare: Prepare | None = option(None, check_function)
     max_delay: float | None = option(None, partial(check_number, above=0, advice="seconds above 0, or None"))
     batch: int | None = option(None, Count(1, LARGEST_BATCH))
     lookup: LookupRequest = field(default_factory=LookupRequest)

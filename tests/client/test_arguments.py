@@ -104,6 +104,7 @@ KINDS = {
     "actions": "documents",
     "on_problem": "function",
     "on_regrouped": "function",
+    "prepare": "function",
     "progress": "function",
 }
 """The kind of each parameter of the client's methods. Flags are what Python calls true."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from es_simhash.groups.reconcile import Reconciled
     from es_simhash.ingest.actions import IdFrom, OnPartial, Problem
     from es_simhash.ingest.decide import OnDuplicate
+    from es_simhash.ingest.prepare import Prepare
     from es_simhash.ingest.reading import IngestIdFrom, OpType
     from es_simhash.ingest.screen import Screened
     from es_simhash.ingest.written import Written
@@ -97,6 +98,7 @@ class AsyncGroupingMethods(AsyncBase):
         on_partial: OnPartial = "clear",
         workers: int | None = None,
         op_type: OpType = "index",
+        prepare: Prepare | None = None,
         max_delay: float | None = None,
         batch: int | None = None,
         lookups: Lookups = "auto",
@@ -171,6 +173,13 @@ class AsyncGroupingMethods(AsyncBase):
                 ``"create"`` only creates documents, as data streams demand; one whose id is taken is reported as
                 ``"refused"`` with the kind ``"exists"``, or as ``"unchanged"`` if the index has the same content under
                 it. By default a document replaces the one with its id.
+            prepare:
+                A function, given a list of the documents of a batch that will be written, each once and with its
+                ``_id``, after the decision and before the write: it computes their embeddings, for instance. It returns
+                as many, in order, and may change all but the ``_id``, our fields, and those that decide (text, ``per``,
+                ``within``, order). If it raises, all that it got are ``"refused"``, else those that it changed so;
+                their duplicates are decided again. An async client awaits what a coroutine function returns, and calls
+                any other in a thread. Partial updates are not prepared.
             max_delay:
                 Longest time in seconds that a document waits for others before it goes on, for a source that may pause:
                 its report follows as soon as the server has answered. A thread then reads *documents* ahead (an async
@@ -209,6 +218,7 @@ class AsyncGroupingMethods(AsyncBase):
         """
         from es_simhash.groups.grouping_request import GroupingRequest
         from es_simhash.ingest.ingest import ingest
+        from es_simhash.ingest.prepare import check_waits_not
         from es_simhash.ingest.reading import IngestOptions
         from es_simhash.lookup.lookup_options import LookupRequest
 
@@ -229,11 +239,14 @@ class AsyncGroupingMethods(AsyncBase):
             on_partial=on_partial,
             workers=workers,
             op_type=op_type,
+            prepare=prepare,
             max_delay=max_delay,
             batch=batch,
             lookup=LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file),
             checkpoint=checkpoint,
         )
+        if not self._is_async:
+            check_waits_not(options.prepare)
         return self._feed(
             documents,
             lambda items: ingest(self._server(progress), index, items, options, dry_run=dry_run),

@@ -110,7 +110,10 @@ class GroupingMethods(SyncBase):
             IncompleteSearchError: With *contained*, before anything is written, if documents have no passages yet.
         """
         from es_simhash.ingest.ingest import ingest
+        from es_simhash.ingest.prepare import check_waits_not
 
+        if not self._is_async:
+            check_waits_not(options.prepare)
         return self._feed(
             documents,
             lambda items: ingest(self._server(progress), index, items, options, dry_run=dry_run),
