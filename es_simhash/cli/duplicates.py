@@ -18,12 +18,12 @@ from es_simhash.cli.output import (
     say_command,
     warn,
 )
-from es_simhash.cli.tables import Lines, Value
+from es_simhash.cli.tables import print_sheets
 from es_simhash.groups.lacking import count_lacking
 from es_simhash.mapping.rule import target_of
 from es_simhash.removal.may_delete import MAX_SHARE, OTHER_TITLES, refusal, title_refusal
 from es_simhash.removal.records import AGAIN
-from es_simhash.tables.tabular import cut
+from es_simhash.tables.notebook import Sheet
 
 if TYPE_CHECKING:
     from es_simhash import Reconciled, RemovalPlan
@@ -185,27 +185,30 @@ def show(
     """
     counts = Counts(before=decided or 0)
     relation = "contained in" if by_containment else "duplicate of"
-    listed = told = 0
+    told = 0
+    rows: list[dict[str, Any]] = []
     gone: list[DuplicateResult] = []  # the first ones, as long as nothing else was found
-    with Lines() as lines:
-        for each in records:
-            counts.add(each)
-            if is_listed and as_json:
-                print_json(each.to_dict())
-            if counts.all_gone:
-                gone += [each] if len(gone) < SHOWN else []
-                continue
-            for one in (*gone, each):
-                if is_listed and not as_json and not one.earlier and (listed := listed + 1) <= SHOWN:
-                    lines.print(*_line(one, relation))
-                if not one.is_done and one.kind is not None and (told := told + 1) <= SHOWN_FAILURES:
-                    what = "" if one.kind == "missing" else f" {'would be' if is_dry else 'was'} {one.action}"
-                    [fields] = failures_as_json([one])
-                    error(f"{one.index}/{one.id}{what}: {one.reason}", **fields)
-            gone.clear()
-        listed = 0 if counts.all_gone else counts.total + counts.untagged - counts.earlier
-        if is_listed and not as_json and listed > SHOWN:
-            lines.print(f"and {listed - SHOWN:,} more (--json prints all)")
+    for each in records:
+        counts.add(each)
+        if is_listed and as_json:
+            print_json(each.to_dict())
+        if counts.all_gone:
+            gone += [each] if len(gone) < SHOWN else []
+            continue
+        for one in (*gone, each):
+            if len(rows) < SHOWN and not one.earlier:
+                rows.append(_cells(one, relation))
+            if not one.is_done and one.kind is not None and (told := told + 1) <= SHOWN_FAILURES:
+                what = "" if one.kind == "missing" else f" {'would be' if is_dry else 'was'} {one.action}"
+                [fields] = failures_as_json([one])
+                error(f"{one.index}/{one.id}{what}: {one.reason}", **fields)
+        gone.clear()
+    listed = 0 if counts.all_gone else counts.total + counts.untagged - counts.earlier
+    if is_listed and not as_json and listed:
+        # No id of a document that goes is cut.
+        print_sheets(Sheet("", rows, folded=("id", "index", relation, "in")))
+        if listed > SHOWN:
+            print_line(f"and {listed - SHOWN:,} more (--json prints all)")
     if counts.kinds:
         said = _said_gone(counts.total) if counts.all_gone else _not_carried_out(counts.kinds, is_dry=is_dry)
         error(said, kind="not_carried_out", number=counts.kinds.total(), kinds=dict(counts.kinds))
@@ -234,14 +237,12 @@ def _advice(kinds: Iterable[str]) -> str:
     return ", and ".join(parts or ["nothing is left to do for what is gone"])
 
 
-def _line(each: DuplicateResult, relation: str) -> list[str | Value]:
-    # Documents of several indices may share an id.
-    one, two = each.id, each.canonical
-    if each.canonical_index not in ("", each.index):
-        one, two = f"{each.index}/{one}", f"{each.canonical_index}/{two}"
-    begin: list[str | Value] = [f"{'gone' if each.kind == 'missing' else each.action}  ", Value("id", one)]
+def _cells(each: DuplicateResult, relation: str) -> dict[str, Any]:
+    what = {"what": "gone" if each.kind == "missing" else each.action, "id": each.id}
     if each.action in _TAG_REMOVED:
-        return [*begin, "  no longer contained in ", Value("canonical", each.canonical)]
-    similarity = "" if each.similarity is None else f", similarity {cut(each.similarity):.3f}"
-    end = f", distance {each.distance}{similarity}{', by decision' if each.kind == 'decided' else ''}"
-    return [*begin, f"  {relation} ", Value("canonical", two), end]
+        return what | {"no longer contained in": each.canonical}
+    # Documents of several indices may share an id.
+    one, two = (each.index, each.canonical_index) if each.canonical_index not in ("", each.index) else (None, None)
+    which = {"index": one, relation: each.canonical, "in": two}
+    why = "by decision" if each.kind == "decided" else None
+    return what | which | {"bits": each.distance, "similarity": each.similarity, "why": why}

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from es_simhash.demo.known_copies import EDIT_KINDS, Document, Report, Status
 from es_simhash.tables.hidden import shown
-from es_simhash.texts.worddiff import Change, WordDiff, word_diff
+from es_simhash.tables.terminal import draw_marked
+from es_simhash.texts.worddiff import word_diff
 
 CELLS = 40
 """Width of the opening of a text on the terminal."""
@@ -22,13 +23,6 @@ _STATUS_STYLES = {
     Status.APART: "dim",
     Status.SURPRISE: "magenta",
     Status.LOST: "bold red",
-}
-
-# The marks have the meaning of the colours, for pipes, files and colour-blind readers.
-_MARKS = {
-    Change.SAME: ("", "", ""),
-    Change.REMOVED: ("[-", "-]", "red"),
-    Change.ADDED: ("{+", "+}", "green"),
 }
 
 
@@ -102,29 +96,12 @@ def diff_panel(before: Document, after: Document, *, distance: int, max_changes:
     Return a panel with the words that differ between two documents, marked `[-removed-]` `{+added+}`.
     *distance*: of the fingerprints, in bits, for the title. *max_changes*: number of changes shown.
     """
-    lines = diff_text(word_diff(before.text, after.text, max_changes=max_changes))
+    diff = word_diff(before.text, after.text, max_changes=max_changes)
+    lines = Text("\n").join(map(draw_marked, diff.marked()))
     bits = "1 bit" if distance == 1 else f"{distance} bits"
     title = Text(f"{before.id} -> {after.id}, {bits}")
     label = EDIT_KINDS[after.edit].label if after.edit and after.edit_of == before.id else None
     return Panel(lines, title=title, title_align="left", subtitle=label, subtitle_align="right")
-
-
-def diff_text(diff: WordDiff) -> Text:
-    """Return the excerpts of *diff*, one on each line, with differing words marked `[-removed-]` `{+added+}`."""
-    lines = []
-    for excerpt in diff.excerpts:
-        line = Text()
-        for segment in excerpt:
-            opening, closing, style = _MARKS[segment.change]
-            line.append(f"{opening}{_visible(segment.text)}{closing}", style=style)
-        lines.append(line)
-    if not lines:
-        lines.append(Text("no words differ", style="dim"))
-    if diff.omitted:
-        lines.append(Text(f"and {diff.omitted} more change{'' if diff.omitted == 1 else 's'}", style="dim"))
-    if diff.is_cut:
-        lines.append(Text("(long texts: only a part was compared)", style="dim"))
-    return Text("\n").join(lines)
 
 
 def _opening(document: Document) -> Text:

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from es_simhash.errors import count
 from es_simhash.record import Record
+from es_simhash.tables.notebook import Part, Sheet, flat_source
 from es_simhash.tables.tabular import Tabular
 
 
@@ -125,3 +127,21 @@ class DistinctPage(Tabular):
             }
             for each in self.hits
         ]
+
+    def _title(self) -> str:
+        of_all = " on this page" if self.total is None else f" of {self.total:,}"
+        return f"{count(len(self), 'distinct hit')}{of_all}"
+
+    def _sheets(self) -> Sequence[Part]:
+        rows = [
+            {"score": each.hit.get("_score"), "similar": each.similar_count, "id": each.id, "index": each.index}
+            | flat_source(each.source)
+            for each in self.hits
+        ]
+        folded = []
+        for each in self.hits:
+            of_each = [{"stands for": other.id, "bits": other.distance, "index": other.index} for other in each.similar]
+            left = (each.similar_count or 0) - len(of_each) if of_each else 0
+            of_each += [{"stands for": f"and {left:,} more"}] if left > 0 else []
+            folded += [{"id": each.id, **row} for row in of_each]
+        return [Sheet("", rows, keys=("id",)), *([Sheet("what they stand for", folded)] if folded else [])]

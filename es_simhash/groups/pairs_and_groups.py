@@ -18,7 +18,7 @@ from es_simhash.lookup.content import compare_contents
 from es_simhash.lookup.fetch import FETCH, fetch_hits, fetch_texts
 from es_simhash.lookup.judge import Asked
 from es_simhash.lookup.lookup_options import LookupOptions, Verification, Verified
-from es_simhash.lookup.near_dups import NearDup
+from es_simhash.lookup.near_dups import NearDup, cells_of
 from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.lookup.rules import Rules, rules_for
 from es_simhash.mapping.context import Context, Resolved
@@ -28,7 +28,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, read_present_settings, read_settings_by_index, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.record import Record
-from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.notebook import SHOWN_ROWS, Part, Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import Preset
 from es_simhash.transport.answers import check_whole
@@ -257,9 +257,18 @@ class Group(Tabular):
     def _title(self) -> str:
         return f"group {self.id}: {len(self.members):,} documents"
 
-    def _sheets(self) -> Sequence[Sheet]:
-        rows = [{name: value for name, value in row.items() if name != "group"} for row in self.to_dicts()]
-        return [Sheet("", rows, {"distance": 64, "similarity": 1})]
+    def _sheets(self) -> Sequence[Part]:
+        """Return a row for the canonical, with the number of documents, and one for each other, up to a number."""
+        first, *others = self.members
+        name = None if first.id == self.id else self.id
+        rows = [cells_of(first) | {"bits": None, "similarity": None, "numbers": None, "group": name}]
+        rows += map(cells_of, others[:SHOWN_ROWS])
+        contained = self.contained or ()
+        rows += [{"id": each.id, "index": each.index, "how": "contained"} for each in contained[:SHOWN_ROWS]]
+        rest = len(self.members) + len(contained) - len(rows)
+        rows += [{"how": f"and {rest:,} more"}] if rest else []
+        rows = [{"documents": None if number else len(self.members), **row} for number, row in enumerate(rows)]
+        return [Sheet("", rows, {"bits": 64, "similarity": 1}, most=len(rows), keys=("id",))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

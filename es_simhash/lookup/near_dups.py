@@ -13,8 +13,8 @@ from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.lookup.plan import LookupPlan
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_text
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
-from es_simhash.tables.notebook import Sheet
-from es_simhash.tables.tabular import Tabular, cut
+from es_simhash.tables.notebook import Part, Sheet, cut, flat_source
+from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.protocol import Key, document_key
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 ROW = ("id", "index", "routing", "distance", "fingerprint", "similarity", "containment", "numbers")
 """The columns that every row of a near-duplicate has."""
+
+
+NUMBERS_SAID: dict[str | None, str] = {"only": "only these differ", "replaced": "others too"}
+"""What became of numbers, for people; nothing where they are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,14 @@ class NearDup:
         """Return the near-duplicate as one flat row; a field of its source is a column, such as ``source.title``."""
         row = {name: getattr(self, name) for name in ROW} | {"fingerprint": to_hex(self.fingerprint)}
         return row | {f"source.{name}": value for name, value in (self.source or {}).items()}
+
+
+def cells_of(near_dup: NearDup) -> dict[str, Any]:
+    """Return what people read of a document: how alike, which one, its fields."""
+    numbers = NUMBERS_SAID.get(near_dup.numbers)
+    alike = {"bits": near_dup.distance, "similarity": near_dup.similarity, "numbers": numbers}
+    which = {"id": near_dup.id, "index": near_dup.index, "routing": near_dup.routing}
+    return alike | which | flat_source(near_dup.source)
 
 
 REJECTED = 5
@@ -244,12 +256,13 @@ class NearDups(Sequence[NearDup], Tabular):
         how = self.rule or f"within {count(self.max_distance, 'bit')}"
         return f"{number} {how}{'' if self.complete else ', incomplete'}"
 
-    def _sheets(self) -> Sequence[Sheet]:
+    def _sheets(self) -> Sequence[Part]:
+        bars = {"bits": self.max_distance, "similarity": 1}
+        return [Sheet("", list(map(cells_of, self.items)), bars, keys=("id",))]
+
+    def _notes(self) -> Mapping[str, Sequence[str]]:
         rejected = tuple(map(str, self.rejected)) if not self.items else ()
-        said = {"incomplete because": self.reasons, "not verified": self.unverified, "rejected": rejected}
-        notes = [{"note": name, "what": line} for name, lines in said.items() for line in lines]
-        near_dups = Sheet("", self.to_dicts(), {"distance": self.max_distance, "similarity": 1, "containment": 1})
-        return [near_dups, Sheet("Notes", notes)] if notes else [near_dups]
+        return {"incomplete because": self.reasons, "not verified": self.unverified, "rejected": rejected}
 
 
 def hit_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, overload
 
 from es_simhash.record import Record
-from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.protocol import Key
 
@@ -136,8 +136,15 @@ class Overlaps(Sequence[Overlap], Tabular):
         number = f"{len(self):,} document{'' if len(self) == 1 else 's'} with shared passages"
         return f"{number}{'' if self.complete else ', incomplete'}"
 
-    def _sheets(self) -> Sequence[Sheet]:
-        said = {"incomplete because": self.reasons, "text has changed": self.stale}
-        notes = [{"note": name, "what": line} for name, lines in said.items() for line in lines]
-        found = Sheet("", self.to_dicts(), {"contained": 1, "contains": 1, "similarity": 1})
-        return [found, Sheet("Notes", notes)] if notes else [found]
+    def _sheets(self) -> Sequence[Part]:
+        shares = dict.fromkeys(("contained", "contains", "similarity"), 1.0)
+        rows = []
+        for each in self.items:
+            longest = max((passage.end - passage.start for passage in each.passages), default=0)
+            which = {"id": each.id, "index": each.index, "routing": each.routing}
+            alike = {name: getattr(each, name) for name in shares}
+            rows.append(alike | which | {"passages": len(each.passages), "longest": longest})
+        return [Sheet("", rows, shares)]
+
+    def _notes(self) -> Mapping[str, Sequence[str]]:
+        return {"incomplete because": self.reasons, "text has changed": self.stale}

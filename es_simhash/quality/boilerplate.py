@@ -36,7 +36,7 @@ from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.user_fields import countable_field, find_field_faults
 from es_simhash.quality.health import Finding, FindingKind, Severity, Values
 from es_simhash.quality.sampling import SampleOptions, sample_documents, sample_option
-from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.answers import sentences
 from es_simhash.transport.protocol import Index, check_index, index_key
@@ -187,8 +187,11 @@ class Boilerplate(Tabular):
     def _title(self) -> str:
         return f"{count(len(self.passages), 'passage')} of template text in {count(self.sampled, 'sampled text')}"
 
-    def _sheets(self) -> Sequence[Sheet]:
-        return [Sheet("", self.to_dicts(), {"share": 1})]
+    def _sheets(self) -> Sequence[Part]:
+        return [Sheet("", self.to_dicts(), {"share": 1}, folded=("text",))]
+
+    def _notes(self) -> Mapping[str, Sequence[str]]:
+        return {"not every document was looked at": self.reasons}
 
 
 def learn_boilerplate(

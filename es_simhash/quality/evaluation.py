@@ -18,7 +18,7 @@ from es_simhash.lookup.near_dups import NearDups
 from es_simhash.mapping.meta import check_max_distance
 from es_simhash.quality.known_pairs import Truth
 from es_simhash.record import Record
-from es_simhash.tables.notebook import Html, Sheet, draw_shares
+from es_simhash.tables.notebook import Part, Sheet, draw_shares
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import Measure, Preset, TextMeasure, Unit, check_bound, compare_pairs, get_preset
 
@@ -231,16 +231,33 @@ class Report(Tabular):
 
     def _title(self) -> str:
         known = f"{int((self.truth.jaccard >= self._from(0)).sum()):,} known pairs"
-        return f"{self.scheme} against {known} of {len(self.truth.ids):,} documents"
+        said = f"verified at {self.similarity:g} {self.text_measure.of_what}; similar means {self.positive:g} or more"
+        return f"{self.scheme} against {known} of {len(self.truth.ids):,} documents; {said}"
 
-    def _sheets(self) -> Sequence[Sheet | Html]:
+    def _sheets(self) -> Sequence[Part]:
         shares = [f"{kind}{name}" for kind in ("", "verified.") for name in ("recall", "precision")]
-        bars = dict.fromkeys(shares, 1.0)
-        lengths = [_flat(each) for each in self.by_length()]
         rows = self.to_dicts()
         lines = {name: [row[name] for row in rows] for name in shares}
         curve = draw_shares("Recall and precision by max_distance", [row["max_distance"] for row in rows], lines)
-        return [curve, Sheet("By max_distance", rows, bars), Sheet("By length of the shorter text", lengths, bars)]
+        bars = {name.replace(".", " "): 1.0 for name in shares}
+        by_distance = [{"max distance": row["max_distance"]} | _cells(row) for row in rows]
+        by_length = [
+            {"characters": _length(row), "pairs": row["positives"]} | _cells(_flat(row)) for row in self.by_length()
+        ]
+        of_length = f"By length of the shorter text, max_distance {self.max_distance}"
+        return [curve, Sheet("By max_distance", by_distance, bars), Sheet(of_length, by_length, bars)]
+
+
+_FIGURES = {"recall": "recall", "precision": "precision", "precision_forgiving": "forgiving", "reported": "reported"}
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {said: row[name] for name, said in _FIGURES.items()}
+    return plain | {f"verified {said}": row[f"verified.{name}"] for name, said in _FIGURES.items()}
+
+
+def _length(row: Mapping[str, Any]) -> str:
+    return f"from {row['from']:,}" if row["below"] is None else f"{row['from']:,} to {row['below'] - 1:,}"
 
 
 def _flat(figures: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import sqrt
@@ -39,7 +39,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings
 from es_simhash.mapping.rule import PairRule
 from es_simhash.quality.known_pairs import DUPLICATE, LETTER_EDITS, LETTER_SHINGLES, SAME_LETTERS
-from es_simhash.tables.notebook import Html, Sheet, element, user_text
+from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Similarity, compare_texts
 from es_simhash.texts.worddiff import WordDiff, word_diff
@@ -236,18 +236,45 @@ class Explanation(Tabular):
         return [_plain(each) for each in self.features]
 
     def _title(self) -> str:
+        if self.verdict is not None:
+            return self.verdict
         distance = "no distance" if self.distance is None else f"distance {count(self.distance, 'bit')}"
         letters = f", {self.letters:.1%} of the letters" if self.is_noise else ""
         return f"{distance}; {self.similarity.jaccard:.1%} {WORD_SHINGLES.of_what}{letters} are the same"
 
-    def _sheets(self) -> Sequence[Sheet | Html]:
-        marks = {"removed": "del", "added": "ins"}
-        excerpts = [
-            element("p", *(user_text(each.text, within=marks.get(each.change.value, "bdi")) for each in excerpt))
-            for excerpt in self.diff.excerpts
+    def _sheets(self) -> Sequence[Part]:
+        of_all = [("differ", self.differing), ("are shared", self.shared)]
+        features = [
+            Sheet(f"Features that {which}: {len(each):,}", [_cells(one) for one in each], most=SHOWN_FEATURES)
+            for which, each in of_all
+            if each and not self.is_cut
         ]
-        differing = [_plain(each) for each in self.differing]
-        return [*excerpts, Sheet(f"Features that differ, of {len(self.features):,}", differing)]
+        figures = [{"": name, "value": value, "what that is": said} for name, value, said in self._figures()]
+        return [*self.diff.marked(), Sheet("", figures, folded=("value", "what that is")), *features]
+
+    def _figures(self) -> Iterator[tuple[str, str, str]]:
+        """Yield what people read of it, how alike the two are first."""
+        of_what = f"{WORD_SHINGLES.of_what} (Jaccard; in Chinese, of 5 characters)"
+        yield "similarity", f"{self.similarity.jaccard:.4f}", of_what
+        yield "containment", f"{self.similarity.containment:.4f}", "of those of the smaller text"
+        yield "letters", f"{self.letters:.4f}", "stay (edit similarity)"
+        if self.distance is not None:
+            yield "distance", count(self.distance, "bit"), f"of 64 ({self.scheme})"
+        if self.cosine is not None:
+            yield "cosine", f"{self.cosine:.4f}", "of the weighted features, of which the fingerprint is made"
+        yield "presets", ", ".join(self.presets) or "none", "report the two" if self.presets else "reports the two"
+        if self.numbers is not None and self.numbers in _NUMBERS:
+            yield "numbers", self.numbers, _NUMBERS[self.numbers]
+        if self.is_noise:
+            yield "noise", "yes", "the words differ, the letters hardly do: wrong letters or numbers, not another text"
+        for name, value in (("A", self.first), ("B", self.second)):
+            yield name, "none" if value is None else to_hex(value), "no features" if value is None else "fingerprint"
+        if self.differing_bits:
+            yield "bits", ", ".join(map(str, self.differing_bits)), "differ, 0 for the most significant"
+        if self.distance is not None:
+            yield "blocks", ", ".join(map(str, self.equal_blocks)) or "none", "equal"
+        if self.is_cut:
+            yield "features", "not listed", "the texts are too long"
 
     def to_dict(self, *, most: int = 20) -> dict[str, Any]:
         """Return everything as plain JSON values, with the *most* weighty features of each kind."""
@@ -285,6 +312,18 @@ class Explanation(Tabular):
                 "is_cut": self.diff.is_cut,
             },
         }
+
+
+SHOWN_FEATURES = 12
+"""Features of each kind that people are shown; all are in ``features``."""
+_NUMBERS: Mapping[str | None, str] = {
+    "only": "nothing but numbers differs: the figures of another day, or a correction",
+    "replaced": "numbers stand in the places of other numbers, and other words differ too",
+}
+
+
+def _cells(feature: Feature) -> dict[str, Any]:
+    return {"feature": feature.name, "weight in A": feature.first, "weight in B": feature.second}
 
 
 def _plain(feature: Feature) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from es_simhash.mapping.faults import Fault
 from es_simhash.mapping.fields import Fields, read_text, text_or_none
 from es_simhash.quality.edits import count_scripts
 from es_simhash.record import Record
-from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.shingle_sets import shingle_sets
 
@@ -229,10 +229,24 @@ class Diagnosis(Tabular):
         state = "healthy" if self.is_healthy else "not healthy"
         return f"{self.index}: {state}; {self.fingerprinted:,} of {self.documents:,} documents have a fingerprint"
 
-    def _sheets(self) -> Sequence[Sheet]:
-        reasons = [{"reason": each} for each in self.reasons]
-        sheets = [Sheet("Findings", self.to_dicts()), Sheet("Lookups", self.forecast)]
-        return [*sheets, Sheet("Not all documents were examined", reasons)] if reasons else sheets
+    def _sheets(self) -> Sequence[Part]:
+        findings = [
+            {"severity": each.severity, "topic": each.topic, "found": each.message, "what to do": each.advice}
+            for each in self.findings
+        ]
+        lookups = [
+            {
+                "max distance": each["max_distance"],
+                "candidates": each["candidates"],
+                "milliseconds": each["milliseconds"],
+            }
+            for each in self.forecast
+        ]
+        said = "Lookups by distance: candidates, and milliseconds more than an empty search"
+        return [Sheet("Findings", findings, folded=("found", "what to do")), Sheet(said, lookups)]
+
+    def _notes(self) -> Mapping[str, Sequence[str]]:
+        return {"not every document was looked at": self.reasons}
 
 
 def judge_sample(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from es_simhash.dashboards.charts import size_rows
 from es_simhash.errors import count
 from es_simhash.record import Record
-from es_simhash.tables.notebook import Sheet
-from es_simhash.tables.tabular import Tabular, percent
+from es_simhash.tables.notebook import Part, Sheet, percent
+from es_simhash.tables.tabular import Tabular
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -205,22 +206,52 @@ class Stats(Tabular):
         several = self.groups.several_canonicals
         return (
             f"{self.index}: {count(self.documents, 'document')}, {count(self.duplicates, 'duplicate')}{share}, "
-            f"{count(self.groups.number, 'group')}" + (f" ({several:,} with several canonicals)" if several else "")
+            f"{count(self.groups.number, 'group')}"
+            + (f" ({several:,} with several canonicals)" if several else "")
+            + (f", scheme {self.scheme}" if self.scheme else "")
         )
 
-    def _sheets(self) -> Sequence[Sheet]:
-        titles = {
-            "size": "Groups by number of documents",
-            "distance": "Duplicates by distance in bits",
-            "time": "Over time",
-            "source": "By source",
+    def _sheets(self) -> Sequence[Part]:
+        numbers = {
+            "duplicates": self.duplicates,
+            "without fingerprint": self.without_fingerprint,
+            "not grouped yet": self.ungrouped,
+            "groups of two or more": self.groups.number,
+            "documents of the largest group": self.largest,
+            "groups without their canonical": self.groups.without_canonical,
         }
-        sheets = [Sheet("Largest groups", [each.to_dict() for each in self.groups.largest])]
-        for by, title in titles.items():
-            rows = [{k: v for k, v in row.items() if k != "by"} for row in self.to_dicts() if row["by"] == by]
-            most = {name: max((row.get(name, 0) for row in rows), default=0) for name in ("groups", "duplicates")}
-            sheets += [Sheet(title, rows, {**most, "share": 1})] if rows else []
-        return sheets
+        if self.groups.several_canonicals:
+            numbers["groups with several canonicals"] = self.groups.several_canonicals
+        summary = [{"": name, "number": number} for name, number in numbers.items()]
+        largest = [{"group": each.id, "documents": each.documents, "text": each.text} for each in self.groups.largest]
+        sizes = [{"documents": each["label"], "groups": each["groups"]} for each in size_rows(self.groups.sizes)]
+        distances = [{"bits": bits, "duplicates": number} for bits, number in self.distances.items()]
+        most = {"groups": max((each["groups"] for each in sizes), default=0)}
+        most |= {"duplicates": max(self.distances.values(), default=0), "share": 1}
+        parts = {"Largest groups": largest, "Groups by number of documents": sizes, "Duplicates by distance": distances}
+        if self.sources is not None:
+            parts["By source"] = _counted("source", _sources(self.sources))
+        if self.time is not None:
+            parts["Over time"] = _counted(self.time.interval, _times(self.time))
+        return [Sheet("", summary), *(Sheet(title, rows, most) for title, rows in parts.items() if rows)]
+
+
+def _counted(name: str, counts: Iterable[tuple[str, Count]]) -> list[dict[str, Any]]:
+    return [
+        {name: key, "documents": each.documents, "duplicates": each.duplicates, "share": each.share}
+        for key, each in counts
+        if each.documents
+    ]
+
+
+def _sources(found: SourceCounts) -> list[tuple[str, Count]]:
+    rest = f"({found.number - len(found.parts):,} others)"
+    return [*found.parts.items(), (rest, found.others), ("(none)", found.without)]
+
+
+def _times(found: TimeCounts) -> list[tuple[str, Count]]:
+    parts = [(utc_text(start).removesuffix("T00:00:00Z"), each) for start, each in found.parts.items()]
+    return [("(earlier)", found.earlier), *parts, ("(later)", found.later), ("(none)", found.without)]
 
 
 def utc_text(milliseconds: int) -> str:

@@ -14,7 +14,7 @@ from es_simhash.arguments import check_choice, check_input
 from es_simhash.removal.decisions import in_words
 from es_simhash.removal.may_delete import MAX_SHARE, OTHER_TITLES, in_english, refusal, title_refusal
 from es_simhash.removal.removal_file import RemovalFile
-from es_simhash.tables.tabular import cut, percent
+from es_simhash.tables.notebook import cut, percent
 from es_simhash.texts.differences import DIFFERENCES, SAID, Difference
 from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 

@@ -203,33 +203,108 @@ _STYLE = Html(
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """
-    One table of a result; a column may be missing in some rows.
-    *bars*: the columns that have a bar beside each number, and the number whose bar is full.
+    One table of a result, for a notebook, a terminal or a file; a column may be missing in some rows.
+
+    The names of columns are what people read; those of a document's own fields begin with ``source.``, and one named
+    ``share`` is in percent. *bars*: the columns that have a bar beside each number, and the number whose bar is full.
+    *folded*: columns of sentences, which are never cut. *most*: rows that are shown, where that is not up to the place.
+    *keys*: the columns that say what a row is about, by default the first.
     """
 
     title: str
     rows: Sequence[Mapping[str, Any]]
     bars: Mapping[str, float] = field(default_factory=dict)
+    folded: Sequence[str] = ()
+    most: int | None = None
+    keys: Sequence[str] = ()
+
+    def columns(self, known: Mapping[str, Any] | None = None) -> list[str]:
+        """Return the names of the columns that say something: a value, and not everywhere the one that is *known*."""
+        every = dict.fromkeys(name for row in self.rows for name in row)
+        said = known or {}
+        return [
+            name
+            for name in every
+            if any(row.get(name) is not None and row.get(name) != said.get(name) for row in self.rows)
+        ]
+
+    def is_number(self, name: str) -> bool:
+        """Return whether a column has nothing but numbers, percent among them, and empty cells."""
+        values = [row.get(name) for row in self.rows]
+        return all(_is_number(each) or (isinstance(each, str) and each.endswith(" %")) for each in values)
+
+    def shown(self, usual: int) -> tuple[Sequence[Mapping[str, Any]], int]:
+        """Return the rows that are shown, by default *usual* ones, and how many are left out."""
+        rows = self.rows[: self.most or usual]
+        return rows, len(self.rows) - len(rows)
 
 
-def render(title: str, parts: Iterable[Sheet | Html]) -> Html:
-    """Return a result as HTML: its *title*, then its tables and markup."""
-    shown = [_table(part) if isinstance(part, Sheet) else part for part in parts]
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A passage whose *runs* are ``"same"``, ``"removed"`` or ``"added"``, or a ``"note"`` of ours."""
+
+    runs: Sequence[tuple[str, str]]
+
+
+Part: TypeAlias = "Sheet | Marked | Html"
+_MARKS = {"removed": "del", "added": "ins"}
+
+
+def render(title: str, parts: Iterable[Part]) -> Html:
+    """Return a result as HTML: its *title*, then its tables, passages and markup."""
+    drawn = [_draw(part) for part in parts]
     heading = element("p", element("strong", user_text(title)))
-    return element("div", element("style", _STYLE), heading, *shown, class_="es-simhash")
+    return element("div", element("style", _STYLE), heading, *drawn, class_="es-simhash")
+
+
+def _draw(part: Part) -> Html:
+    if isinstance(part, Sheet):
+        return _table(part)
+    if isinstance(part, Marked):
+        return element("p", *(user_text(text, within=_MARKS.get(mark, "bdi")) for mark, text in part.runs))
+    return part
+
+
+def headings(names: Sequence[str]) -> list[str]:
+    """Return the names of columns for people: ``source.`` is left out where that makes no two of them alike."""
+    plain = [name.removeprefix(SOURCE) for name in names]
+    return [short if plain.count(short) == 1 else name for short, name in zip(plain, names, strict=True)]
+
+
+SOURCE = "source."
+
+
+def flat_source(source: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the fields of a document as cells, an object in the field's place as one cell for each of its fields."""
+    found: dict[str, Any] = {}
+
+    def take(name: str, value: Any) -> None:
+        if isinstance(value, Mapping) and value:
+            for key, each in value.items():
+                take(f"{name}.{key}", each)
+        else:
+            found[name] = value
+
+    for key, each in (source or {}).items():
+        take(f"{SOURCE}{key}", each)
+    return found
 
 
 def _table(sheet: Sheet) -> Html:
     if not sheet.rows:
         return element("p", f"{sheet.title}: none") if sheet.title else Html()
-    every = dict.fromkeys(name for row in sheet.rows for name in row)
-    # A column without any value says nothing.
-    names = [name for name in every if any(row.get(name) is not None for row in sheet.rows)]
-    numeric = {name for name in names if all(_is_number(row.get(name)) for row in sheet.rows)}
-    head = [_cell("th", user_text(name), is_numeric=name in numeric, scope="col") for name in names]
+    names = sheet.columns()
+    numeric = {name for name in names if sheet.is_number(name)}
+    head = [
+        _cell("th", user_text(heading), is_numeric=name in numeric, scope="col")
+        for name, heading in zip(names, headings(names), strict=True)
+    ]
     body = []
-    for row in sheet.rows[:SHOWN_ROWS]:
-        cells = [_cell("td", _value(row.get(name), sheet.bars.get(name)), is_numeric=name in numeric) for name in names]
+    rows, rest = sheet.shown(SHOWN_ROWS)
+    for row in rows:
+        cells = [
+            _cell("td", _value(name, row.get(name), sheet.bars.get(name)), is_numeric=name in numeric) for name in names
+        ]
         body.append(element("tr", *cells))
     table = element(
         "table",
@@ -237,7 +312,6 @@ def _table(sheet: Sheet) -> Html:
         element("thead", element("tr", *head)),
         element("tbody", *body),
     )
-    rest = len(sheet.rows) - SHOWN_ROWS
     return element("div", table, element("p", f"and {rest:,} more rows: to_dicts() has all") if rest > 0 else "")
 
 
@@ -250,21 +324,49 @@ def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
 
 
-def _to_text(value: Any) -> str:
-    if value is None:
+def percent(share: float | None) -> str:
+    """Return a share in percent, never rounded to 0 or to 100 where it is neither."""
+    if share is None:
         return ""
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, (dict, list, tuple)):
-        return json.dumps(value, ensure_ascii=False, default=str)
+    if 0 < share < 0.001:
+        return "< 0.1 %"
+    return "> 99.9 %" if 0.999 < share < 1 else f"{share:.1%}".replace("%", " %")
+
+
+def cut(similarity: float) -> float:
+    """Return a similarity, from 0 to 1, cut and not rounded to three digits: only texts with the same words have 1."""
+    return int(similarity * 1000 + 1e-6) / 1000
+
+
+def cell_text(name: str, value: Any) -> str:
+    """Return the value of a cell of column *name* as people read it."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            return _fraction(name, value)
+        case dict() | list() | tuple():
+            return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
 
 
-def _value(value: Any, full: float | None) -> Html:
+def _fraction(name: str, value: float) -> str:
+    if name == "share":
+        return percent(value)
+    if 0 <= value <= 1:
+        return f"{cut(value):.3f}" if value else "0"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}"
+
+
+def _value(name: str, value: Any, full: float | None) -> Html:
     if isinstance(value, Html):
         return value
+    text = cell_text(name, value)
     if full and _is_number(value) and value is not None:
-        return element("span", _to_text(value), bar(value / full))
-    text = _to_text(value)
+        return element("span", text, bar(value / full))
     shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
     return user_text(shown, class_="long" if len(shown) > _LONG else None)

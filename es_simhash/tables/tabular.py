@@ -10,30 +10,16 @@ from typing import Any, ClassVar
 
 from es_simhash.arguments import check_items
 from es_simhash.errors import MissingDependencyError, WrongTypeError, shorten
-from es_simhash.tables.notebook import Html, Sheet, render
+from es_simhash.tables.notebook import Part, Sheet, render
 
 # The numbers that both libraries keep exactly.
 _LARGEST = 2**63
 
 
-def percent(share: float | None) -> str:
-    """Return a share in percent, never rounded to 0 or to 100 where it is neither."""
-    if share is None:
-        return ""
-    if 0 < share < 0.001:
-        return "< 0.1 %"
-    return "> 99.9 %" if 0.999 < share < 1 else f"{share:.1%}".replace("%", " %")
-
-
-def cut(similarity: float) -> float:
-    """Return a similarity, from 0 to 1, cut and not rounded to three digits: only texts with the same words have 1."""
-    return int(similarity * 1000 + 1e-6) / 1000
-
-
 class Tabular:
     """
     A result that has rows: dicts, data frames, and a table in a notebook.
-    A subclass has ``to_dicts``; ``_title`` and ``_sheets`` say what a notebook shows.
+    A subclass has ``to_dicts``; ``_title``, ``_sheets`` and ``_notes`` say what a notebook shows, and a terminal.
     """
 
     __slots__ = ()
@@ -55,11 +41,21 @@ class Tabular:
     def _title(self) -> str:
         return type(self).__name__
 
-    def _sheets(self) -> Sequence[Sheet | Html]:
+    def _sheets(self) -> Sequence[Part]:
         return [Sheet("", self.to_dicts())]
 
+    def _notes(self) -> Mapping[str, Iterable[str]]:
+        """Return what else to know, by kind; the command line has messages in place of these."""
+        return {}
+
     def _repr_html_(self) -> str:
-        return str(render(self._title(), self._sheets()))
+        notes = [{"note": kind, "what": each} for kind, lines in self._notes().items() for each in lines]
+        return str(render(self._title(), [*self._sheets(), *([Sheet("Notes", notes)] if notes else [])]))
+
+
+def sheets_of(result: Tabular) -> tuple[str, Sequence[Part]]:
+    """Return the title of a *result*, and what it shows."""
+    return result._title(), result._sheets()  # noqa: SLF001
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,7 @@ class Table(Tabular):
         rows = f"{len(self.rows):,} rows"
         return rows if self.items == len(self.rows) else f"{self.items:,} results, {rows}"
 
-    def _sheets(self) -> Sequence[Sheet | Html]:
+    def _sheets(self) -> Sequence[Part]:
         return [Sheet("", self.rows, {"distance": 64, "similarity": 1})]
 
 

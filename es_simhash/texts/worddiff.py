@@ -14,7 +14,8 @@ from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import InvalidInputError, count, shorten
+from es_simhash.tables.notebook import Marked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,6 +62,14 @@ class WordDiff:
     excerpts: tuple[tuple[Segment, ...], ...]
     omitted: int
     is_cut: bool
+
+    def marked(self) -> list[Marked]:
+        """Return the excerpts for people, and what is not in them."""
+        found = [Marked([(part.change.value, part.text) for part in excerpt]) for excerpt in self.excerpts]
+        notes = [] if found else ["no words differ"]
+        notes += [f"and {count(self.omitted, 'more change')}"] if self.omitted else []
+        notes += ["(long texts: only a part was compared)"] if self.is_cut else []
+        return found + [Marked([("note", each)]) for each in notes]
 
 
 def word_diff(before: str, after: str, *, max_changes: int = 4, context: int = 12) -> WordDiff:

@@ -1,6 +1,7 @@
 """The commands around decisions: plan, review, apply and history, on real servers; and what they refuse."""
 
 import json
+import re
 import shlex
 from html import unescape
 
@@ -40,7 +41,7 @@ def plan(run, news, tmp_path):
     return path
 
 
-def test_a_plan_is_approved_and_applied(run, news, server, plan, tmp_path):
+def test_a_plan_is_approved_and_applied(run, news, server, plan, tmp_path, monkeypatch):
     """What the commands print leads from one to the next; what is kept does not make the exit code 1."""
     page, sha256 = tmp_path / "page.html", read_plan(plan).sha256
     shown = run("review", plan, "--html", page)
@@ -59,7 +60,7 @@ def test_a_plan_is_approved_and_applied(run, news, server, plan, tmp_path):
     assert "was not taken in" in failed(run(*command, "--yes"))
     taken = run("decide", plan, decisions)
     assert taken.exit_code == 0, taken.output
-    assert "Ann\\x1b[31m keeps 1: another bridge" in " ".join(taken.stdout.split())
+    assert "Ann\\x1b[31m 1 another bridge" in " ".join(taken.stdout.split())
     assert "1 document of the plan stays by decision" in run("decide", plan, "--list").stdout
     [told] = json.loads(run("decide", plan, "--list", "--json").stdout)["decisions"]
     assert (told["by"], told["keep"]) == ("Ann\x1b[31m", [{"index": news, "id": "c", "routing": None}])
@@ -71,15 +72,16 @@ def test_a_plan_is_approved_and_applied(run, news, server, plan, tmp_path):
     assert plan.read_bytes() == before
     done = run(*command, "--yes")
     assert (done.exit_code, done.stderr) == (0, ""), done.output
-    assert "kept  c  duplicate of a" in done.stdout
+    assert re.search("\nkept +c +a ", done.stdout)
     assert f"1 document deleted, kept in {plan}; 1 stays by decision" in done.stdout
     assert sorted(read_all(server, news)) == ["a", "c"]
     assert archived(plan).keys() == {"b"}
     *_, last = run(*command, "--yes", "--quiet", "--json").stdout.splitlines()
     done = {name: json.loads(last)[name] for name in ("deleted", "deleted_earlier", "kept")}
     assert done == {"deleted": 0, "deleted_earlier": 1, "kept": {"decided": 1}}
+    monkeypatch.setenv("COLUMNS", "300")
     told = run("history", "b", plan).stdout
-    assert "approved by Ann\\x1b[31m: another bridge" in " ".join(told.split())
+    assert "Ann\\x1b[31m: another bridge" in " ".join(told.split())
     assert run("restore", plan).exit_code == 0
     assert sorted(read_all(server, news)) == ["a", "b", "c"]
 
@@ -178,7 +180,7 @@ def test_each_deletion_is_in_the_history(run, news, plan, tmp_path):
     assert [[name for name, _ in each["approved"]] for [each] in told] == [["Ann"], ["Ann", "Bob"]]
     assert all(each["at"] < each["deleted"] < each["restored"] for [each] in told)
     assert told[0][0]["restored"] < told[1][0]["at"]
-    assert " ".join(run("history", "b", plan).stdout.split()).count("was deleted for a") == 2
+    assert len(re.findall("\nb +a ", run("history", "b", plan).stdout)) == 2
     assert archived(plan).keys() == {"b"}
 
 
@@ -186,7 +188,7 @@ def test_one_that_is_gone_among_others(run, news, server, plan):
     """It is named; where all are gone, one sentence says it, and programs still get a record of each."""
     server.request("DELETE", f"/{news}/_doc/b?refresh=true")
     dry = run("apply", plan)
-    assert (dry.exit_code, dry.stdout.count("\n")) == (1, 1)
+    assert (dry.exit_code, dry.stdout.count("\n")) == (1, 1), dry.stdout
     assert f"error: {news}/b: it is gone already" in dry.stderr
     assert "1 line would not be carried out (gone 1): nothing is left to do for what is gone" in dry.stderr
     server.request("DELETE", f"/{news}/_doc/c?refresh=true")

@@ -29,11 +29,12 @@ from es_simhash.cli.output import (
     to_json,
     visible,
 )
-from es_simhash.cli.tables import print_table
+from es_simhash.cli.tables import print_folded, print_sheets
 from es_simhash.connection import Server, split_url
 from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.faults import Fault, mapping_error
 from es_simhash.removal.records import DuplicateResult
+from es_simhash.tables.notebook import Marked, Sheet
 from es_simhash.writes.operations import Failure
 
 ESCAPE = "\x1b[2J"
@@ -49,7 +50,9 @@ HIDDEN = re.compile(
         lambda: print_line(HOSTILE),
         lambda: error(HOSTILE, kind="refused"),
         lambda: print_failures([Failure("refused", HOSTILE, HOSTILE, HOSTILE)] * 12),
-        lambda: print_table([f"#{HOSTILE}", "id"], [(HOSTILE, "x")], title=HOSTILE),
+        lambda: print_sheets(Sheet(HOSTILE, [{HOSTILE: HOSTILE, "id": "x"}]), title=HOSTILE),
+        lambda: print_sheets(Marked([("removed", HOSTILE), (HOSTILE, HOSTILE)])),
+        lambda: print_folded([HOSTILE]),
         lambda: print_json({HOSTILE: [HOSTILE]}),
         lambda: print_json({HOSTILE: [HOSTILE]}, indent=2),
     ],
@@ -214,13 +217,13 @@ def test_a_command_in_a_message_has_the_files_of_the_scheme():
 
 
 @pytest.mark.parametrize(
-    ("number", "last"), [(20, "would tag  d19  duplicate of a, distance 1"), (430, "and 410 more (--json prints all)")]
+    ("number", "last"), [(20, "would tag  d19  a                1"), (430, "and 410 more (--json prints all)")]
 )
 def test_the_first_lines_are_printed(capsys, number, last):
     """A plan of some hundred lines does not hide its summary; what is for programs has every line."""
     records = [DuplicateResult(f"d{n}", "news", "a", "news", 1, "would tag") for n in range(number)]
     assert show(iter(records), by_containment=False, as_json=False).done == number
     lines = capsys.readouterr().out.splitlines()
-    assert (len(lines), lines[-1]) == (20 + (number > 20), last)
+    assert (len(lines), lines[-1]) == (22 + (number > 20), last)
     show(iter(records), by_containment=False, as_json=True)
     assert len(capsys.readouterr().out.splitlines()) == number

@@ -129,7 +129,7 @@ def test_a_scheme_that_cannot_be_is_one_line(local, arguments, message):
 
 def test_the_distance_of_fingerprints(local):
     """Two fingerprints have their Hamming distance, and what it says about the features."""
-    assert local("explain", "--fingerprints", PRINT, "000000000000000f").stdout.startswith("distance    4 bits of 64\n")
+    assert local("explain", "--fingerprints", PRINT, "000000000000000f").stdout.startswith("4 bits of 64; ")
     result = json.loads(local("explain", "--fingerprints", PRINT, "000000000000000f", "--json").stdout)
     assert result["distance"] == 4
     assert result["estimated_cosine"] == pytest.approx(0.9808, abs=1e-4)

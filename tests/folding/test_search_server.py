@@ -385,12 +385,13 @@ def test_the_command(run, server, filled, tmp_path):
     assert [each["_id"] for each in json.loads(more.stdout)["hits"]] == [hit["_id"] for hit in wanted[10:20]]
     table = run("search", filled, words, "--distinct", "--similar", "1")
     assert "10 distinct hits on this page\n" in table.stdout
-    assert "similar count" in table.stdout
+    assert table.stdout.splitlines()[1].split() == ["score", "similar", "id", "body"]
     assert f"10 distinct hits of {len(wanted):,}\n" in run("search", filled, words, "--distinct", "--total").stdout
     [first] = [each for each in shown["hits"] if each["similar_count"] > 1][:1]
     other, left = first["similar"][0], first["similar_count"] - 1
-    assert f"{first['_id']} stands for {other['id']} ({other['distance']} bit" in table.stdout
-    assert f") and {left:,} more\n" in table.stdout
+    folded = [line.split() for line in table.stdout.partition("what they stand for")[2].splitlines()]
+    assert [first["_id"], other["id"], str(other["distance"])] in folded
+    assert [first["_id"], "and", f"{left:,}", "more"] in folded
     again = shlex.split(table.stderr.partition("there are more: es-simhash ")[2])
     assert run(*again).stderr.count("--after") == 1
     following = json.loads(run(*again, "--json").stdout)["hits"]

@@ -11,7 +11,7 @@ from es_simhash.lookup.rules import rules_for
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.quality.sampling import SampleOptions, sample_documents
-from es_simhash.tables.tabular import cut
+from es_simhash.tables.notebook import cut
 from es_simhash.texts.measures import compare_texts
 from tests.transport.by_hand import SCRIPTED, ServerError, drive, scripted
 

@@ -18,7 +18,7 @@ from es_simhash import (
     fingerprint_fields,
     get_scheme,
 )
-from es_simhash.cli.commands import groups as groups_command
+from es_simhash.groups import pairs_and_groups
 from es_simhash.quality import read_stats, read_stats as group_sizes, sampling
 from es_simhash.texts.measures import PRESETS
 from es_simhash.transport import buckets
@@ -242,7 +242,9 @@ def test_the_command(run, filled):
     result = run("stats", alias, *options, "--json")
     assert counted(json.loads(result.stdout)) == expected(documents)
     shown = run("stats", alias, *options, "-t", "body").stdout
-    assert f"{len(documents):,} documents, scheme {get_scheme(DEFAULT_SCHEME)}" in shown
+    title = shown.splitlines()[0] + shown.splitlines()[1]
+    assert f"{len(documents):,} documents, " in title
+    assert f"scheme {get_scheme(DEFAULT_SCHEME)}" in title
     assert "agency 3" in shown
     assert "2026-01-02" in shown
 
@@ -310,8 +312,8 @@ def test_a_report_on_a_giant_group(server, simhash, run, index, monkeypatch):
     found = simhash.report(index)
     assert {(each.sampled, each.left_out) for each in found.presets} == {(4, 26)}
     assert [each.removed.share for each in found.presets] == [pytest.approx(29 / 30)] * len(PRESETS)
-    monkeypatch.setattr(groups_command, "MOST_MEMBERS", 20)
-    assert run("groups", index).stdout.endswith("  and 9 more documents: --json has all\n")
+    monkeypatch.setattr(pairs_and_groups, "SHOWN_ROWS", 20)
+    assert run("groups", index).stdout.rstrip().endswith("and 9 more")
     notes = simhash.tune(index).notes
     assert any("near 4 of the sample" in each for each in notes), notes
     pytest.importorskip("vl_convert")

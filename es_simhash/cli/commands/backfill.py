@@ -30,9 +30,9 @@ from es_simhash.cli.output import (
     warn,
 )
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.cli.tables import print_table
+from es_simhash.cli.tables import print_sheets
 from es_simhash.mapping.rule import Grouping
-from es_simhash.tables.tabular import percent
+from es_simhash.tables.notebook import Sheet, percent
 from es_simhash.upkeep.backfill import BackfillOptions
 
 if TYPE_CHECKING:
@@ -245,11 +245,11 @@ def _show_measured(found: Setup) -> None:
         texts = count(found.sampled, "text")
         print_line(f"measured: nothing: {texts}, and {FEW} are needed; {WIDEST} is the preset for few texts")
     elif found.presets:
-        print_table(
-            ["edit", *(f"#{each.preset}" for each in found.presets)],
-            [(kind, *(percent(each.by_edit[kind]) for each in found.presets)) for kind in found.presets[0].by_edit],
-            title=f"found of edited copies of {found.sampled:,} of your texts",
-        )
+        rows = [
+            {"edit": kind, **{each.preset: percent(each.by_edit[kind]) for each in found.presets}}
+            for kind in found.presets[0].by_edit
+        ]
+        print_sheets(Sheet(f"found of edited copies of {found.sampled:,} of your texts", rows))
     for note in found.notes:
         print_line(f"note: {note}")
     if figures is not None and found.preset is None and figures.max_distance > found.grouping["max_distance"]:

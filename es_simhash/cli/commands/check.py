@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +11,9 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, for_shell, print_json, print_line, say_command, warn
-from es_simhash.cli.tables import print_table
+from es_simhash.cli.tables import print_sheets
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import sheets_of
 
 if TYPE_CHECKING:
     from es_simhash.quality import Diagnosis
@@ -50,29 +52,19 @@ def command(
         shown = [asdict(each) | {"problems": [for_shell(one) for one in each.problems]} for each in checks]
         print_json({"indices": shown} | ({} if found is None else {"sample": _to_dict(found) | {"seed": seed}}))
     else:
-        print_table(
-            [
-                "index",
-                "ready",
-                "scheme",
-                "text fields",
-                "#documents",
-                "#fingerprinted",
-                "~rule",
-            ],
-            [
-                (
-                    each.index,
-                    "yes" if each.ready else "no",
-                    each.scheme or "-",
-                    ", ".join(each.text_fields) or "-",
-                    f"{each.documents:,}",
-                    f"{each.fingerprinted:,}",
-                    each.rule or "-",
-                )
-                for each in checks
-            ],
-        )
+        rows = [
+            {
+                "index": each.index,
+                "ready": each.ready,
+                "scheme": each.scheme,
+                "text fields": ", ".join(each.text_fields) or None,
+                "documents": each.documents,
+                "fingerprinted": each.fingerprinted,
+            }
+            for each in checks
+        ]
+        rules = [{"index": each.index, "rule": each.rule} for each in checks if each.rule is not None]
+        print_sheets(Sheet("", rows), Sheet("", rules, folded=("rule",)))
         known = [each.candidates for each in checks if each.candidates is not None]
         if known:
             print_line(f"a lookup has about {count(round(sum(known)), 'candidate')}, whose distance is computed")
@@ -97,20 +89,10 @@ def _show(found: Diagnosis, seed: int) -> None:
         compare = say_command("setup", found.index)
         examined = f"{found.sampled:,} of these examined (seed {seed}); {compare} compares all"
     print_line(f"{found.fingerprinted:,} with a fingerprint, {examined}")
-    rows = [
-        (each.severity, each.topic, for_shell(each.message), for_shell(each.advice))
-        for each in found.findings
-        if each.topic != "mapping"  # which the check has said
-    ]
-    if rows:
-        print_table(["", "topic", "~found", "~what to do"], rows)
-    elif not found.findings:
+    if not found.findings:
         print_line("nothing is wrong")
-    if found.forecast:
-        print_table(
-            ["#max distance", "#candidates", "#milliseconds"],
-            [(row["max_distance"], row["candidates"], row["milliseconds"]) for row in found.forecast],
-            title="a lookup by distance: candidates, and milliseconds more than an empty search (--json: its plan too)",
-        )
+    # What is wrong with the mapping the check has said.
+    _, parts = sheets_of(replace(found, findings=tuple(each for each in found.findings if each.topic != "mapping")))
+    print_sheets(*parts)
     for reason in found.reasons:
         warn(str(reason))

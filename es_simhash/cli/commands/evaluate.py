@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -23,14 +23,11 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.input_files import STDIN, read_text
 from es_simhash.cli.input_records import Reader, document_of, to_action
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, print_json, print_line, show
+from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.output_files import open_text, refuse_output
 from es_simhash.cli.parameter_types import FILE, FINGERPRINT, NEW_FILE
-from es_simhash.cli.tables import Lines, print_table, share_text
-from es_simhash.texts.measures import MEASURES, UNITS, WORD_SHINGLES
-
-if TYPE_CHECKING:
-    from es_simhash.quality import Explanation, Feature
+from es_simhash.cli.tables import print_result
+from es_simhash.texts.measures import MEASURES, UNITS
 
 
 @options.manual(
@@ -113,7 +110,9 @@ def command(
     if as_json:
         print_json({"preset": preset, **report.to_dict()}, indent=2)
     else:
-        _show(report.to_dict())
+        print_result(report)
+        if lacking := report.to_dict()["without_fingerprint"]:
+            note(f"{count(lacking, 'document')} without features, which no lookup reports")
 
 
 def _rows(path: str) -> Iterator[Any]:
@@ -124,41 +123,6 @@ def _rows(path: str) -> Iterator[Any]:
         except InvalidInputError as failure:
             raise InvalidInputError(f"{record.place}: {failure}") from failure
         yield document if id_ is None else {"id": id_, **document}
-
-
-def _show(figures: dict[str, Any]) -> None:
-    columns = ["#recall", "#precision", "#forgiving", "#reported"]
-    columns += [f"{column} verified" for column in columns]
-    rows = figures["by_distance"]
-    print_table(
-        ["#max distance", *columns],
-        [(row["max_distance"], *_cells(row)) for row in rows],
-        title=f"{figures['scheme']}, verified at {figures['similarity']:g} "
-        f"({figures['measure']} of {figures['unit']}); "
-        f"{count(figures['positives'], 'pair')} with a similarity of {figures['positive']:g} or more",
-    )
-    print_table(
-        ["characters", "#pairs", *columns],
-        [(_length(row), f"{row['positives']:,}", *_cells(row)) for row in figures["by_length"]],
-        title=f"by length of the shorter text, max_distance {figures['max_distance']}",
-    )
-    if figures["without_fingerprint"]:
-        print_line(f"{count(figures['without_fingerprint'], 'document')} without features, which no lookup reports")
-
-
-def _cells(row: dict[str, Any]) -> list[str]:
-    cells = []
-    for each in (row, row["verified"]):
-        cells += [share_text(each[name], 4) for name in ("recall", "precision", "precision_forgiving")]
-        cells.append(f"{each['reported']:,}")
-    return cells
-
-
-def _length(row: dict[str, Any]) -> str:
-    return f"from {row['from']:,}" if row["below"] is None else f"{row['from']:,} to {row['below'] - 1:,}"
-
-
-_FEATURES = 12
 
 
 @options.manual(
@@ -220,7 +184,7 @@ def explain(
     if as_json:
         print_json(found.to_dict(), indent=2)
     else:
-        _show_explanation(found)
+        print_result(found)
 
 
 def _explain_fingerprints(first: int, second: int, *, as_json: bool) -> None:
@@ -229,58 +193,4 @@ def _explain_fingerprints(first: int, second: int, *, as_json: bool) -> None:
     if as_json:
         print_json({"fingerprints": [to_hex(first), to_hex(second)], "distance": bits, "estimated_cosine": cosine})
     else:
-        print_line(f"distance    {count(bits, 'bit')} of 64")
-        print_line(f"cosine      about {cosine:.4f} of the weighted features, by the distance")
-
-
-def _show_explanation(found: Explanation) -> None:
-    from es_simhash.demo.render import diff_text  # noqa: PLC0415 - loads rich
-
-    if found.verdict is not None:
-        print_line(found.verdict)
-    show(diff_text(found.diff))
-    with Lines() as lines:
-        for line in _figures(found):
-            lines.print(line)
-    if not found.is_cut:
-        _show_features("features that differ", found.differing)
-        _show_features("features that are shared", found.shared)
-
-
-_NUMBERS: dict[str | None, str] = {
-    "only": "nothing but numbers differs: the figures of another day, or a correction",
-    "replaced": "numbers stand in the places of other numbers, and other words differ too",
-}
-
-
-def _figures(found: Explanation) -> Iterator[str]:
-    for name, value in (("A", found.first), ("B", found.second)):
-        yield f"{name}  {'no features, no fingerprint' if value is None else to_hex(value)}"
-    if found.distance is not None:
-        blocks = ", ".join(str(block) for block in found.equal_blocks) or "none"
-        yield f"distance    {count(found.distance, 'bit')} of 64 ({found.scheme})"
-        yield f"equal       block {blocks}"
-        if found.differing_bits:
-            yield f"differing   bit {', '.join(map(str, found.differing_bits))}"
-    if found.cosine is not None:
-        yield f"cosine      {found.cosine:.4f} of the weighted features, of which the fingerprint is made"
-    of_what = WORD_SHINGLES.of_what
-    yield f"similarity  {found.similarity.jaccard:.4f} {of_what} (Jaccard; in Chinese, of 5 characters)"
-    yield f"containment {found.similarity.containment:.4f} of those of the smaller text"
-    yield f"letters     {found.letters:.4f} stay (edit similarity)"
-    if found.numbers in _NUMBERS:
-        yield f"numbers     {_NUMBERS[found.numbers]}"
-    if found.is_noise:
-        yield "noise       the words differ, the letters hardly do: wrong letters or other numbers, not another text"
-    yield f"presets     {', '.join(found.presets) or 'none reports the two'}"
-    if found.is_cut:
-        yield "features    not listed: the texts are too long"
-
-
-def _show_features(title: str, features: tuple[Feature, ...]) -> None:
-    if features:
-        print_table(
-            ["feature", "#weight in A", "#weight in B"],
-            [(each.name, f"{each.first:.3g}", f"{each.second:.3g}") for each in features[:_FEATURES]],
-            title=f"{title}: {min(len(features), _FEATURES):,} of {len(features):,}",
-        )
+        print_line(f"{count(bits, 'bit')} of 64; by that, about {cosine:.4f} of the weighted features are the same")

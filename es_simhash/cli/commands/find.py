@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
@@ -13,9 +13,7 @@ from es_simhash import (
     IncompleteSearchError,
     IndexSettings,
     InvalidInputError,
-    NearDup,
     NearDups,
-    Overlap,
     Overlaps,
 )
 from es_simhash.cli import options
@@ -28,23 +26,19 @@ from es_simhash.cli.input_records import Reader, Record, document_of
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import Tracker, count, error, note, print_json, print_line, warn
 from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
-from es_simhash.cli.tables import print_table, share_text
+from es_simhash.cli.tables import print_result
 from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.mapping.fields import read_text as read_document, text_or_none
+from es_simhash.mapping.fields import read_text as read_document
 from es_simhash.mapping.rule import rule_of, target_of
 from es_simhash.passages.lookup import PassageOptions
-from es_simhash.tables.tabular import cut
-
-_NUMBERS: dict[str | None, str] = {"only": "only these differ", "replaced": "others too"}
-"""What became of numbers, where a table has a column for it."""
 
 _FEW = 3
 """So few near-duplicates, and the nearest that were rejected are shown too."""
 
 
-def _print_near_dups(found: NearDups, *, as_json: bool, recorded: int | None, fields: Sequence[str] = ()) -> None:
-    """Print what was *found*. *recorded*: the distance of the index, if one was given; *fields*: of the text."""
+def _print_near_dups(found: NearDups, index: str, *, as_json: bool, recorded: int | None, fields: Any) -> None:
+    """Print what was *found*. *recorded*: the distance of the index, if one was given; *fields*: those shown first."""
     if recorded is not None and found.max_distance < recorded:
         note(
             f"the index records {count(recorded, 'bit')}, and this looks no farther than {found.max_distance}: leave "
@@ -54,30 +48,7 @@ def _print_near_dups(found: NearDups, *, as_json: bool, recorded: int | None, fi
         print_json(found.to_dict())
         return
     if found:
-        is_verified = any(each.similarity is not None for each in found)
-        has_numbers = any(each.numbers in _NUMBERS for each in found)
-        names = ["text"] if fields else list(dict.fromkeys(name for each in found for name in each.source or ()))
-        print_table(
-            [
-                "#bits",
-                *(["#similarity"] if is_verified else []),
-                *(["numbers"] if has_numbers else []),
-                "id",
-                "index",
-                *names,
-            ],
-            [
-                [
-                    each.distance,
-                    *([share_text(each.similarity and cut(each.similarity))] if is_verified else []),
-                    *([_NUMBERS.get(each.numbers, "")] if has_numbers else []),
-                    *(each.id, each.index),
-                    *(" ".join(value.split()) for value in _values(each, names, fields)),
-                ]
-                for each in found
-            ],
-            title=f"{count(len(found), 'near-duplicate')} {found.rule}",
-        )
+        print_result(found, known={"index": index}, first=fields)
     else:
         print_line(f"no near-duplicates {found.rule or ''}".rstrip())
     if len(found) < _FEW:
@@ -101,11 +72,6 @@ def _print_answer(record: Record, text: str | Exception, outcome: NearDups | Exc
         shown["error"] = {"kind": kind_of(outcome), "message": describe(outcome)}
     print_json(shown)
     return isinstance(outcome, Exception)
-
-
-def _values(each: NearDup, names: Sequence[str], fields: Sequence[str]) -> list[str]:
-    source = each.source or {}
-    return [text_or_none({"_source": source}, fields) or ""] if fields else [str(source.get(one, "")) for one in names]
 
 
 @options.manual(
@@ -181,7 +147,6 @@ def command(
     if in_memory["memory_file"] is not None and many is None:
         raise click.UsageError("--memory-file is for --input: leave it out")
     content = read_text_argument(text, file) if text is not None or file is not None else None
-    fields = list[str]()
     with connect(target, index) as connection:
         settings = connection.settings(index).values()
         if many is not None:
@@ -191,6 +156,7 @@ def command(
         if not as_json and lookup["source"] is False:
             fields = list(dict.fromkeys(name for each in settings for name in each.text_fields))
             lookup["source"] = fields or False
+        fields = lookup["source"] if isinstance(lookup["source"], list) else []
         recorded = None if lookup["max_distance"] is None else max(map(_recorded_distance, settings), default=None)
         try:
             if document_id is not None:
@@ -202,13 +168,13 @@ def command(
                 warn(str(why), kind=why.kind, scheme=why.scheme)
         except IncompleteSearchError as failure:
             if failure.results is not None and (as_json or failure.results):
-                _print_near_dups(failure.results, as_json=as_json, recorded=recorded, fields=fields)
+                _print_near_dups(failure.results, index, as_json=as_json, recorded=recorded, fields=fields)
             raise
         except InvalidInputError:
             _warn_of_unfilled(connection, index)  # the document of --id may be one of them
             raise
         _warn_of_unfilled(connection, index)
-    _print_near_dups(found, as_json=as_json, recorded=recorded, fields=fields)
+    _print_near_dups(found, index, as_json=as_json, recorded=recorded, fields=fields)
     if not found and not as_json and len((content or " ").split()) == 1:
         note("the text is one word: if it is the id of a document, pass it with --id")
     return 0
@@ -312,13 +278,13 @@ def passages(
                 found = connection.simhash.find_passages(index, content or "", **how)
         except IncompleteSearchError as failure:
             if failure.results is not None and (as_json or failure.results):
-                _print(failure.results, as_json=as_json)
+                _print(failure.results, index, as_json=as_json)
             raise
-    _print(found, as_json=as_json)
+    _print(found, index, as_json=as_json)
     return 0
 
 
-def _print(found: Overlaps, *, as_json: bool) -> None:
+def _print(found: Overlaps, index: str, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
@@ -332,15 +298,8 @@ def _print(found: Overlaps, *, as_json: bool) -> None:
         )
         return
     if found:
-        names = ["#contained", "#contains", "#similarity", "id", "index", "#passages", "#longest"]
-        print_table(names, list(map(_overlap, found)), title=f"{count(len(found), 'document')} with shared passages")
+        print_result(found, known={"index": index})
     else:
         print_line("no documents with shared passages")
     for line in found.stale:
         warn(line)
-
-
-def _overlap(each: Overlap) -> list[object]:
-    longest = max((passage.end - passage.start for passage in each.passages), default=0)
-    shares = [share_text(cut(share)) for share in (each.contained, each.contains, each.similarity)]
-    return [*shares, each.id, each.index, len(each.passages), longest]

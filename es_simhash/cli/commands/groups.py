@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, fields
 from typing import Any
 
 import click
 
-from es_simhash import Group, NearDup
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import given, show, warn_of_lacking
@@ -35,10 +34,11 @@ from es_simhash.cli.output import (
     warn,
 )
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.cli.tables import Lines, Value, share_text
+from es_simhash.cli.tables import print_sheets
 from es_simhash.groups.grouping_request import Resources
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.tables.tabular import cut
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import sheets_of
 
 
 @options.manual(
@@ -86,11 +86,11 @@ def command(
     """
     Print each group of two or more near-duplicates in INDEX, as the documents record it.
 
-    The first document of a group is its canonical. The number before each other document is its distance from the
-    canonical. With --preset or --verify the present texts are compared, and documents whose text is not similar to that
-    of their canonical are left out. With --contained documents follow that stand in the canonical, as es-simhash
-    reconcile --contained has found. Of each kind 100 are printed, and how many more there are. With --json each group
-    is one line, with all of them.
+    The first document of a group is its canonical, with the number of documents of the group; the others have their
+    distance from it, in bits. With --preset or --verify the present texts are compared, and documents whose text is not
+    similar to that of their canonical are left out. With --contained documents follow that stand in the canonical, as
+    es-simhash reconcile --contained has found. Of each kind 100 are printed, and how many more there are. With --json
+    each group is one line, with all of them.
 
     With --pairs the rule that INDEX records decides; with --max-distance alone, or --no-verify, only bits do. All
     fingerprints are read first. N copies of one text make N * (N - 1) / 2 pairs.
@@ -102,20 +102,25 @@ def command(
         return
     options.refuse_given("needs --pairs", "against", "format_", *_OF_PAIRS)
     how |= of_groups
-    found = False
-    merged = 0
+    found = merged = 0
+    rows: list[Mapping[str, Any]] = []
+    first = how["source"] if isinstance(how["source"], list) else []
     with (
         connect(target, index) as connection,
         closing(connection.simhash.groups(index, min_size=min_size, **how)) as groups,
-        Lines() as lines,
     ):
         for group in groups:
-            found = True
+            found += 1
             merged += group.canonicals > 1
             if as_json:
                 print_json(group.to_dict())
-            else:
-                _show(group, lines)
+                continue
+            _, [sheet] = sheets_of(group)
+            rows += sheet.rows if isinstance(sheet, Sheet) else ()
+            if len(rows) >= _TOGETHER:
+                print_sheets(Sheet("", rows, keys=("id",)), known={"index": index}, first=first)
+                rows.clear()
+        print_sheets(Sheet("", rows, keys=("id",)), known={"index": index}, first=first)
         warn_of_lacking(connection, index)
     if merged:
         said = f"{count(merged, 'name')} of several groups, because indices that were not grouped together repeat an id"
@@ -129,27 +134,8 @@ _OF_GROUPS = ("sort", "filter", "contained", "source")
 _OF_RESOURCES = tuple(each.name for each in fields(Resources) if each.metadata.get("help"))
 _OF_PAIRS = ("max_distance", *_OF_RESOURCES)
 
-# Duplicates of a group that are printed, and documents that stand in its canonical.
-MOST_MEMBERS = 100
-
-
-def _show(group: Group, lines: Lines) -> None:
-    lines.print(Value("id", group.id), f"  {count(len(group.members), 'document')}", *_source(group.members[0]))
-    for each in group.members[1 : 1 + MOST_MEMBERS]:
-        similarity = "" if each.similarity is None else f"  {share_text(cut(each.similarity))}"
-        lines.print(f"  {each.distance:>2}{similarity}  ", Value("id", each.id), *_source(each))
-    contained = group.contained or ()
-    for key in contained[:MOST_MEMBERS]:
-        lines.print("  contained  ", Value("id", key.id))
-    if (rest := max(0, len(group.members) - 1 - MOST_MEMBERS) + max(0, len(contained) - MOST_MEMBERS)) > 0:
-        lines.print(f"  and {count(rest, 'more document')}: --json has all")
-
-
-def _source(document: NearDup) -> list[str | Value]:
-    if document.source is None:
-        return []
-    return ["  ", Value("fields", json.dumps(document.source, ensure_ascii=False))]
-
+# Rows that are one table, so that the first groups are shown before the last ones are read.
+_TOGETHER = 500
 
 COLUMNS = ("id", "index", "other_id", "other_index", "distance")
 

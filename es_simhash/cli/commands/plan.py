@@ -21,12 +21,13 @@ from es_simhash.cli.output import count, note, print_json, print_line, tracking
 from es_simhash.cli.output_files import refuse_output, whole_file, write_whole
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
-from es_simhash.cli.tables import Lines, Value
-from es_simhash.removal.decisions import last_words
+from es_simhash.cli.tables import print_folded, print_sheets
+from es_simhash.removal.decisions import in_words, last_words
 from es_simhash.removal.history import write_csv, write_jsonl
 from es_simhash.removal.records import LEFT_OUT
 from es_simhash.removal.review import LANGUAGES, Review
 from es_simhash.removal.take_decisions import decisions_name
+from es_simhash.tables.notebook import Sheet
 
 
 @options.manual(
@@ -124,9 +125,7 @@ def review(removal: str, html: str | None, language: str, limit: int, *, as_json
             print_line(f"sha256: {found.sha256}")
             _print_next(removal, number)
         else:
-            with Lines() as lines:
-                for line in found.text(limit=limit):
-                    lines.print(line)
+            print_folded(found.text(limit=limit))
             if (rest := number - limit) > 0:
                 note(f"{count(rest, 'more removal')}: raise --limit, or write a page with --html FILE")
             _print_next(removal, number)
@@ -156,11 +155,12 @@ def decide(removal: str, decisions: tuple[str, ...], *, is_list: bool, as_json: 
         print_json({"decisions": [each.to_dict() for each in log]})
         return 0
     counting = last_words(log)
-    with Lines() as lines:
-        for each in log:
-            replaced = "" if each in counting else ", replaced since"
-            why: list[str | Value] = [": ", Value("reason", each.reason)] if each.reason else []
-            lines.print(f"{each.at}  ", Value("by", each.by), f" keeps {len(each.keep):,}{replaced}", *why)
+    rows = [
+        {"at": each.at, "by": each.by, "keeps": len(each.keep), "reason": each.reason or None}
+        | ({} if each in counting else {"then": "replaced since"})
+        for each in log
+    ]
+    print_sheets(Sheet("", rows, folded=("reason",), keys=("at", "by")))
     kept = frozenset[Any]().union(*(each.keep for each in counting))
     print_line(f"{count(len(kept), 'document')} of the plan {'stays' if len(kept) == 1 else 'stay'} by decision")
     return 0
@@ -227,32 +227,25 @@ MOST_STOOD_FOR = 100
 
 
 def _show_history(history: History) -> None:
-    with Lines() as lines:
-        for chain in history.removals:
-            for depth, each in enumerate(chain):
-                lines.print("  " * depth, *_removed(each))
-        if history.stands_for:
-            lines.print(Value("id", history.id), " stands for these removed documents:")
-            for each in history.stands_for[:MOST_STOOD_FOR]:
-                lines.print("  ", *_removed(each))
-            if (rest := len(history.stands_for) - MOST_STOOD_FOR) > 0:
-                lines.print(f"  and {count(rest, 'more document')}: --json has all")
+    removed = list(map(_cells, (each for chain in history.removals for each in chain)))
+    stood_for = list(map(_cells, history.stands_for))
+    title = f"{history.id} stands for these removed documents"
+    # Nothing is cut: a moment and a file are of use only as a whole.
+    how: Any = {"folded": ("at", "restored", "index", "file", "approved by"), "keys": ("id",)}
+    print_sheets(Sheet("", removed, **how), Sheet(title, stood_for, most=MOST_STOOD_FOR, **how))
 
 
-def _removed(removed: Removed) -> list[str | Value]:
-    same = removed.canonical_index == removed.index
-    what = "archived to be deleted" if removed.deleted is None else "deleted"
-    back = ", and was there afterwards" if removed.kept else ""
-    back += f", and restored at {removed.restored}" if removed.restored else ""
-    approved: list[str | Value] = []
-    for by, reason in removed.approved:
-        approved += ["; approved by ", Value("by", by)]
-        approved += [": ", Value("reason", reason)] if reason else []
-    return [
-        f"{removed.deleted or removed.at}  ",
-        Value("document", f"{removed.index}/{removed.id}"),
-        f" was {what} for ",
-        Value("canonical", removed.canonical if same else f"{removed.canonical_index}/{removed.canonical}"),
-        f", {count(removed.distance, 'bit')} apart{back}; it is in {removed.path}",
-        *approved,
-    ]
+def _cells(removed: Removed) -> dict[str, Any]:
+    is_elsewhere = removed.canonical_index != removed.index
+    return {
+        "id": removed.id,
+        "deleted for": removed.canonical,
+        "bits": removed.distance,
+        "at": removed.deleted or removed.at,
+        "then": "kept" if removed.kept else "archived only" if removed.deleted is None else None,
+        "restored": removed.restored,
+        "index": removed.index,
+        "its index": removed.canonical_index if is_elsewhere else None,
+        "file": removed.path,
+        "approved by": in_words(removed.approved) or None,
+    }

@@ -16,11 +16,11 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line, say_command
 from es_simhash.cli.parameter_types import INPUT_FILE
 from es_simhash.cli.stopping import this_command
-from es_simhash.cli.tables import on_one_line, print_table
+from es_simhash.cli.tables import print_sheets
 from es_simhash.folding.request import DistinctOptions, DistinctSearch
-from es_simhash.mapping.fields import Fields, read_text as read_document
+from es_simhash.mapping.fields import Fields
+from es_simhash.tables.tabular import sheets_of
 
-_TEXT_WIDTH = 60
 _LIMITS = (
     "one hit of each group, the best; this search counts documents in its total and aggregations, takes all documents "
     "without a group for one, and has no page after from + size of 10,000; es-simhash search --distinct has none of "
@@ -92,7 +92,7 @@ def command(
 
     INDEX may be a name, an alias, a pattern, or several of them separated by commas. WORDS are searched in the fields
     of the text that the index records. With --distinct no two hits are near-duplicates, over all pages; the column
-    similar count has the number of matching documents that a hit stands for. The groups are those of ingest and
+    similar has the number of matching documents that a hit stands for. The groups are those of ingest and
     reconcile.
     """
     if (words is None) == (path is None):
@@ -105,14 +105,15 @@ def command(
         body: dict[str, Any] = _read_body(path) if path is not None else {"query": _query(words or "", fields, index)}
         if source is not False or "_source" not in body:
             body["_source"] = source if source is not False else fields
+        shown = body["_source"] if isinstance(body["_source"], list) else []
         if paste:
             return _print_paste(index, body, target.prefix, how["size"])
         if not distinct:
             hits = _search(connection, index, body, how)
-            _print(hits, as_json=as_json, fields=fields, is_distinct=False)
+            _print(hits, index, as_json=as_json, fields=shown, is_distinct=False)
             return 0
         page = connection.simhash.search_distinct(index, body, after=after, **how)
-    _print(page, as_json=as_json, fields=fields, is_distinct=True)
+    _print(page, index, as_json=as_json, fields=shown, is_distinct=True)
     return 0
 
 
@@ -156,40 +157,17 @@ def _print_paste(index: str, body: Mapping[str, Any], prefix: str, size: int) ->
     return 0
 
 
-def _print(page: DistinctPage, *, as_json: bool, fields: list[str], is_distinct: bool) -> None:
+def _print(page: DistinctPage, index: str, *, as_json: bool, fields: Any, is_distinct: bool) -> None:
     if as_json:
         print_json(page.to_dict())
         return
     if not page:
         print_line("no hits")
         return
-    rows = []
-    for each in page:
-        shown = read_document(each.source or {}, fields) if fields else None
-        text = shown if shown is not None else json.dumps(each.source or {}, ensure_ascii=False)
-        score = each.hit.get("_score")
-        similar = [f"{each.similar_count:,}" if each.similar_count is not None else "-"] if is_distinct else []
-        rows.append(
-            [
-                "-" if score is None else f"{score:.2f}",
-                *similar,
-                each.id,
-                each.index,
-                on_one_line(" ".join(text.split()), _TEXT_WIDTH),
-            ]
-        )
-    columns = ["#score", *(["#similar count"] if is_distinct else []), "id", "index", "text"]
-    title = count(len(page), "distinct hit" if is_distinct else "hit")
-    whole = " on this page" if is_distinct and page.total is None else ""
-    print_table(columns, rows, title=f"{title}{whole}" if page.total is None else f"{title} of {page.total:,}")
-    for each in page:
-        if each.similar:
-            others = ", ".join(
-                other.id if other.distance is None else f"{other.id} ({count(other.distance, 'bit')})"
-                for other in each.similar
-            )
-            left = (each.similar_count or 0) - len(each.similar)
-            print_line(f"{each.id} stands for {others}{f' and {left:,} more' if left > 0 else ''}")
+    title, parts = sheets_of(page)
+    if not is_distinct:
+        title = count(len(page), "hit")
+    print_sheets(*parts, title=title, known={"index": index}, first=fields)
     if page.after is not None:
         is_short = len(page.after) <= _LONGEST_AFTER
         way = this_command("--after", page.after, without="--after") if is_short else _AFTER_IN_JSON

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +14,13 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.output_files import refuse_output, write_whole
 from es_simhash.cli.parameter_types import NEW_FILE
-from es_simhash.cli.tables import print_table
-from es_simhash.dashboards.charts import size_rows
-from es_simhash.quality import LANGUAGES, utc_text
-from es_simhash.tables.tabular import percent
+from es_simhash.cli.tables import print_result
+from es_simhash.quality import LANGUAGES
 
 if TYPE_CHECKING:
     from es_simhash import Stats
-    from es_simhash.quality import Count, SourceCounts, TimeCounts
 
 _CHARTS = {"time": "over time", "source": "by source"}
-# Characters of a text in a table.
-_SHOWN = 60
 
 
 @options.manual(
@@ -57,60 +51,12 @@ def command(index: str, target: Target, *, as_json: bool, **how: Any) -> None:
 
 
 def _show(stats: Stats) -> None:
-    print_line(f"{stats.index}: {count(stats.documents, 'document')}, scheme {stats.scheme}")
-    rows = [
-        ("duplicates", stats.duplicates, percent(stats.share)),
-        ("without fingerprint", stats.without_fingerprint, ""),
-        ("not grouped yet", stats.ungrouped, ""),
-        ("groups of two or more", stats.groups.number, ""),
-        ("documents of the largest group", stats.largest, ""),
-        ("groups without their canonical", stats.groups.without_canonical, ""),
-    ]
+    print_result(stats)
     if several := stats.groups.several_canonicals:
-        rows.append(("groups with several canonicals", several, ""))
-    print_table(["", "#number", "#share"], [(name, f"{number:,}", share) for name, number, share in rows])
-    if several:
         note(
             f"{count(several, 'name')} of several groups, because indices that were not grouped together repeat an id; "
             "each name counts as one group: run es-simhash reconcile over all of them, or count each by itself"
         )
-    if stats.groups.number:
-        largest = [(each.id, f"{each.documents:,}", _cut(each.text or "")) for each in stats.groups.largest]
-        shown = 3 if any(each.text for each in stats.groups.largest) else 2
-        print_table(["group", "#documents", "text"][:shown], [each[:shown] for each in largest], title="largest groups")
-        # Every size has its number with --json; here large sizes are counted together.
-        sizes = [(row["label"], f"{row['groups']:,}") for row in size_rows(stats.groups.sizes)]
-        print_table(["#documents", "#groups"], sizes, title="groups by size")
-    if stats.distances:
-        distances = [(bits, f"{number:,}") for bits, number in stats.distances.items()]
-        print_table(["#bits", "#duplicates"], distances, title="duplicates by distance")
-    if stats.sources is not None:
-        _show_counts("by source", "source", _sources(stats.sources))
-    if stats.time is not None:
-        _show_counts("over time", stats.time.interval, _times(stats.time))
-
-
-def _show_counts(title: str, name: str, counts: Iterable[tuple[str, Count]]) -> None:
-    rows = [
-        (key, f"{each.documents:,}", f"{each.duplicates:,}", percent(each.share))
-        for key, each in counts
-        if each.documents
-    ]
-    print_table([name, "#documents", "#duplicates", "#share"], rows, title=title)
-
-
-def _sources(found: SourceCounts) -> list[tuple[str, Count]]:
-    rest = f"({found.number - len(found.parts):,} others)"
-    return [*found.parts.items(), (rest, found.others), ("(none)", found.without)]
-
-
-def _times(found: TimeCounts) -> list[tuple[str, Count]]:
-    parts = [(utc_text(start).removesuffix("T00:00:00Z"), each) for start, each in found.parts.items()]
-    return [("(earlier)", found.earlier), *parts, ("(later)", found.later), ("(none)", found.without)]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 @options.manual(

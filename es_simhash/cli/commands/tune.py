@@ -10,11 +10,11 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, note, print_json, print_line, say_command, warn
+from es_simhash.cli.output import note, print_json, print_line, say_command, warn
 from es_simhash.cli.output_files import refuse_output, write_whole
 from es_simhash.cli.parameter_types import NEW_FILE
-from es_simhash.cli.tables import print_table, share_text
-from es_simhash.errors import shorten
+from es_simhash.cli.tables import print_result, print_sheets
+from es_simhash.tables.tabular import sheets_of
 
 if TYPE_CHECKING:
     from es_simhash.quality import Tuning
@@ -53,56 +53,15 @@ def command(index: str, target: Target, *, all_: bool, as_json: bool, **how: Any
 
 
 def _show(found: Tuning, index: str, *, all_: bool) -> None:
-    note(f"{found.index}: {found.sampled:,} of {count(found.documents, 'text')} drawn")
     if found.recommended is not None:
         find = say_command("find", index, "--preset", found.recommended)
         print_line(f"recommended: {found.recommended} ({find} ...)")
-    print_table(
-        [
-            *("preset", "#max distance", "#similarity", "#recall", "#recall above bound"),
-            *("#recall above 0.8", "#wrong letters", "#candidates", "#milliseconds"),
-        ],
-        [
-            (
-                *(each.preset, each.max_distance, each.similarity),
-                *map(share_text, (each.recall, each.recall_above_bound, each.recall_similar, each.noise_recall)),
-                *(each.candidates, each.milliseconds),
-            )
-            for each in found.presets
-        ],
-        title="presets, after verification. wrong letters: recall of copies in which 2 % of the letters are wrong",
-    )
-    if all_:
-        _show_schemes(found)
-    else:
+    title, parts = sheets_of(found)
+    print_sheets(*parts[: None if all_ else 1], title=title)
+    if not all_:
         note("--all also shows each scheme and distance by bits alone, by kind of edit")
     for line in found.notes:
         note(f"note: {line}")
-
-
-def _show_schemes(found: Tuning) -> None:
-    kinds = list(found.copies)
-    print_table(
-        ["edit", "#copies", "#similarity"],
-        [(kind, number, f"{found.similarity[kind]:.3f}") for kind, number in found.copies.items()],
-    )
-    print_table(
-        ["scheme", "#max distance", "#recall", "#precision", "#pairs", "#unrelated", *(f"#{kind}" for kind in kinds)],
-        [
-            (
-                *(each.scheme, each.max_distance, share_text(each.recall), share_text(each.precision)),
-                *(f"{each.pairs:,}", f"{each.unrelated:,.1f}"),
-                *(share_text(each.by_edit.get(kind)) for kind in kinds),
-            )
-            for each in found.schemes
-        ],
-        title="by bits alone. recall: share of the edited copies; precision: share of the pairs of documents near each "
-        "other in the index whose texts are 80 % the same; unrelated: unrelated documents to expect in each lookup",
-        keys=2,
-    )
-
-
-_SHOWN_LETTERS = 60
 
 
 @options.manual(
@@ -143,16 +102,9 @@ def boilerplate(index: str, out: str, target: Target, *, as_json: bool, **how: A
     if as_json:
         print_json(found.to_dict(), indent=2)
     else:
-        rows = [
-            (f"{each.documents:,}", f"{each.share:.3f}", each.source or "", shorten(each.text, limit=_SHOWN_LETTERS))
-            for each in found.passages
-        ]
-        if rows:
-            print_table(["#documents", "#share", "source", "~text"], rows)
-        print_line(
-            f"{count(len(found.passages), 'passage')} in {count(found.sampled, 'sampled text')}, "
-            f"{100 * found.masked:.1f} % of their letters: {'the mask is in ' + out if rows else 'no mask was written'}"
-        )
+        print_result(found)
+        where = f"the mask is in {out}" if found.passages else "no mask was written"
+        print_line(f"{100 * found.masked:.1f} % of the letters of the sampled texts: {where}")
     for reason in found.reasons:
         warn(reason)
     return 1 if found.reasons else 0

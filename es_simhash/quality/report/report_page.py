@@ -15,9 +15,8 @@ from es_simhash.quality.report.figures import figures
 from es_simhash.quality.report.words import Speech
 from es_simhash.quality.stats import Stats
 from es_simhash.record import Record
-from es_simhash.tables.notebook import user_text
+from es_simhash.tables.notebook import cut, user_text
 from es_simhash.tables.page_frame import template
-from es_simhash.tables.tabular import cut
 from es_simhash.texts.measures import PRESETS
 from es_simhash.texts.worddiff import word_diff
 
