@@ -410,9 +410,20 @@ def refusal(excess: Sequence[Excess], option: str = "max_share=", say: Say = in_
     """Return, for people, why a removal is refused, and what allows it, in the words of who gives *option*."""
     shares = "; ".join(each.words(say) for each in excess[:SHOWN])
     shares += say(" (and {number} more)", number=len(excess) - SHOWN) if len(excess) > SHOWN else ""
-    needed = max(Fraction(each.share.removals, each.share.documents or 1) for each in excess)
-    option += f"{min(1.0, ceil(needed * 1_000) / 1_000):g}"
+    option += _needed(excess)
     return say("{shares}: see whether these are duplicates, and allow it with {option}", shares=shares, option=option)
+
+
+def _needed(excess: Sequence[Excess]) -> str:
+    """Return the smallest share that allows *excess*, rounded up."""
+    needed = max(Fraction(each.share.removals, each.share.documents or 1) for each in excess)
+    return f"{min(1.0, ceil(needed * 1_000) / 1_000):g}"
+
+
+def allowing(excess: Sequence[Excess], titles: Titles | None) -> list[str]:
+    """Return the options of ``apply`` without which it would refuse a plan."""
+    share = [MAX_SHARE.strip(), _needed(excess)] if excess else []
+    return share + ([OTHER_TITLES] if titles is not None and titles.is_suspicious else [])
 
 
 def refuse_excess(excess: Sequence[Excess]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from es_simhash.arguments import check_choice, check_input
 from es_simhash.removal.decisions import in_words
-from es_simhash.removal.may_delete import MAX_SHARE, OTHER_TITLES, in_english, refusal, title_refusal
+from es_simhash.removal.may_delete import MAX_SHARE, OTHER_TITLES, allowing, in_english, refusal, title_refusal
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.tables.notebook import cut, percent
 from es_simhash.texts.differences import DIFFERENCES, SAID, Difference
@@ -155,12 +155,18 @@ class Review:
     def __exit__(self, *_: object) -> None:
         self._removal.close()
 
+    @property
+    def allowing(self) -> list[str]:
+        """The options of the command ``apply`` without which it would refuse the plan."""
+        header = self._removal.header
+        return allowing(header.excess, self._removal.find_titles(header.title))
+
     def html(self, *, language: str = "en") -> Iterator[str]:
         from es_simhash.removal.review_page import Page, Words, write_page  # noqa: PLC0415 -- only for pages
 
         found, say = self._removal, Words(language)
         said = describe(found, say, language)
-        page = Page(found.path.name, found.sha256, said, self.summary, found.removals, found.log)
+        page = Page(found.path.name, found.sha256, said, self.summary, found.removals, found.log, self.allowing)
         yield from write_page(page, say)
 
     def text(self, *, limit: int | None = None) -> Iterator[str]:

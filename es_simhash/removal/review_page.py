@@ -51,7 +51,7 @@ class Page:
     """
     What a page shows of the plan with the digest *sha256*.
     *facts* are terms and texts; *lines* returns the removals of a class, smallest similarity first. *log*: what was
-    decided so far.
+    decided so far. *allowing*: the options without which an apply would be refused.
     """
 
     title: str
@@ -60,6 +60,7 @@ class Page:
     summary: Summary
     lines: Callable[[Difference | None], Iterable[PlannedRemoval]]
     log: Sequence[Decisions] = ()
+    allowing: Sequence[str] = ()
 
 
 class Words:
@@ -103,7 +104,7 @@ def write_page(page: Page, say: Words) -> Iterator[str]:
         decisions=decisions,
         commands=[
             [shlex.quote(word) for word in ["es-simhash", *words]]
-            for words in (["decide", page.title, decisions], ["apply", page.title, "--yes"])
+            for words in (["decide", page.title, decisions], ["apply", page.title, *page.allowing, "--yes"])
         ],
         longest_name=LONGEST_NAME,
         longest_reason=LONGEST_REASON,

@@ -24,6 +24,7 @@ from es_simhash.cli.stopping import say_if_stopped, this_command
 from es_simhash.cli.tables import print_folded, print_sheets
 from es_simhash.removal.decisions import in_words, last_words
 from es_simhash.removal.history import write_csv, write_jsonl
+from es_simhash.removal.may_delete import allowing
 from es_simhash.removal.records import LEFT_OUT
 from es_simhash.removal.review import LANGUAGES, Review
 from es_simhash.removal.take_decisions import decisions_name
@@ -78,15 +79,15 @@ def command(
     if out:
         print_line(f"sha256: {made.sha256}")
         print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")
-        _print_next(out, made.count)
+        _print_next(out, made.count, allowing(made.excess, made.titles))
     elif made.count:
         print_line(f"next: {this_command('--out', 'FILE')}")
 
 
-def _print_next(path: str, removals: int) -> None:
+def _print_next(path: str, removals: int, allowed: list[str]) -> None:
     if removals:
         print_line(f"what the page decides: {shlex.join(['es-simhash', 'decide', path, str(decisions_name(path))])}")
-        print_line(f"then: {shlex.join(['es-simhash', 'apply', path, '--yes'])}")
+        print_line(f"then: {shlex.join(['es-simhash', 'apply', path, *allowed, '--yes'])}")
 
 
 @options.manual(
@@ -123,12 +124,12 @@ def review(removal: str, html: str | None, language: str, limit: int, *, as_json
             said = f"{count(number, 'removal')} {'is' if number == 1 else 'are'} shown in {html}"
             print_line(f"{said}: open it in a browser; what is to be kept can be decided there")
             print_line(f"sha256: {found.sha256}")
-            _print_next(removal, number)
+            _print_next(removal, number, found.allowing)
         else:
             print_folded(found.text(limit=limit))
             if (rest := number - limit) > 0:
                 note(f"{count(rest, 'more removal')}: raise --limit, or write a page with --html FILE")
-            _print_next(removal, number)
+            _print_next(removal, number, found.allowing)
     return 0
 
 
