@@ -23,7 +23,7 @@ from es_simhash.cli.agent_answers import Answer, Shown
 from es_simhash.cli.options import Target
 from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.connection import Login, open_async_client
-from es_simhash.errors import shorten
+from es_simhash.errors import count, shorten
 from es_simhash.folding.request import DistinctOptions
 from es_simhash.groups.pairs_and_groups import GroupOptions
 from es_simhash.lookup.lookup_options import LookupOptions
@@ -31,6 +31,7 @@ from es_simhash.lookup.query import check_filter
 from es_simhash.passages.lookup import PassageOptions
 from es_simhash.quality import StatsOptions
 from es_simhash.removal.review import Review, removal_lines
+from es_simhash.tables.notebook import cut
 from es_simhash.texts.measures import check_bound
 
 _AT_ONCE = 4  # calls that are carried out; others wait
@@ -113,7 +114,9 @@ class Tool:
         properties = {}
         for name in self.takes:
             own = known.get(name)
-            properties[name] = _type(own.annotation if own else "str", checks.get(name)) | {"description": texts[name]}
+            properties[name] = _type(own.annotation if own else "str", checks.get(name)) | {
+                "description": texts.get(f"{self.run.__name__}.{name}", texts[name])
+            }
             if own and own.default and isinstance(own.default, (int, float, str)):
                 properties[name]["default"] = own.default
         if "index" in properties:
@@ -134,9 +137,12 @@ def _texts(documented: Any) -> dict[str, str]:
     return {name: _plain(text) for name, text in found}
 
 
+_SHOWN_FIELDS = "The fields shown of each: false, true or some; by default those of the text."
 _OWN = {
+    "find.source": _SHOWN_FIELDS,
+    "find_of.source": _SHOWN_FIELDS,
+    "search_distinct.text": "Words to search for in the text of the documents; the best match comes first.",
     "id": "Id of a document of the index.",
-    "words": "Words to search for in the text of the documents; the best match comes first.",
     "after": "What the answer before had as after, to go on with the same search.",
     "plan": "Name of a plan in the folder; without it the names of all plans are returned.",
 }
@@ -259,17 +265,41 @@ _LOOKUP = f"max_distance preset filter routing source {_SHOWN}"
 
 @_tool("find_near_dups", f"index text {_LOOKUP}", LookupOptions, "index text")
 async def find(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Shown) -> Answer:
-    return await _find(simhash.find_near_dups, asked, shown)
+    return await _find(simhash, simhash.find_near_dups, asked, shown)
 
 
 @_tool("find_near_dups_of find_near_dups", f"index id {_LOOKUP}", LookupOptions, "index id")
 async def find_of(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Shown) -> Answer:
-    return await _find(simhash.find_near_dups_of, asked, shown)
+    return await _find(simhash, simhash.find_near_dups_of, asked, shown)
 
 
-async def _find(method: Callable[..., Awaitable[NearDups]], asked: dict[str, Any], shown: Shown) -> Answer:
+async def _text_fields(simhash: AsyncSimHashClient, index: str) -> list[str]:
+    """Return the fields of the texts, as the index records them."""
+    return list(dict.fromkeys(name for each in await simhash.check(index) for name in each.text_fields))
+
+
+@_tool("find_near_dups", "index text filter routing characters", LookupOptions, "index text")
+async def is_known(simhash: AsyncSimHashClient, asked: dict[str, Any], _: Shown) -> Answer:
+    """Say in one line whether the index has this text, or a near-duplicate of it, by the rule that it records."""
+    found = await simhash.find_near_dups(**asked, size=1)
+    if not found and found.plan is None and found.scheme is not None:
+        return Answer({"answer": f"unsure: {UnfingerprintedText.of(asked['text'], found.scheme)}"})
+    if not found:
+        nearest = f"; rejected: {found.rejected[0]}" if found.rejected else ""
+        return Answer({"answer": f"no: nothing is near it ({found.rule}){nearest}"})
+    [near] = found
+    if near.unverified is not None:
+        return Answer({"answer": f"unsure: {near.id} in {near.index} was not compared: {near.unverified}"})
+    alike = "" if near.similarity is None else f", similarity {cut(near.similarity):g}"
+    bits = count(near.distance, "bit")
+    return Answer({"answer": f"yes: {near.id} in {near.index} has it ({bits}{alike}; by the rule: {found.rule})"})
+
+
+async def _find(
+    simhash: AsyncSimHashClient, method: Callable[..., Awaitable[NearDups]], asked: dict[str, Any], shown: Shown
+) -> Answer:
     """Find them, to count them; then the fields of those that are shown."""
-    source = asked.pop("source", False)
+    source = asked.pop("source", None)
     counted = max(_COUNTED, shown.offset + shown.limit + 1)
     found = await method(**asked, size=counted)
     total = len(found)
@@ -283,7 +313,9 @@ async def _find(method: Callable[..., Awaitable[NearDups]], asked: dict[str, Any
         head["rejected"] = [each.to_dict() for each in found.rejected]
     if found.plan is None and found.scheme is not None and "text" in asked:
         head["no_fingerprint"] = str(UnfingerprintedText.of(asked["text"], found.scheme))
-    if source is not False and total > shown.offset:
+    if source is None and total > shown.offset:
+        source = await _text_fields(simhash, asked["index"])
+    if source and total > shown.offset:
         found = await method(**asked, source=source, size=shown.offset + shown.limit)
     # Of more that are asked for, the first are the same.
     return Answer.page("near_dups", sorted(found, key=lambda each: each.order), total, shown, head)
@@ -296,16 +328,15 @@ async def explain(simhash: AsyncSimHashClient, asked: dict[str, Any], _: Shown) 
 
 @_tool(
     "search_distinct find_near_dups",
-    "index words filter source by after total similar limit characters",
+    "index text filter source by after total similar limit characters",
     DistinctOptions,
-    "index words",
+    "index text",
 )
 async def search_distinct(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Shown) -> Answer:
     """Search for words, and return of all hits that are near-duplicates the best one."""
-    names = [name for each in await simhash.check(asked["index"]) for name in each.text_fields]
-    if not (text_fields := list(dict.fromkeys(names))):
+    if not (text_fields := await _text_fields(simhash, asked["index"])):
         raise InvalidInputError(f"index {shorten(asked['index'])} does not record its text field: nothing to search in")
-    words = {"multi_match": {"query": check_name("words", asked.pop("words")), "fields": text_fields}}
+    words = {"multi_match": {"query": check_name("text", asked.pop("text")), "fields": text_fields}}
     query = {"bool": {"must": [words], "filter": check_filter(asked.pop("filter", None))}}
     body = {"query": query, "_source": asked.pop("source", text_fields)}
     page = await simhash.search_distinct(body=body, size=shown.limit, **asked)

@@ -111,7 +111,7 @@ def test_every_tool_answers_and_none_writes(server, filled, run, runner, tmp_pat
     async def use():
         async with connected(log, "--url", server.url, "--plans", plans) as client:
             tools = (await client.list_tools()).tools
-            assert len(tools) == 9
+            assert len(tools) == 10
             assert all(each.annotations.read_only_hint and each.input_schema["properties"] for each in tools)
             ask = functools.partial(answer, client, index=filled)
             found = await ask("find", text=TEXT, source=["title"], limit=2)
@@ -119,6 +119,14 @@ def test_every_tool_answers_and_none_writes(server, filled, run, runner, tmp_pat
             assert found["rule"].startswith("within 12 bits, at least 80 % of the 7-letter shingles are the same")
             assert [each["source"] for each in found["near_dups"]] == [{"title": "number 0"}, {"title": "number 1"}]
             assert (found["left_out"], found["to_see_them"]) == (28, "call again with offset 2")
+            [first, *_] = (await ask("find", text=TEXT, limit=3))["near_dups"]
+            assert (first["source"], first["similarity"]) == ({"body": TEXT}, 1.0)
+            known = (await ask("is_known", text=TEXT))["answer"]
+            assert known.startswith(f"yes: 00 in {filled} has it (0 bits, similarity 1; by the rule: within 12 bits")
+            known = (await ask("is_known", text=TEXT, filter={"ids": {"values": ["near"]}}))["answer"]
+            assert known.startswith("no: nothing is near it (within 12 bits,")
+            assert "; rejected: near: 5 bits, " in known
+            assert (await ask("is_known", text="..."))["answer"].startswith("unsure: the text has no letters")
             found = await ask("find", text=TEXT, filter={"ids": {"values": ["near"]}})
             assert (found["total"], [each["id"] for each in found["rejected"]]) == (0, ["near"])
             assert (await ask("find", text=TEXT, max_distance=12))["total"] == 31
@@ -129,7 +137,7 @@ def test_every_tool_answers_and_none_writes(server, filled, run, runner, tmp_pat
             assert (await ask("explain", first="00", second="near"))["distance"] == 5
             assert (await ask("explain", first="00", texts=[TEXT]))["jaccard"] == 1.0
             assert (await ask("explain", texts=[TEXT, "another"]))["jaccard"] == 0.0
-            page = await ask("search_distinct", words="bridge river", total=True, similar=2, limit=1)
+            page = await ask("search_distinct", text="bridge river", total=True, similar=2, limit=1)
             assert (page["total"], bool(page["after"]), len(page["hits"])) == (2, True, 1)
             assert page["hits"][0]["similar_count"] == 29
             found = await ask("passages", text=f"He said: {TEXT}", limit=3, min_contained=0.7)
@@ -171,7 +179,7 @@ def test_what_is_left_out_can_be_read_page_by_page(server, filled, runner, log):
                 offset = int(found["to_see_them"].rsplit(" ", 1)[1])
             assert sorted(seen) == [f"{n:02d}" for n in range(30)]
             ids, after = [], None
-            words = {"index": filled, "words": "bridge council", "by": 0, "limit": 1}
+            words = {"index": filled, "text": "bridge council", "by": 0, "limit": 1}
             while len(ids) < 5:
                 page = await answer(client, "search_distinct", **words, after=after)
                 ids += [each["_id"] for each in page["hits"]]
@@ -214,7 +222,7 @@ def test_hostile_and_huge_documents_are_data_and_bounded(server, index, sync_sim
                 "find": {"text": text, "source": True},
                 "find_of": {"id": "1", "source": ["body"]},
                 "groups": {"source": True},
-                "search_distinct": {"words": "obey", "source": ["*"], "similar": 99},
+                "search_distinct": {"text": "obey", "source": ["*"], "similar": 99},
                 "stats": {"text_field": "body"},
                 "explain": {"first": "1", "texts": ["obey"]},
             }.items():
@@ -440,8 +448,9 @@ def test_the_right_to_read_is_enough(secured, runner, log):
     calls = {
         "find": {"text": TEXT, "preset": "near", "source": True},
         "find_of": {"id": "1"},
+        "is_known": {"text": TEXT},
         "explain": {"first": "1", "texts": [TEXT]},
-        "search_distinct": {"words": "bridge", "total": True},
+        "search_distinct": {"text": "bridge", "total": True},
         "passages": {"text": TEXT},
         "groups": {},
         "stats": {},
