@@ -84,7 +84,7 @@ def test_every_variable_is_in_the_example_and_the_password_is_empty_there():
     assert named == {name: used[name] for name in named}
 
 
-@pytest.mark.parametrize("name", ["docker-compose.yml", "docs/follow.md"])
+@pytest.mark.parametrize("name", ["docker-compose.yml", "deploy/es-simhash-follow.service"])
 def test_the_command_of_the_service_that_follows_can_be_parsed(name):
     """In the compose file and in the systemd unit."""
     text = (ROOT / name).read_text(encoding="utf-8")
