@@ -13,7 +13,7 @@ import click
 
 from es_simhash import IndexSettings, NoIndexError, SimHashClient
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import warn
+from es_simhash.cli.output import tracking, warn
 from es_simhash.cli.stopping import watch_requests
 from es_simhash.client.port import finish
 from es_simhash.connection import Server, ca_file_of_environment, login_of_environment, open_client, split_url
@@ -77,12 +77,12 @@ def _names_like(server: Server, headers: Mapping[str, str], index: str) -> list[
 
 
 @contextmanager
-def connect(target: Target, index: str) -> Iterator[Connection]:
+def connect(target: Target, index: str, *, is_quiet: bool = False) -> Iterator[Connection]:
     """
     Connect to the server of *target*, and close the connection at the end.
     *index*: only where it is missing, one request asks for names like it. A *target* without a scheme adopts that of
     the index. A command that wrote and did not fail refreshes its indices once, so that the next one sees what was
-    written; who may not refresh sees it later.
+    written; who may not refresh sees it later. Progress is shown, unless *is_quiet*.
     """
     given = target.server.url
     url, login_of_url = split_url(given)
@@ -95,9 +95,11 @@ def connect(target: Target, index: str) -> Iterator[Connection]:
         client, product = open_client(server, headers, index)
         has_written = watch_requests(client.transport)
         try:
-            simhash = SimHashClient(client, scheme=target.scheme, prefix=target.prefix)
-            connection = Connection(simhash, client, product, url, {index})
-            yield connection
+            with tracking() as progress:
+                tell = None if is_quiet else progress
+                simhash = SimHashClient(client, scheme=target.scheme, prefix=target.prefix, progress=tell)
+                connection = Connection(simhash, client, product, url, {index})
+                yield connection
             if has_written.is_set():
                 with suppress(Exception):
                     client.indices.refresh(index=",".join(sorted(connection.to_refresh)), ignore_unavailable=True)

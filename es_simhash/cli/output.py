@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import click
 
@@ -98,6 +98,8 @@ def print_json(value: Any, *, indent: int | None = None) -> None:
 
 
 def print_text(text: str) -> None:
+    if Tracker.shown is not None and sys.stdout.isatty():
+        hide_progress()
     # click.echo would flush each line, which costs most of the time when there are a million lines.
     sys.stdout.write(f"{text}\n")
 
@@ -132,6 +134,7 @@ def messages_as_json(ctx: click.Context, *, wanted: bool) -> None:
 def _say(name: str, message: str, prefix: str, **data: Any) -> None:
     context = click.get_current_context(silent=True)
     message = for_shell(message, context)
+    hide_progress()
     if context is not None and context.meta.get(_AS_JSON):
         click.echo(to_json({name: {**data, "message": message}}), err=True)
     else:
@@ -189,6 +192,7 @@ def console(*, stderr: bool = False) -> Console:
     """Return a rich console on stdout or stderr that does not read markup in the texts of users."""
     from rich.console import Console  # noqa: PLC0415 -- see above
 
+    hide_progress()
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
@@ -205,82 +209,107 @@ LINE_SECONDS = 30.0
 class Tracker:
     """
     A progress bar on stderr, as a context manager; a line every *line_seconds* if stderr is not a terminal.
-    *total*: all the work, in bytes or documents; ``None`` if it is not known yet.
+    *total*: all the work, in bytes or documents; ``None`` if it is not known yet. *unit*: what is counted. What else is
+    printed takes the bar away until the next step.
     """
 
-    def __init__(self, description: str, *, total: int | None, line_seconds: float = LINE_SECONDS) -> None:
+    shown: ClassVar[Tracker | None] = None
+
+    def __init__(
+        self, description: str, *, total: int | None, unit: str = "document", line_seconds: float = LINE_SECONDS
+    ) -> None:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 -- slow to import
 
         screen = console(stderr=True)
-        self.documents = 0
-        self._description, self._total, self._line_seconds = description, total, line_seconds
+        self.done = 0
+        self._description, self._total, self._unit, self._line_seconds = description, total, unit, line_seconds
         self._started = self._shown = time.monotonic()
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             TaskProgressColumn(),
-            TextColumn("{task.fields[documents]} documents, {task.fields[rate]}/s"),
+            TextColumn("{task.fields[done]}, {task.fields[rate]}/s"),
             TimeRemainingColumn(compact=True),
             console=screen,
             disable=not screen.is_terminal,
             transient=True,
+            # What was redirected would go to stderr, broken into lines.
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
-        self._task = self._progress.add_task(description, total=total, documents="0", rate="0")
+        self._task = self._progress.add_task(description, total=total, done=self._counted(), rate="0")
 
     def __enter__(self) -> Self:
+        self._before, Tracker.shown = Tracker.shown, self
         self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._progress.disable:  # rich 13 prints an empty line for a bar that was never shown
+        self.hide()
+        Tracker.shown = self._before
+
+    def hide(self) -> None:
+        """Take the bar away, until there is progress again."""
+        if self._progress.live.is_started:
             self._progress.stop()
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self._started
 
-    def advance(self, documents: int, *, completed: int, total: int | None = None) -> None:
-        """Count *documents* more, and show that *completed* of *total* is done. Redraws at most every 0.1 seconds."""
-        self.documents += documents
+    def advance(self, number: int, *, completed: int, total: int | None = None) -> None:
+        """Count *number* more, and show that *completed* of *total* is done. Redraws at most every 0.1 seconds."""
+        self.done += number
         self._total = total or self._total
         is_line = bool(self._progress.disable)
         if time.monotonic() - self._shown < (self._line_seconds if is_line else _STEP_SECONDS):
             return
         self._shown = time.monotonic()
         if is_line:
-            note(progress_line(self._description, self.documents, self.seconds, completed, self._total))
+            note(progress_line(self._description, self._counted(), self.done, self.seconds, completed, self._total))
             return
-        rate = f"{self.documents / self.seconds:,.0f}"
-        self._progress.update(self._task, completed=completed, total=total, documents=f"{self.documents:,}", rate=rate)
+        self._progress.start()
+        rate = f"{self.done / self.seconds:,.0f}"
+        self._progress.update(self._task, completed=completed, total=total, done=self._counted(), rate=rate)
+
+    def _counted(self) -> str:
+        return count(self.done, self._unit) if self._unit else f"{self.done:,}"
+
+
+def hide_progress() -> None:
+    if Tracker.shown is not None:
+        Tracker.shown.hide()
 
 
 @contextmanager
 def tracking() -> Iterator[Callable[[Progress], None]]:
-    """Return what shows the progress of a call: a :class:`Tracker` for each of its steps."""
+    """Return what shows the progress of calls: a :class:`Tracker` for each step, unless a command has its own."""
     shown: Tracker | None = None
     step = ""
     with ExitStack() as stack:
 
         def tell(progress: Progress) -> None:
             nonlocal shown, step
+            if Tracker.shown is not shown:
+                return  # a command counts by itself
             if shown is None or progress.step != step:
                 stack.close()
-                step, shown = progress.step, stack.enter_context(Tracker(progress.step, total=progress.total))
-            shown.advance(progress.done - shown.documents, completed=progress.done, total=progress.total)
+                step, shown = progress.step, stack.enter_context(Tracker(progress.step, total=progress.total, unit=""))
+            shown.advance(progress.done - shown.done, completed=progress.done, total=progress.total)
 
         yield tell
 
 
-def progress_line(description: str, documents: int, seconds: float, completed: int, total: int | None) -> str:
+def progress_line(description: str, counted: str, done: int, seconds: float, completed: int, total: int | None) -> str:
     """
-    Return one line about the progress so far; *completed* and *total* need not count documents.
+    Return one line about the progress so far: *done* is what was *counted*; *completed* and *total* may be other units.
 
     Examples:
-        >>> progress_line("ingesting", 12_000, 60.0, 250, 1_000)
+        >>> progress_line("ingesting", "12,000 documents", 12_000, 60.0, 250, 1_000)
         'ingesting: 12,000 documents in 60 s, 200/s; 25 %, about 180 s left'
     """
-    rate = documents / seconds if seconds else 0.0
-    line = f"{description}: {count(documents, 'document')} in {seconds:,.0f} s, {rate:,.0f}/s"
+    rate = done / seconds if seconds else 0.0
+    line = f"{description}: {counted} in {seconds:,.0f} s, {rate:,.0f}/s"
     if not total:
         return line
     share = min(1.0, completed / total)

@@ -33,6 +33,8 @@ class AsyncSimHashClient(
             As for :class:`SimHashClient`.
         dialect:
             As for :class:`SimHashClient`.
+        progress:
+            As for :class:`SimHashClient`.
 
     Raises:
         TypeError: If the client is sync, or its class is not known and no dialect is given.

@@ -79,11 +79,6 @@ def bar_html(progress: Progress) -> str:
 _T = TypeVar("_T")
 
 
-def _listener(progress: OnProgress | None) -> OnProgress | None:
-    """Return who is told of the progress; in a notebook that is a bar, if the caller gave nobody."""
-    return shown_by_default() if progress is None else check_function("progress", progress)
-
-
 class BaseClient:
     _is_async: bool
 
@@ -94,8 +89,10 @@ class BaseClient:
         scheme: str | Scheme | None = None,
         prefix: str = DEFAULT_PREFIX,
         dialect: str | None = None,
+        progress: OnProgress | None = None,
     ) -> None:
         self._client = client
+        self._progress = progress if progress is None else check_function("progress", progress)
         self._dialect = find_dialect(client, dialect)
         if dialect is None and is_async_client(client) != self._is_async:
             other = "SimHashClient" if self._is_async else "AsyncSimHashClient"
@@ -116,6 +113,12 @@ class BaseClient:
         self._process = process
         return WithinLimits(server, self._context)
 
+    def _listener(self, progress: OnProgress | None) -> OnProgress | None:
+        """Return who is told of the progress of a call: the one given, else the client's, else a notebook's bar."""
+        if progress is not None:
+            return check_function("progress", progress)
+        return self._progress or shown_by_default()
+
     def __repr__(self) -> str:
         context = self._context
         # The repr of opensearch-py's client has the password in it.
@@ -134,7 +137,7 @@ class SyncBase(BaseClient):
     _is_async = False
 
     def _server(self, progress: OnProgress | None = None) -> Port:
-        return self._port(BlockingServer(self._client, self._dialect, _listener(progress)))
+        return self._port(BlockingServer(self._client, self._dialect, self._listener(progress)))
 
     # Without a method around them, which every traceback would show.
     _run = staticmethod(finish)
@@ -164,7 +167,7 @@ class AsyncBase(BaseClient):
     def _server(self, progress: OnProgress | None = None) -> Port:
         from es_simhash.client.async_port import AsyncioServer  # noqa: PLC0415 -- sync callers do without its 50 ms
 
-        return self._port(AsyncioServer(self._client, self._dialect, _listener(progress)))
+        return self._port(AsyncioServer(self._client, self._dialect, self._listener(progress)))
 
     def _run(self, operation: Coroutine[Any, Any, _T]) -> Coroutine[Any, Any, _T]:
         return operation

@@ -28,6 +28,8 @@ class SimHashClient(LookupMethods, DistinctMethods, GroupingMethods, RemovalMeth
             Name of the object that holds the fields.
         dialect:
             ``"elasticsearch"`` or ``"opensearch"``, if the client's class is not a known one.
+        progress:
+            Is called with a :class:`Progress` by every method that is long and gets no other one.
 
     Raises:
         TypeError: If the client is async, or its class is not known and no dialect is given.

@@ -257,7 +257,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _length(row: Mapping[str, Any]) -> str:
-    return f"from {row['from']:,}" if row["below"] is None else f"{row['from']:,} to {row['below'] - 1:,}"
+    return f"from {row['from']:,}" if row["below"] is None else f"{row['from']:,}–{row['below'] - 1:,}"
 
 
 def _flat(figures: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import aggregate, aggregate_named
 from es_simhash.transport.limits import Fitting
-from es_simhash.transport.protocol import Index, document_key
+from es_simhash.transport.protocol import Index, Progress, document_key
 from es_simhash.transport.retry import now, retry, search_texts
 
 # Characters of a text that are kept.
@@ -84,6 +84,7 @@ class _Groups:
         for name in self.why:
             documents = counts[name]["doc_count"] if name in counts else 0
             shown.append(await self._read_group(server, name, documents))
+            server.tell(Progress(len(shown), len(self.why), "reading groups"))
         return tuple(each for each in shown if each.documents > 1)
 
     def _add(self, name: str, reason: Reason, number: int) -> None:

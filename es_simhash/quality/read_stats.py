@@ -27,7 +27,7 @@ from es_simhash.mapping.user_fields import countable_field, find_field_faults, n
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import BucketReader, aggregate, aggregate_named
-from es_simhash.transport.protocol import Index, check_index, index_key
+from es_simhash.transport.protocol import Index, Progress, check_index, index_key
 from es_simhash.transport.retry import search_texts
 
 PAGE = 10_000
@@ -51,7 +51,9 @@ async def count_groups(server: Port, index: Index, clauses: Sequence[Mapping[str
     sizes: Counter[int] = Counter()
     largest: list[tuple[int, str]] = []
     without = several = lost = 0
+    done = 0
     while page := await reader.read(server):
+        server.tell(Progress(done := done + len(page), None, "counting groups"))
         buckets = await aggregate_named(server, index, canonicals, fields.group, [name for name, _ in page])
         found = {name: bucket["doc_count"] for name, bucket in buckets.items()}
         without += sum(not found.get(name) for name, _ in page)

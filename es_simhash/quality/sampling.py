@@ -25,7 +25,7 @@ from es_simhash.texts.measures import WORD_SHINGLES, compare_pairs
 from es_simhash.transport.answers import Gap, find_gaps
 from es_simhash.transport.limits import Fitting, is_beyond
 from es_simhash.transport.pages import Hits
-from es_simhash.transport.protocol import Index, Key
+from es_simhash.transport.protocol import Index, Key, Progress
 from es_simhash.transport.retry import search_texts
 
 LARGEST_SAMPLE = 10_000
@@ -100,6 +100,7 @@ async def sample_documents(
     gaps: dict[Gap, None] = {}
     page = Fitting(min(size, _PAGE), "hits")
     while len(hits) < size:
+        server.tell(Progress(len(hits), size, "sampling texts"))
         # Where few of those drawn are wanted, pages stay as large as they are.
         wanted = min(page.size, size - len(hits) if drawn == len(hits) else page.size)
         body = {
@@ -188,9 +189,11 @@ async def read_real_pairs(
             reasons |= dict.fromkeys(answer.reasons)
             pairs += _draw(done, asked[done][0], answer, chance)
             done, near, largest = done + 1, near + len(answer), max(largest, len(answer))
+        server.tell(Progress(done, len(asked), "looking up near-duplicates"))
     near_keys = list({each.near_dup.key: None for each in pairs})
     found = await fetch_texts(server, index, near_keys, TextFields(others=settings.text_fields))
     known = [each for each in pairs if each.near_dup.key in found.texts]
+    server.tell(Progress(0, len(known), "comparing texts"))
     compared: RealPairs = await server.compute(lambda: _compare(texts[:done], known, found.texts, settings.scheme))
     return compared, tuple(reasons)
 

@@ -479,7 +479,6 @@ async def _draw(
         server, index, sample, query=query, text_fields=fields, seed=options.seed, with_text=True
     )
     sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
-    server.tell(Progress(len(sampled), sample, "sampling texts"))
     if not sampled:
         raise InvalidInputError(
             f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "

@@ -1,12 +1,16 @@
 """What the commands print, whatever the documents hold: no character moves the cursor, and records fit the width."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from rich.cells import cell_len
 
 from tests.servers.command_line import NEAR, OTHER, TEXT
+from tests.servers.support import put
 
 # Escapes, C1 controls, direction marks and line breaks.
 HOSTILE = "\x1b[2J\x9b31m\u202e\u200f\u2028x\ny\u200b\ufeff\U000e0041\u2060"
@@ -45,12 +49,12 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         (1, False, ["find", f"{hostile}{HOSTILE}", TEXT]),
         (0, True, ["groups", hostile, "--source", "title"]),
         (0, True, ["groups", hostile, "--verify", "0.5"]),
-        (6, True, ["plan", hostile]),
+        (6, False, ["plan", hostile]),
         (7, False, ["plan", hostile, "--out", plan, "--max-share", "1", *shown]),
         (3, False, ["review", plan]),
-        (1, True, ["apply", plan, "--yes"]),
-        (0, True, ["history", LONG["b"], plan]),
-        (0, True, ["history", LONG["a"], plan]),
+        (1, False, ["apply", plan, "--yes"]),
+        (0, False, ["history", LONG["b"], plan]),
+        (0, False, ["history", LONG["a"], plan]),
         (2, False, ["restore", plan]),
         (1, False, ["explain", "--index", hostile, LONG["a"], LONG["c"]]),
         (0, False, ["explain", f"{HOSTILE}word", HOSTILE]),
@@ -68,3 +72,46 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         wide = [line for line in result.stdout.splitlines() if cell_len(line) > 40]
         assert len(wide) <= sentences, (arguments, wide)
         assert ("cut to fit" in result.stderr) is is_cut, (arguments, result.stderr)
+
+
+def at_a_terminal(server, out, *arguments):
+    """Run a command whose stderr is a terminal and whose stdout is the file *out*; return what the terminal got."""
+    controller, terminal = os.openpty()
+    command = [sys.executable, "-m", "es_simhash", *map(str, arguments)]
+    environment = {**os.environ, "ES_SIMHASH_URL": server.url, "TERM": "xterm", "COLUMNS": "80"}
+    with out.open("wb") as file:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=terminal, env=environment)
+        os.close(terminal)
+        got = b""
+        try:
+            while part := os.read(controller, 4_096):
+                got += part
+        except OSError:  # the other side is closed
+            pass
+        os.close(controller)
+        assert process.wait() == 0, got
+    return got.decode()
+
+
+def test_progress_is_for_the_terminal_and_data_for_the_file(server, run, index, tmp_path):
+    """A bar on the screen while a step lasts; stdout has whole lines of JSON, and nothing else."""
+    assert run("create", index, "-t", "body").exit_code == 0
+    put(server, index, [{"_id": str(n), "body": f"{TEXT} {n % 3}"} for n in range(60)])
+    out, lines = tmp_path / "out", tmp_path / "in.jsonl"
+    assert "comparing documents" in at_a_terminal(server, out, "backfill", index, "--group", "--json")
+    assert json.loads(out.read_text())["changed"] == 60
+    server.request("POST", f"/{index}/_refresh")
+    lines.write_text("".join(json.dumps(f"{TEXT} {n}") + "\n" for n in range(30)))
+    assert "finding" in at_a_terminal(server, out, "find", index, "--input", lines)
+    assert [json.loads(line)["line"] for line in out.read_text().splitlines()] == list(range(1, 31))
+    steps = {
+        ("groups", "--json"): "reading groups",
+        ("plan", "--json"): "comparing texts",
+        ("reconcile", "--dry-run", "--json"): "reading documents",
+        ("stats", "--json"): "counting groups",
+        ("check", "--sample", "9", "--json"): "sampling texts",
+        ("tune", "--sample", "9", "--json"): "measuring schemes",
+    }
+    for (name, *options), step in steps.items():
+        assert step in at_a_terminal(server, out, name, index, *options), name
+        assert all(map(json.loads, re.split("(?m)^(?=[{])", out.read_text())[1:])), name

@@ -16,7 +16,6 @@ from es_simhash.cli.grouping_options import grouping as grouping_option
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
     SHOWN_FAILURES,
-    Tracker,
     count,
     dry_run_ending,
     error,
@@ -26,7 +25,6 @@ from es_simhash.cli.output import (
     print_line,
     say_command,
     saying_what_is_recorded,
-    tracking,
     warn,
 )
 from es_simhash.cli.stopping import say_if_stopped
@@ -65,7 +63,7 @@ def command(index: str, target: Target, *, dry_run: bool, group: bool, as_json: 
     with connect(target, index) as connection:
         reports = connection.simhash.backfill(index, dry_run=dry_run, **how)
         with closing(reports), say_if_stopped():
-            last, failures = follow_reports(reports, dry_run=dry_run)
+            last, failures = last_of(reports)
         if group and not dry_run:
             with say_if_stopped(again=lambda: reconcile), saying_what_is_recorded():
                 grouped = connection.simhash.reconcile(index)
@@ -85,14 +83,12 @@ def command(index: str, target: Target, *, dry_run: bool, group: bool, as_json: 
 _MEND = "mend these, and run it again"
 
 
-def follow_reports(reports: Iterator[BackfillProgress], *, dry_run: bool) -> tuple[BackfillProgress, list[Failure]]:
-    """Show progress until the end; return the last report and the first failures."""
+def last_of(reports: Iterator[BackfillProgress]) -> tuple[BackfillProgress, list[Failure]]:
+    """Return the last of the *reports*, and the first failures."""
     failures: list[Failure] = []
     last: BackfillProgress | None = None
-    with Tracker("comparing" if dry_run else "backfilling", total=None) as tracker:
-        for last in reports:
-            tracker.advance(last.seen - tracker.documents, completed=last.seen, total=last.total)
-            failures += last.failures[: SHOWN_FAILURES - len(failures)]
+    for last in reports:
+        failures += last.failures[: SHOWN_FAILURES - len(failures)]
     if last is None:
         raise RuntimeError("a backfill ended without a report")
     return last, failures
@@ -134,8 +130,7 @@ def setup(index: str, target: Target, *, yes: bool, as_json: bool, grouping: dic
     """
     how |= {name: value for name, value in grouping.items() if value is not None}
     with connect(target, index) as connection, say_if_stopped():
-        with tracking() as progress:
-            found = connection.simhash.setup(index, dry_run=not yes, progress=progress, **how)
+        found = connection.simhash.setup(index, dry_run=not yes, **how)
         example = "ID"
         if not as_json and found.groups and found.groups.duplicates:
             tagged = {"size": 1, "_source": False, "query": {"exists": {"field": f"{target.prefix}.duplicate_of"}}}

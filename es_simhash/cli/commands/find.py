@@ -213,8 +213,8 @@ def _find_many(
             failed += _print_answer(record, question, answer if isinstance(question, str) else question)
             tracker.advance(1, completed=reader.position)
     if failed:
-        said = f"{count(failed, 'line')} of {tracker.documents:,} failed: see their error in the output"
-        error(said, kind="lines_failed", number=failed, lines=tracker.documents)
+        said = f"{count(failed, 'line')} of {tracker.done:,} failed: see their error in the output"
+        error(said, kind="lines_failed", number=failed, lines=tracker.done)
     return 1 if failed else 0
 
 

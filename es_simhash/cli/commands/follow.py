@@ -14,7 +14,7 @@ import click
 
 from es_simhash import FollowReport, InvalidInputError, MissingDependencyError
 from es_simhash.cli import options
-from es_simhash.cli.commands.backfill import follow_reports
+from es_simhash.cli.commands.backfill import last_of
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.failures import describe
 from es_simhash.cli.options import Target
@@ -183,7 +183,7 @@ def _count(index: str, text_field: tuple[str, ...], target: Target, *, as_json: 
     with connect(target, index) as connection:
         reports = connection.simhash.backfill(index, text_field=text_field, dry_run=True)
         with closing(reports):
-            last, failures = follow_reports(reports, dry_run=True)
+            last, failures = last_of(reports)
     print_failures(failures, total=last.failed, advice="mend these")
     if as_json:
         numbers = {"read": last.seen, "written": last.changed, "stale": last.stale, "failed": last.failed}
@@ -227,7 +227,7 @@ def _reach(target: Target, index: str) -> Iterator[Connection]:
         said = ""
         while True:
             try:
-                connection = stack.enter_context(connect(target, index))
+                connection = stack.enter_context(connect(target, index, is_quiet=True))
                 break
             except Exception as failure:
                 if find_outage(failure, has_begun=False) is None:

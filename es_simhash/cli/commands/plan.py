@@ -17,7 +17,7 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import SHOWN, given, refusals, show, warn_of_plan
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, note, print_json, print_line, tracking
+from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.output_files import refuse_output, whole_file, write_whole
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
@@ -57,8 +57,8 @@ def command(
     """
     with ExitStack() as stack:
         connection = stack.enter_context(connect(target, index))
-        with say_if_stopped(), tracking() as progress:
-            made = connection.simhash.plan_removal(index, out, progress=progress, **given(removal, grouping))
+        with say_if_stopped():
+            made = connection.simhash.plan_removal(index, out, **given(removal, grouping))
         warn_of_plan(connection, index, made)
     if out is None:
         records = (DuplicateResult.of(each, "would delete") for each in made.removals)
@@ -232,7 +232,7 @@ def _show_history(history: History) -> None:
     stood_for = list(map(_cells, history.stands_for))
     title = f"{history.id} stands for these removed documents"
     # Nothing is cut: a moment and a file are of use only as a whole.
-    how: Any = {"folded": ("at", "restored", "index", "file", "approved by"), "keys": ("id",)}
+    how: Any = {"folded": ("id", "deleted for", "at", "restored", "index", "file", "approved by"), "keys": ("id",)}
     print_sheets(Sheet("", removed, **how), Sheet(title, stood_for, most=MOST_STOOD_FOR, **how))
 
 

@@ -22,7 +22,6 @@ from es_simhash.cli.output import (
     failures_as_json,
     print_json,
     print_line,
-    tracking,
 )
 from es_simhash.cli.parameter_types import FILE, REPORT_FILE
 from es_simhash.cli.stopping import say_if_stopped
@@ -68,8 +67,8 @@ def command(
     """
     regrouped = Regrouped()
     counts = _Counts(report)
-    with connect(target, index or _first_index(removals[0])) as connection, say_if_stopped(), tracking() as progress:
-        how: Any = {"index": index, "dry_run": dry_run, "on_regrouped": regrouped.add, "progress": progress}
+    with connect(target, index or _first_index(removals[0])) as connection, say_if_stopped():
+        how: Any = {"index": index, "dry_run": dry_run, "on_regrouped": regrouped.add}
         damage: DamagedError | None = None
         with closing(connection.simhash.restore(removals, **how)) as records:
             try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class QualityMethods(SyncBase):
     """The numbers of an index, and what its fingerprints are worth. Nothing is written to a server."""
 
-    def check_sample(self, index: Index, *, options: SampleOptions) -> Diagnosis:
+    def check_sample(self, index: Index, *, options: SampleOptions, progress: OnProgress | None = None) -> Diagnosis:
         """
         Return the faults of the fingerprints of *index*, with notes and advice; reads only.
 
@@ -36,7 +36,7 @@ class QualityMethods(SyncBase):
         """
         from es_simhash.quality.check_sample import diagnose
 
-        return self._run(diagnose(self._server(), index, options))
+        return self._run(diagnose(self._server(progress), index, options))
 
     def tune(self, index: Index, *, options: TuneOptions, progress: OnProgress | None = None) -> Tuning:
         """
@@ -54,7 +54,9 @@ class QualityMethods(SyncBase):
 
         return self._run(tune(self._server(progress), index, options))
 
-    def boilerplate(self, index: Index, *, options: BoilerplateOptions) -> Boilerplate:
+    def boilerplate(
+        self, index: Index, *, options: BoilerplateOptions, progress: OnProgress | None = None
+    ) -> Boilerplate:
         """
         Return which passages of the texts of *index* are template text: headers, footers, disclaimers; reads only.
 
@@ -70,7 +72,7 @@ class QualityMethods(SyncBase):
         """
         from es_simhash.quality.boilerplate import read_boilerplate
 
-        return self._run(read_boilerplate(self._server(), index, options))
+        return self._run(read_boilerplate(self._server(progress), index, options))
 
     def explain(
         self,
@@ -109,7 +111,7 @@ class QualityMethods(SyncBase):
         ids = [each for each in (first, second) if each is not None]
         return self._run(explain_documents(self._server(), index, ids, texts, text_field, max_changes))
 
-    def stats(self, index: Index, *, options: StatsOptions) -> Stats:
+    def stats(self, index: Index, *, options: StatsOptions, progress: OnProgress | None = None) -> Stats:
         """
         Return how many documents, duplicates and groups *index* has; by size, by distance, over time, by source.
 
@@ -126,9 +128,9 @@ class QualityMethods(SyncBase):
         """
         from es_simhash.quality.read_stats import read_stats
 
-        return self._run(read_stats(self._server(), index, options))
+        return self._run(read_stats(self._server(progress), index, options))
 
-    def report(self, index: Index, *, options: ReportOptions) -> IndexReport:
+    def report(self, index: Index, *, options: ReportOptions, progress: OnProgress | None = None) -> IndexReport:
         """
         Return a report about the near-duplicates in *index*; its ``html()`` is one page that loads nothing.
 
@@ -146,4 +148,4 @@ class QualityMethods(SyncBase):
         from es_simhash import __version__
         from es_simhash.quality.read_report import read_report
 
-        return self._run(read_report(self._server(), index, options, version=__version__))
+        return self._run(read_report(self._server(progress), index, options, version=__version__))

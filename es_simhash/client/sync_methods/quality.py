@@ -30,6 +30,7 @@ class QualityMethods(SyncBase):
         text_field: str | Sequence[str] = (),
         sample: int = 1000,
         seed: int = 0,
+        progress: OnProgress | None = None,
     ) -> Diagnosis:
         """
         Return the faults of the fingerprints of *index*, with notes and advice; reads only.
@@ -47,12 +48,14 @@ class QualityMethods(SyncBase):
                 Documents drawn at random, 1 to 10,000; all if there are fewer.
             seed:
                 Chooses what is drawn at random.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
         """
         from es_simhash.quality.check_sample import diagnose
         from es_simhash.quality.sampling import SampleOptions
 
         options = SampleOptions(text_field=text_field, sample=sample, seed=seed)
-        return self._run(diagnose(self._server(), index, options))
+        return self._run(diagnose(self._server(progress), index, options))
 
     def tune(
         self,
@@ -101,6 +104,7 @@ class QualityMethods(SyncBase):
         source_field: str | None = None,
         min_documents: int = 20,
         min_share: float = 0.01,
+        progress: OnProgress | None = None,
     ) -> Boilerplate:
         """
         Return which passages of the texts of *index* are template text: headers, footers, disclaimers; reads only.
@@ -125,6 +129,8 @@ class QualityMethods(SyncBase):
                 Fewest sampled documents that have a passage, at least 2.
             min_share:
                 Their smallest share of the sampled documents, or of those of one source, 0 to 1.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             InvalidInputError: If an argument cannot be used, or the text field is unknown.
@@ -139,7 +145,7 @@ class QualityMethods(SyncBase):
             min_documents=min_documents,
             min_share=min_share,
         )
-        return self._run(read_boilerplate(self._server(), index, options))
+        return self._run(read_boilerplate(self._server(progress), index, options))
 
     def explain(
         self,
@@ -186,6 +192,7 @@ class QualityMethods(SyncBase):
         source_field: str | None = None,
         text_field: str | None = None,
         filter: Filter = None,
+        progress: OnProgress | None = None,
     ) -> Stats:
         """
         Return how many documents, duplicates and groups *index* has; by size, by distance, over time, by source.
@@ -204,6 +211,8 @@ class QualityMethods(SyncBase):
                 Field whose text is shown of the largest groups.
             filter:
                 A query, or a list of queries; only documents that match all of them are counted.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             MappingError: If the index lacks our fields, or its grouping is being changed.
@@ -213,7 +222,7 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.read_stats import StatsOptions, read_stats
 
         options = StatsOptions(time_field=time_field, source_field=source_field, text_field=text_field, filter=filter)
-        return self._run(read_stats(self._server(), index, options))
+        return self._run(read_stats(self._server(progress), index, options))
 
     def report(
         self,
@@ -225,6 +234,7 @@ class QualityMethods(SyncBase):
         filter: Filter = None,
         sample: int = 1000,
         seed: int = 0,
+        progress: OnProgress | None = None,
     ) -> IndexReport:
         """
         Return a report about the near-duplicates in *index*; its ``html()`` is one page that loads nothing.
@@ -249,6 +259,8 @@ class QualityMethods(SyncBase):
                 200 others.
             seed:
                 Chooses what is drawn at random.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
         Raises:
             MappingError: If the index lacks our fields, or its grouping is being changed.
@@ -266,4 +278,4 @@ class QualityMethods(SyncBase):
             sample=sample,
             seed=seed,
         )
-        return self._run(read_report(self._server(), index, options, version=__version__))
+        return self._run(read_report(self._server(progress), index, options, version=__version__))
