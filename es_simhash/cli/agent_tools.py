@@ -275,7 +275,8 @@ async def find_of(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Sho
 
 async def _text_fields(simhash: AsyncSimHashClient, index: str) -> list[str]:
     """Return the fields of the texts, as the index records them."""
-    return list(dict.fromkeys(name for each in await simhash.check(index) for name in each.text_fields))
+    recorded = (await simhash.get_settings(index)).values()
+    return list(dict.fromkeys(name for each in recorded for name in each.text_fields))
 
 
 @_tool("find_near_dups", "index text filter routing characters", LookupOptions, "index text")

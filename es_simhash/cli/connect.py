@@ -19,7 +19,7 @@ from es_simhash.client.port import finish
 from es_simhash.connection import Server, ca_file_of_environment, login_of_environment, open_client, split_url
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.rules import Rules, rules_for
-from es_simhash.mapping.resolve import read_index_settings, read_settings_by_index
+from es_simhash.mapping.resolve import read_index_settings
 from es_simhash.transport.protocol import error_text, status_of
 
 _T = TypeVar("_T")
@@ -49,7 +49,7 @@ class Connection:
     def settings(self, index: str) -> Mapping[str, IndexSettings]:
         """Return what each index behind *index* records; a lookup by the same client needs no request for it again."""
         try:
-            return self.run(lambda server: read_settings_by_index(server, index))
+            return self.simhash.get_settings(index)
         except NoIndexError:
             return {}  # which a lookup says
 

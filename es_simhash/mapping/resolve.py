@@ -65,6 +65,14 @@ async def read_settings_by_index(server: Port, index: Index) -> Mapping[str, Ind
     return resolved.each
 
 
+async def read_recorded(server: Port, index: Index) -> Mapping[str, IndexSettings]:
+    """Return the settings of each index behind *index* that has the fields, also where they do not agree."""
+    try:
+        return await read_settings_by_index(server, index)
+    except (MappingError, SchemeMismatchError):
+        return (await resolve_index(server, index)).each
+
+
 async def _read_settings(server: Port, index: Index) -> tuple[IndexSettings, Resolved]:
     known = server.context.recall(check_index(index))
     if known is None:

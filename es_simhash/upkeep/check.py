@@ -156,15 +156,13 @@ async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, An
 
 
 async def _count_candidates(server: Port, index: Index, fingerprinted: int, settings: IndexSettings) -> float | None:
-    """Return about how many of the *fingerprinted* are candidates of a lookup; ``None`` if the server refuses."""
+    """Return about how many of the *fingerprinted* are candidates of a lookup; ``None`` if this login may not ask."""
     if not fingerprinted:
         return 0.0
-    try:
-        stats = replace(await sample_stats(server, index), documents=fingerprinted)
-    except Exception as error:
-        if status_of(error) is None:
-            raise
+    sampled = await unless_refused(sample_stats(server, index), 401, 403)
+    if sampled is None:
         return None
+    stats = replace(sampled, documents=fingerprinted)
     plan = explain_plan(rule_of(settings).max_distance, stats=stats, limits=server.context.limits(index))[0]
     return round(plan.passing, 1)
 

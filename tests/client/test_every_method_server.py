@@ -125,6 +125,7 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "find_passages_of": lambda _: simhash.find_passages_of(index, "00"),
         "find_passages_many": lambda _: list(simhash.find_passages_many(index, TEXTS[:5])),
         "get_fingerprint": lambda _: simhash.get_fingerprint(index, "00"),
+        "get_settings": lambda _: make_simhash().get_settings(index),
         "groups": lambda _: list(simhash.groups(index)),
         "pairs": lambda _: list(simhash.pairs(index)),
         "put_pipeline": lambda _: simhash.put_pipeline(index, use_as=None),
@@ -155,6 +156,26 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "setup": (other, lambda name: simhash.setup(name, text_field="body")),
     }
     return {name: (lambda: None, call) for name, call in plain.items()} | changing
+
+
+def test_settings_are_read_at_once(server, simhash, make_simhash, index, watching):
+    """One request, however many indices there are, and whatever they record; none for what is known."""
+    simhash.create_index(index, text_field=("title", "body"), max_distance=8)
+    other, plain = f"{index}-other", f"{index}-plain"
+    make_simhash(scheme="words").create_index(other, text_field="text")
+    server.request("PUT", f"/{plain}", {})
+    reader, watch = make_simhash(), Watch()
+    watching(watch)
+    found = reader.get_settings(f"{index}*")
+    assert {name: (each.scheme.name, each.text_fields, each.max_distance) for name, each in found.items()} == {
+        index: ("shingles", ("title", "body"), 8),
+        other: ("words", ("text",), None),
+    }
+    assert reader.get_settings(plain) == {}
+    before = watch.requests
+    assert reader.get_settings(index) == reader.get_settings(index) == {index: found[index]}
+    assert watch.requests - before == 1
+    watching(None)
 
 
 METHODS = [name for name, _ in inspect.getmembers(SimHashClient, inspect.isfunction) if not name.startswith("_")]

@@ -219,7 +219,7 @@ def _find_many(
 
 
 def _recorded_text_fields(connection: Connection, index: str) -> tuple[str, ...]:
-    recorded = [each.text_fields for each in connection.simhash.check(index) if each.text_fields]
+    recorded = [each.text_fields for each in connection.simhash.get_settings(index).values() if each.text_fields]
     if not recorded:
         raise InvalidInputError(f"index {index} does not record its text field: pass --text-field")
     return recorded[0]

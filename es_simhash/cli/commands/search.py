@@ -118,7 +118,9 @@ def command(
 
 
 def _text_fields(connection: Connection, index: str) -> list[str]:
-    return list(dict.fromkeys(name for each in connection.simhash.check(index) for name in each.text_fields))
+    return list(
+        dict.fromkeys(name for each in connection.simhash.get_settings(index).values() for name in each.text_fields)
+    )
 
 
 def _query(words: str, fields: list[str], index: str) -> dict[str, Any]:

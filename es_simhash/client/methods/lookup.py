@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from typing import Annotated
 
 from es_simhash.client.base import SyncBase
@@ -12,6 +12,8 @@ from es_simhash.lookup.find_many import find_many, stream_many
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.plan import PlanEstimate
+from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.resolve import read_recorded
 from es_simhash.passages import find_passages as passages
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import PassageOptions
@@ -167,6 +169,17 @@ class LookupMethods(SyncBase):
                 different fingerprints.
         """
         return self._run(read_fingerprint(self._server(), index, id, routing))
+
+    def get_settings(self, index: Index) -> Mapping[str, IndexSettings]:
+        """
+        Return what each index behind *index* records: its scheme, text fields, default distance and rule.
+
+        Indices without our fields are left out. Cost: one request, none within a minute of another call.
+
+        Raises:
+            NoIndexError: If no index matches a pattern.
+        """
+        return self._run(read_recorded(self._server(), index))
 
     def find_passages(self, index: Index, text: str, *, options: PassageOptions) -> Overlaps:
         """
