@@ -28,7 +28,14 @@ Everything that `import es_simhash` offers, from its docstrings. `help(SimHashCl
 text.
 
 """
-_STYLE = ".md-grid { max-width: 80rem }\n"  # lines of code have up to 120 characters
+# Lines of code have up to 120 characters; where they do not fit, nothing of a command is hidden.
+_STYLE = """\
+.md-grid { max-width: 80rem }
+.md-typeset pre > code { white-space: pre-wrap; overflow-wrap: anywhere }
+.md-typeset .whole { white-space: nowrap }
+"""
+# A browser would break the line after each hyphen of an option, or of the program's name.
+_WHOLE = re.compile(r"(?<=[>\s])((?:--|es-)[a-z][a-z-]*)")
 _CLASSES = """\
 Classes
 
@@ -145,6 +152,15 @@ def main() -> None:
     (PAGES / "site.css").write_text(_STYLE, encoding="utf-8")
     (PAGES / "docs/python.md").write_text(python_reference(), encoding="utf-8")
     subprocess.run([sys.executable, "-m", "zensical", "build", "--clean", "--strict"], cwd=ROOT, check=True)
+    for page in SITE.rglob("index.html"):
+        html = page.read_text(encoding="utf-8")
+        html = re.sub(
+            r"<code>.*?</code>",
+            lambda code: _WHOLE.sub(r'<span class="whole">\1</span>', code[0]),
+            html,
+            flags=re.DOTALL,
+        )
+        page.write_text(html, encoding="utf-8")
     for page in PAGES.rglob("*.md"):
         shutil.copy(page, SITE / page.relative_to(PAGES))
 

@@ -18,6 +18,7 @@ import es_simhash
 from es_simhash import SimHashClient
 from es_simhash.cli.application import app
 from tests.docs.blocks import ROOT, load_tool
+from tests.removal.test_review_page import CHROMIUM, Browser
 
 SITE = ROOT / "build/site"
 ADDRESS = "https://es-simhash.github.io/es-simhash/"
@@ -124,7 +125,27 @@ def test_all_markdown_becomes_html(site):
         prose = re.sub(r"<code>.*?</code>", "", text[text.index("<article") : text.index("</article")], flags=re.DOTALL)
         left += [(address, found) for found in re.findall(r".*(?:`|\]\(|(?<!\d)\*\*|:class:|\n- |\n\| ).*", prose)]
     assert left == []
-    assert "<code>--product auto|elasticsearch|opensearch</code>" in (SITE / "docs/cli/index.html").read_text("utf-8")
+    shown = (SITE / "docs/cli/index.html").read_text("utf-8")
+    assert '<code><span class="whole">--product</span> auto|elasticsearch|opensearch</code>' in shown
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@pytest.mark.parametrize("width", [400, 1280])
+def test_no_command_is_cut(site, tmp_path, width):
+    """In a browser: no page is wider than the screen, and no line of code is hidden beside it."""
+    wide = (
+        """[...document.querySelectorAll("pre code")].filter(each => each.scrollWidth > each.clientWidth + 1).length"""
+    )
+    browser = Browser(tmp_path)
+    try:
+        for address in ("", "docs/start/", "docs/removal/", "docs/cli/", "docs/zh/start/"):
+            browser.open(SITE / address / "index.html")
+            how = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+            browser.send("Emulation.setDeviceMetricsOverride", **how)
+            assert browser.run(f"document.documentElement.scrollWidth > innerWidth ? 'page' : {wide}") == 0, address
+    finally:
+        browser.close()
+    assert site
 
 
 def test_the_search_of_the_site_knows_every_page(site):
