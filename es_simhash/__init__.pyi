@@ -52,6 +52,7 @@ from .lookup.near_dups import NearDup, NearDups, distinct, rescore
 from .lookup.paste import build_query_bar
 from .lookup.plan import LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
 from .lookup.query import build_distance_field, build_query
+from .lookup.rules import LookupRule
 from .mapping.context import IndexStats
 from .mapping.fields import DEFAULT_PREFIX, document_fields, fingerprint_fields
 from .mapping.mapping import build_component_template, build_index_template, build_mapping
@@ -112,6 +113,7 @@ __all__ = [
     "LeaseError",
     "Limits",
     "LookupPlan",
+    "LookupRule",
     "MappingError",
     "MissingDependencyError",
     "NearDup",

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from es_simhash.arguments import check_field, check_fields
-from es_simhash.errors import NAME_TEXT_FIELD, Argument, InvalidInputError, MappingError, Said, shorten
+from es_simhash.errors import NAME_TEXT_FIELD, Argument, InvalidInputError, MappingError, Said, count, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.lacking import unfilled_query
 from es_simhash.groups.reconcile import Reconciled, reconcile
@@ -130,6 +130,18 @@ class Setup:
     def changed(self) -> int:
         """How many writes gave documents another fingerprint or another group, or in a dry run would."""
         return (self.filled.changed if self.filled else 0) + (self.groups.changed if self.groups else 0)
+
+    @property
+    def rule(self) -> str:
+        """The rule that is recorded, in words."""
+        return str(Grouping.from_dict(self.grouping))
+
+    @property
+    def unmeasured(self) -> str:
+        """Why the texts did not choose the preset, if they were too few; else nothing."""
+        if self.sampled >= FEW or (self.documents and not self.presets):
+            return ""
+        return f"{count(self.sampled, 'text')}, and {FEW} are needed; {WIDEST} is the preset for few texts"
 
     @property
     def is_already(self) -> bool:

@@ -17,9 +17,6 @@ from es_simhash.cli.output import tracking, warn
 from es_simhash.cli.stopping import watch_requests
 from es_simhash.client.port import finish
 from es_simhash.connection import Server, ca_file_of_environment, login_of_environment, open_client, split_url
-from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.rules import Rules, rules_for
-from es_simhash.mapping.resolve import read_index_settings
 from es_simhash.transport.protocol import error_text, status_of
 
 _T = TypeVar("_T")
@@ -42,24 +39,12 @@ class Connection:
         """Carry out an *operation* for which the library has no method."""
         return finish(operation(self.simhash._server()))  # noqa: SLF001
 
-    @property
-    def prefix(self) -> str:
-        return self.simhash._context.prefix  # noqa: SLF001
-
     def settings(self, index: str) -> Mapping[str, IndexSettings]:
         """Return what each index behind *index* records; a lookup by the same client needs no request for it again."""
         try:
             return self.simhash.get_settings(index)
         except NoIndexError:
             return {}  # which a lookup says
-
-    def shared_settings(self, index: str) -> IndexSettings:
-        """Return what all indices behind *index* record; raise where they differ, or none is ready."""
-        return self.run(lambda server: read_index_settings(server, index))
-
-    def rules(self, index: str) -> Rules:
-        """Return by which rules a document is looked up in *index*."""
-        return rules_for(self.shared_settings(index), self.settings(index), LookupOptions(), "document")
 
 
 def _names_like(server: Server, headers: Mapping[str, str], index: str) -> list[str]:

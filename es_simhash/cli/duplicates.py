@@ -20,7 +20,6 @@ from es_simhash.cli.output import (
 )
 from es_simhash.cli.tables import print_sheets
 from es_simhash.groups.lacking import count_lacking
-from es_simhash.mapping.rule import target_of
 from es_simhash.removal.may_delete import MAX_SHARE, OTHER_TITLES, refusal, title_refusal
 from es_simhash.removal.records import AGAIN
 from es_simhash.tables.notebook import Sheet
@@ -116,7 +115,7 @@ class Counts:
 
 def _way_on(connection: Connection, index: str) -> str:
     """Return the command that fills and groups what is left of *index*."""
-    is_grouped = any(target_of(own) is not None for own in connection.settings(index).values())
+    is_grouped = any(own.is_grouped for own in connection.settings(index).values())
     words = ["setup", index, "--yes"] if is_grouped else ["backfill", index]
     return say_command(*words)
 

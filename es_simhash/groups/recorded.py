@@ -20,7 +20,7 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings, read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
-from es_simhash.mapping.rule import Grouping, Regrouping, target_of, what_it_misses
+from es_simhash.mapping.rule import Grouping, Regrouping, target_of
 from es_simhash.mapping.user_fields import countable_field, walk_fields
 from es_simhash.transport.protocol import Index
 from es_simhash.writes.targets import write_settings
@@ -89,7 +89,7 @@ async def record_grouping(server: Port, resolved: Resolved, grouping: Grouping, 
             continue
         await _record(server, name, now.mappings[name], replace(own, extra=extra))
         if not regroup:
-            missed = what_it_misses(grouping.pair_rule)
+            missed = grouping.pair_rule.misses
             what = f"index {name!r} records its grouping now, for all that group or look something up: {grouping}"
             logger.info(Said(what, f"; {missed}" if missed else "", "; another one takes ", REGROUP))
 

@@ -17,7 +17,7 @@ from es_simhash.lookup.lookup_options import LookupOptions, check_complete, usab
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints
 from es_simhash.lookup.plan import PlanEstimate, explain_plan
 from es_simhash.lookup.question import Question, Subject
-from es_simhash.lookup.rules import Asker, Rules, rules_for
+from es_simhash.lookup.rules import Asker, LookupRule, Rules, rules_for
 from es_simhash.lookup.search import search, stream
 from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import Fields
@@ -67,6 +67,12 @@ async def read_rules(
     """Return the rules of a lookup in *index*; no request, since *settings* were just learned."""
     each = await read_settings_by_index(server, index)
     return rules_for(settings, each, options, asker)
+
+
+async def read_rule(server: Port, index: Index) -> LookupRule:
+    """Return the rule by which a document is looked up in *index*."""
+    settings = await read_index_settings(server, index)
+    return (await read_rules(server, index, settings, LookupOptions(), "document")).used
 
 
 # Documents that are looked at first, for each that is wanted: most rules reject some of them.

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_count, check_fields
 from es_simhash.errors import (
@@ -30,6 +30,9 @@ from es_simhash.errors import (
 )
 from es_simhash.hashing import BLOCK_BITS, BLOCKS, DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.mapping.fields import DEFAULT_PREFIX
+
+if TYPE_CHECKING:
+    from es_simhash.mapping.rule import PairRule
 
 META_KEY = "es_simhash"
 DEFAULT_MAX_DISTANCE = 3
@@ -80,6 +83,20 @@ class IndexSettings:
     extra: Mapping[str, Any] | None = None
     is_assumed: bool = False
     passages: PassageState = None
+
+    @property
+    def rule(self) -> PairRule:
+        """What makes two documents near-duplicates: as recorded, else the default."""
+        from es_simhash.mapping.rule import rule_of  # noqa: PLC0415 -- which stands above
+
+        return rule_of(self)
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether a grouping is recorded, or one that is being changed to."""
+        from es_simhash.mapping.rule import target_of  # noqa: PLC0415 -- as above
+
+        return target_of(self) is not None
 
     @property
     def allows_scripts(self) -> bool:

@@ -232,6 +232,19 @@ class PairRule:
         """
         return ", ".join(self.parts())
 
+    @property
+    def misses(self) -> str:
+        """What the rule, where it is narrower than the default, leaves apart that the default finds; else nothing."""
+        usual = DEFAULT_PRESET
+        is_stricter = self.measure == WORD_SHINGLES and (self.similarity or 0.0) > usual.similarity
+        if self.max_distance >= usual.max_distance and not is_stricter:
+            return ""
+        default = PairRule(usual.max_distance, usual.similarity)
+        return (
+            f"it is narrower than the default ({default.words}), and misses reposts: an agency's line added is 5 bits, "
+            "another weekday 6, a sentence more 9"
+        )
+
     def parts(self, say: Callable[..., str] = _in_english) -> list[str]:
         """Return the parts of :attr:`words`, each a key of ``RULE_WORDS`` as *say* words it."""
         parts = [say("rule_bit" if self.max_distance == 1 else "rule_bits", bits=self.max_distance)]
@@ -419,16 +432,3 @@ def rule_of(settings: IndexSettings) -> PairRule:
     """Return what makes two documents of an index with *settings* near-duplicates: its record, else the default."""
     grouping = target_of(settings)
     return default_rule(settings) if grouping is None else grouping.pair_rule
-
-
-def what_it_misses(rule: PairRule) -> str:
-    """Return what *rule*, where it is narrower than the default, leaves apart that the default finds; else nothing."""
-    usual = DEFAULT_PRESET
-    is_stricter = rule.measure == WORD_SHINGLES and (rule.similarity or 0.0) > usual.similarity
-    if rule.max_distance >= usual.max_distance and not is_stricter:
-        return ""
-    default = PairRule(usual.max_distance, usual.similarity)
-    return (
-        f"it is narrower than the default ({default.words}), and misses reposts: an agency's line added is 5 bits, "
-        "another weekday 6, a sentence more 9"
-    )

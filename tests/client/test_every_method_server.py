@@ -125,6 +125,7 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "find_passages_of": lambda _: simhash.find_passages_of(index, "00"),
         "find_passages_many": lambda _: list(simhash.find_passages_many(index, TEXTS[:5])),
         "get_fingerprint": lambda _: simhash.get_fingerprint(index, "00"),
+        "get_rule": lambda _: make_simhash().get_rule(index),
         "get_settings": lambda _: make_simhash().get_settings(index),
         "groups": lambda _: list(simhash.groups(index)),
         "pairs": lambda _: list(simhash.pairs(index)),
@@ -172,7 +173,9 @@ def test_settings_are_read_at_once(server, simhash, make_simhash, index, watchin
         other: ("words", ("text",), None),
     }
     assert reader.get_settings(plain) == {}
-    before = watch.requests
+    assert (found[index].rule.max_distance, found[index].is_grouped) == (8, False)
+    assert str(reader.get_rule(index)) == str(reader.find_near_dups(index, "a text of an index").rule)
+    reader, before = make_simhash(), watch.requests
     assert reader.get_settings(index) == reader.get_settings(index) == {index: found[index]}
     assert watch.requests - before == 1
     watching(None)

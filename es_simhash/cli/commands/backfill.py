@@ -29,7 +29,6 @@ from es_simhash.cli.output import (
 )
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.cli.tables import print_sheets
-from es_simhash.mapping.rule import Grouping
 from es_simhash.tables.notebook import Sheet, percent
 from es_simhash.upkeep.backfill import BackfillOptions
 
@@ -175,7 +174,7 @@ def _lines(found: Setup, *, is_dry: bool) -> Iterator[str]:
     yield f"{found.index}{names}: {count(found.documents, 'document')}, text in {', '.join(found.text_fields)} ({new})"
     other = " (another: --preset)" if is_dry and "grouping" in found.recorded else ""
     name = f"preset {found.preset}{other}" if found.preset else "no preset"
-    yield f"rule: {name}, scheme {found.scheme}, {Grouping.from_dict(found.grouping)}"
+    yield f"rule: {name}, scheme {found.scheme}, {found.rule}"
 
 
 def _done(found: Setup, *, is_dry: bool) -> Iterator[str]:
@@ -233,12 +232,9 @@ _PARTS = {"fields": "the fields", "grouping": "the rule", "max_distance": "the d
 
 def _show_measured(found: Setup) -> None:
     """Print what each preset finds of edited copies, what the texts show beside, and which preset that speaks for."""
-    from es_simhash.setup import FEW, WIDEST  # noqa: PLC0415 -- slow to import
-
     figures = found.measured
-    if found.sampled < FEW and (found.presets or not found.documents):
-        texts = count(found.sampled, "text")
-        print_line(f"measured: nothing: {texts}, and {FEW} are needed; {WIDEST} is the preset for few texts")
+    if found.unmeasured:
+        print_line(f"measured: nothing: {found.unmeasured}")
     elif found.presets:
         rows = [
             {"edit": kind, **{each.preset: percent(each.by_edit[kind]) for each in found.presets}}

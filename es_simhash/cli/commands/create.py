@@ -25,7 +25,6 @@ from es_simhash.cli.output import (
 from es_simhash.cli.parameter_types import INPUT_FILE, JSON
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import shorten
-from es_simhash.mapping.rule import what_it_misses
 
 
 @options.manual(
@@ -88,7 +87,7 @@ def command(
         print_json(report)
     else:
         print_line(line)
-    if how["max_distance"] is not None and (missed := what_it_misses(PairRule(how["max_distance"]))):
+    if how["max_distance"] is not None and (missed := PairRule(how["max_distance"]).misses):
         note(f"the index records {count(how['max_distance'], 'bit')}: {missed}")
 
 

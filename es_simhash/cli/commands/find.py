@@ -30,7 +30,6 @@ from es_simhash.cli.tables import print_result
 from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.mapping.fields import read_text as read_document
-from es_simhash.mapping.rule import rule_of, target_of
 from es_simhash.passages.lookup import PassageOptions
 
 _FEW = 3
@@ -182,7 +181,7 @@ def command(
 
 def _recorded_distance(settings: IndexSettings) -> int:
     """Return the distance that an index records, 0 for none."""
-    return settings.max_distance or 0 if target_of(settings) is None else rule_of(settings).max_distance
+    return settings.rule.max_distance if settings.is_grouped else settings.max_distance or 0
 
 
 def _warn_of_unfilled(connection: Connection, index: str) -> None:

@@ -17,6 +17,7 @@ from es_simhash import (
     IndexStats,
     InvalidInputError,
     Limits,
+    LookupRule,
     PairRule,
     PlanEstimate,
     Scheme,
@@ -40,7 +41,6 @@ from es_simhash.lookup.esql import MOST_ROWS
 from es_simhash.lookup.paste import Selection
 from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE
 from es_simhash.lookup.query import FieldKind, build_query_of, check_filter, distance_source, with_distances
-from es_simhash.lookup.rules import LookupRule
 from es_simhash.transport.protocol import status_of
 
 # The options that choose a form; each is a flag of this name.
@@ -233,7 +233,8 @@ def _ask(target: Target, index: str | None, id_: str | None, *, needs_distance: 
     try:
         with connect(target, index) as connection:
             if needs_distance:
-                known = _Known(settings=connection.shared_settings(index), rule=connection.rules(index).used)
+                rule = connection.simhash.get_rule(index)
+                known = _Known(settings=next(iter(connection.settings(index).values()), None), rule=rule)
             if id_ is not None:
                 known = replace(known, fingerprint=connection.simhash.get_fingerprint(index, id_))
     except Exception as failure:
@@ -318,7 +319,9 @@ class _Wanted:
         return names | {"filter": self.filter, "exclude_ids": self.excluded, "source": self.source}
 
     def estimates(self) -> Sequence[PlanEstimate]:
-        allowed = self.scripts and (self.known.settings is None or self.known.settings.allows_scripts)
+        settings = self.known.settings
+        is_open = self.known.rule is None if settings is None else settings.allows_scripts
+        allowed = self.scripts and is_open
         stats, limits = IndexStats(documents=self.documents), Limits(scripts=allowed)
         return explain_plan(self.max_distance, stats=stats, limits=limits)[: self.plans]
 

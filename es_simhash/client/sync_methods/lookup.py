@@ -9,12 +9,13 @@ from typing import Literal
 
 from es_simhash.client.base import SyncBase
 from es_simhash.lookup import find as finding
-from es_simhash.lookup.find import find_of, read_fingerprint
+from es_simhash.lookup.find import find_of, read_fingerprint, read_rule
 from es_simhash.lookup.find_many import find_many, stream_many
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Lookups, OnIncomplete, Verify, WithinGiven
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.plan import LookupPlan, PlanEstimate
 from es_simhash.lookup.query import Filter
+from es_simhash.lookup.rules import LookupRule
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve import read_recorded
 from es_simhash.passages import find_passages as passages
@@ -331,6 +332,15 @@ class LookupMethods(SyncBase):
             NoIndexError: If no index matches a pattern.
         """
         return self._run(read_recorded(self._server(), index))
+
+    def get_rule(self, index: Index) -> LookupRule:
+        """
+        Return the rule by which :meth:`find_near_dups_of` finds in *index*. Cost: as :meth:`get_settings`.
+
+        Raises:
+            MappingError: If no index has our fields, or indices differ in what they record.
+        """
+        return self._run(read_rule(self._server(), index))
 
     def find_passages(
         self,
