@@ -17,7 +17,7 @@ NAMES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*
 OPERATIONS = {
     "folding": "counts search_distinct",
     "groups": "lacking pairs_and_groups read reconcile recorded",
-    "ingest": "checkpoint containers existing ingest prepare reading screen settle",
+    "ingest": "checkpoint containers existing ingest prepare reading screen settle tag_written",
     "lookup": "fetch find find_many from_memory judge memory_operations search",
     "mapping": "resolve shards within_limits",
     "passages": "candidates find_passages",

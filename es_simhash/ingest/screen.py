@@ -108,6 +108,9 @@ class Screened(Record):
             Distance to the winner, in bits.
         similarity:
             How similar the two texts are, 0 to 1; ``None`` where texts are not compared.
+        is_update:
+            Whether it is near another one, and the index, or a document before it in the call, has its id: an ingest
+            writes it all the same, because the old text would stay.
         source:
             The fields of the winner in the index that were asked for; ``None`` if it is gone meanwhile.
         reason:
@@ -124,10 +127,11 @@ class Screened(Record):
     place: int | None = None
     distance: int | None = None
     similarity: float | None = None
+    is_update: bool = False
     source: Mapping[str, Any] | None = None
     reason: str | None = None
 
-    _OPTIONAL = "id index routing place distance similarity source reason"
+    _OPTIONAL = "id index routing place distance similarity is_update source reason"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain JSON values, the rule in words."""
@@ -263,6 +267,7 @@ def _screened(
             is_fingerprinted,
             distance=hamming_distance(draft.fingerprint or 0, leader.fingerprint or 0),
             similarity=item.decision.similarity,
+            is_update=item.decision.verdict != "skip",
         )
         if leader.position is not None:
             return replace(near, place=leader.position)

@@ -1,5 +1,6 @@
 """
-Filters of retrieved documents for LangChain, LlamaIndex and Haystack, which are neither imported here nor required.
+Filters of what is retrieved, and guards before what is stored, for LangChain, LlamaIndex and Haystack, which are
+neither imported here nor required.
 
 Each module needs the extra of its name; nothing else of this library imports this package.
 """

@@ -1,4 +1,4 @@
-"""A filter of near-duplicates for Haystack: a component of a pipeline."""
+"""For Haystack: a filter, and a guard before the embedder, with what follows the writer; components of a pipeline."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ try:
 except ImportError as error:
     raise missing(__name__, error) from error
 
+from es_simhash import SimHashClient, Written
 from es_simhash.folding.texts import Keep
 from es_simhash.integrations.filters import Item, Options
+from es_simhash.integrations.guard import Chunk, Guard, is_stored
 from es_simhash.texts.measures import DEFAULT_PRESET, Preset
 
 
@@ -79,3 +81,66 @@ class NearDupFilter:
 
 def _item(document: Document) -> Item:
     return Item(document.content if document.blob is None else None, document.id, document.meta)
+
+
+@component
+class NearDupGuard:
+    """
+    Let only documents through that are no near-duplicates of what the store has: before the embedder and the writer.
+
+    The store is an index of Elasticsearch or OpenSearch that has our fields (``setup``). A document that nobody can
+    judge, or with a blob, goes through; with *force* all do, and :class:`NearDupTagger` tags those that are near
+    another one. ``duplicates`` are copies of the others, with ``similar_to`` in their meta: the id of what each is
+    near. A pipeline with it cannot be written to a file, because it has a client.
+    """
+
+    def __init__(self, simhash: SimHashClient, index: str, text_field: str = "content", *, force: bool = False) -> None:
+        self._guard = Guard(simhash, index, text_field)
+        self._force = force
+
+    @component.output_types(documents=list[Document], duplicates=list[Document])
+    def run(self, documents: list[Document]) -> dict[str, list[Document]]:
+        """Return the documents to store, and the others."""
+        asked = [] if self._force else [each for each in documents if each.blob is None]
+        screened = self._guard.screen(map(_chunk, asked)) if asked else []
+        near = {id(document): each for document, each in zip(asked, screened, strict=True) if not is_stored(each)}
+        winners = {n: each.id if each.place is None else asked[each.place].id for n, each in near.items()}
+        others = [
+            replace(each, meta={**each.meta, "similar_to": winners[id(each)]}) for each in asked if id(each) in near
+        ]
+        return {"documents": [each for each in documents if id(each) not in near], "duplicates": others}
+
+    @component.output_types(documents=list[Document], duplicates=list[Document])
+    async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
+        """Return the documents to store, and the others; the index is asked in a thread."""
+        return await asyncio.to_thread(self.run, documents)
+
+
+@component
+class NearDupTagger:
+    """
+    Give documents their fingerprints and groups once the writer has stored them; raises if the store lacks one.
+
+    Connect ``documents`` to what the writer gets, and ``documents_written`` to what it returns, so that this comes
+    after it. It is not needed where an ingest pipeline of the server adds the fingerprints.
+    """
+
+    def __init__(self, simhash: SimHashClient, index: str) -> None:
+        self._guard = Guard(simhash, index, "content")
+
+    @component.output_types(reports=list[Written])
+    def run(self, documents: list[Document], documents_written: int) -> dict[str, list[Written]]:
+        """Return a report on each document."""
+        del documents_written
+        return {"reports": self._guard.tag([each.id for each in documents])}
+
+    @component.output_types(reports=list[Written])
+    async def run_async(self, documents: list[Document], documents_written: int) -> dict[str, list[Written]]:
+        """Return a report on each document; they are tagged in a thread."""
+        return await asyncio.to_thread(self.run, documents, documents_written)
+
+
+def _chunk(document: Document) -> Chunk:
+    # An id that is made of the content says nothing more than that: where the store has it, it has the text.
+    is_of_content = document.id == document._create_id()  # noqa: SLF001 -- no other way tells it
+    return Chunk(document.content, None if is_of_content else document.id, document.meta)

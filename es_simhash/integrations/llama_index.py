@@ -1,16 +1,33 @@
-"""A filter of near-duplicates for LlamaIndex: a postprocessor of nodes."""
+"""For LlamaIndex: a filter (a postprocessor of nodes), and a guard before the embedding (a transformation)."""
 
 from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from es_simhash.integrations import missing
 
 try:
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
-    from llama_index.core.schema import BaseNode, ImageNode, IndexNode, Node, NodeWithScore, QueryBundle
+    from llama_index.core.schema import (
+        BaseNode,
+        ImageNode,
+        IndexNode,
+        MetadataMode,
+        Node,
+        NodeWithScore,
+        QueryBundle,
+        TransformComponent,
+    )
+    from pydantic import Field, PrivateAttr
 except ImportError as error:
     raise missing(__name__, error) from error
 
+from es_simhash import Written
 from es_simhash.integrations.filters import COUNT, IDS, Item, Options
+from es_simhash.integrations.guard import Chunk, Guard, is_stored
 
 
 class NearDupPostprocessor(Options, BaseNodePostprocessor):
@@ -63,3 +80,55 @@ def _copy(node: BaseNode, metadata: dict[str, object]) -> BaseNode:
         for name in ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys")
     }
     return node.model_copy(update={"metadata": metadata, **hidden})
+
+
+class NearDupGuard(TransformComponent):
+    """
+    Drop nodes that are near-duplicates of what the store has, before they are embedded.
+
+    Put it before the embedding in an ``IngestionPipeline`` whose store is an index of Elasticsearch or OpenSearch with
+    our fields (``setup``), and give what the pipeline returns to :meth:`tag`, unless an ingest pipeline of the server
+    adds the fingerprints. A node that nobody can judge stays, and so does one that is not only text. With *force* all
+    stay, and :meth:`tag` tags those that are near another one. *text_field* and *metadata_field* are what the store
+    calls these in a document.
+    """
+
+    simhash: Any = Field(exclude=True, repr=False)
+    index: str
+    text_field: str = "content"
+    metadata_field: str = "metadata"
+    force: bool = False
+    _guard: Guard = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        """Check the options."""
+        del context
+        self._guard = Guard(self.simhash, self.index, self.text_field)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name under which LlamaIndex writes it down."""
+        return cls.__name__
+
+    def to_dict(self, **kwargs: Any) -> dict[str, Any]:
+        """Return another value each time: a pipeline caches by it, and the index may have changed since."""
+        return {**super().to_dict(**kwargs), "asked": uuid.uuid4().hex}
+
+    def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
+        """Return the nodes that are to be stored, in order."""
+        del kwargs
+        asked = [] if self.force else [each for each in nodes if _is_text(each)]
+        screened = self._guard.screen(self._chunk(each) for each in asked) if asked else []
+        dropped = {id(node) for node, each in zip(asked, screened, strict=True) if not is_stored(each)}
+        return [each for each in nodes if id(each) not in dropped]
+
+    async def acall(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
+        """Return the nodes that are to be stored; the index is asked in a thread."""
+        return await asyncio.to_thread(self.__call__, nodes, **kwargs)
+
+    def tag(self, nodes: Iterable[BaseNode]) -> list[Written]:
+        """Give the documents of *nodes*, once they are stored, their fingerprints; raise if one is not there."""
+        return self._guard.tag([each.node_id for each in nodes])
+
+    def _chunk(self, node: BaseNode) -> Chunk:
+        return Chunk(node.get_content(MetadataMode.NONE), node.node_id, {self.metadata_field: node.metadata})

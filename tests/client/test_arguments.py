@@ -94,6 +94,7 @@ KINDS = {
     "scheme": "scheme",
     "schemes": "schemes",
     "id": "id",
+    "ids": "ids",
     "first": "id",
     "second": "id",
     "text": "text",
@@ -133,7 +134,7 @@ BESIDE = {
 }
 """Other arguments that a call needs, so that a parameter is looked at."""
 
-ONE_INDEX = ("create_index", "ingest", "restore", "screen")
+ONE_INDEX = ("create_index", "ingest", "restore", "screen", "tag_written")
 
 
 def _parameters() -> Iterator[tuple[str, str]]:

@@ -154,6 +154,7 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "put_mapping": (other, lambda name: simhash.put_mapping(name, text_field="body")),
         "remove_fields": (ready, simhash.remove_fields),
         "restore": (applied, lambda made: list(simhash.restore(made))),
+        "tag_written": (ready, lambda name: list(simhash.tag_written(name, ["00", "01"]))),
         "setup": (other, lambda name: simhash.setup(name, text_field="body")),
     }
     return {name: (lambda: None, call) for name, call in plain.items()} | changing

@@ -63,7 +63,7 @@ def assert_same(screened, reports, stream, groups):
     for each, report in zip(screened, reports, strict=True):
         said = (each, report, stream[each.position])
         if report.action in ("skipped", "tagged"):
-            assert each.answer == "near", said
+            assert (each.answer, each.is_update) == ("near", report.action == "tagged"), said
             group = groups[each.id] if each.place is None else group_of[each.place]
             assert group == report.canonical, said
             if report.similarity is not None:
@@ -179,3 +179,27 @@ def test_documents_that_break_off(call, simhash, index):
     call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
     with pytest.raises(OSError, match="the disk is gone"):
         list(call(simhash.screen(index, broken())))
+
+
+def test_what_another_program_wrote_is_tagged_by_its_ids(server, call, simhash, index):
+    """Groups and fingerprints are those of an ingest; nothing else of a document changes, and none is left out."""
+    rule = {"verify": 0.6, "max_distance": 20, "per": "source.raw"}
+    have = [each for each in make_documents(90, 6) if "source" in each]
+    names = [index, f"{index}-copy"]
+    for name in names:
+        call(simhash.create_index(name, text_field="body", settings=ONE_SHARD, mappings=MAPPINGS))
+        list(call(simhash.ingest(name, have[:30], **rule)))
+    rest = [{**each, "vector": [0.1, 0.25], "deep": {"a": [1]}} for each in have[30:]]
+    for each in rest:
+        plain = {key: value for key, value in each.items() if key != "_id"}
+        server.request("PUT", f"/{index}/_doc/{each['_id']}", plain)
+    reports = list(call(simhash.tag_written(index, [*(each["_id"] for each in rest), "none", "none"])))
+    wanted = list(call(simhash.ingest(names[1], rest)))
+    told = [[(each.position, each.id, each.action, each.canonical) for each in some] for some in (reports[:-1], wanted)]
+    assert told[0] == told[1]
+    gone = reports[-1]
+    assert (gone.position, gone.id, gone.action, gone.kind) == (len(rest), "none", "refused", "refused")
+    stored, others = (read_all(server, name) for name in names)
+    for each in (*stored.values(), *others.values()):
+        each["simhash"] = {name: value for name, value in each["simhash"].items() if value is not None and name != "at"}
+    assert stored == others

@@ -154,6 +154,33 @@ class GroupingMethods(SyncBase):
 
         return self._feed(documents, lambda items: screen(self._server(progress), index, items, options))
 
+    def tag_written(
+        self, index: str, ids: Iterable[str], *, request: GroupingRequest, progress: OnProgress | None = None
+    ) -> Generator[Written, None, None]:
+        """
+        Give documents that another program has just written their fingerprints and groups, and report on each.
+
+        They are read again, in the order of *ids*, and decided about as :meth:`ingest` does with ``"tag"``. Each is
+        updated only if it still is the version that was read. Cost: for every 500 a search that reads their texts, an
+        ingest of these, and a refresh, so that searches show what it wrote.
+
+        Args:
+            index:
+                Name of an index, alias or data stream.
+            ids:
+                Ids of documents; one that is not there is reported as ``"refused"``.
+            request:
+                As for :meth:`ingest`.
+            ...
+
+        Raises:
+            The errors of :meth:`ingest`.
+            IncompleteSearchError: If not every document could be read.
+        """
+        from es_simhash.ingest.tag_written import tag_written
+
+        return self._stream(tag_written(self._server(progress), index, ids, request))
+
     def reconcile(
         self,
         index: Index,

@@ -345,6 +345,55 @@ class GroupingMethods(SyncBase):
         )
         return self._feed(documents, lambda items: screen(self._server(progress), index, items, options))
 
+    def tag_written(
+        self,
+        index: str,
+        ids: Iterable[str],
+        *,
+        preset: str | Preset | None = None,
+        verify: Verified | None = None,
+        max_distance: int | None = None,
+        rule: Rule | None = None,
+        canonical: Canonical | None = None,
+        per: str | Literal[False] | None = None,
+        within: tuple[str, str] | Literal[False] | None = None,
+        progress: OnProgress | None = None,
+    ) -> Generator[Written, None, None]:
+        """
+        Give documents that another program has just written their fingerprints and groups, and report on each.
+
+        They are read again, in the order of *ids*, and decided about as :meth:`ingest` does with ``"tag"``. Each is
+        updated only if it still is the version that was read. Cost: for every 500 a search that reads their texts, an
+        ingest of these, and a refresh, so that searches show what it wrote.
+
+        Args:
+            index:
+                Name of an index, alias or data stream.
+            ids:
+                Ids of documents; one that is not there is reported as ``"refused"``.
+            preset, verify, max_distance, rule, canonical, per, within:
+                As for :meth:`ingest`.
+            progress:
+                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+
+        Raises:
+            The errors of :meth:`ingest`.
+            IncompleteSearchError: If not every document could be read.
+        """
+        from es_simhash.groups.grouping_request import GroupingRequest
+        from es_simhash.ingest.tag_written import tag_written
+
+        request = GroupingRequest(
+            preset=preset,
+            verify=verify,
+            max_distance=max_distance,
+            rule=rule,
+            canonical=canonical,
+            per=per,
+            within=within,
+        )
+        return self._stream(tag_written(self._server(progress), index, ids, request))
+
     def reconcile(
         self,
         index: Index,

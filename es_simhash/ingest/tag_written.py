@@ -1,0 +1,87 @@
+"""
+Gives documents that another program has just written their fingerprints and groups, by their ids.
+
+They are read again, and each is updated only in the version that was read; ``ingest`` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from es_simhash.arguments import check_name, check_names
+from es_simhash.groups.grouping_request import GroupingRequest
+from es_simhash.ingest.ingest import ingest
+from es_simhash.ingest.reading import IngestOptions
+from es_simhash.ingest.written import Written
+from es_simhash.mapping.context import TextFields
+from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import agree, resolve_index
+from es_simhash.mapping.rule import Grouping, target_of
+from es_simhash.mapping.shards import reading_primaries
+from es_simhash.mapping.user_fields import MappedField
+from es_simhash.transport.answers import check_whole
+from es_simhash.transport.pages import read_each
+from es_simhash.transport.protocol import check_index
+from es_simhash.transport.retry import refresh, retry
+
+PART = 500
+
+
+async def tag_written(
+    server: Port, index: str, ids: Iterable[str], request: GroupingRequest
+) -> AsyncGenerator[Sequence[Written], None]:
+    """
+    Emit for each of *ids* what was done with the documents of that id, in order.
+    Cost: for every 500 ids a search that reads them, an ingest of their texts, and a refresh.
+    """
+    check_index(check_name("index", index))
+    every = list(dict.fromkeys(check_names("ids", ids, of="ids")))
+    await refresh(server, index)
+    reader, fields = await reading_primaries(server, index), await _fields(server, index, request)
+    for begin in range(0, len(every), PART):
+        places = {id_: n for n, id_ in enumerate(every[begin : begin + PART], begin)}
+        hits = await retry(server, partial(_read, reader, index, list(places), fields))
+        hits.sort(key=lambda hit: places[hit["_id"]])
+        reports: dict[int, list[Written]] = {n: [] for n in places.values()}
+        updates = ingest(server, index, map(_update, hits), IngestOptions(grouping=request))
+        async with aclosing(updates) as parts:
+            async for part in parts:
+                for each in part:
+                    place = places[hits[each.position]["_id"]]
+                    reports[place].append(replace(each, position=place))
+        gone = {n: [Written(n, id_, None, "refused", _GONE, kind="refused")] for id_, n in places.items()}
+        await refresh(server, index)
+        yield [each for n, some in reports.items() for each in some or gone[n]]
+
+
+async def _read(server: Port, index: str, ids: Sequence[str], fields: Sequence[str]) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = []
+    body = {"query": {"ids": {"values": ids}}, "_source": fields, "seq_no_primary_term": True}
+    check_whole(await read_each(server, index, body, found.extend, page=2 * PART))
+    return found
+
+
+_GONE = "there is no document of this id"
+
+
+async def _fields(server: Port, index: str, request: GroupingRequest) -> list[str]:
+    """Return the fields that decide about documents of *index*."""
+    resolved = await resolve_index(server, index)
+    settings = agree(resolved, server.context)
+    names = list(TextFields({name: one.text_fields for name, one in resolved.each.items()}, settings.text_fields).all)
+    for name, one in resolved.each.items():
+        grouping = request.put_on(target_of(one) or Grouping())
+        apart = [grouping.per, grouping.within.field if grouping.within else None]
+        names += [MappedField.find(resolved.mappings[name], each).path for each in apart if each is not None]
+    return list(dict.fromkeys(names))
+
+
+def _update(hit: Mapping[str, Any]) -> dict[str, Any]:
+    routing = {} if hit.get("_routing") is None else {"routing": hit["_routing"]}
+    version = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
+    place = {"_op_type": "update", "_index": hit["_index"], "_id": hit["_id"]}
+    return {**place, **routing, **version, "doc": hit.get("_source") or {}}
