@@ -4,6 +4,7 @@ All pairs and groups by Spark on this machine, next to the same in memory: times
     python bench/spark.py                                      1 and 4 million within 3 bits
     python bench/spark.py --documents 1e6 --distance 8 --kill
     python bench/spark.py --documents 1e6 --self-join          also the self join that SQL would do
+    python bench/spark.py --documents 1e6 --against 1e7        only a new million, against ten older ones
 
 Needs the extra spark and a Java 17. The fingerprints are those of bench/pairs.py. Both ways are measured in turn in one
 run; what Spark takes includes reading the documents from Parquet files, and not its start. With --kill the first Python
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 from pairs import planted
 from pyarrow import parquet
@@ -32,6 +34,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as sql
 from es_simhash.groups.all_pairs import near_pairs as pairs_in_memory
 from es_simhash.groups.assign import group_fingerprints
 from es_simhash.hashing import to_hex
+from es_simhash.lookup.memory_table import FingerprintTable
 from es_simhash.spark import groups, near_pairs
 
 BLOCKS = 4
@@ -127,18 +130,73 @@ def measure(spark: SparkSession, documents: int, options: argparse.Namespace) ->
     return report
 
 
+def measure_against(spark: SparkSession, documents: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Look new documents up among older ones, and those among each other, next to a table in memory."""
+    older = int(options.against)
+    values = planted(documents + older, options.distance)
+    values = values[np.random.default_rng(2).permutation(len(values))]
+    new, old = values[:documents], values[documents:]
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        for part, folder in ((new, first), (old, second)):
+            write(part, Path(folder))
+        df, against = spark.read.parquet(first), spark.read.parquet(second)
+        rows, seconds = timed(
+            "against, Spark",
+            lambda: near_pairs(df, options.distance, against=against).groupBy("against").count().collect(),
+        )
+        grouped, grouping = timed(
+            "groups against, Spark",
+            lambda: groups(df, max_distance=options.distance, against=against).where("against").count(),
+        )
+
+        def in_memory() -> tuple[int, int, int]:
+            table = FingerprintTable(options.distance)
+            table.add(new)
+            counts = [len(table.near_pairs(part)[0]) for part in np.array_split(old, 16)]
+            mine = FingerprintTable(options.distance)
+            mine.add(old)
+            near = len(np.unique(mine.near_pairs(new)[0]))
+            return sum(counts), sum(map(len, pairs_in_memory(new, options.distance))), near
+
+        (across, among, near), memory = timed("against, memory", in_memory)
+        counted = {row["against"]: row["count"] for row in rows}
+    return {
+        "new": documents,
+        "older": older,
+        "distance": options.distance,
+        "spark": seconds,
+        "groups": grouping,
+        "memory": memory,
+        "ratio": round(seconds / memory, 1),
+        "agree": (counted[True], counted[False], grouped) == (across, among, near),
+        "peak_MB": {name: round(value) for name, value in peak_memory().items()},
+    }
+
+
+def peak_memory() -> dict[str, float]:
+    """Return the largest resident memory so far, of the JVM and of the largest Python worker that is left, in MB."""
+    found = {"jvm": 0.0, "worker": 0.0}
+    for each in psutil.Process().children(recursive=True):
+        peak = next(line for line in Path(f"/proc/{each.pid}/status").read_text().splitlines() if "VmHWM" in line)
+        name = "jvm" if each.name() == "java" else "worker"
+        found[name] = max(found[name], int(peak.split()[1]) / 1_000)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=float, action="append")
     parser.add_argument("--distance", type=int, default=3)
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--self-join", action="store_true")
+    parser.add_argument("--against", type=float, help="so many older documents, against which the others are new")
     parser.add_argument("--memory", default="2g", help="heap of the one JVM (default 2g)")
     options = parser.parse_args()
     spark = start(options.memory)
     near_pairs(spark.createDataFrame([("a", "0" * 16)], "id string, fingerprint string"), 1).count()  # started by now
     for documents in options.documents or [1e6, 4e6]:
-        print(json.dumps(measure(spark, int(documents), options), indent=1), flush=True)
+        report = (measure if options.against is None else measure_against)(spark, int(documents), options)
+        print(json.dumps(report, indent=1), flush=True)
     spark.stop()
 
 

@@ -172,6 +172,10 @@ class FingerprintTable:
         """Return the fingerprints of the table within the distance of each of *wanted*, in order."""
         return _by_fingerprint(list(self._near(wanted)), wanted)
 
+    def near_pairs(self, wanted: Fingerprints) -> Found:
+        """Return :meth:`near` as two arrays, each pair once: places in *wanted*, and what is near them, in order."""
+        return _each_once(list(self._near(wanted)))
+
     def _near(self, wanted: Fingerprints) -> Iterator[Found]:
         yield from _near_pairs(wanted, self._tail, self._max_distance)
         for level in self._levels:
@@ -217,16 +221,22 @@ def _is_in(values: Fingerprints, ordered: Fingerprints) -> NDArray[np.bool_]:
     return is_in
 
 
-def _by_fingerprint(found: list[Found], wanted: Fingerprints) -> Near:
-    """Return the fingerprints *found* for each of *wanted*, sorted, each once."""
+def _each_once(found: list[Found]) -> Found:
     if not found:
-        return {}
+        return np.empty(0, np.int64), np.empty(0, np.uint64)
     row, value = (np.concatenate(each) for each in zip(*found, strict=True))
     order = np.lexsort((value, row))
     row, value = row[order], value[order]
     is_new = np.ones(len(row), np.bool_)
     is_new[1:] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
-    row, value = row[is_new], value[is_new]
+    return row[is_new], value[is_new]
+
+
+def _by_fingerprint(found: list[Found], wanted: Fingerprints) -> Near:
+    """Return the fingerprints *found* for each of *wanted*, sorted, each once."""
+    if not found:
+        return {}
+    row, value = _each_once(found)
     begins = np.flatnonzero(np.concatenate(([True], row[1:] != row[:-1])))
     values, ends = value.tolist(), [*begins[1:].tolist(), len(value)]
     spans = zip(wanted.take(row[begins]).tolist(), begins.tolist(), ends, strict=True)

@@ -22,6 +22,9 @@ from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.rule import PairRule
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure, check_bound
 
+# More fingerprints than these are not sent to each executor.
+BROADCAST = 10_000_000
+
 
 def check_column(df: DataFrame, name: str, column: Any) -> Column:
     """Return the column of *df*, which must be a DataFrame of Spark, that the argument *name* names."""
@@ -32,6 +35,18 @@ def check_column(df: DataFrame, name: str, column: Any) -> Column:
         raise InvalidInputError(f"{name} {shorten(column)} is no column: give one of {shorten(df.columns)}")
     # A dot in a name would mean a field of a structure.
     return df["`" + column.replace("`", "``") + "`"]
+
+
+def check_against(df: DataFrame, against: Any, names: Sequence[str]) -> None:
+    """Raise unless *against* is a DataFrame that has the columns *names* of *df*, of the same types."""
+    if not isinstance(against, DataFrame):
+        raise WrongTypeError(f"against must be a DataFrame of Spark, not {type(against).__name__}")
+    for name in names:
+        if name not in against.columns:
+            raise InvalidInputError(f"against has no column {shorten(name)}, which df has: select it under this name")
+        kinds = [each.schema[name].dataType.simpleString() for each in (df, against)]
+        if kinds[0] != kinds[1]:
+            raise WrongTypeError(f"column {shorten(name)} is {kinds[1]} in against, and {kinds[0]} in df: cast it")
 
 
 def check_text(df: DataFrame, name: str, column: Any) -> Column:
@@ -77,15 +92,25 @@ def to_array(array: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
 
 
 def documents_of(
-    df: DataFrame, id: str, fingerprint: str, keeper: Keeper, *, others: Sequence[Column] = ()
+    df: DataFrame,
+    id: str,
+    fingerprint: str,
+    keeper: Keeper,
+    *,
+    others: Sequence[Column] = (),
+    among: DataFrame | None = None,
 ) -> DataFrame:
     """
     Return the documents with a fingerprint: ``id``, the number ``value``, and *others*; kept.
-    Each id is there once and none is null, else InvalidInputError is raised.
+    Each id is there once and none is null, else InvalidInputError is raised. *among*: only documents with one of the
+    fingerprints of this frame, each once and kept; these go to the executors, so that *df* is read where it is.
     """
     columns = check_column(df, "id", id), parsed(check_text(df, "fingerprint", fingerprint))
-    selected = df.select(columns[0].alias("id"), columns[1].alias("value"), *others)
-    documents = keeper.keep(selected.where("value is not null"))
+    selected = df.select(columns[0].alias("id"), columns[1].alias("value"), *others).where("value is not null")
+    if among is not None:
+        few = sql.broadcast(among) if among.count() <= BROADCAST else among
+        selected = selected.join(few, "value", "left_semi")
+    documents = keeper.keep(selected)
     counts = documents.groupBy("id").agg(sql.count("*").alias("documents"))
     for row in counts.where("id is null or documents > 1").limit(1).collect():
         raise InvalidInputError(

@@ -23,6 +23,7 @@ from es_simhash.mapping.meta import check_max_distance
 from es_simhash.mapping.rule import Rule, Within, parse_within
 from es_simhash.spark.columns import (
     Keeper,
+    check_against,
     check_column,
     check_text,
     check_verify,
@@ -33,7 +34,7 @@ from es_simhash.spark.columns import (
     similar_texts,
     to_array,
 )
-from es_simhash.spark.pairs import distance_of, pairs_of_values
+from es_simhash.spark.pairs import distance_of, pairs_of_values, read_against
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 
 
@@ -143,6 +144,7 @@ def groups(
     df: DataFrame,
     *,
     max_distance: int,
+    against: DataFrame | None = None,
     rule: Rule = "star",
     verify: float | Verification | None = None,
     text: str | None = None,
@@ -167,6 +169,12 @@ def groups(
             The documents.
         max_distance:
             Largest distance of neighbours in bits, inclusive, 0 to 64.
+        against:
+            Older documents, with all columns that are named here, of the same types. Each of them stays: a new one that
+            is a neighbour of some of them is a duplicate of the first of these, and has ``True`` in a fifth column,
+            ``against``; only the others make groups among themselves. ``ingest`` decides so where the older documents
+            are the canonicals of the index, and the new ones come in canonical order. Goes with ``star`` alone. What
+            it costs says :func:`near_pairs`; texts are read of the older documents near a new one.
         rule:
             ``"star"`` or ``"connected"``.
         verify:
@@ -205,18 +213,37 @@ def groups(
     span = None if within is None else parse_within(within)
     if (text is None) != (similarity is None):
         raise InvalidInputError("verify and text belong together: give both, or none to group by distance alone")
+    order = check_names("canonical", canonical)
+    if against is not None:
+        if rule != "star":
+            raise InvalidInputError(
+                "against goes with rule 'star' alone: new documents would join groups of older ones"
+            )
+        named = [*order, *(each for each in (text, per, span and span.field) if each is not None)]
+        check_against(df, against, (id, fingerprint, *named))
     keeper = Keeper(checkpoints)
     limits = Rounds(keeper, check_count("rounds", rounds), check_count("driver_pairs", driver_pairs, 0))
-    order = [check_column(df, "canonical", each) for each in check_names("canonical", canonical)]
-    # Spark's order of structures has null first.
-    ordered = sql.struct(*(part for each in order for part in (each.isNull(), each))) if order else sql.lit(0)
-    others = [ordered.alias("order"), *([] if text is None else [check_text(df, "text", text).alias("text")])]
-    others += [] if per is None else [per_column(df, per).alias("per")]
-    others += [] if span is None else [date_column(df, span.field).alias("date")]
+
+    def columns(frame: DataFrame, *, is_older: bool = False) -> list[Column]:
+        """Return what decides about a document besides its fingerprint."""
+        keys = [check_column(frame, "canonical", each) for each in order]
+        # Spark's order of structures has null first.
+        parts = [sql.lit(not is_older), *(part for each in keys for part in (each.isNull(), each))]
+        found = [sql.struct(*parts).alias("order"), sql.lit(is_older).alias("is_older")]
+        found += [] if text is None else [check_text(frame, "text", text).alias("text")]
+        found += [] if per is None else [per_column(frame, per).alias("per")]
+        return found + ([] if span is None else [date_column(frame, span.field).alias("date")])
+
     limiting = [*([] if per is None else ["per"]), *([] if span is None else ["date"])]
-    documents = documents_of(df, id, fingerprint, keeper, others=others)
+    limiting += [] if against is None else ["is_older"]
+    documents = documents_of(df, id, fingerprint, keeper, others=columns(df))
     values = keeper.keep(documents.groupBy("value").agg(sql.count("*").alias("copies")))
     pairs = keeper.keep(pairs_of_values(values.select("value"), max_distance))
+    if against is not None:
+        others = columns(against, is_older=True)
+        across, older = read_against(documents, against, max_distance, id, fingerprint, keeper, others)
+        documents, pairs = documents.unionByName(older), keeper.keep(_each_once(pairs, across))
+        values = keeper.keep(documents.groupBy("value").agg(sql.count("*").alias("copies")))
     if similarity is None and not limiting:
         documents = documents.select("id", "order", "value", sql.struct("value").alias("node"))
         nodes = _nodes(documents, keeper)
@@ -237,7 +264,14 @@ def groups(
             found = _similar(found, sets, similarity, measure, keeper)
         neighbours = keeper.keep(found)
     assigned = _assign(neighbours, nodes, rule, limits)
-    return _report(documents, nodes, assigned)
+    return _report(documents, nodes, assigned, with_older=against is not None)
+
+
+def _each_once(pairs: DataFrame, across: DataFrame) -> DataFrame:
+    """Return all pairs of different fingerprints, each once whichever side it has which."""
+    both = sql.col("left"), sql.col("right")
+    found = across.where(both[0] != both[1]).unionByName(pairs)
+    return found.select(sql.least(*both).alias("left"), sql.greatest(*both).alias("right")).distinct()
 
 
 def _nodes(documents: DataFrame, keeper: Keeper) -> DataFrame:
@@ -284,6 +318,8 @@ def _candidates(nodes: DataFrame, pairs: DataFrame, limiting: Sequence[str], spa
     found = near.join(right, sql.expr("right.value = right_value")).select("left", "right").unionByName(equal)
     if "per" in limiting:
         found = found.where("left.per = right.per")
+    if "is_older" in limiting:
+        found = found.where("not (left.is_older and right.is_older)")
     if span is not None:
         found = found.where(sql.abs(sql.col("left.date") - sql.col("right.date")) <= 1000 * span.milliseconds)
     return found
@@ -305,7 +341,7 @@ def _similar(
 
 
 def _assign(neighbours: DataFrame, nodes: DataFrame, rule: Rule, rounds: Rounds) -> DataFrame:
-    """Return ``node``, and the id and the fingerprint of its canonical, for the nodes that are not canonicals."""
+    """Return ``node``, and its canonical: ``canonical_id``, and the node ``to``; for nodes that are not canonicals."""
     ends = neighbours.select(sql.col("left").alias("node")).unionAll(neighbours.select("right")).distinct()
     # In a frame that is sorted, this number grows with the order.
     place = sql.monotonically_increasing_id().alias("place")
@@ -320,19 +356,23 @@ def _assign(neighbours: DataFrame, nodes: DataFrame, rule: Rule, rounds: Rounds)
     canonicals = ranked.select(
         sql.col("place").alias("canonical"),
         sql.col("first.id").alias("canonical_id"),
-        sql.col("node.value").alias("to"),
+        sql.col("node").alias("to"),
     )
     return members.join(canonicals, "canonical").select(sql.col("member").alias("node"), "canonical_id", "to")
 
 
-def _report(documents: DataFrame, nodes: DataFrame, assigned: DataFrame) -> DataFrame:
+def _report(documents: DataFrame, nodes: DataFrame, assigned: DataFrame, *, with_older: bool) -> DataFrame:
     own = nodes.select("node", sql.col("first.id").alias("first_id"))
     joined = documents.join(own, "node", "left").join(assigned, "node", "left")
     group = sql.coalesce("canonical_id", "first_id", "id")
-    is_duplicate = group != sql.col("id")
-    return joined.select(
-        "id",
+    # An older document may have the id of a new one.
+    is_duplicate = sql.col("canonical_id").isNotNull() | (group != sql.col("id"))
+    found = [
+        sql.col("id"),
         group.alias("group"),
         sql.when(is_duplicate, group).alias("duplicate_of"),
-        sql.when(is_duplicate, distance_of("value", sql.coalesce("to", "value"))).alias("distance"),
-    )
+        sql.when(is_duplicate, distance_of("value", sql.coalesce("to.value", "value"))).alias("distance"),
+    ]
+    if not with_older:
+        return joined.select(*found)
+    return joined.where("not is_older").select(*found, sql.coalesce("to.is_older", sql.lit(False)).alias("against"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,9 @@ from pyspark.sql import Column, DataFrame, functions as sql
 
 from es_simhash.arguments import FilePath
 from es_simhash.groups.shares import Routes, plan_routes
+from es_simhash.lookup.memory_table import FingerprintTable
 from es_simhash.mapping.meta import check_max_distance
-from es_simhash.spark.columns import Keeper, as_values, documents_of, to_array
+from es_simhash.spark.columns import Keeper, as_values, check_against, check_column, documents_of, parsed, to_array
 
 Batches = Iterator[pa.RecordBatch]
 # Fingerprints of the sample that decides which joins are made.
@@ -23,12 +25,15 @@ FLUSH = 1 << 20
 ROW = 1 << 10
 # Documents with one fingerprint that a task looks at together.
 COPIES = 10_000
+# New fingerprints that are looked for in one reading of the others: each task makes a table of them.
+TABLE = 1 << 20
 
 
 def near_pairs(
     df: DataFrame,
     max_distance: int,
     *,
+    against: DataFrame | None = None,
     id: str = "id",
     fingerprint: str = "fingerprint",
     checkpoints: FilePath | None = None,
@@ -48,6 +53,11 @@ def near_pairs(
             The documents.
         max_distance:
             Largest distance of a pair in bits, inclusive, 0 to 64.
+        against:
+            Older documents, with the same columns: the pairs of these among themselves are left out. A pair of *df* and
+            one of these has the ``id`` of *df*, and ``True`` in a fourth column, ``against``. The older documents are
+            read once for every million new fingerprints, and once more, where they are: they are not sorted or moved.
+            The fingerprints of *df* go through the driver, 8 bytes each.
         id:
             Name of the column of ids: of any type with an order, each id once.
         fingerprint:
@@ -61,32 +71,86 @@ def near_pairs(
             one.
     """
     check_max_distance(max_distance)
+    if against is not None:
+        check_against(df, against, (id, fingerprint))
     keeper = Keeper(checkpoints)
     documents = documents_of(df, id, fingerprint, keeper)
     counts = keeper.keep(documents.groupBy("value").agg(sql.count("*").alias("copies")))
     pairs = pairs_of_values(counts.select("value"), max_distance)
     equal = counts.where("copies > 1").select(sql.col("value").alias("left"), sql.col("value").alias("right"))
-    # Documents with a hot fingerprint are divided: each part meets every pair that the fingerprint is in.
-    hot = counts.where(sql.col("copies") > COPIES)
-    hot = hot.select("value", sql.ceil(sql.col("copies") / COPIES).cast("int").alias("parts"))
-    part = sql.coalesce(sql.pmod(sql.xxhash64("id"), sql.col("parts")).cast("int"), sql.lit(0))
-    divided = documents.join(sql.broadcast(hot), "value", "left").select("value", "id", part.alias("part"))
-    found = pairs.unionByName(equal)
-    for side in ("left", "right"):
-        found = _with_documents(found, side, divided, hot)
+    divided = _divided(documents, counts)
+    found = _with_documents(pairs.unionByName(equal), divided, divided)
     left, right = sql.col("left_id"), sql.col("right_id")
-    return found.where((sql.col("left") != sql.col("right")) | (left < right)).select(
+    among = found.where((sql.col("left") != sql.col("right")) | (left < right)).select(
         sql.least(left, right).alias("id"), sql.greatest(left, right).alias("other_id"), distance_of("left", "right")
     )
+    if against is None:
+        return among
+    across, older = read_against(documents, against, max_distance, id, fingerprint, keeper)
+    counts = keeper.keep(older.groupBy("value").agg(sql.count("*").alias("copies")))
+    found = _with_documents(across, divided, _divided(older, counts))
+    found = found.select(left.alias("id"), right.alias("other_id"), distance_of("left", "right"))
+    return among.withColumn("against", sql.lit(False)).unionByName(found.withColumn("against", sql.lit(True)))
 
 
-def _with_documents(pairs: DataFrame, side: str, documents: DataFrame, hot: DataFrame) -> DataFrame:
-    """Return *pairs* once for each document with the fingerprint on that *side*, with its id."""
-    parts = sql.explode(sql.sequence(sql.lit(0), sql.coalesce("parts", sql.lit(1)) - 1)).alias("part")
-    keyed = pairs.withColumnRenamed(side, "value").join(sql.broadcast(hot), "value", "left").drop("part")
-    keyed = keyed.select(*(name for name in keyed.columns if name != "parts"), parts)
-    joined = keyed.join(documents.withColumnRenamed("id", f"{side}_id"), ["value", "part"]).drop("part")
-    return joined.withColumnRenamed("value", side)
+_Divided = tuple[DataFrame, DataFrame]
+
+
+def _divided(documents: DataFrame, counts: DataFrame) -> _Divided:
+    """
+    Return *documents* with their ``part``, and in how many ``parts`` those with a hot fingerprint are divided.
+    Each part meets every pair that the fingerprint is in.
+    """
+    hot = counts.where(sql.col("copies") > COPIES)
+    hot = sql.broadcast(hot.select("value", sql.ceil(sql.col("copies") / COPIES).cast("int").alias("parts")))
+    part = sql.coalesce(sql.pmod(sql.xxhash64("id"), sql.col("parts")).cast("int"), sql.lit(0))
+    return documents.join(hot, "value", "left").select("value", "id", part.alias("part")), hot
+
+
+def _with_documents(pairs: DataFrame, left: _Divided, right: _Divided) -> DataFrame:
+    """Return *pairs* of fingerprints once for each two documents with them, and their ids."""
+    for side, (documents, hot) in (("left", left), ("right", right)):
+        parts = sql.explode(sql.sequence(sql.lit(0), sql.coalesce("parts", sql.lit(1)) - 1)).alias("part")
+        keyed = pairs.withColumnRenamed(side, "value").join(hot, "value", "left").drop("part")
+        keyed = keyed.select(*(name for name in keyed.columns if name != "parts"), parts)
+        joined = keyed.join(documents.withColumnRenamed("id", f"{side}_id"), ["value", "part"]).drop("part")
+        pairs = joined.withColumnRenamed("value", side)
+    return pairs
+
+
+def read_against(
+    documents: DataFrame,
+    against: DataFrame,
+    max_distance: int,
+    id: str,
+    fingerprint: str,
+    keeper: Keeper,
+    others: Sequence[Column] = (),
+) -> tuple[DataFrame, DataFrame]:
+    """
+    Return the pairs ``left, right`` of a fingerprint of *documents* and one of *against*, each once; and those of
+    *against* that are in a pair, as :func:`documents_of` returns them.
+    """
+    older = against.select(parsed(check_column(against, "fingerprint", fingerprint)).alias("value"))
+    older = older.where("value is not null")
+    new = np.sort(as_values(documents.select("value").distinct().toArrow()["value"]))
+    parts = [new[begin : begin + TABLE] for begin in range(0, max(1, len(new)), TABLE)]
+    found = [older.mapInArrow(_looking_up(part, max_distance), "left bigint, right bigint") for part in parts]
+    across = keeper.keep(reduce(DataFrame.unionByName, found).distinct())
+    near = keeper.keep(across.select(sql.col("right").alias("value")).distinct())
+    return across, documents_of(against, id, fingerprint, keeper, others=others, among=near)
+
+
+def _looking_up(values: NDArray[np.uint64], max_distance: int) -> Callable[[Batches], Batches]:
+    def look_up(batches: Batches) -> Batches:
+        table = FingerprintTable(max_distance)
+        table.take_ordered(values)
+        for older in _collected(as_values(batch.column(0)) for batch in batches):
+            distinct = np.unique(older)
+            row, near = table.near_pairs(distinct)
+            yield pa.record_batch([pa.array(each.view(np.int64)) for each in (near, distinct[row])], ["left", "right"])
+
+    return look_up
 
 
 def distance_of(left: str | Column, right: str | Column) -> Column:

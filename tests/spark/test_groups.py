@@ -164,3 +164,67 @@ def test_arguments_are_checked(documents):
     ):
         with pytest.raises(InvalidInputError):
             groups(df, max_distance=3, **arguments)
+
+
+def decided(new, old, are_neighbours):
+    """Return for each new document the place of what it duplicates, and whether that is an older one."""
+    found, canonicals = [], []
+    for place, document in enumerate(new):
+        older = next((n for n, other in enumerate(old) if are_neighbours(document, other)), None)
+        earlier = next((n for n in canonicals if are_neighbours(document, new[n])), None)
+        if older is None and earlier is None:
+            canonicals.append(place)
+        found.append((older, True) if older is not None else (earlier, False))
+    return found
+
+
+def test_new_documents_join_older_ones_or_make_groups(spark, tmp_path):
+    """An older one stays, whatever its id, and stands before each new one."""
+    values = uneven(np.random.default_rng(8), 900)
+    np.random.default_rng(9).shuffle(values)
+    new, old = values[:300].tolist(), values[300:].tolist()
+    ids = [f"{number:04}" for number in range(600)]
+    wanted = decided(new, old, lambda one, other: (one ^ other).bit_count() <= 3)
+    df, against = frame(spark, ids[:300], new), frame(spark, ids, old)
+    options = {"driver_pairs": 20, "checkpoints": tmp_path}
+    for found in (groups(df, max_distance=3, against=against), groups(df, max_distance=3, against=against, **options)):
+        rows = {row.id: row for row in found.collect()}
+        assert len(rows) == 300
+        for place, (to, is_older) in enumerate(wanted):
+            row = rows[ids[place]]
+            value = None if to is None else old[to] if is_older else new[to]
+            distance = None if value is None else (new[place] ^ value).bit_count()
+            assert (row.duplicate_of, row.distance, row.against) == (
+                (None, None, False) if to is None else (ids[to], distance, is_older)
+            )
+            assert row.group == (ids[place] if to is None else ids[to])
+    assert sum(each == (None, False) for each in wanted) > 50
+    assert len({each[1] for each in wanted if each[0] is not None}) == 2
+    with pytest.raises(InvalidInputError, match="against goes with rule 'star' alone"):
+        groups(df, max_distance=3, against=against, rule="connected")
+
+
+def test_new_documents_are_compared_with_older_ones_by_texts_values_and_dates(spark):
+    """Each limit of the rule keeps a new document apart from an older one as from a new one."""
+    text = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
+    other = "A goat ate the flowers of the mayor while everybody was at the market buying flowers for the mayor."
+    schema = "id long, fingerprint string, body string, site string, at long, rank long"
+    day = 86_400_000
+    against = spark.createDataFrame(
+        [(1, "00000000000000ff", text, "x", 0, 7), (2, "00000000000000ff", text, "x", 0, 3)], schema
+    )
+    df = spark.createDataFrame(
+        [
+            (1, "00000000000000fe", text + " Yes.", "x", day, 0),  # of the older one with the smallest rank
+            (2, "00000000000000fe", text, "y", day, 0),
+            (3, "00000000000000fe", text, "x", 9 * day, 0),
+            (4, "00000000000000ff", other, "x", day, 0),
+            (5, "00000000000000fd", text, "y", 2 * day, 1),  # of a new one
+        ],
+        schema,
+    )
+    options = {"verify": 0.8, "text": "body", "per": "site", "within": ("at", "7d"), "canonical": ["rank"]}
+    found = groups(df, max_distance=3, against=against, **options)
+    rows = {row.id: (row.duplicate_of, row.distance, row.against) for row in found.collect()}
+    apart = (None, None, False)
+    assert rows == {1: (2, 1, True), 2: apart, 3: apart, 4: apart, 5: (2, 2, False)}

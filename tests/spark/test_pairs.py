@@ -89,3 +89,46 @@ def test_what_cannot_be_used_is_refused(spark):
         near_pairs(frame(spark, ["a", "a"], [1, 2]), 3)
     with pytest.raises(Exception, match="'ABC' is not a fingerprint"):
         near_pairs(spark.createDataFrame([("a", "ABC")], "id string, fingerprint string"), 3)
+
+
+def across(spark, chance):
+    """Return new and older fingerprints with their ids, some of which are the same, and both as frames."""
+    values = uneven(chance, 700)
+    chance.shuffle(values)
+    new, old = values[:200], values[200:]
+    ids = [f"d{number}" for number in range(len(new))], [f"d{number}" for number in range(len(old))]
+    frames = [
+        frame(spark, [*names, f"none{n}"], [*some.tolist(), None])
+        for n, (names, some) in enumerate(zip(ids, (new, old), strict=True))
+    ]
+    return new, old, ids, frames
+
+
+@pytest.mark.parametrize(("max_distance", "table"), [(0, 1 << 20), (3, 64), (9, 1 << 20)])
+def test_new_documents_are_paired_with_older_ones(spark, tiny, monkeypatch, max_distance, table):
+    """Those of the older ones among themselves are left out, also where both have the same ids."""
+    monkeypatch.setattr(pairs, "TABLE", table)
+    new, old, ids, (df, against) = across(spark, np.random.default_rng(6))
+    found = near_pairs(df, max_distance, against=against.repartition(3)).toArrow()
+    assert found.column_names == ["id", "other_id", "distance", "against"]
+    rows = list(zip(*(found[name].to_pylist() for name in found.column_names), strict=True))
+    bits = np.bitwise_count(new[:, np.newaxis] ^ old)
+    wanted = [(ids[0][a], ids[1][b], int(bits[a, b])) for a, b in zip(*np.nonzero(bits <= max_distance), strict=True)]
+    assert sorted(row[:3] for row in rows if row[3]) == sorted(wanted)
+    assert sorted(row[:3] for row in rows if not row[3]) == compared(ids[0], new, max_distance)
+    assert len(wanted) > 200
+
+
+def test_older_documents_need_the_same_columns(spark):
+    """One line says what is missing, in the words of the caller."""
+    df = frame(spark, ["a"], [1])
+    with pytest.raises(InvalidInputError, match="against has no column 'fingerprint', which df has"):
+        near_pairs(df, 3, against=df.drop("fingerprint"))
+    with pytest.raises(TypeError, match="column 'id' is bigint in against, and string in df: cast it"):
+        near_pairs(df, 3, against=frame(spark, [1], [1]))
+    with pytest.raises(TypeError, match="against must be a DataFrame of Spark, not list"):
+        near_pairs(df, 3, against=[])
+    with pytest.raises(InvalidInputError, match="comes 2 times"):
+        near_pairs(df, 3, against=frame(spark, ["b", "b"], [1, 1])).collect()
+    assert near_pairs(frame(spark, ["a"], [None]), 3, against=df).count() == 0
+    assert near_pairs(df, 3, against=frame(spark, ["b"], [None])).count() == 0
