@@ -23,7 +23,7 @@ from es_simhash.cli.failures import (
     no_such_command,
     say_failure,
 )
-from es_simhash.cli.output import error, messages_as_json, warn
+from es_simhash.cli.output import error, messages_as_json, saying_warnings, warn
 from es_simhash.cli.stopping import exit_code, interrupts, remember_arguments, say_stopped
 
 SECTIONS: dict[str, dict[str, str]] = {
@@ -156,7 +156,8 @@ class Application(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the chosen command; an error becomes one line on stderr."""
         try:
-            result = super().invoke(ctx)
+            with saying_warnings():
+                result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
             _forget_output()

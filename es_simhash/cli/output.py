@@ -141,17 +141,33 @@ def _say(name: str, message: str, prefix: str, **data: Any) -> None:
         click.echo(visible(f"{prefix}{message}"), err=True)
 
 
-class _Notes(logging.Handler):
+class _Saying(logging.Handler):
+    def __init__(self, level: int, say: Callable[[str], None]) -> None:
+        super().__init__(level)
+        self._say = say
+
     def emit(self, record: logging.LogRecord) -> None:
-        note(record.msg if isinstance(record.msg, Said) else record.getMessage())
+        self._say(record.msg if isinstance(record.msg, Said) else record.getMessage())
 
 
 @contextmanager
 def saying_what_is_recorded() -> Iterator[None]:
-    logger, handler = logging.getLogger("es_simhash.grouping"), _Notes(logging.INFO)
+    with _saying("es_simhash.grouping", _Saying(logging.INFO, note)):
+        yield
+
+
+@contextmanager
+def saying_warnings() -> Iterator[None]:
+    with _saying("es_simhash", _Saying(logging.WARNING, warn)):
+        yield
+
+
+@contextmanager
+def _saying(name: str, handler: logging.Handler) -> Iterator[None]:
+    logger = logging.getLogger(name)
     level = logger.level
     logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+    logger.setLevel(handler.level)
     try:
         yield
     finally:

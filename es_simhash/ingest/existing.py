@@ -110,6 +110,11 @@ class ExistingLookup:
         self._is_alias = is_alias
 
     @property
+    def documents(self) -> int:
+        """How many documents with a fingerprint the index had when that was last asked."""
+        return self._group_lookups.documents
+
+    @property
     def batch(self) -> int:
         """How many documents to look up at once: fewer where the server is asked about each."""
         sizes = self._ingest.options.sizes

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from operator import length_hint
 from typing import Any
 
 from es_simhash.arguments import check_name
 from es_simhash.errors import Advice, Said, shorten
+from es_simhash.groups.large_group import TEXTS, Intake, LargeGroup, is_large
 from es_simhash.groups.recorded import keep_recorded, record_grouping, settle_grouping
 from es_simhash.ingest.checkpoint import IngestCheckpoint, Position, read_identity
 from es_simhash.ingest.containers import ContainedLookup, check_containers
@@ -36,6 +38,7 @@ from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.ingest.written import Written, report
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups, refuse_partial_sources
+from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.meta import check_text_fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, check_unchanged, resolve_index
@@ -190,6 +193,7 @@ class _Grouper:
     ingest: GroupedIngest
     lookup: ExistingLookup
     contained: ContainedLookup | None
+    intake: Intake = field(default_factory=Intake)
 
     async def decide(self, server: Port, items: Sequence[Item], existing: Existing) -> list[Item]:
         if self.ingest.options.on_duplicate not in ("tag", "replace"):
@@ -198,12 +202,25 @@ class _Grouper:
             items = await self.contained.apply(server, items)
         at = await server.compute(now)
         await server.compute(decide_items, self.ingest.decider, items, existing, self.ingest.prefix, at)
+        self._warn_of_large_groups(items)
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
         in_flight, sizes = self.ingest.decider.in_flight, self.ingest.options.sizes
         if items and (in_flight.settled >= sizes.in_flight or in_flight.occupies(sizes.in_flight_bytes)):
             await self.lookup.prepare(server)
             in_flight.forget_settled()
         return list(items)
+
+    def _warn_of_large_groups(self, items: Sequence[Item]) -> None:
+        joined = [item for item in items if item.decision is not None and item.decision.verdict in ("tag", "skip")]
+        groups = [item.decision.group for item in joined if item.decision is not None]
+        for name, members in self.intake.add(groups).items():
+            documents = self.lookup.documents + items[-1].position + 1
+            if is_large(members, documents):
+                some = (item.operation for item, group in zip(joined, groups, strict=True) if group == name)
+                fields = self.ingest.text_fields.all
+                texts = (text_or_none({"_source": each.body}, fields) for each in some if each is not None)
+                found = LargeGroup(name, members, documents, list(islice(filter(None, texts), TEXTS)))
+                found.warn(self.ingest.context, self.ingest.grouping)
 
     async def _keep_updates(self, server: Port, items: Sequence[Item], existing: Existing) -> None:
         """Let none of *items* be skipped whose id is in the index: what is there would keep its old text."""

@@ -109,6 +109,7 @@ class Context:
     _confirmed: dict[str, tuple[float, Resolved | None, Any]] = field(default_factory=dict)
     _filled: dict[str, float] = field(default_factory=dict)
     _longest: dict[str, int] = field(default_factory=dict)
+    _met: set[str] = field(default_factory=set)
 
     def accepts(self, scheme: Scheme) -> bool:
         return self.wanted is None or self.wanted == scheme.name or get_scheme(self.wanted) == scheme
@@ -180,6 +181,12 @@ class Context:
 
     def learn_filled(self, index: Index) -> None:
         self._filled[index_key(index)] = self.clock()
+
+    def meets(self, what: str) -> bool:
+        """Return whether the user was told of *what* before; from now on, yes."""
+        is_known = what in self._met
+        self._met.add(what)
+        return is_known
 
     def limits(self, index: Index) -> Limits:
         """Return the limits learned for queries of *index*; what was refused long ago is tried again."""

@@ -219,7 +219,8 @@ def groups(
             raise InvalidInputError(
                 "against goes with rule 'star' alone: new documents would join groups of older ones"
             )
-        named = [*order, *(each for each in (text, per, span and span.field) if each is not None)]
+        fields = (text, per, None if span is None else span.field)
+        named = [*order, *(each for each in fields if each is not None)]
         check_against(df, against, (id, fingerprint, *named))
     keeper = Keeper(checkpoints)
     limits = Rounds(keeper, check_count("rounds", rounds), check_count("driver_pairs", driver_pairs, 0))
