@@ -155,19 +155,20 @@ class WrongTypeError(InvalidInputError, TypeError):
 
 class GuardRailError(InvalidInputError):
     """
-    A removal would take a larger share than is allowed, or documents that are told apart by their titles alone.
+    A removal would take a larger share than is allowed, or documents that are hardly copies.
 
     Attributes:
         excess:
             Each share that is too large, with its numbers.
-        titles:
-            How many documents with the same words have another title; ``None`` if that is not the reason.
+        doubt:
+            How many documents have another title than what stays, or go for one document; ``None`` if that is not the
+            reason.
     """
 
-    def __init__(self, message: str, *, excess: tuple[Any, ...] = (), titles: Any = None) -> None:
+    def __init__(self, message: str, *, excess: tuple[Any, ...] = (), doubt: Any = None) -> None:
         super().__init__(message)
         self.excess = excess
-        self.titles = titles
+        self.doubt = doubt
 
 
 class SchemeError(InvalidInputError):

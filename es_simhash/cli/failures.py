@@ -71,8 +71,8 @@ def _describe(error: BaseException, server: str, like: Sequence[str]) -> str:
     if isinstance(error, GuardRailError):
         from es_simhash.removal import may_delete  # noqa: PLC0415 -- only after this failure
 
-        if error.titles is not None:
-            return may_delete.title_refusal(error.titles, may_delete.OTHER_TITLES)
+        if error.doubt is not None:
+            return may_delete.doubt_refusal(error.doubt, is_typed=True)
         return may_delete.refusal(error.excess, may_delete.MAX_SHARE)
     if isinstance(error, SimHashError):
         return for_shell(said_of(error))

@@ -43,7 +43,7 @@ class LargeGroup:
         """Log what it is, once for each group that a client object meets."""
         if context.meets(f"large group {self.name}"):
             return
-        share = f"{100 * self.members / max(1, self.documents):.2g} %"
+        share = f"{100 * self.members / max(1, self.documents):.1f} %"
         said = [f"{self.members:,} of {self.documents:,} documents ({share}) repeat document {shorten(self.name)}"]
         said += [": " + ", ".join(map(shorten, self.texts))] if self.texts else []
         logger.warning(Said(*said, ". Look whether they are copies: ", *self._cause(grouping)))

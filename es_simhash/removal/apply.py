@@ -53,7 +53,7 @@ from es_simhash.groups.recorded import is_taggable
 from es_simhash.mapping.port import Port
 from es_simhash.removal.delete import Deletion, delete_documents, put_back, read_planned
 from es_simhash.removal.make_plan import SIZES, RemovalSizes, count_shares, read_uuids
-from es_simhash.removal.may_delete import Share, check_max_share, refuse_excess, refuse_titles, state_of, version_of
+from es_simhash.removal.may_delete import Share, check_max_share, refuse_doubts, refuse_excess, state_of, version_of
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.present import Items, judge, read_decisive
 from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
@@ -82,6 +82,7 @@ async def apply_removal(
     sha256: str | None = None,
     max_share: float | None = None,
     other_titles: bool = False,
+    large_groups: bool = False,
     on_regrouped: OnRegrouped | None = None,
     sizes: RemovalSizes = SIZES,
     dry_run: bool = False,
@@ -105,8 +106,8 @@ async def apply_removal(
         if share is not None:
             guards = replace(removal.header.guards, max_share=share)
             removal.header = replace(removal.header, guards=guards)
-        if not other_titles:
-            refuse_titles(await server.compute(removal.find_titles, removal.header.title, removal.kept))
+        doubts = await server.compute(removal.find_doubts, removal.header, removal.kept)
+        refuse_doubts(doubts, {"other_titles": other_titles, "large_groups": large_groups})
         async with aclosing(_apply(server, removal, on_regrouped, sizes, dry_run=dry_run)) as parts:
             async for part in parts:
                 yield part

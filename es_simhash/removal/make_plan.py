@@ -160,9 +160,8 @@ async def make_plan(
     excess, unmet = tuple(header.excess), max(0, len(before) - decided)
     counts = (len(left), guards.documents, found.found)
     differing = await server.compute(_count_differing, writer, list(shown)) if shown else {}
-    titles = await server.compute(writer.find_titles, header.title)
-    suspicious = titles if titles.is_suspicious else None
-    made = RemovalPlan("", sha256, *counts, left_out, excess, *lacking, unmet, header.rule, differing, suspicious)
+    doubts = tuple(await server.compute(writer.find_doubts, header))
+    made = RemovalPlan("", sha256, *counts, left_out, excess, *lacking, unmet, header.rule, differing, doubts)
     return made, header
 
 

@@ -15,10 +15,11 @@ from fractions import Fraction
 from hashlib import blake2b
 from itertools import groupby
 from math import ceil
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from es_simhash.arguments import check_number
 from es_simhash.errors import GuardRailError, InvalidInputError, shorten
+from es_simhash.groups.large_group import is_large
 from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.mapping.fields import read_text, read_values
 from es_simhash.record import Record
@@ -298,8 +299,7 @@ DEFAULT_MAX_SHARE = 0.2
 SHOWN = 3
 MOST_TITLES, FEWEST_TITLES = 0.5, 20
 MAX_SHARE = "--max-share "
-OTHER_TITLES = "--other-titles"
-"""What allows a larger share on the command line, before the number; and what allows other titles."""
+"""What allows a larger share on the command line, before the number."""
 
 
 def check_max_share(share: Any) -> float:
@@ -352,6 +352,8 @@ class Titles(Record):
     *same_words*: only those whose texts have the same words were counted.
     """
 
+    argument: ClassVar[str] = "other_titles"
+
     field: str
     differ: int
     number: int
@@ -375,6 +377,40 @@ class Titles(Record):
             "{differ} of {number} documents have another {field} than what stays: they may be different documents",
             **counts,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class OneStays(Record):
+    """How many documents would go for one, the document *id*: *removals*, where the index has so many *documents*."""
+
+    argument: ClassVar[str] = "large_groups"
+
+    id: str
+    removals: int
+    documents: int
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether these are so many that most are hardly copies."""
+        return is_large(self.removals, self.documents)
+
+    def words(self, say: Say = in_english) -> str:
+        """Return what is suspicious, for people."""
+        return say(
+            "{removals} of {documents} documents would go for one, {id}: they may share template text",
+            removals=f"{self.removals:,}",
+            documents=f"{self.documents:,}",
+            id=shorten(self.id),
+        )
+
+
+Doubt: TypeAlias = Titles | OneStays
+"""What makes it doubtful that documents of a plan are copies; *argument* of the apply allows it."""
+
+
+def option_of(doubt: Doubt) -> str:
+    """Return what allows *doubt* on the command line."""
+    return f"--{doubt.argument.replace('_', '-')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,10 +456,9 @@ def _needed(excess: Sequence[Excess]) -> str:
     return f"{min(1.0, ceil(needed * 1_000) / 1_000):g}"
 
 
-def allowing(excess: Sequence[Excess], titles: Titles | None) -> list[str]:
+def allowing(excess: Sequence[Excess], doubts: Sequence[Doubt]) -> list[str]:
     """Return the options of ``apply`` without which it would refuse a plan."""
-    share = [MAX_SHARE.strip(), _needed(excess)] if excess else []
-    return share + ([OTHER_TITLES] if titles is not None and titles.is_suspicious else [])
+    return ([MAX_SHARE.strip(), _needed(excess)] if excess else []) + list(map(option_of, doubts))
 
 
 def refuse_excess(excess: Sequence[Excess]) -> None:
@@ -432,13 +467,15 @@ def refuse_excess(excess: Sequence[Excess]) -> None:
         raise GuardRailError(refusal(excess), excess=tuple(excess))
 
 
-def title_refusal(titles: Titles, option: str = "other_titles=True", say: Say = in_english) -> str:
-    """Return, for people, why other titles are refused, and what allows them, in the words of who gives *option*."""
-    advice = "{titles}: look at them with es-simhash review, and allow it with {option}"
-    return say(advice, titles=titles.words(say), option=option)
+def doubt_refusal(doubt: Doubt, say: Say = in_english, *, is_typed: bool = False) -> str:
+    """Return, for people, why *doubt* is refused, and what allows it; *is_typed*: on the command line."""
+    option = option_of(doubt) if is_typed else f"{doubt.argument}=True"
+    advice = "{doubt}: look at them with es-simhash review, and allow it with {option}"
+    return say(advice, doubt=doubt.words(say), option=option)
 
 
-def refuse_titles(titles: Titles) -> None:
-    """Raise GuardRailError if documents with the same words are told apart by their titles."""
-    if titles.is_suspicious:
-        raise GuardRailError(title_refusal(titles), titles=titles)
+def refuse_doubts(doubts: Sequence[Doubt], allowed: Mapping[str, bool]) -> None:
+    """Raise GuardRailError for the first of *doubts* that is not *allowed*, by its argument."""
+    for each in doubts:
+        if not allowed[each.argument]:
+            raise GuardRailError(doubt_refusal(each), doubt=each)

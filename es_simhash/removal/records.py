@@ -12,7 +12,7 @@ from es_simhash.texts.differences import Difference
 from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:
-    from es_simhash.removal.may_delete import Excess, Titles
+    from es_simhash.removal.may_delete import Doubt, Excess
 
 Reason = Literal["similarity", "distance", "contained"]
 
@@ -257,8 +257,8 @@ class RemovalPlan:
             By what the documents are duplicates, in words.
         differing:
             For each field that is shown, of how many documents it differs from that of what stays.
-        titles:
-            Where ``apply_removal`` refuses the plan because of its titles, how many these are; else ``None``.
+        doubts:
+            Why else ``apply_removal`` refuses the plan as it is: many other titles, or very many documents for one.
         removals:
             What would go, least similar first, if the plan is in no file.
     """
@@ -275,7 +275,7 @@ class RemovalPlan:
     unmet: int = 0
     rule: str = ""
     differing: Mapping[str, int] = field(default_factory=dict)
-    titles: Titles | None = None
+    doubts: tuple[Doubt, ...] = ()
     removals: tuple[PlannedRemoval, ...] = field(default=(), repr=False)
 
 

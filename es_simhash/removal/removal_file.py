@@ -36,9 +36,10 @@ from typing import Any, Literal, Self, TypeAlias
 
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, has_lone_surrogate
+from es_simhash.groups.large_group import FEWEST
 from es_simhash.journal import disk_failure
 from es_simhash.removal.decisions import Decisions, approvals, last_words, parse_decisions
-from es_simhash.removal.may_delete import Guards, Share, Titles
+from es_simhash.removal.may_delete import Doubt, Guards, OneStays, Share, Titles
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import Archived, PlannedRemoval
 from es_simhash.removal.sqlite_file import (
@@ -148,6 +149,22 @@ class Lines:
         same = Titles(title, counts[True, True], counts[True, True] + counts[True, False])
         every = Titles(title, same.differ + counts[False, True], counts.total(), same_words=False)
         return every if every.is_suspicious and not same.is_suspicious else same
+
+    def find_doubts(self, header: PlanHeader, kept: Collection[Key] = ()) -> list[Doubt]:
+        """Return what makes it doubtful that the documents of the plan, without those *kept*, are copies."""
+        found: list[Doubt] = [self.find_titles(header.title, kept)]
+        found += self._find_crowd(header.guards.documents, kept)
+        return [each for each in found if each.is_suspicious]
+
+    def _find_crowd(self, documents: int, kept: Collection[Key]) -> list[OneStays]:
+        """Return the document that most others go for, if these are many."""
+        names = ("index", "id", "routing")
+        key = ", ".join(f"json_extract(line, '$.canonical.{name}')" for name in names)
+        found = self._all(f"SELECT {key}, count(*) FROM lines GROUP BY 1, 2, 3 HAVING count(*) >= ?", [FEWEST])
+        removals = Counter({Key(*row[:3]): row[3] for row in found})
+        if kept and found:
+            removals.subtract(each.canonical.key for each in self.removals() if each.document.key in kept)
+        return [OneStays(key.id, number, documents) for key, number in removals.most_common(1)]
 
     def count_protected(self, kept: Collection[Key] = ()) -> Counter[str]:
         """Return how many documents have each value of the protected field, without those *kept*."""

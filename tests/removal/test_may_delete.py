@@ -10,7 +10,7 @@ from es_simhash.errors import GuardRailError
 from es_simhash.groups.table import Row
 from es_simhash.hashing import get_scheme
 from es_simhash.removal.make_plan import decisive_fields
-from es_simhash.removal.may_delete import Comparer, Guards, Share, Titles, digest_of, refuse_excess, refuse_titles
+from es_simhash.removal.may_delete import Comparer, Guards, Share, Titles, digest_of, refuse_doubts, refuse_excess
 from es_simhash.texts.measures import Score
 
 
@@ -106,4 +106,4 @@ def test_titles():
         assert titles.is_suspicious == is_refused
         if is_refused:
             with pytest.raises(GuardRailError, match=f"{differ} of {number} documents .*another title"):
-                refuse_titles(titles)
+                refuse_doubts([titles], {"other_titles": False})

@@ -423,7 +423,7 @@ def test_fields_to_show_are_found(server, index, simhash, plan):
     made = simhash.plan_removal(index, plan, **ALL)
     header = read_plan(plan).header
     assert header.shown == {"Headline": "title", "url": "url", "published_at": "date"}
-    assert (made.differing, made.titles.differ) == ({"Headline": 1, "url": 1}, 1)
+    assert (made.differing, made.doubts[0].differ) == ({"Headline": 1, "url": 1}, 1)
     with pytest.raises(GuardRailError, match="have another Headline"):
         list(simhash.apply_removal(plan))
     assert outcomes(simhash.apply_removal(plan, other_titles=True)) == {"b": ("deleted", None)}
@@ -439,7 +439,7 @@ def test_titles_that_few_documents_have_are_compared(server, index, simhash, pla
     }
     fill(server, index, simhash, documents)
     made = simhash.plan_removal(index, plan, **ALL)
-    assert (made.count, made.titles.differ, made.titles.number, made.titles.same_words) == (31, 2, 2, True)
+    assert (made.count, made.doubts[0].differ, made.doubts[0].number, made.doubts[0].same_words) == (31, 2, 2, True)
     with pytest.raises(GuardRailError, match="2 of 2 documents that have the same words"):
         list(simhash.apply_removal(plan))
 

@@ -19,7 +19,7 @@ from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.parameter_types import FILE_OR_NONE, NONE
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import shorten
-from es_simhash.removal.may_delete import refuse_excess, refuse_titles
+from es_simhash.removal.may_delete import refuse_doubts, refuse_excess
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.removal_file import RemovalFile
@@ -48,6 +48,11 @@ from es_simhash.transport.protocol import index_key
     is_flag=True,
     help="Allow that most documents that go have another title than what stays.",
 )
+@click.option(
+    "--large-groups",
+    is_flag=True,
+    help="Allow that more than 1,000 documents, and 1 % of the index, go for one that stays.",
+)
 @options.yes
 @options.quiet
 @removal_option
@@ -62,6 +67,7 @@ def command(
     decisions: str | None,
     sha256: str | None,
     other_titles: bool,
+    large_groups: bool,
     yes: bool,
     quiet: bool,
     as_json: bool,
@@ -89,7 +95,8 @@ def command(
     if not is_file and yes and out is None:
         raise click.UsageError("an INDEX needs --out FILE: the file keeps each document before it is deleted")
     path = removal if is_file else out if out is not None and (yes or Path(out).exists()) else None
-    approval: dict[str, Any] = {"sha256": sha256, "max_share": max_share, "other_titles": other_titles}
+    allowed = {"other_titles": other_titles, "large_groups": large_groups}
+    approval: dict[str, Any] = {"sha256": sha256, "max_share": max_share, **allowed}
     approval["decisions"] = False if decisions == NONE else decisions
     with ExitStack() as stack:
         index = min(_header(removal).index_uuids) if is_file else removal
@@ -97,7 +104,7 @@ def command(
         stack.enter_context(say_if_stopped())
         if path is None:
             asked |= {} if max_share is None else {"max_share": max_share}
-            return _look(connection, index, asked, other_titles=other_titles, is_listed=not quiet, as_json=as_json)
+            return _look(connection, index, asked, allowed, is_listed=not quiet, as_json=as_json)
         if not is_file:
             _plan(connection, index, path, asked)
         header = _header(path)
@@ -153,7 +160,13 @@ def _plan(connection: Connection, index: str, path: str, asked: dict[str, Any]) 
 
 
 def _look(
-    connection: Connection, index: str, asked: dict[str, Any], *, other_titles: bool, is_listed: bool, as_json: bool
+    connection: Connection,
+    index: str,
+    asked: dict[str, Any],
+    allowed: dict[str, bool],
+    *,
+    is_listed: bool,
+    as_json: bool,
 ) -> int:
     """Say what a plan for *index*, which is in no file, would delete."""
     made = connection.simhash.plan_removal(index, **asked)
@@ -171,8 +184,7 @@ def _look(
     elif not is_listed:
         print_json({"count": made.count, "would_delete": counts.done, "kept": counts.kept})
     refuse_excess(made.excess)
-    if made.titles is not None and not other_titles:
-        refuse_titles(made.titles)
+    refuse_doubts(made.doubts, allowed)
     return 0
 
 

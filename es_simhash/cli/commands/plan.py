@@ -79,7 +79,7 @@ def command(
     if out:
         print_line(f"sha256: {made.sha256}")
         print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")
-        _print_next(out, made.count, allowing(made.excess, made.titles))
+        _print_next(out, made.count, allowing(made.excess, made.doubts))
     elif made.count:
         print_line(f"next: {this_command('--out', 'FILE')}")
 

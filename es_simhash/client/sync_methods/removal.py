@@ -136,6 +136,7 @@ class RemovalMethods(SyncBase):
         sha256: str | None = None,
         max_share: float | None = None,
         other_titles: bool = False,
+        large_groups: bool = False,
         dry_run: bool = False,
         on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
         progress: OnProgress | None = None,
@@ -163,6 +164,8 @@ class RemovalMethods(SyncBase):
                 default the one of the plan.
             other_titles:
                 Allow that most documents have another title than what stays for them.
+            large_groups:
+                Allow that more than 1,000 documents, and 1 % of the index, go for one that stays.
             dry_run:
                 Only yield what is left to delete, and what the plan fits no more; write nothing.
             on_regrouped:
@@ -172,8 +175,8 @@ class RemovalMethods(SyncBase):
 
         Raises:
             InvalidInputError: If a file cannot be used, or cannot be written; then nothing more is deleted.
-            GuardRailError: If by the present numbers a larger share would be removed, or because of titles; nothing is
-                deleted then.
+            GuardRailError: If by the present numbers a larger share would be removed, or documents that are hardly
+                copies; nothing is deleted then.
         """
         from es_simhash.removal.apply import apply_removal
 
@@ -184,6 +187,7 @@ class RemovalMethods(SyncBase):
             sha256=sha256,
             max_share=max_share,
             other_titles=other_titles,
+            large_groups=large_groups,
             on_regrouped=on_regrouped,
             dry_run=dry_run,
         )
