@@ -1,6 +1,7 @@
 """Documents that add nothing to another one, removed by a plan and tagged, on real servers, sync and async."""
 
 import json
+import re
 
 import pytest
 
@@ -347,10 +348,10 @@ def test_tags_need_their_field(server, index, simhash):
 def test_the_command(run, filled, tmp_path):
     """Shown, tagged, planned, reviewed, applied."""
     planned = run("plan", filled, "--contained", "0.95").output
-    assert "would delete  teaser  contained in article, distance" in planned
+    assert re.search("would delete +teaser +article", planned)
     assert "plan " + f"{filled} --contained 0.95 --out FILE" in planned
     shown = run("reconcile", filled, "--contained", "0.95", "--dry-run")
-    assert "would tag  teaser  contained in article, distance" in shown.output
+    assert re.search("would tag +teaser +article", shown.output)
     assert "6 documents would be tagged; dry run: nothing was written" in shown.output
     lines = run("reconcile", filled, "--contained", "0.95", "--dry-run", "--json").output.splitlines()
     assert {each["id"]: each["canonical"] for each in map(json.loads, lines)} == GONE
@@ -365,7 +366,7 @@ def test_the_command(run, filled, tmp_path):
     page = tmp_path / "page.html"
     assert run("review", plan, "--html", page).exit_code == 0
     assert "contained: " in page.read_text()
-    assert "deleted  teaser  contained in article" in run("apply", plan, "--yes").output
+    assert re.search("deleted +teaser +article", run("apply", plan, "--yes").output)
     for wrong in (
         ["--contained", "0.5"],
         ["--contained", "0.95", "--limit", "3"],

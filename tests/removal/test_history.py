@@ -105,15 +105,10 @@ def test_what_happened_to_a_document_later(archive, tmp_path):
         (DAY(16), None, False, None),
     ]
     assert [each.approved for each in told] == [(), *[(("Ann\x1b", "late"),)] * 2]
-    said = " ".join(CliRunner().invoke(app, ["history", "a", str(path)]).stdout.split())
-    assert said.count("approved by Ann\\x1b: late") == 2
-    for words in (
-        "was deleted for b",
-        "and restored at",
-        "was archived to be deleted for b",
-        "and was there afterwards",
-    ):
-        assert words in said
+    said = CliRunner().invoke(app, ["history", "a", str(path)]).stdout
+    assert said.count("Ann\\x1b: late") == 2
+    rows = [line.split() for line in said.splitlines() if line.startswith("a   b")]
+    assert [("kept" in row, "archived" in row) for row in rows] == [(False, False), (True, False), (False, True)]
 
 
 def test_all_that_a_removal_has(archive, tmp_path):
@@ -159,7 +154,7 @@ def test_the_command(archive, tmp_path):
     assert [each["id"] for each in found["stands_for"]] == ["a\x1b"]
     many = archive("many", *(removed(f"a{n}", "b", 1) for n in range(102)))
     shown = run("b", many).stdout
-    assert shown.endswith("  and 2 more documents: --json has all\n")
+    assert shown.endswith("\nand 2 more\n")
     assert len(json.loads(run("b", many, "--json").stdout)["stands_for"]) == 102
     missing = run("z", one)
     assert (missing.exit_code, "archived in none of these removals" in missing.stderr) == (1, True)

@@ -472,4 +472,4 @@ def test_similarities_are_cut_alike(plan, capsys):
         assert f"\n{share} " in "\n".join(Review(path).text())
         assert share in Checked(review_html(path)).text
         show([DuplicateResult.of(line, "deleted")], by_containment=False, as_json=False)
-        assert f"similarity {number}" in capsys.readouterr().out
+        assert f" {number}\n" in capsys.readouterr().out

@@ -243,7 +243,7 @@ def _cells(removed: Removed) -> dict[str, Any]:
         "deleted for": removed.canonical,
         "bits": removed.distance,
         "at": removed.deleted or removed.at,
-        "then": "kept" if removed.kept else "archived only" if removed.deleted is None else None,
+        "then": "kept" if removed.kept else "archived" if removed.deleted is None else None,
         "restored": removed.restored,
         "index": removed.index,
         "its index": removed.canonical_index if is_elsewhere else None,
