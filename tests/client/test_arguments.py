@@ -327,6 +327,7 @@ def usable(tmp_path):
         "text": "The boat leaves at nine.",
         "texts": ["The boat leaves at nine."],
         "documents": [{"body": "a"}],
+        "ids": ["1"],
         "actions": [{"body": "a"}],
         "path": str(tmp_path / "removal.db"),
     }
