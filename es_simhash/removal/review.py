@@ -65,7 +65,8 @@ def summary_lines(summary: Summary, said: Mapping[str, str]) -> Iterator[str]:
     for name, shares in summary.fields.items():
         yield from _table(f"by {name}", map(_row, shares))
     largest = [(f"{id_} in {index}", f"{number:,}") for index, id_, number in summary.groups]
-    yield from _table(f"what stays for most removals ({summary.groups_shown})", largest)
+    shown = f"{len(largest):,} of {summary.canonicals:,}"
+    yield from _table(f"what stays for most removals ({shown})", largest)
 
 
 def _row(share: Portion) -> tuple[str, str]:
@@ -286,7 +287,7 @@ def _on_one_line(text: str | None) -> str:
 BANDS = 20
 """Bands of similarity between 0 and 1; texts of similarity 1 have a band of their own."""
 
-MOST_VALUES = 50
+MOST_VALUES = 10
 MOST_GROUPS = 10
 # A field is counted by where its values repeat: a title, which differs in each document, is no source.
 _MOST_DIFFERENT = 1_000
@@ -344,11 +345,6 @@ class Summary:
     lowest: float | None
     classes: Mapping[Difference | None, int]
     differing: Mapping[str, int]
-
-    @property
-    def groups_shown(self) -> str:
-        """How many of the documents that stay are in *groups*."""
-        return f"{len(self.groups):,} of {self.canonicals:,}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as plain JSON values."""

@@ -162,8 +162,8 @@ def _tables(summary: Summary, say: Words) -> Iterator[_Table]:
             yield _shares(say("By {name}", name=name), name, shares, total, say)
     if groups := summary.groups:
         rows = [([id_, index], [f"{number:,}"], number / groups[0][2]) for index, id_, number in groups]
-        title = say("What stays for most removals")
-        yield f"{title} ({summary.groups_shown})", [say("document that stays"), say("index"), removals], rows
+        title = say("What stays for most removals ({number} of {total})", number=len(groups), total=summary.canonicals)
+        yield title, [say("document that stays"), say("index"), removals], rows
 
 
 def _shares(title: str, name: str, shares: Sequence[Portion], total: int, say: Words) -> _Table:

@@ -234,7 +234,7 @@ def test_other_titles_are_allowed_by_an_option(run, server, index, tmp_path):
     page = run("review", path, "--html", tmp_path / "page.html")
     for shown in (made, run("review", path), page):
         assert shown is page or f"apply will refuse this: {said}" in " ".join(shown.stdout.split())
-        assert f"then: es-simhash apply {path} --other-titles --yes\n" in shown.stdout
+        assert f"then, if these are duplicates: es-simhash apply {path} --other-titles --yes\n" in shown.stdout
     for command in (("apply", path), ("apply", path, "--yes"), ("apply", index, "--max-share", 1)):
         assert "allow it with --other-titles" in failed(run(*command))
     assert len(read_all(server, index)) == 4

@@ -252,7 +252,7 @@ def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
     for shown in (result, run("review", other)):
         assert shown.exit_code == 0
         assert said in " ".join(shown.stdout.split())
-        assert f"then: es-simhash apply {other} --max-share 0.5 --yes\n" in shown.stdout
+        assert f"then, if these are duplicates: es-simhash apply {other} --max-share 0.5 --yes\n" in shown.stdout
     assert run("review", other, "--html", tmp_path / "page.html").exit_code == 0
     assert ">--max-share</span> <span>0.5</span>" in (tmp_path / "page.html").read_text("utf-8")
     failed(run("plan", grouped, "--out", other), f"{other} exists already: give another name")

@@ -458,6 +458,7 @@ def test_what_stays_for_most_says_how_many_are_shown(plan):
     path = plan([removal(f"d{n}", f"c{n % 12}") for n in range(24)])
     assert "What stays for most removals (10 of 12)" in Checked(review_html(path)).text
     assert "what stays for most removals (10 of 12)" in Review(path).text()
+    assert "（12 篇中的 10 篇）" in Checked(review_html(path, language="zh")).text
 
 
 def test_similarities_are_cut_alike(plan, capsys):

@@ -366,6 +366,11 @@ def test_words_are_whole_on_a_narrow_screen(browser, show, id_):
     assert found
     assert all(lines <= words for lines, words in found)
     assert browser.run("document.documentElement.scrollWidth") <= 400
+    name, value, other = browser.run(
+        "[...document.querySelectorAll('.fields tr')[0].cells].map(each => each.clientWidth)"
+    )
+    assert max(name, 80) < min(value, other)
+    assert browser.run("new Set([...document.querySelectorAll('.facts div')].map(each => each.offsetLeft)).size") == 2
 
 
 def test_nobody_decides_without_a_name(browser, show):

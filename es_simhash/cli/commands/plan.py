@@ -87,7 +87,8 @@ def command(
 def _print_next(path: str, removals: int, allowed: list[str]) -> None:
     if removals:
         print_line(f"what the page decides: {shlex.join(['es-simhash', 'decide', path, str(decisions_name(path))])}")
-        print_line(f"then: {shlex.join(['es-simhash', 'apply', path, *allowed, '--yes'])}")
+        then = "then, if these are duplicates" if allowed else "then"
+        print_line(f"{then}: {shlex.join(['es-simhash', 'apply', path, *allowed, '--yes'])}")
 
 
 @options.manual(
