@@ -237,15 +237,20 @@ def _show_history(history: History) -> None:
     print_sheets(Sheet("", removed, **how), Sheet(title, stood_for, most=MOST_STOOD_FOR, **how))
 
 
+def _moment(at: str) -> str:
+    """Return a moment to the second, in two words, so that a narrow column folds it between day and time."""
+    return f"{at[:10]} {at[11:19]}"
+
+
 def _cells(removed: Removed) -> dict[str, Any]:
     is_elsewhere = removed.canonical_index != removed.index
     return {
         "id": removed.id,
         "deleted for": removed.canonical,
         "bits": removed.distance,
-        "at": removed.deleted or removed.at,
+        "at": _moment(removed.deleted or removed.at),
         "then": "kept" if removed.kept else "archived" if removed.deleted is None else None,
-        "restored": removed.restored,
+        "restored": removed.restored and _moment(removed.restored),
         "index": removed.index,
         "its index": removed.canonical_index if is_elsewhere else None,
         "file": removed.path,
