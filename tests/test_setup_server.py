@@ -147,6 +147,13 @@ def test_a_wrong_field_leaves_the_index_as_it_was(server, plain, simhash, argume
     assert meta_of(server, plain) is None
 
 
+def test_an_index_without_a_date_says_so(server, index, simhash):
+    """Else the reader looks for another name."""
+    put(server, index, [{"_id": "1", "body": "The boat leaves at nine.", "date": "26-FEB-1987"}])
+    with pytest.raises(MappingError, match="canonical, and the index has no date field"):
+        simhash.setup(index, text_field="body", time_field="date")
+
+
 def test_another_scheme_has_no_preset(plain, sync_client):
     """Its texts are compared as those that were edited; with too few texts to measure, the usual distance counts."""
     found = SimHashClient(sync_client, scheme="words").setup(plain, text_field="body")

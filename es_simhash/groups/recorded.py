@@ -236,6 +236,7 @@ def _field_kind(
         below = countable_field(field, {name: mapping}) if "keyword" in allowed else field
         named = [below] if below != field else _find_dates(mapping) if "date" in allowed else []
         advice = f": name {' or '.join(map(repr, named))}" if named else ""
+        advice = advice or (", and the index has no date field" if "date" in allowed else "")
         raise MappingError(
             f"field {field!r} of index {name!r} {state}: only a {' or a '.join(allowed)} can {use}{advice}"
         )
