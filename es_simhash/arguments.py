@@ -30,6 +30,13 @@ def _wrong_type(name: str, wanted: str, value: Any) -> NoReturn:
     raise WrongTypeError(Said(Argument(name), f" must be {wanted}, not {type(value).__name__} {shorten(value)}"))
 
 
+def check_flags(**flags: Any) -> None:
+    """Check that each of *flags* is true or false; ``"no"`` would count as true, and ``None`` as false."""
+    for name, value in flags.items():
+        if type(value).__name__ not in ("bool", "bool_"):  # numpy's is no bool
+            _wrong_type(name, "True or False", value)
+
+
 def check_integer(name: str, value: Any) -> int:
     """Return *value* as an ``int``; numpy's integers are taken, booleans and floats are not."""
     # bool is an int to Python, but True as a distance or a fingerprint is a mistake of the caller's.

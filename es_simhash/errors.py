@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, replace
-from string import Formatter
 from typing import Any, Self
 
 
@@ -78,21 +77,21 @@ class Said(str):
         made.parts = tuple(flat)
         return made
 
+    @property
+    def typed(self) -> str:
+        """The message with what is typed in place of what Python says."""
+        return "".join(each.typed or each.python if isinstance(each, Advice) else str(each) for each in self.parts)
+
     def __getnewargs__(self) -> tuple[Any, ...]:
         return self.parts
 
     def format(self, *_: object, **values: object) -> Said:
-        """Return the message with *values* in the places that have their names in braces."""
-        made: list[str | Argument | Advice] = []
-        for each in self.parts:
-            if not isinstance(each, str):
-                made.append(each.format(**values) if isinstance(each, Advice) else each)
-                continue
-            for literal, name, spec, conversion in Formatter().parse(each):
-                value = values.get(name) if name else None
-                form = f"{{{name}{'!' + conversion if conversion else ''}{':' + spec if spec else ''}}}"
-                made += [literal, value if isinstance(value, Said) else form.format(**values) if name else ""]
-        return Said(*made)
+        """Return the message with *values* for names in braces; one that is a message stands for a whole part."""
+        whole: dict[Any, Said] = {f"{{{name}}}": each for name, each in values.items() if isinstance(each, Said)}
+        parts = [
+            whole.get(each) or (each if isinstance(each, Argument) else each.format(**values)) for each in self.parts
+        ]
+        return Said(*parts)
 
 
 def said_of(error: BaseException) -> str:

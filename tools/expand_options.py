@@ -5,6 +5,8 @@ In ``client/methods/`` a keyword-only argument without default whose type is a d
 fields are those that the Args of the class's docstring explain; ``Annotated[LookupOptions, "without size verify"]``
 leaves some out, ``"only preset verify"`` takes some. A field that is itself such a dataclass stands for its fields.
 
+A method checks its flags: arguments and fields of the type ``bool``.
+
 In a docstring the entry of such an argument stands for the entries of its fields: with the text ``...`` for those of
 the class, with another text for one entry that names them all. Fields that have an entry of their own are left out.
 Args that end with ``...`` stand for an entry of each argument that has none: of its class, or the usual one below.
@@ -162,6 +164,7 @@ def expand(source: str) -> str:
     for function in sorted(functions, key=lambda node: -node.lineno):
         found = list(_arguments(function, imports))
         if not found:
+            _write_checks(lines, function, found)
             _write_docstring(lines, function, found)
             continue
         _write(lines, function, found, top)
@@ -201,6 +204,26 @@ def _arguments(function: ast.FunctionDef, imports: Imports) -> Iterator[tuple[as
                 yield each, options, leaves & set(names) if verb == "only" else leaves - set(names)
 
 
+def _write_checks(
+    lines: list[str], function: ast.FunctionDef, found: list[tuple[ast.arg, OptionsClass, set[str]]]
+) -> None:
+    """Write a check of the flags of a *function* before what it does; its arguments *found* stand for fields."""
+    flags = [
+        each.arg for each in function.args.kwonlyargs if each.annotation and ast.unparse(each.annotation) == "bool"
+    ]
+    flags += [
+        leaf.name
+        for _, each, names in found
+        for leaf in each.leaves()
+        if leaf.annotation == "bool" and leaf.name in names
+    ]
+    if flags and ast.get_docstring(function):
+        docstring, *body = function.body
+        first = next(node for node in body if not isinstance(node, ast.ImportFrom))
+        call = f"self._check_flags({', '.join(f'{each}={each}' for each in flags)})"
+        lines[first.lineno - 1 : first.lineno - 1] = [f"{' ' * docstring.col_offset}{call}\n"]
+
+
 def _write(
     lines: list[str], function: ast.FunctionDef, found: list[tuple[ast.arg, OptionsClass, set[str]]], top: set[str]
 ) -> None:
@@ -211,6 +234,7 @@ def _write(
     built = [f"{indent}{each.arg} = {options.build(names)}\n" for each, options, names in found]
     first = next(node for node in body if not isinstance(node, ast.ImportFrom))
     lines[first.lineno - 1 : first.lineno - 1] = built
+    _write_checks(lines, function, found)
     if imports:
         start = body[0].lineno - 1
         lines[start:start] = [f"{indent}{_import(name, *where)}\n" for name, where in imports.items()]

@@ -20,7 +20,6 @@ from es_simhash.cli.output import (
 )
 from es_simhash.cli.tables import print_sheets
 from es_simhash.groups.lacking import count_lacking
-from es_simhash.removal.may_delete import MAX_SHARE, doubt_refusal, refusal
 from es_simhash.removal.records import AGAIN
 from es_simhash.tables.notebook import Sheet
 
@@ -161,12 +160,6 @@ def warn_of_plan(connection: Connection, index: str, made: RemovalPlan) -> None:
         why = "of another index or routing, gone, or no duplicate"
         said = f"{count(made.unmet, 'document')} kept before, and not met now: {why}"
         warn(said, kind="decisions_unmet", number=made.unmet)
-
-
-def refusals(made: RemovalPlan) -> list[str]:
-    """Return why apply will refuse a plan."""
-    found = [refusal(made.excess, MAX_SHARE)] if made.excess else []
-    return found + [doubt_refusal(each, is_typed=True) for each in made.doubts]
 
 
 def show(

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from es_simhash import GuardRailError, IncompleteSearchError, NoIndexError, SimHashError
+from es_simhash import IncompleteSearchError, NoIndexError, SimHashError
 from es_simhash.cli.output import error, for_shell, to_json
 from es_simhash.errors import said_of, shorten
 from es_simhash.transport.protocol import error_text, status_of
@@ -68,12 +68,6 @@ def _describe(error: BaseException, server: str, like: Sequence[str]) -> str:
             f"near-duplicates may be missing: {'; '.join(map(str, error.reasons))}: check the index name and the "
             "server's health, and try again"
         )
-    if isinstance(error, GuardRailError):
-        from es_simhash.removal import may_delete  # noqa: PLC0415 -- only after this failure
-
-        if error.doubt is not None:
-            return may_delete.doubt_refusal(error.doubt, is_typed=True)
-        return may_delete.refusal(error.excess, may_delete.MAX_SHARE)
     if isinstance(error, SimHashError):
         return for_shell(said_of(error))
     if _is_of_client(error):

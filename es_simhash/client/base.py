@@ -20,7 +20,7 @@ from contextlib import AsyncExitStack, aclosing
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
-from es_simhash.arguments import check_function
+from es_simhash.arguments import check_flags, check_function
 from es_simhash.client.dialects import find_dialect, is_async_client
 from es_simhash.client.port import BlockingServer, finish, stream
 from es_simhash.errors import InvalidInputError, WrongTypeError
@@ -112,6 +112,8 @@ class BaseClient:
             )
         self._process = process
         return WithinLimits(server, self._context)
+
+    _check_flags = staticmethod(check_flags)
 
     def _listener(self, progress: OnProgress | None) -> OnProgress | None:
         """Return who is told of the progress of a call: the one given, else the client's, else a notebook's bar."""

@@ -55,11 +55,11 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "no_fields": (
         "there are no {field!r} fields",
-        Said("{known}add and fill them with ", Advice("setup", command="setup INDEX --text-field FIELD --yes")),
+        Said("{known}", "add and fill them with ", Advice("setup", command="setup INDEX --text-field FIELD --yes")),
     ),
     "own_field": (
         "field {field!r} is one of your own ({found}), and not that of fingerprints",
-        Said("{known}choose ", OTHER_PREFIX),
+        Said("{known}", "choose ", OTHER_PREFIX),
     ),
     "not_mapped": (
         "field {field!r} is not mapped; it must be {wanted!r}",

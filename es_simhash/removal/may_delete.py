@@ -18,7 +18,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from es_simhash.arguments import check_number
-from es_simhash.errors import GuardRailError, InvalidInputError, shorten
+from es_simhash.errors import Advice, GuardRailError, InvalidInputError, Said, shorten
 from es_simhash.groups.large_group import is_large
 from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.mapping.fields import read_text, read_values
@@ -298,8 +298,6 @@ def may_delete(line: PlannedRemoval, found: Evidence) -> Verdict:
 DEFAULT_MAX_SHARE = 0.2
 SHOWN = 3
 MOST_TITLES, FEWEST_TITLES = 0.5, 20
-MAX_SHARE = "--max-share "
-"""What allows a larger share on the command line, before the number."""
 
 
 def check_max_share(share: Any) -> float:
@@ -442,12 +440,22 @@ class Guards(Record):
         ]
 
 
-def refusal(excess: Sequence[Excess], option: str = "max_share=", say: Say = in_english) -> str:
-    """Return, for people, why a removal is refused, and what allows it, in the words of who gives *option*."""
+def refusal(excess: Sequence[Excess], say: Say = in_english) -> Said:
+    """Return, for people, why a removal is refused, and what allows it."""
     shares = "; ".join(each.words(say) for each in excess[:SHOWN])
     shares += say(" (and {number} more)", number=len(excess) - SHOWN) if len(excess) > SHOWN else ""
-    option += _needed(excess)
-    return say("{shares}: see whether these are duplicates, and allow it with {option}", shares=shares, option=option)
+    sentence = "{shares}: see whether these are duplicates, and allow it with {option}"
+    option = Advice(f"max_share={_needed(excess)}", typed=" ".join(allowing(excess, ())))
+    return _said(say(sentence, shares=shares, option=_OPTION), option)
+
+
+# Where the option stands in a sentence that is translated.
+_OPTION = "\0"
+
+
+def _said(sentence: str, option: Advice) -> Said:
+    before, _, after = sentence.partition(_OPTION)
+    return Said(before, option, after)
 
 
 def _needed(excess: Sequence[Excess]) -> str:
@@ -458,7 +466,7 @@ def _needed(excess: Sequence[Excess]) -> str:
 
 def allowing(excess: Sequence[Excess], doubts: Sequence[Doubt]) -> list[str]:
     """Return the options of ``apply`` without which it would refuse a plan."""
-    return ([MAX_SHARE.strip(), _needed(excess)] if excess else []) + list(map(option_of, doubts))
+    return (["--max-share", _needed(excess)] if excess else []) + list(map(option_of, doubts))
 
 
 def refuse_excess(excess: Sequence[Excess]) -> None:
@@ -467,11 +475,11 @@ def refuse_excess(excess: Sequence[Excess]) -> None:
         raise GuardRailError(refusal(excess), excess=tuple(excess))
 
 
-def doubt_refusal(doubt: Doubt, say: Say = in_english, *, is_typed: bool = False) -> str:
-    """Return, for people, why *doubt* is refused, and what allows it; *is_typed*: on the command line."""
-    option = option_of(doubt) if is_typed else f"{doubt.argument}=True"
-    advice = "{doubt}: look at them with es-simhash review, and allow it with {option}"
-    return say(advice, doubt=doubt.words(say), option=option)
+def doubt_refusal(doubt: Doubt, say: Say = in_english) -> Said:
+    """Return, for people, why *doubt* is refused, and what allows it."""
+    sentence = "{doubt}: look at them with es-simhash review, and allow it with {option}"
+    option = Advice(f"{doubt.argument}=True", typed=option_of(doubt))
+    return _said(say(sentence, doubt=doubt.words(say), option=_OPTION), option)
 
 
 def refuse_doubts(doubts: Sequence[Doubt], allowed: Mapping[str, bool]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from es_simhash.arguments import check_sendable
 from es_simhash.errors import MappingError
 from es_simhash.mapping.rule import Grouping, rule_words
 from es_simhash.record import Record, read_record
@@ -92,4 +93,7 @@ class PlanHeader(Record):
         header = read_record(cls, plain)
         if not header.index_uuids.keys() <= header.decided_by.keys():
             raise ValueError("'decided_by' lacks an index")
+        # What requests are made of.
+        names = [*header.index_uuids, *header.view, header.prefix]
+        check_sendable("it", [*names, header.grouping, header.decided_by, header.filter])
         return header

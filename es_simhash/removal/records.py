@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from es_simhash.arguments import check_sendable
 from es_simhash.record import Record, read_record
 from es_simhash.texts.differences import Difference
 from es_simhash.transport.protocol import Key
@@ -87,6 +88,8 @@ class PlannedRemoval(Record):
         removal = read_record(cls, {**plain, "document": plain} if isinstance(plain, dict) else plain)
         if removal.document.key == removal.canonical.key:
             raise ValueError("the document is its own canonical")
+        # An id goes into the body of a request, which can hold it.
+        check_sendable("it", [removal.document.index, removal.canonical.index])
         return removal
 
 
@@ -277,6 +280,13 @@ class RemovalPlan:
     differing: Mapping[str, int] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
     removals: tuple[PlannedRemoval, ...] = field(default=(), repr=False)
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why ``apply_removal`` refuses the plan as it is, and what allows it; a sentence for each reason."""
+        from es_simhash.removal.may_delete import doubt_refusal, refusal  # noqa: PLC0415 -- which stands above
+
+        return (*([refusal(self.excess)] if self.excess else []), *map(doubt_refusal, self.doubts))
 
 
 RestoredAction: TypeAlias = Literal["restored", "would restore", "exists", "differs", "refused"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from es_simhash.arguments import check_choice, check_input
 from es_simhash.removal.decisions import in_words
-from es_simhash.removal.may_delete import MAX_SHARE, allowing, doubt_refusal, in_english, refusal
+from es_simhash.removal.may_delete import allowing, doubt_refusal, in_english, refusal
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.tables.notebook import cut, percent
 from es_simhash.texts.differences import DIFFERENCES, SAID, Difference
@@ -211,8 +211,8 @@ def describe(removal: RemovalFile, say: Say = in_english, language: str = "en") 
     guards = header.guards
     limit = say("at most {share} % of the documents", share=f"{guards.max_share * 100:g}")
     limit += say(", and of each value of {field}", field=guards.protect) if guards.protect else ""
-    refused = [refusal(header.excess, MAX_SHARE, say)] if header.excess else []
-    refused += [doubt_refusal(each, say, is_typed=True) for each in removal.find_doubts(header)]
+    refused = [refusal(header.excess, say).typed] if header.excess else []
+    refused += [doubt_refusal(each, say).typed for each in removal.find_doubts(header)]
     decided = say("{number} of them stay, by {by}", number=f"{len(removal.kept):,}", by=in_words(removal.approved))
     before = say("{number} stay by earlier decisions", number=f"{header.decided or 0:,}")
     return {

@@ -25,6 +25,7 @@ OBJECTS = (5, "text", [5], THING, {5: 1}, {"a": HALF}, {"a": {HALF: 1}}, DEEP)
 
 HOSTILE = {
     "count": (*NUMBERS, 1.5),
+    "flag": ("no", "", 0, 1, None, THING, []),
     "index": (5, THING, "", " ", HALF, ["a", ""], ["a", 5], [], {"a": 1}, {"a"}, "a,,b"),
     "one index": (5, THING, "", " ", HALF, ["a"], [], {"a": 1}),
     "share": (*NUMBERS, 1.5),

@@ -108,7 +108,7 @@ KINDS = {
     "prepare": "function",
     "progress": "function",
 }
-"""The kind of each parameter of the client's methods. Flags are what Python calls true."""
+"""The kind of each parameter of the client's methods; those of the type ``bool`` are flags."""
 
 
 class RequestSentError(Exception):
@@ -140,11 +140,13 @@ ONE_INDEX = ("create_index", "ingest", "restore", "screen", "tag_written")
 def _parameters() -> Iterator[tuple[str, str]]:
     for method in METHODS:
         for name, parameter in inspect.signature(getattr(SimHashClient, method)).parameters.items():
-            if name != "self" and "bool" not in str(parameter.annotation).split(" | ")[:1]:
+            if name != "self" and not str(parameter.annotation).startswith("bool | "):
                 yield method, name
 
 
 def _kind(method: str, name: str) -> str:
+    if inspect.signature(getattr(SimHashClient, method)).parameters[name].annotation == "bool":
+        return "flag"
     if name == "index" and method in ONE_INDEX:
         return "one index"
     if name == "text_field" and method == "stats":

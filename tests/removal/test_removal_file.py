@@ -267,6 +267,12 @@ def change(path, *statements):
         ("DELETE FROM lines WHERE number = 1", "was changed after it was made"),
         ("UPDATE lines SET line = replace(line, 'd1', 'd9')", "was changed after it was made"),
         ("UPDATE lines SET similarity = 0.5 WHERE number = 2", "was changed after it was made"),
+        (r"""UPDATE removal SET header = replace(header, '"news"', '"n\ud800"')""", "has no header .*half a character"),
+        (
+            r"""UPDATE removal SET header = replace(header, '"latest"', '"\udc00"')""",
+            "has no header .*half a character",
+        ),
+        (r"""UPDATE lines SET line = replace(line, '"news"', '"\ud800"')""", "is not a line of a plan .*half a charac"),
         ("UPDATE lines SET line = '{}'", "is not a line of a plan"),
         ("UPDATE lines SET line = '7'", "is not a line of a plan"),
         ("UPDATE lines SET line = replace(line, '0.85', '9' || printf('%0400d', 0))", "'similarity' is missing"),

@@ -14,10 +14,10 @@ import click
 from es_simhash import Decisions, DuplicateResult, History, Removed, decide_removal, removal_history
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.duplicates import SHOWN, given, refusals, show, warn_of_plan
+from es_simhash.cli.duplicates import SHOWN, given, show, warn_of_plan
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, note, print_json, print_line
+from es_simhash.cli.output import count, for_shell, note, print_json, print_line
 from es_simhash.cli.output_files import refuse_output, whole_file, write_whole
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
@@ -74,8 +74,8 @@ def command(
     print_line(f"rule: {made.rule}")
     if made.left_out:
         print_line(f"left out: {', '.join(f'{number:,} {LEFT_OUT[kind]}' for kind, number in made.left_out.items())}")
-    for each in refusals(made):
-        print_line(f"apply will refuse this: {each}")
+    for each in made.refusals:
+        print_line(f"apply will refuse this: {for_shell(each)}")
     if out:
         print_line(f"sha256: {made.sha256}")
         print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")

@@ -222,6 +222,7 @@ class AsyncGroupingMethods(AsyncBase):
         from es_simhash.ingest.reading import IngestOptions
         from es_simhash.lookup.lookup_options import LookupRequest
 
+        self._check_flags(dry_run=dry_run)
         options = IngestOptions(
             text_field=text_field,
             on_duplicate=on_duplicate,
@@ -450,6 +451,7 @@ class AsyncGroupingMethods(AsyncBase):
         from es_simhash.groups.grouping_request import GroupingRequest, Resources
         from es_simhash.groups.reconcile import check_moment, reconcile
 
+        self._check_flags(dry_run=dry_run, regroup=regroup)
         request = GroupingRequest(
             preset=preset,
             verify=verify,
@@ -520,6 +522,7 @@ class AsyncGroupingMethods(AsyncBase):
         """
         from es_simhash.groups.pairs_and_groups import GroupOptions, groups
 
+        self._check_flags(contained=contained)
         options = GroupOptions(
             sort=sort,
             min_size=min_size,

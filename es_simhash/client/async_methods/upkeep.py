@@ -79,6 +79,7 @@ class AsyncUpkeepMethods(AsyncBase):
         from es_simhash.groups.grouping_request import GroupingRequest
         from es_simhash.setup import setup
 
+        self._check_flags(dry_run=dry_run)
         request = GroupingRequest(
             preset=preset,
             verify=verify,
@@ -131,6 +132,7 @@ class AsyncUpkeepMethods(AsyncBase):
         """
         from es_simhash.upkeep.put_fields import create_index
 
+        self._check_flags(value=value, passages=passages, dry_run=dry_run)
         used = next(each for each in (scheme, self._context.wanted, DEFAULT_SCHEME) if each is not None)
         ours = build_settings(
             scheme=used, text_field=text_field, max_distance=max_distance, value=value, passages=passages
@@ -160,6 +162,7 @@ class AsyncUpkeepMethods(AsyncBase):
         """
         from es_simhash.upkeep.put_fields import put_mapping
 
+        self._check_flags(dry_run=dry_run)
         flow = put_mapping(
             self._server(), index, scheme, text_field, max_distance, value=value, passages=passages, dry_run=dry_run
         )
@@ -192,6 +195,7 @@ class AsyncUpkeepMethods(AsyncBase):
         """
         from es_simhash.upkeep.template import put_index_template
 
+        self._check_flags(dry_run=dry_run)
         return await self._run(put_index_template(self._server(), name, text_field, dry_run=dry_run))
 
     async def put_pipeline(
@@ -222,6 +226,7 @@ class AsyncUpkeepMethods(AsyncBase):
         """
         from es_simhash.pipeline.install import put_pipeline
 
+        self._check_flags(dry_run=dry_run)
         return await self._run(put_pipeline(self._server(), index, name, use_as, dry_run=dry_run))
 
     async def check(self, index: Index) -> list[IndexCheck]:
@@ -250,6 +255,7 @@ class AsyncUpkeepMethods(AsyncBase):
         """
         from es_simhash.upkeep.remove_fields import remove_fields
 
+        self._check_flags(groups_only=groups_only, dry_run=dry_run)
         return await self._run(remove_fields(self._server(), index, groups_only=groups_only, dry_run=dry_run))
 
     def backfill(
@@ -304,6 +310,7 @@ class AsyncUpkeepMethods(AsyncBase):
         """
         from es_simhash.upkeep.backfill import BackfillOptions, backfill
 
+        self._check_flags(dry_run=dry_run)
         options = BackfillOptions(
             text_field=text_field,
             filter=filter,
@@ -371,6 +378,7 @@ class AsyncUpkeepMethods(AsyncBase):
         from es_simhash.upkeep.follow import follow
         from es_simhash.upkeep.follow_options import FollowOptions
 
+        self._check_flags(once=once, wait=wait)
         options = FollowOptions(
             text_field=text_field,
             once=once,

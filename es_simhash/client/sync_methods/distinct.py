@@ -71,6 +71,7 @@ class DistinctMethods(SyncBase):
         """
         from es_simhash.folding.search_distinct import search_distinct
 
+        self._check_flags(total=total)
         options = DistinctOptions(by=by, size=size, total=total, counts=counts, similar=similar)
         return self._run(search_distinct(self._server(), index, body, options, after))
 
@@ -93,5 +94,6 @@ class DistinctMethods(SyncBase):
         """
         from es_simhash.folding.search_distinct import search_distinct_pages
 
+        self._check_flags(total=total)
         options = DistinctOptions(by=by, size=size, total=total, counts=counts, similar=similar)
         return self._stream(search_distinct_pages(self._server(), index, body, options))

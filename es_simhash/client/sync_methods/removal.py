@@ -180,6 +180,7 @@ class RemovalMethods(SyncBase):
         """
         from es_simhash.removal.apply import apply_removal
 
+        self._check_flags(other_titles=other_titles, large_groups=large_groups, dry_run=dry_run)
         flow = apply_removal(
             self._server(progress),
             path,
@@ -234,6 +235,7 @@ class RemovalMethods(SyncBase):
         from es_simhash.removal.plan_options import PlanOptions
         from es_simhash.removal.tags import tag_contained
 
+        self._check_flags(dry_run=dry_run)
         request = GroupingRequest(
             preset=preset,
             verify=verify,
@@ -285,6 +287,7 @@ class RemovalMethods(SyncBase):
         """
         from es_simhash.removal.restore import restore
 
+        self._check_flags(dry_run=dry_run)
         files = [path] if isinstance(path, (str, os.PathLike)) else list(check_items("path", path, of="paths"))
         return self._stream(
             restore(self._server(progress), files, index=index, dry_run=dry_run, on_regrouped=on_regrouped)
