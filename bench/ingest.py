@@ -15,12 +15,15 @@ report, the reports of each kind, and its rate and its processor time as shares 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import multiprocessing
 import random
 import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,7 +33,7 @@ from corpora import read_documents
 from dedup import fill
 from memory import connect
 
-from es_simhash import SimHashClient
+from es_simhash import SimHashClient, fingerprint_fields
 from es_simhash.servers import embedded_server
 
 FULL, BULK, RUN = "ingest-full", "ingest-bulk", "ingest-run"
@@ -76,7 +79,7 @@ class Bench:
 
     def __init__(self, client: Any, helpers: Any, server: Any, options: argparse.Namespace) -> None:
         self.client, self.helpers, self.options = client, helpers, options
-        self.simhash = SimHashClient(client)
+        self.simhash, self.url = SimHashClient(client), server.url
         self.process = psutil.Process(server.pid)
         texts = read_texts(options.docs)
         first = options.documents // 100
@@ -101,15 +104,17 @@ class Bench:
         self.client.cluster.health(index=RUN, wait_for_status="yellow")
         new = list(documents(self.options.new, seed, self.texts, self.known))
         found: Counter[str] = Counter()
-        started, here, there = time.perf_counter(), time.process_time(), self._spent()
         first = 0.0
-        for action in self._actions(way, new):
-            first = first or time.perf_counter() - started
-            found[action] += 1
+        with self._other_writer(way):
+            started, here, there = time.perf_counter(), time.process_time(), self._spent()
+            for action in self._actions(way, new):
+                first = first or time.perf_counter() - started
+                found[action] += 1
+            seconds, here, there = time.perf_counter() - started, time.process_time() - here, self._spent() - there
         took = {
-            "seconds": time.perf_counter() - started,
-            "client": (time.process_time() - here) * 1e6 / len(new),
-            "server": (self._spent() - there) * 1e6 / len(new),
+            "seconds": seconds,
+            "client": here * 1e6 / len(new),
+            "server": there * 1e6 / len(new),
             "first_report": first,
         }
         self.client.indices.delete(index=RUN)
@@ -128,8 +133,34 @@ class Bench:
         for each in self.simhash.ingest(RUN, new, **arguments):
             yield each.action
 
+    @contextmanager
+    def _other_writer(self, way: str) -> Iterator[None]:
+        """Let another process write to the index meanwhile, if that was asked for."""
+        if not self.options.writer:
+            yield
+            return
+        arguments = (self.options.product, self.url, self.options.writer, way != "bulk")
+        process = multiprocessing.get_context("spawn").Process(target=write, args=arguments, daemon=True)
+        process.start()
+        time.sleep(1.0)  # it has a connection by now
+        try:
+            yield
+        finally:
+            process.kill()
+            process.join()
+
     def _spent(self) -> float:
         return sum(sum(each.cpu_times()[:2]) for each in (self.process, *self.process.children(recursive=True)))
+
+
+def write(product: str, url: str, rate: int, with_fields: bool) -> None:  # noqa: FBT001 -- as Process passes it
+    """Write so many documents a second, with random fingerprints, 200 at a time, until killed."""
+    client, helpers = connect(product, url)
+    chance, started = random.Random(7), time.perf_counter()
+    for number in itertools.count(200, 200):
+        fields = (fingerprint_fields(chance.getrandbits(64)) if with_fields else {"n": 1} for _ in range(200))
+        helpers.bulk(client, [{"_index": RUN, **each} for each in fields])
+        time.sleep(max(0.0, started + number / rate - time.perf_counter()))
 
 
 def main() -> None:
@@ -142,6 +173,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm", type=int, default=4, help="rounds before these: a new server is slow at first")
     parser.add_argument("--shards", type=int, default=1)
+    parser.add_argument(
+        "--writer", type=int, default=0, help="documents a second that another process writes meanwhile"
+    )
     parser.add_argument("--ways", nargs="+", choices=[*WAYS], default=[*WAYS])
     parser.add_argument("--lookups", choices=["auto", "memory", "server"], default="auto")
     parser.add_argument("--heap", default="1g")
