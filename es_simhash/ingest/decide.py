@@ -7,8 +7,8 @@ groups that do not depend on that order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_function
@@ -136,6 +136,26 @@ class Decision:
     uncompared: tuple[Uncompared, ...] = ()
     blockers: frozenset[int] = frozenset()
     at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """
+    The documents near those of one batch, as searches show them.
+    *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *canonicals*,
+    for ``connected``: fingerprints of canonicals that are not near themselves, by id. *gaps*: why a lookup is
+    incomplete.
+    """
+
+    near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
+    canonicals: Mapping[str, int] = field(default_factory=dict)
+    gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    is_compared: bool = False
+
+    def without(self, ids: AbstractSet[str]) -> Existing:
+        """Return it without the documents with these *ids*."""
+        near = {fingerprint: [each for each in found if each.id not in ids] for fingerprint, found in self.near.items()}
+        return replace(self, near=near)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.groups.read import ATTEMPTS, GroupLookups, canonicals_body, fetch_contents, name_of
 from es_simhash.hashing import from_hex, to_hex
+from es_simhash.ingest.decide import Existing
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item
 from es_simhash.ingest.reading import EARLY, GroupedIngest
@@ -59,26 +60,6 @@ class _Facts:
 
     documents: Mapping[Key, Sequence[Document]] = field(default_factory=dict)
     gaps: Sequence[Gap] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Existing:
-    """
-    The documents near those of one batch, as searches show them.
-    *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *canonicals*,
-    for ``connected``: fingerprints of canonicals that are not near themselves, by id. *gaps*: why a lookup is
-    incomplete.
-    """
-
-    near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
-    canonicals: Mapping[str, int] = field(default_factory=dict)
-    gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    is_compared: bool = False
-
-    def without(self, ids: AbstractSet[str]) -> Existing:
-        """Return it without the documents with these *ids*."""
-        near = {fingerprint: [each for each in found if each.id not in ids] for fingerprint, found in self.near.items()}
-        return replace(self, near=near)
 
 
 class ExistingLookup:

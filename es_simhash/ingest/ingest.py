@@ -20,8 +20,8 @@ from es_simhash.groups.large_group import TEXTS, Intake, LargeGroup, is_large
 from es_simhash.groups.recorded import keep_recorded, record_grouping, settle_grouping
 from es_simhash.ingest.checkpoint import IngestCheckpoint, Position, read_identity
 from es_simhash.ingest.containers import ContainedLookup, check_containers
-from es_simhash.ingest.decide import Decider, OnDuplicate
-from es_simhash.ingest.existing import Existing, ExistingLookup
+from es_simhash.ingest.decide import Decider, Existing, OnDuplicate
+from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.ingest.item import Item, decide_items, make_reader, may_be_skipped
 from es_simhash.ingest.prepare import Preparer
 from es_simhash.ingest.reading import (

@@ -16,13 +16,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import from_hex
 from es_simhash.ingest.actions import Part, Whole
-from es_simhash.ingest.decide import Decider, Decision, Uncompared
-from es_simhash.ingest.in_flight import Document
+from es_simhash.ingest.decide import Decider, Decision, Existing, Uncompared
+from es_simhash.ingest.in_flight import Document, InFlight
 from es_simhash.lookup.content import Content, Unread, moment_of, per_of, prepare_together
 from es_simhash.mapping.dates import milliseconds_of, to_moment
 from es_simhash.mapping.fields import (
@@ -41,10 +41,6 @@ from es_simhash.mapping.user_fields import MappedField
 from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, keep_text
 from es_simhash.writes.operations import Operation, Outcome
-
-if TYPE_CHECKING:
-    from es_simhash.ingest.existing import Existing
-    from es_simhash.ingest.in_flight import InFlight
 
 
 @dataclass(frozen=True, slots=True)

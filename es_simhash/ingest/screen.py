@@ -16,7 +16,8 @@ from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.recorded import keep_recorded
 from es_simhash.hashing import hamming_distance
 from es_simhash.ingest.actions import ActionRules
-from es_simhash.ingest.existing import Existing, ExistingLookup
+from es_simhash.ingest.decide import Existing
+from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.ingest import make_grouper
 from es_simhash.ingest.item import Item, decide_items, has_fingerprint, may_be_skipped
