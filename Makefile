@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults estates fuzz strangers integrations real check lint format types mappings docs site client dist sbom compat clean venv
+.PHONY: help demo test browser faults estates fuzz strangers integrations real check lint format types mappings docs site client dist sbom compat clean venv
 
 help: ## Show this
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
@@ -35,6 +35,18 @@ demo: $(VENV)/.demo ## Find near-duplicates in a small corpus, on a real OpenSea
 
 test: check ## Run everything that must pass: format, lint, types, import contracts, all tests
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadscope --timeout 400
+
+# A machine of CI gets a browser where that takes one command, so that nothing about pages is skipped there.
+ifdef CI
+test: browser
+endif
+
+browser: ## Install Chromium, for the tests of pages: on Debian, as root
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get -o Acquire::http::Timeout=20 update -qq && apt-get install -qq --yes --no-install-recommends chromium >/dev/null || \
+	      echo "note: Chromium cannot be installed: tests of pages are skipped" >&2; \
+	  else echo "note: no Chromium, and not root on Debian: tests of pages are skipped" >&2; fi
 
 faults: $(VENV)/.dev ## Kill, race and refuse writers, in twenty times as many rounds as in make test
 	ES_SIMHASH_FAULT_ROUNDS=20 $(BIN)/python -m pytest -m faults
