@@ -14,11 +14,11 @@ from es_simhash.cli.options import Function
 from es_simhash.cli.output import GROUPING, saying_what_is_recorded
 from es_simhash.cli.parameter_types import FILE
 from es_simhash.groups.grouping_request import Resources
-from es_simhash.lookup.lookup_options import Verified
+from es_simhash.lookup.lookup_options import LookupRequest, Verified
 from es_simhash.mapping.rule import RULES
 from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.plan_options import PlanOptions
-from es_simhash.texts.measures import MEASURES, NUMBERS, UNITS, WORD_SHINGLES, Measure, Numbers, Unit
+from es_simhash.texts.measures import WORD_SHINGLES, Measure, Numbers, Unit
 
 _ASKING = {
     *("preset", "verify", "no_verify", "measure", "unit", "numbers"),
@@ -27,50 +27,13 @@ _ASKING = {
 _SHARE = click.FloatRange(0, 1)
 
 
-def lookup_options(command: Function) -> Function:
-    lookups = click.option(
-        "--lookups",
-        type=click.Choice(["auto", "server", "memory"]),
-        default="auto",
-        help="server: ask the server about each text; memory: read all fingerprints of INDEX first, and ask only about "
-        "texts that have one near them; auto: change to memory once that is faster.",
-    )
-    memory = options.number(
-        "--memory",
-        "memory_bytes",
-        callback=lambda _ctx, _param, mebibytes: mebibytes << 20,
-        metavar="MIB",
-        default=1024,
-        help="Most memory for these fingerprints, in MiB: 40 million take about 1000.",
-    )
-    file = options.written_file(
-        "--memory-file", help="Leave these fingerprints in FILE, so that the next run reads only what changed since."
-    )
-    return lookups(memory(file(command)))
+lookup_options = options.takes(LookupRequest)
 
 
 def measures(command: Function) -> Function:
     """Add ``--measure``, ``--unit`` and ``--numbers`` to a command with ``--verify``, which gets them within it."""
 
-    @click.option(
-        "--measure",
-        type=click.Choice(MEASURES),
-        help="What similar means. jaccard: shared shingles (runs of some 7 letters, or 5 Chinese characters) of both "
-        "texts. containment: shared shingles of the smaller text. edit: what stays of the longer text. Default: that "
-        "of the preset, else of the index, else jaccard.",
-    )
-    @click.option(
-        "--unit",
-        type=click.Choice(UNITS),
-        help="What is compared; with characters, scattered errors such as those of OCR matter less. Default: that of "
-        "the preset, else of the index, else words.",
-    )
-    @click.option(
-        "--numbers",
-        type=click.Choice(NUMBERS),
-        help="same: texts with other numbers in the same places are no near-duplicates, such as the figures of another "
-        "week. Default: as the index records, else any.",
-    )
+    @options.takes(Verification)
     @wraps(command)
     def with_measures(
         *,

@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from es_simhash import DEFAULT_PREFIX, DEFAULT_SCHEME, InvalidInputError, Scheme, get_scheme
-from es_simhash.arguments import LARGEST_COUNT, Count
+from es_simhash.arguments import LARGEST_COUNT, Choice, Count
 from es_simhash.cli.output import COMMAND, FILES, INDEX, PREFIX
 from es_simhash.cli.parameter_types import BYTES, FILE, INPUT_FILE, QUERY
 from es_simhash.connection import Server
@@ -134,6 +134,8 @@ def takes(options: type[Any], *, has_defaults: bool = True) -> Decorator:
                 more["callback"] = split_names
             if metavar == "SIZE":
                 kind, default = BYTES, default and f"{default >> 20}MiB"
+            elif isinstance(check, Choice):
+                kind, metavar = click.Choice(check.choices), None
             elif isinstance(check, Count):
                 kind = click.IntRange(check.smallest, None if check.largest == LARGEST_COUNT else check.largest)
             if has_defaults and default is not None:

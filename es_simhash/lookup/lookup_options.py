@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 from es_simhash.arguments import (
+    Choice,
     Count,
-    check_choice,
     check_field,
     check_fields,
     check_name,
@@ -27,7 +27,18 @@ from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.rule import PairRule, parse_within
-from es_simhash.texts.measures import DEFAULT_SIMILARITY, Measure, Numbers, Preset, Unit, check_bound, get_preset
+from es_simhash.texts.measures import (
+    DEFAULT_SIMILARITY,
+    MEASURES,
+    NUMBERS,
+    UNITS,
+    Measure,
+    Numbers,
+    Preset,
+    Unit,
+    check_bound,
+    get_preset,
+)
 from es_simhash.transport.answers import is_closed
 from es_simhash.transport.limits import Limits
 from es_simhash.transport.protocol import Index, cause_of, index_key, status_of
@@ -68,9 +79,28 @@ class Verification:
     similarity: float | None = None
     text_field: str | Sequence[str] = ()
     texts: TextSource | None = None
-    measure: Measure | None = None
-    unit: Unit | None = None
-    numbers: Numbers | None = None
+    measure: Measure | None = option(
+        None,
+        Choice(MEASURES),
+        "",
+        "What similar means. jaccard: shared shingles (runs of some 7 letters, or 5 Chinese characters) of both "
+        "texts. containment: shared shingles of the smaller text. edit: what stays of the longer text. Default: that "
+        "of the preset, else of the index, else jaccard.",
+    )
+    unit: Unit | None = option(
+        None,
+        Choice(UNITS),
+        "",
+        "What is compared; with characters, scattered errors such as those of OCR matter less. Default: that of "
+        "the preset, else of the index, else words.",
+    )
+    numbers: Numbers | None = option(
+        None,
+        Choice(NUMBERS),
+        "",
+        "same: texts with other numbers in the same places are no near-duplicates, such as the figures of another "
+        "week. Default: as the index records, else any.",
+    )
 
     def __post_init__(self) -> None:
         if self.similarity is not None:
@@ -175,18 +205,33 @@ class LookupRequest:
             there is used at once, also with ``"auto"``.
     """
 
-    lookups: Lookups = option("auto", partial(check_choice, choices=get_args(Lookups)))
-    memory_bytes: int | None = option(None, Count())
-    memory_file: str | PathLike[str] | None = None
+    lookups: Lookups = option(
+        "auto",
+        Choice(get_args(Lookups)),
+        "",
+        "server: ask the server about each text; memory: read all fingerprints of INDEX first, and ask only about "
+        "texts that have one near them; auto: change to memory once that is faster.",
+    )
+    memory_bytes: int | None = option(
+        None,
+        Count(largest=1 << 50),
+        "SIZE",
+        "Most memory for these fingerprints: 40 million take about 1GiB, the default.",
+        "--memory",
+    )
+    memory_file: str | PathLike[str] | None = option(
+        None,
+        lambda _, path: check_memory_file(path),
+        "FILE",
+        "Leave these fingerprints in FILE, so that the next run reads only what changed since.",
+    )
 
     def __post_init__(self) -> None:
         check_options(self)
-        if self.memory_file is not None:
-            object.__setattr__(self, "memory_file", check_memory_file(self.memory_file))
-            if self.lookups == "server":
-                raise InvalidInputError(
-                    Said(Argument("memory_file"), " does not go with lookups 'server': leave one of them out")
-                )
+        if self.memory_file is not None and self.lookups == "server":
+            raise InvalidInputError(
+                Said(Argument("memory_file"), " does not go with lookups 'server': leave one of them out")
+            )
 
     @property
     def most_bytes(self) -> int:
@@ -335,7 +380,7 @@ class LookupOptions:
     preset: str | Preset | None = None
     per: str | Literal[False] | None = None
     within: WithinGiven = None
-    on_incomplete: OnIncomplete = option("raise", partial(check_choice, choices=get_args(OnIncomplete)))
+    on_incomplete: OnIncomplete = option("raise", Choice(get_args(OnIncomplete)))
     sizes: Sizes = Sizes()
 
     def __post_init__(self) -> None:

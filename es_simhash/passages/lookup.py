@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
-from es_simhash.arguments import Count, check_choice, check_name, check_names, check_options, option
+from es_simhash.arguments import Choice, Count, check_name, check_names, check_options, option
 from es_simhash.errors import Advice, InvalidInputError, MappingError, Said
 from es_simhash.lookup.lookup_options import OnIncomplete, check_complete
 from es_simhash.lookup.query import Filter, check_filter
@@ -80,7 +80,7 @@ class PassageOptions:
     filter: Filter = None
     exclude_ids: Iterable[str] = option((), partial(check_names, of="ids"))
     routing: str | None = option(None, check_name)
-    on_incomplete: OnIncomplete = option("raise", partial(check_choice, choices=get_args(OnIncomplete)))
+    on_incomplete: OnIncomplete = option("raise", Choice(get_args(OnIncomplete)))
     sizes: PassageSizes = PassageSizes()
 
     def __post_init__(self) -> None:

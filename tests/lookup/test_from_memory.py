@@ -292,3 +292,7 @@ def test_an_index_that_changes_its_scheme_is_read_again():
     changed = run(meddle_at=lookups[-2] + 1, meddle=meddle)
     assert [each.scheme.name for each in changed.result[::10]] == ["shingles", "shingles", "words"]
     assert changed.apis.count("open_point_in_time") == changed.apis.count("close_point_in_time") == 2
+
+
+def test_memory_of_more_than_an_int_of_java_may_be_given():
+    assert LookupRequest("memory", 40 << 30).most_bytes == 40 << 30
