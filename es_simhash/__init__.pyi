@@ -2,6 +2,7 @@
 from .client.async_client import AsyncSimHashClient
 from .client.sync_client import SimHashClient
 from .dashboards import build_dashboards
+from .dashboards.check_pack import DashboardPack
 from .errors import (
     EmbeddedServerError,
     GuardRailError,
@@ -89,6 +90,7 @@ __all__ = [
     "AsyncSimHashClient",
     "BackfillProgress",
     "Boilerplate",
+    "DashboardPack",
     "Decisions",
     "DistinctHit",
     "DistinctPage",

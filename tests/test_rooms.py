@@ -16,6 +16,7 @@ OF_OTHERS |= {"integrations/haystack.py", "integrations/llama_index.py"}
 NAMES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 # The files of operations, by room; all others are read, and tested, without a server.
 OPERATIONS = {
+    "dashboards": "check_pack",
     "folding": "counts search_distinct",
     "groups": "lacking pairs_and_groups read reconcile recorded",
     "ingest": "checkpoint containers existing ingest prepare reading screen settle tag_written",

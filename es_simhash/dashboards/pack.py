@@ -178,7 +178,7 @@ def build_dashboards(
 
     Write each on a line of its own (NDJSON) and import the file, under *Saved objects* or through the API. The same
     names give the same ids, so a second import replaces the first. No request is made: whether the fields are mapped
-    is not checked (``es-simhash export dashboards --check`` does), and a panel about a field that no index maps is
+    is not checked (``make_dashboards`` of the clients does), and a panel about a field that no index maps is
     empty.
 
     Args:

@@ -134,7 +134,7 @@ BESIDE = {
 }
 """Other arguments that a call needs, so that a parameter is looked at."""
 
-ONE_INDEX = ("create_index", "ingest", "restore", "screen", "tag_written")
+ONE_INDEX = ("create_index", "ingest", "make_dashboards", "restore", "screen", "tag_written")
 
 
 def _parameters() -> Iterator[tuple[str, str]]:
@@ -149,7 +149,7 @@ def _kind(method: str, name: str) -> str:
         return "flag"
     if name == "index" and method in ONE_INDEX:
         return "one index"
-    if name == "text_field" and method == "stats":
+    if name == "text_field" and method in ("stats", "make_dashboards"):
         return "field"
     if name == "documents" and method == "size":
         return "count"

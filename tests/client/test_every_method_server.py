@@ -128,6 +128,7 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "get_rule": lambda _: make_simhash().get_rule(index),
         "get_settings": lambda _: make_simhash().get_settings(index),
         "groups": lambda _: list(simhash.groups(index)),
+        "make_dashboards": lambda _: simhash.make_dashboards(index, text_field="body"),
         "pairs": lambda _: list(simhash.pairs(index)),
         "put_pipeline": lambda _: simhash.put_pipeline(index, use_as=None),
         "reconcile": lambda _: simhash.reconcile(index),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -18,10 +19,7 @@ from es_simhash import (
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import PRODUCTS, Target
-from es_simhash.cli.output import error, note, print_json, print_line, print_text, say_command, to_json, warn
-from es_simhash.dashboards.subject import Subject, find_pack_faults
-from es_simhash.mapping.meta import read_settings
-from es_simhash.mapping.user_fields import FieldFault
+from es_simhash.cli.output import error, for_shell, note, print_json, print_line, print_text, to_json, warn
 
 
 @click.group(subcommand_metavar="WHAT [ARGS]...")
@@ -280,15 +278,6 @@ def _print_body(body: dict[str, Any], text: str, *, console: bool, as_json: bool
         print_json(body, indent=None if as_json else 2)
 
 
-_ADVICE = {
-    "no_index": "check the name",
-    "not_mapped": "give another field",
-    "no_date": "give a field of type date",
-    "no_keyword": "give a field of type keyword",
-    "no_doc_values": "give a field with doc values",
-}
-
-
 @options.manual(
     "es-simhash export dashboards news --time-field published --source-field agency -t body --check > pack.ndjson",
     "es-simhash export dashboards 'news-*' --time-field @timestamp --check > pack.ndjson",
@@ -323,33 +312,19 @@ def dashboards(index: str, product: str, target: Target, *, check: bool, as_json
     separated by commas.
     """
     del as_json  # the pack is JSON anyway, and messages look at the command line
-    subject = Subject(index, **fields, prefix=target.prefix)
-    if check:
-        subject, faults = _ask(subject, target)
-        for fault in faults:
-            (error if fault.is_fatal else warn)(f"{fault}: {_advice(fault, subject)}", **asdict(fault))
-        if any(fault.is_fatal for fault in faults):
+    fields["product"] = None if product == "any" else product
+    if not check:
+        objects: Iterable[Any] = build_dashboards(index, **fields, prefix=target.prefix)
+    else:
+        with connect(target, index) as connection:
+            pack = connection.simhash.make_dashboards(index, **fields)
+        if pack.text_field != fields["text_field"]:
+            note(f"the pack shows the text field {pack.text_field}, which the index records")
+        for fault in pack.faults:
+            (error if fault.is_fatal else warn)(f"{fault}: {for_shell(pack.advice(fault))}", **asdict(fault))
+        if any(fault.is_fatal for fault in pack.faults):
             return 1
-    for each in build_dashboards(**asdict(subject), product=None if product == "any" else product):
+        objects = pack.objects
+    for each in objects:
         print_json(each)
     return 0
-
-
-def _ask(subject: Subject, target: Target) -> tuple[Subject, list[FieldFault]]:
-    """Return the subject, with the recorded text field where none is given, and what is wrong with its fields."""
-    with connect(target, subject.index) as connection:
-        answer: Any = connection.client.indices.get_mapping(index=subject.index)
-    mappings = {name: dict(each.get("mappings") or {}) for name, each in dict(answer).items()}
-    if subject.text_field is None:
-        recorded = (read_settings(mapping, prefix=subject.prefix) for mapping in mappings.values())
-        names = [each.text_fields[0] for each in recorded if each and each.text_fields]
-        if names:
-            note(f"the pack shows the text field {names[0]}, which the index records")
-            subject = replace(subject, text_field=names[0])
-    return subject, find_pack_faults(subject, mappings)
-
-
-def _advice(fault: FieldFault, subject: Subject) -> str:
-    if fault.kind == "not_mapped" and fault.field.startswith(f"{subject.prefix}."):
-        return f"add the fields of es_simhash with {say_command('create', subject.index)} --existing --yes"
-    return _ADVICE[fault.kind]

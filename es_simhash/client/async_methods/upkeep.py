@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import os
     from typing import Literal
 
+    from es_simhash.dashboards.check_pack import DashboardPack
     from es_simhash.lookup.lookup_options import Verified
     from es_simhash.lookup.query import Filter
     from es_simhash.mapping.rule import Canonical, Rule
@@ -197,6 +198,41 @@ class AsyncUpkeepMethods(AsyncBase):
 
         self._check_flags(dry_run=dry_run)
         return await self._run(put_index_template(self._server(), name, text_field, dry_run=dry_run))
+
+    async def make_dashboards(
+        self,
+        index: str,
+        *,
+        time_field: str | None = None,
+        source_field: str | None = None,
+        text_field: str | None = None,
+        product: str | None = None,
+    ) -> DashboardPack:
+        """
+        Return the saved objects of :func:`build_dashboards` for *index*, and what is wrong with their fields there.
+
+        Cost: one request.
+
+        Args:
+            index:
+                As for :func:`build_dashboards`, as all others are.
+            time_field:
+                Date field of the documents.
+            source_field:
+                Keyword field that says where a document comes from.
+            text_field:
+                Field whose text is shown; by default the first that the index records.
+            product:
+                ``"kibana"`` for Lens panels too.
+
+        Raises:
+            InvalidInputError: If a name cannot be that of an index or a field.
+        """
+        from es_simhash.dashboards.check_pack import read_pack
+        from es_simhash.dashboards.subject import Subject
+
+        subject = Subject(index, time_field, source_field, text_field, self._context.prefix)
+        return await self._run(read_pack(self._server(), subject, product))
 
     async def put_pipeline(
         self, index: Index, *, name: str | None = None, use_as: UseAs | None = None, dry_run: bool = False

@@ -11,6 +11,7 @@ from es_simhash.mapping.meta import IndexSettings, build_settings
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
+    from es_simhash.dashboards.check_pack import DashboardPack
     from es_simhash.groups.grouping_request import GroupingRequest
     from es_simhash.pipeline.install import InstalledPipeline, UseAs
     from es_simhash.setup import Setup
@@ -168,6 +169,41 @@ class UpkeepMethods(SyncBase):
         from es_simhash.upkeep.template import put_index_template
 
         return self._run(put_index_template(self._server(), name, text_field, dry_run=dry_run))
+
+    def make_dashboards(
+        self,
+        index: str,
+        *,
+        time_field: str | None = None,
+        source_field: str | None = None,
+        text_field: str | None = None,
+        product: str | None = None,
+    ) -> DashboardPack:
+        """
+        Return the saved objects of :func:`build_dashboards` for *index*, and what is wrong with their fields there.
+
+        Cost: one request.
+
+        Args:
+            index:
+                As for :func:`build_dashboards`, as all others are.
+            time_field:
+                Date field of the documents.
+            source_field:
+                Keyword field that says where a document comes from.
+            text_field:
+                Field whose text is shown; by default the first that the index records.
+            product:
+                ``"kibana"`` for Lens panels too.
+
+        Raises:
+            InvalidInputError: If a name cannot be that of an index or a field.
+        """
+        from es_simhash.dashboards.check_pack import read_pack
+        from es_simhash.dashboards.subject import Subject
+
+        subject = Subject(index, time_field, source_field, text_field, self._context.prefix)
+        return self._run(read_pack(self._server(), subject, product))
 
     def put_pipeline(
         self, index: Index, *, name: str | None = None, use_as: UseAs | None = None, dry_run: bool = False
