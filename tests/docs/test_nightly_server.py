@@ -93,6 +93,10 @@ def test_what_was_approved_goes_the_next_night(server, night):
     assert third.returncode == 0, third.stderr
     assert documents.keys() - read_all(server, "news").keys() == {"d"}
     assert not decisions.exists()
+    decisions.write_text("{}")
+    fourth = night("2026-11-04", APPROVE="1")
+    assert (fourth.returncode, decisions.exists()) == (1, True)
+    assert (night.folder / "news-2026-11-04.html").exists()
 
 
 def test_the_script_is_plain_shell():
