@@ -63,23 +63,23 @@ class GroupLookups:
         )
         self.documents = 0
         self._took = 0.0  # milliseconds of the server for one lookup, when it was last asked
-        self._subject = Subject(context, index, settings, IndexStats(), options)
+        self.subject = Subject(context, index, settings, IndexStats(), options)
 
     async def prepare(self, server: Port, *, again: bool = True) -> None:
         """Learn the size that plans are made for; repeat it now and then, since the index grows under a writer."""
-        found = await index_stats(server, self._subject.index, again=again) or IndexStats()
+        found = await index_stats(server, self.subject.index, again=again) or IndexStats()
         self.documents = found.documents
         stats = replace(found, documents=max(found.documents, SMALLEST))
-        self._subject = replace(self._subject, stats=stats)
+        self.subject = replace(self.subject, stats=stats)
 
     def batch(self, fingerprints: Sequence[int]) -> MultiSearch:
         """Return the request for one or more *fingerprints*."""
-        return make_multi_search([Question(self._subject, each) for each in fingerprints])
+        return make_multi_search([Question(self.subject, each) for each in fingerprints])
 
     @property
     def milliseconds(self) -> float:
         """How long one lookup by block terms is expected to take the server, or took it."""
-        return max(self._subject.milliseconds, self._took)
+        return max(self.subject.milliseconds, self._took)
 
     async def take(self, server: Port, batch: MultiSearch, answer: Any) -> dict[int, NearDups]:
         """
@@ -87,7 +87,7 @@ class GroupLookups:
         What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete even
         then is returned and marked so; a refusal for another reason raises.
         """
-        subject = self._subject
+        subject = self.subject
         if not isinstance(answer, Exception):
             self._took = answer.get("took", 0) / len(batch.questions)
         attempts, outcomes = Attempts(server, subject.index), None
@@ -107,7 +107,7 @@ class GroupLookups:
         """Return the documents near each of *fingerprints*, in one request."""
         if not fingerprints:
             return {}
-        await check_unchanged(server, self._subject.index, self._subject.settings)
+        await check_unchanged(server, self.subject.index, self.subject.settings)
         batch = self.batch(fingerprints)
         return await self.take(server, batch, await attempt(server.send(batch.call())))
 

@@ -101,11 +101,10 @@ class ExistingLookup:
         sizes = self._ingest.options.sizes
         return sizes.asking if self._resident is None else sizes.most
 
-    async def prepare(self, server: Port, *, is_writing: bool = True) -> None:
-        """Make everything written so far visible to lookups, if it *is_writing*; read what their plan needs."""
-        if is_writing:
-            await refresh(server, self._index)
-        await self._group_lookups.prepare(server, again=is_writing)
+    async def prepare(self, server: Port) -> None:
+        """Make everything written so far visible to lookups, and read the statistics that their plan needs."""
+        await refresh(server, self._index)
+        await self._group_lookups.prepare(server)
         if self._resident is not None:
             try:
                 await self._resident.catch_up(server, documents=self._group_lookups.documents)

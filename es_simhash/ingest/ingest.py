@@ -145,6 +145,7 @@ async def make_grouper(
     total: int,
     *,
     record: bool = True,
+    lookups: type[ExistingLookup] = ExistingLookup,
 ) -> _Grouper:
     """Return what groups the documents of *source*, *total* or more, which then reads what they are compared by."""
     mappings, grouping = await _choose_grouping(server, index, target, options, record=record)
@@ -161,7 +162,7 @@ async def make_grouper(
     )
     contained = None if options.contained is None else ContainedLookup(ingest, options.contained)
     is_alias = bool(mappings) and index not in mappings
-    return _Grouper(ingest, ExistingLookup(ingest, total, is_alias=is_alias), contained)
+    return _Grouper(ingest, lookups(ingest, total, is_alias=is_alias), contained)
 
 
 async def _choose_grouping(

@@ -28,7 +28,7 @@ from es_simhash.transport.pages import read_each
 from es_simhash.transport.protocol import check_index
 from es_simhash.transport.retry import refresh, retry
 
-PART = 500
+PART = 2_000
 
 
 async def tag_written(
@@ -36,7 +36,7 @@ async def tag_written(
 ) -> AsyncGenerator[Sequence[Written], None]:
     """
     Emit for each of *ids* what was done with the documents of that id, in order.
-    Cost: for every 500 ids a search that reads them, an ingest of their texts, and a refresh.
+    Cost: for every 2,000 ids a search that reads them, an ingest of their texts, and a refresh.
     """
     check_index(check_name("index", index))
     every = list(dict.fromkeys(check_names("ids", ids, of="ids")))
@@ -47,7 +47,7 @@ async def tag_written(
         hits = await retry(server, partial(_read, reader, index, list(places), fields))
         hits.sort(key=lambda hit: places[hit["_id"]])
         reports: dict[int, list[Written]] = {n: [] for n in places.values()}
-        updates = ingest(server, index, map(_update, hits), IngestOptions(grouping=request))
+        updates = ingest(server, index, [*map(_update, hits)], IngestOptions(grouping=request))
         async with aclosing(updates) as parts:
             async for part in parts:
                 for each in part:

@@ -276,13 +276,14 @@ class AsyncGroupingMethods(AsyncBase):
         The answer is ``"new"``, ``"near"``, with the winner, or ``"unsure"``, with the reason. It is the decision of
         :meth:`ingest` with ``on_duplicate="skip"``, by the rule that the index records, with its ``per`` and
         ``within``: a document may be near one of the index, or a new one before it in the same call. Nothing is
-        written, so a login that may only read is enough; the index is not refreshed, so it knows what searches show.
+        written, so a login that may only read is enough; the index is not refreshed, so it knows what searches showed
+        when it began, or later.
 
         It cannot know what others write meanwhile, or what the server, or a pipeline of it, will refuse or change: two
         writers who screen the same text at once are both told that it is new, and :meth:`reconcile` finds that. A
         document whose ``_id`` the index has is compared with the others. All that is new is kept in memory to the end
-        of the call, 8 bytes for each letter of a text at most. Cost: one multi-search for every 500 documents, and a
-        few small requests.
+        of the call, 8 bytes for each letter of a text at most. Cost: a multi-search for every 500 documents, and a few
+        small requests; where there are so many that it is cheaper, all fingerprints of a point in time are read first.
 
         Args:
             index:
@@ -364,7 +365,7 @@ class AsyncGroupingMethods(AsyncBase):
         Give documents that another program has just written their fingerprints and groups, and report on each.
 
         They are read again, in the order of *ids*, and decided about as :meth:`ingest` does with ``"tag"``. Each is
-        updated only if it still is the version that was read. Cost: for every 500 a search that reads their texts, an
+        updated only if it still is the version that was read. Cost: for every 2,000 a search that reads their texts, an
         ingest of these, and a refresh, so that searches show what it wrote.
 
         Args:
