@@ -271,7 +271,10 @@ class _Pipeline:
     preparer: Preparer | None
 
     async def run(self, server: Port, check: Callable[[], Awaitable[None]]) -> AsyncGenerator[Sequence[Written], None]:
-        """Carry all batches through; *check*, before each is written, that the index still has its settings."""
+        """
+        Carry all batches through; *check*, before each is written, that the index still has its settings.
+        Three are on their way: *batch* is decided and written, *following* is looked up, and the one after it is read.
+        """
         done = 0
         grouper = self.grouper
         lookup = grouper.lookup if grouper else None
@@ -294,28 +297,36 @@ class _Pipeline:
             items, failure = await self._finish(server, items, sent, bulk, answers.bulk)
             reports = [report(item, prefix=self.context.prefix) for item in items]
             yield reports
-            if self.saved is not None and failure is None:
-                failure = _hindrance(reports)
-            if self.saved is not None and failure is None and batch.items:
-                last = batch.items[-1].position + 1
-                await server.compute(self.saved.save, Position(line=last, lines=last))
+            failure = failure or await self._save(server, reports)
             done += len(items)
             server.tell(Progress(done, None, "writing documents"))
             # Nothing is raised before every document that was written is reported.
             for each in (failure, batch.failure, answers.ahead):
                 if isinstance(each, BaseException):
                     raise each
-            written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
-            behind = await check_indices(server, self.index, self.resolved, {name for name in written if name})
-            if behind is not self.resolved and self.grouper is not None:  # a rollover
-                grouping = self.grouper.ingest.grouping
-                await unless_refused(record_grouping(server, behind, grouping), 401, 403)
-            self.resolved = behind
+            await self._follow_rollover(server, items)
             if following is None:
                 return
             if lookup and asked:
                 existing = await lookup.take(server, asked, answers.lookups)
             batch, following = following, answers.ahead
+
+    async def _save(self, server: Port, reports: Sequence[Written]) -> Exception | None:
+        """Note in the checkpoint, if there is one, how far the documents are dealt with; return what hinders writes."""
+        if self.saved is None or not reports:
+            return None
+        if (failure := _hindrance(reports)) is None:
+            last = reports[-1].position + 1
+            await server.compute(self.saved.save, Position(line=last, lines=last))
+        return failure
+
+    async def _follow_rollover(self, server: Port, items: Sequence[Item]) -> None:
+        """Check an index that a rollover made meanwhile, and record the grouping there."""
+        written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
+        behind = await check_indices(server, self.index, self.resolved, {name for name in written if name})
+        if behind is not self.resolved and self.grouper is not None:
+            await unless_refused(record_grouping(server, behind, self.grouper.ingest.grouping), 401, 403)
+        self.resolved = behind
 
     async def _send(self, server: Port, bulk: Bulk, lookups: Sequence[Call], reading: Compute | None) -> _Answers:
         """Write a batch, look up the one after it, and read the one after that, all at once."""

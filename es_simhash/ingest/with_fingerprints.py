@@ -170,8 +170,8 @@ def fingerprint_actions(
 ) -> Iterator[Any] | AsyncIterator[Any]:
     """
     Do the work of :func:`with_fingerprints`.
-    *prepare* returns an object like :class:`Prepared` for an action; *hand_on* is called with what its ``finish``
-    returns, and returns what is yielded.
+    For each action: *prepare* reads it and returns an object like :class:`Prepared`; the fingerprints of a batch are
+    computed; its ``finish`` puts the fields in; *hand_on* makes of the result what is yielded.
     """
     check_options(actions, on_partial=on_partial, on_problem=on_problem, workers=workers, id_from=None)
     check_count("batch", batch)

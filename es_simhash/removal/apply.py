@@ -257,8 +257,8 @@ async def _count_left(
     batches = removal.batches(sizes.removed)
     while lines := await server.compute(next, batches, None):
         found = await judge(server, removal, lines, view, with_source=False)
-        for number, verdict in found.verdicts.items():
-            if verdict in ("delete", "unsure", *AGAIN):
+        for number, fate in found.fates.items():
+            if fate in ("delete", "unsure", *AGAIN):
                 left += 1
                 by_value.update(lines[number].protected or ())
     return left, by_value
@@ -363,8 +363,8 @@ class _Batch:
 
     async def _check(self, server: Port, lines: Mapping[int, PlannedRemoval]) -> None:
         """Bring back what was deleted for a canonical that is gone, or that was changed since it was read."""
-        is_now = {key for key, each in self._deletions.items() if each.is_deleted}
-        gone = [*self._before, *(number for number, each in lines.items() if each.document.key in is_now)]
+        deleted_now = {key for key, each in self._deletions.items() if each.is_deleted}
+        gone = [*self._before, *(number for number, each in lines.items() if each.document.key in deleted_now)]
         canonicals = [lines[number].canonical for number in gone]
         items = await read_planned(server, canonicals)
         decided_by = await read_decisive(server, self._removal.header, canonicals, items)
@@ -377,7 +377,7 @@ class _Batch:
             elif state == "unreadable":
                 lost[number] = "unreadable"
             # Of what an earlier run deleted, nobody knows how long ago that was: a change since is no reason.
-            elif state == "changed" and each.document.key in is_now:
+            elif state == "changed" and each.document.key in deleted_now:
                 lost[number] = "canonical_changed"
             else:
                 is_earlier = number in self._before and number not in self._archived

@@ -29,7 +29,7 @@ from es_simhash.mapping.rule import Grouping, parse_key
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import MappedField, copy_targets, countable_field, walk_fields
 from es_simhash.removal.find_shown import find_shown
-from es_simhash.removal.may_delete import Candidate, Comparer, Guards, Judged, PairMeasure, Share
+from es_simhash.removal.may_delete import Candidate, Compared, Comparer, Guards, PairMeasure, Share
 from es_simhash.removal.plan_contained import Found, find_contained
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.plan_options import PlanOptions
@@ -143,25 +143,46 @@ async def make_plan(
     lost = await server.compute(writer.count_protected) if options.protect else {}
     guards = await count_shares(server, index, names, Guards(options.max_share, options.protect), lost)
     mappings = [resolved.mappings[name] for name in resolved.each]
-    lacking = await count_lacking(server, index, resolved.each, mappings=mappings)
+    without_fingerprint, ungrouped = await count_lacking(server, index, resolved.each, mappings=mappings)
     if await read_uuids(server, names) != uuids:
         raise IncompleteSearchError("an index was replaced while it was read: plan again")
     recorded = _record(grouping, comparer.bound, options)
     at = await server.compute(now)
     decided_by = {name: tuple(fields) for name, fields in comparer.decided_by.items()}
-    filters = tuple(check_filter(options.filter))
-    known = (uuids, server.prefix, recorded, len(left), guards, at, view, decided_by, filters)
     decided = found.left_out["decided"]
-    header = PlanHeader(*known, decided or None, shown, {"index": index_key(index), **options.asked()})
+    header = PlanHeader(
+        index_uuids=uuids,
+        prefix=server.prefix,
+        grouping=recorded,
+        count=len(left),
+        guards=guards,
+        at=at,
+        view=view,
+        decided_by=decided_by,
+        filter=tuple(check_filter(options.filter)),
+        decided=decided or None,
+        shown=shown,
+        asked={"index": index_key(index), **options.asked()},
+    )
     sha256 = await server.compute(writer.finish, header)
     left_out = {kind: number for kind, number in found.left_out.items() if number}
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(left)) else {}
     before = frozenset[Key]().union(*(each.keys for each in earlier))
-    excess, unmet = tuple(header.excess), max(0, len(before) - decided)
-    counts = (len(left), guards.documents, found.found)
-    differing = await server.compute(_count_differing, writer, list(shown)) if shown else {}
-    doubts = tuple(await server.compute(writer.find_doubts, header))
-    made = RemovalPlan("", sha256, *counts, left_out, excess, *lacking, unmet, header.rule, differing, doubts)
+    made = RemovalPlan(
+        path="",
+        sha256=sha256,
+        count=len(left),
+        documents=guards.documents,
+        duplicates=found.found,
+        left_out=left_out,
+        excess=tuple(header.excess),
+        without_fingerprint=without_fingerprint,
+        ungrouped=ungrouped,
+        unmet=max(0, len(before) - decided),
+        rule=header.rule,
+        differing=await server.compute(_count_differing, writer, list(shown)) if shown else {},
+        doubts=tuple(await server.compute(writer.find_doubts, header)),
+    )
     return made, header
 
 
@@ -280,7 +301,7 @@ class _Planning:
             results = iter(await server.compute(self._write, judged, values))
         return [stay[each[0].key] if each[0].key in stay else next(results) for each in candidates]
 
-    def _write(self, judged: Sequence[Judged], values: Mapping[Key, tuple[str, ...]]) -> list[int | str]:
+    def _write(self, judged: Sequence[Compared], values: Mapping[Key, tuple[str, ...]]) -> list[int | str]:
         results: list[int | str] = []
         for each in judged:
             if not isinstance(each, PlannedRemoval):

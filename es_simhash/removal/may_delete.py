@@ -41,7 +41,7 @@ def in_english(sentence: str, **values: object) -> str:
     return sentence.format(**values)
 
 
-Judged: TypeAlias = PlannedRemoval | LeftOut
+Compared: TypeAlias = PlannedRemoval | LeftOut
 
 Candidate: TypeAlias = "tuple[Row, Row, int]"
 """A duplicate and its canonical, as they were grouped, and their distance in bits."""
@@ -87,7 +87,7 @@ class Comparer:
         names = (name for each in (self.text_fields, self.decided_by) for fields in each.values() for name in fields)
         return sorted({*names, *self.shown, f"{self.prefix}.fingerprint"})
 
-    def compare(self, candidates: Sequence[Candidate], items: Mapping[Key, Mapping[str, Any]]) -> list[Judged]:
+    def compare(self, candidates: Sequence[Candidate], items: Mapping[Key, Mapping[str, Any]]) -> list[Compared]:
         """
         Return for each candidate its line of the plan, or why it is left out.
         Not more than two texts are prepared at a time: one may take 60 times its memory. A canonical is prepared once
@@ -95,7 +95,7 @@ class Comparer:
         """
         rows = {each.key: each for pair in candidates for each in pair[:2]}
         read = {key: self._read(each, items[key]) for key, each in rows.items()}
-        judged: list[Judged] = []
+        judged: list[Compared] = []
         for key, pairs in groupby(candidates, key=lambda pair: pair[1].key):
             prepared = self._prepare(read[key])
             judged += [self._judge(read[each.key], read[key], bits, prepared) for each, _, bits in pairs]
@@ -113,7 +113,7 @@ class Comparer:
         canonical: _Read | LeftOut,
         distance: int,
         prepared: tuple[Any, Prepared] | None,
-    ) -> Judged:
+    ) -> Compared:
         """Return the line of *document*; *prepared* is the text of *canonical*, prepared."""
         if not isinstance(document, _Read):
             return document
@@ -200,7 +200,7 @@ def is_written(planned: PlannedDocument, item: Mapping[str, Any]) -> bool:
 State = Literal["same", "changed", "missing", "no_index", "unreadable"]
 """What became of a document: as planned in all that decided, changed in it, not there, no such index, or not known."""
 
-Verdict: TypeAlias = Literal["delete", "deleted_before", "decided", "unsure"] | KeptKind
+Fate: TypeAlias = Literal["delete", "deleted_before", "decided", "unsure"] | KeptKind
 """
 What to do with a line: delete the document, note that an earlier run has deleted it, keep it, or read it again.
 """
@@ -245,7 +245,7 @@ class Evidence:
     *is_index_planned*: both indices have the UUIDs of the plan. *document*, *canonical*: their multi-get items.
     *decided_by*: by which fields they are judged. *shown*: the versions in which the names of the plan show them, and
     *matched*: those in which the filter matches; ``None`` where that need not be asked. *is_kept*: people decided so.
-    *may_be_deleted*: by an earlier run, which did not note otherwise.
+    *was_tried*: an earlier run began to delete the document, and did not note that it stayed.
     """
 
     is_index_planned: bool
@@ -255,10 +255,10 @@ class Evidence:
     shown: Mapping[Key, Version] | None = None
     matched: Mapping[Key, Version] | None = None
     is_kept: bool = False
-    may_be_deleted: bool = False
+    was_tried: bool = False
 
 
-def may_delete(line: PlannedRemoval, found: Evidence) -> Verdict:
+def may_delete(line: PlannedRemoval, found: Evidence) -> Fate:
     """
     Return what is to be done with a line of a plan: the one place that allows a deletion.
 
@@ -276,7 +276,7 @@ def may_delete(line: PlannedRemoval, found: Evidence) -> Verdict:
         return "unreadable"
     if "no_index" in (goes, stays):
         return "index_replaced"
-    if goes == "missing" and found.may_be_deleted:
+    if goes == "missing" and found.was_tried:
         return "deleted_before"  # whatever is decided now: its canonical is to be checked
     if found.is_kept:
         return "decided"
@@ -289,9 +289,9 @@ def may_delete(line: PlannedRemoval, found: Evidence) -> Verdict:
         return "changed"
     if shown is not None and canonical.key not in shown:
         return "canonical_changed"
-    now, then = version_of(found.document), version_of(found.canonical)
-    seen = [(now, matched and matched[document.key])]
-    seen += [] if shown is None else [(now, shown[document.key]), (then, shown[canonical.key])]
+    read_going, read_staying = version_of(found.document), version_of(found.canonical)
+    seen = [(read_going, matched and matched[document.key])]
+    seen += [] if shown is None else [(read_going, shown[document.key]), (read_staying, shown[canonical.key])]
     return "unsure" if any(searched not in (None, read) for read, searched in seen) else "delete"
 
 

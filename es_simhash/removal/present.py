@@ -14,7 +14,7 @@ from es_simhash.mapping.shards import reading_primaries
 from es_simhash.removal.decisions import in_words
 from es_simhash.removal.delete import read_planned
 from es_simhash.removal.make_plan import decisive_fields, read_uuids, used_fields
-from es_simhash.removal.may_delete import Decisive, Evidence, Verdict, Version, is_written, may_delete, version_of
+from es_simhash.removal.may_delete import Decisive, Evidence, Fate, Version, is_written, may_delete, version_of
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import RemovalFile
@@ -34,13 +34,13 @@ class Judged:
     *items*: the present multi-get item of each document and canonical, where the indices are those of the plan.
     """
 
-    verdicts: Mapping[int, Verdict]
+    fates: Mapping[int, Fate]
     records: Mapping[int, DuplicateResult]
     items: Items
 
-    def that(self, *verdicts: Verdict) -> list[int]:
-        """Return the lines with one of *verdicts*."""
-        return [number for number, each in self.verdicts.items() if each in verdicts]
+    def that(self, *fates: Fate) -> list[int]:
+        """Return the lines with one of *fates*."""
+        return [number for number, each in self.fates.items() if each in fates]
 
 
 async def judge(
@@ -68,23 +68,31 @@ async def judge(
         await refresh(server, view)
     shown = await _search(server, view, in_view, ()) if in_view else None
     matched = await _search(server, view, filtered, header.filter) if filtered else {}
-    verdicts: dict[int, Verdict] = {}
+    fates: dict[int, Fate] = {}
     records: dict[int, DuplicateResult] = {}
     for number, each in lines.items():
         key = each.document.key
         found = Evidence(is_index_planned=False)
         if number in fitting:
-            now = items[key], items[each.canonical.key], decided_by, shown, matched if key in filtered else None
-            found = Evidence(True, *now, key in removal.kept, removal.may_have_deleted(number))
-        verdict = verdicts[number] = may_delete(each, found)
-        match verdict:
+            found = Evidence(
+                is_index_planned=True,
+                document=items[key],
+                canonical=items[each.canonical.key],
+                decided_by=decided_by,
+                shown=shown,
+                matched=matched if key in filtered else None,
+                is_kept=key in removal.kept,
+                was_tried=removal.may_have_deleted(number),
+            )
+        fates[number] = may_delete(each, found)
+        match fates[number]:
             case "delete" | "deleted_before" | "unsure":
                 pass
             case kind:
                 detail = str(found.document.get("error", "")) if kind == "unreadable" else ""
                 detail = in_words(removal.approved) if kind == "decided" else detail
                 records[number] = DuplicateResult.of(each, "kept", kind, detail)
-    return Judged(verdicts, records, items)
+    return Judged(fates, records, items)
 
 
 async def read_decisive(
