@@ -78,7 +78,7 @@ class RemovalMethods(SyncBase):
             filter:
                 A query, or a list of queries, that the duplicates match.
             min_similarity:
-                Smallest similarity, where that is larger.
+                Smallest similarity of a document that goes to what stays, where it is larger than that of the grouping.
             limit:
                 Largest number of removals; the most similar are taken.
             max_share:
