@@ -46,13 +46,9 @@ class Guard:
         documents = ({**fields, **{k: v for k, v in given.items() if v is not None}} for fields, given in own)
         return list(self.simhash.screen(self.index, documents, text_field=self.text_field))
 
-    def reports(self, ids: Sequence[str]) -> list[Written]:
-        """Give the documents *ids* our fields, and report on each."""
-        return list(self.simhash.tag_written(self.index, ids)) if ids else []
-
     def tag(self, ids: Sequence[str]) -> list[Written]:
         """Give the documents *ids* our fields; raise IncompleteWriteError if some do not get them."""
-        reports = self.reports(ids)
+        reports = list(self.simhash.tag_written(self.index, ids)) if ids else []
         if refused := [each for each in reports if each.action == "refused"]:
             raise IncompleteWriteError(
                 f"{count(len(refused), 'chunk')} of {len(ids):,} in {shorten(self.index)} did not get fingerprints, "

@@ -110,11 +110,6 @@ class NearDupGuard:
         ]
         return {"documents": [each for each in documents if id(each) not in near], "duplicates": others}
 
-    @component.output_types(documents=list[Document], duplicates=list[Document])
-    async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
-        """Return the documents to store, and the others; the index is asked in a thread."""
-        return await asyncio.to_thread(self.run, documents)
-
 
 @component
 class NearDupTagger:
@@ -133,11 +128,6 @@ class NearDupTagger:
         """Return a report on each document."""
         del documents_written
         return {"reports": self._guard.tag([each.id for each in documents])}
-
-    @component.output_types(reports=list[Written])
-    async def run_async(self, documents: list[Document], documents_written: int) -> dict[str, list[Written]]:
-        """Return a report on each document; they are tagged in a thread."""
-        return await asyncio.to_thread(self.run, documents, documents_written)
 
 
 def _chunk(document: Document) -> Chunk:

@@ -107,7 +107,8 @@ class GuardedStore(VectorStore):
                 self.store.add_texts([texts[n] for n in kept], [own[n] for n in kept], ids=stored, **kwargs)
             except Exception as error:
                 if self._tags:
-                    done = sum(each.action != "refused" for each in self._guard.reports(stored))
+                    reports = self._guard.simhash.tag_written(self._guard.index, stored)
+                    done = sum(each.action != "refused" for each in reports)
                     error.add_note(f"{done:,} of {len(stored):,} chunks were stored: give the others again")
                 raise
             if self._tags:

@@ -133,7 +133,7 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "put_pipeline": lambda _: simhash.put_pipeline(index, use_as=None),
         "reconcile": lambda _: simhash.reconcile(index),
         "report": lambda _: simhash.report(index),
-        "screen": lambda _: list(simhash.screen(index, [*TEXTS[:5], {"_id": "00", "body": TEXTS[1]}], source=True)),
+        "screen": lambda _: list(simhash.screen(index, [*TEXTS, *TEXTS, {"_id": "00", "body": TEXTS[1]}], source=True)),
         "search_distinct": lambda _: simhash.search_distinct(**search),
         "search_distinct_pages": lambda _: list(simhash.search_distinct_pages(**search)),
         "stats": lambda _: simhash.stats(index),

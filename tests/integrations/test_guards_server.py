@@ -198,7 +198,7 @@ def test_haystack_between_converter_and_writer(opensearch, name, request):
         how = {"mappings": {"properties": {}}, "settings": {}, "use_ssl": False}
         store = OpenSearchDocumentStore(hosts=opensearch.url, index=name, **how)
 
-        def run(documents, **options):
+        def run(documents, way="run", **options):
             pipeline = Pipeline()
             pipeline.add_component("guard", NearDupGuard(simhash, name, **options))
             pipeline.add_component("embed", Embedder())
@@ -208,7 +208,8 @@ def test_haystack_between_converter_and_writer(opensearch, name, request):
             pipeline.connect("embed.documents", "write.documents")
             pipeline.connect("embed.documents", "tag.documents")
             pipeline.connect("write.documents_written", "tag.documents_written")
-            return pipeline.run({"guard": {"documents": documents}})
+            found = getattr(pipeline, way)({"guard": {"documents": documents}})
+            return asyncio.run(found) if way == "run_async" else found
 
         given = [Document(content=each, meta={"user": "ada"}) for each in (WINDOW, AISLE, WINDOW.upper(), *MORE)]
         found = run(given)
@@ -216,7 +217,7 @@ def test_haystack_between_converter_and_writer(opensearch, name, request):
         [known] = found["guard"]["duplicates"]
         assert (known.id, known.meta) == (given[2].id, {"user": "ada", "similar_to": given[0].id})
         assert given[2].meta == {"user": "ada"}
-        again = run(given)  # the writer's policy would raise
+        again = run(given, "run_async")  # the writer's policy would raise
         assert [each.meta["similar_to"] for each in again["guard"]["duplicates"][:3]] == [
             *(given[0].id, given[1].id, given[0].id)
         ]
@@ -225,4 +226,4 @@ def test_haystack_between_converter_and_writer(opensearch, name, request):
         assert stored(opensearch, name)["forced"]["simhash"]["duplicate_of"] == given[0].id
         assert_all_are_tagged(opensearch, name, simhash)
         blob = Document(content=WINDOW, blob=ByteStream(b"png", mime_type="image/png"))
-        assert asyncio.run(NearDupGuard(simhash, name).run_async([blob])) == {"documents": [blob], "duplicates": []}
+        assert NearDupGuard(simhash, name).run([blob]) == {"documents": [blob], "duplicates": []}
