@@ -52,8 +52,9 @@ from es_simhash.errors import InvalidInputError, WritesRefusedError, shorten
 from es_simhash.groups.recorded import is_taggable
 from es_simhash.mapping.port import Port
 from es_simhash.removal.delete import Deletion, delete_documents, put_back, read_planned
+from es_simhash.removal.guard_rails import Share, check_max_share, refuse_doubts, refuse_excess
 from es_simhash.removal.make_plan import SIZES, RemovalSizes, count_shares, read_uuids
-from es_simhash.removal.may_delete import Share, check_max_share, refuse_doubts, refuse_excess, state_of, version_of
+from es_simhash.removal.may_delete import state_of, version_of
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.present import Items, judge, read_decisive
 from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval

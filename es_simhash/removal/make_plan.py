@@ -29,7 +29,8 @@ from es_simhash.mapping.rule import Grouping, parse_key
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import MappedField, copy_targets, countable_field, walk_fields
 from es_simhash.removal.find_shown import find_shown
-from es_simhash.removal.may_delete import Candidate, Compared, Comparer, Guards, PairMeasure, Share
+from es_simhash.removal.guard_rails import Guards, Share
+from es_simhash.removal.may_delete import Candidate, Compared, Comparer, PairMeasure
 from es_simhash.removal.plan_contained import Found, find_contained
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.plan_options import PlanOptions

@@ -2,27 +2,22 @@
 Whether a document may be deleted: :func:`may_delete` asks all that is asked of one. Pure: ``present`` reads.
 
 For a plan, :class:`Comparer` compares the present texts of a duplicate and its canonical, and notes a digest of what
-decided, which is compared at the apply. :class:`Guards` and :class:`Titles` say how many documents may go at all.
+decided, which is compared at the apply. How many may go at all say the ``guard_rails``.
 ``delete`` alone deletes, and only the version that was judged.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from hashlib import blake2b
 from itertools import groupby
-from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from es_simhash.arguments import check_number
-from es_simhash.errors import Advice, GuardRailError, InvalidInputError, Said, shorten
-from es_simhash.groups.large_group import is_large
+from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.mapping.fields import read_text, read_values
-from es_simhash.record import Record
 from es_simhash.removal.records import KeptKind, LeftOut, PlannedDocument, PlannedRemoval, Reason
 from es_simhash.texts.differences import Prepared, difference_of, prepare_text
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
@@ -31,14 +26,6 @@ from es_simhash.transport.protocol import Key
 if TYPE_CHECKING:
     from es_simhash.groups.table import Row
     from es_simhash.passages.contained import ContainmentMeasure
-
-
-Say: TypeAlias = Callable[..., str]
-"""Returns a sentence, with what stands in braces filled in, in some language."""
-
-
-def in_english(sentence: str, **values: object) -> str:
-    return sentence.format(**values)
 
 
 Compared: TypeAlias = PlannedRemoval | LeftOut
@@ -293,197 +280,3 @@ def may_delete(line: PlannedRemoval, found: Evidence) -> Fate:
     seen = [(read_going, matched and matched[document.key])]
     seen += [] if shown is None else [(read_going, shown[document.key]), (read_staying, shown[canonical.key])]
     return "unsure" if any(searched not in (None, read) for read, searched in seen) else "delete"
-
-
-DEFAULT_MAX_SHARE = 0.2
-SHOWN = 3
-MOST_TITLES, FEWEST_TITLES = 0.5, 20
-
-
-def check_max_share(share: Any) -> float:
-    """Return *share* as a float; raise TypeError or InvalidInputError if it is not a number from 0 to 1."""
-    return check_number("max_share", share, advice="a share from 0 to 1, such as 0.2")
-
-
-@dataclass(frozen=True, slots=True)
-class Share(Record):
-    """How many documents of a whole would be removed: *removals* of *documents*."""
-
-    removals: int
-    documents: int
-
-    def exceeds(self, max_share: float) -> bool:
-        """Return whether more than *max_share* of the documents would be removed."""
-        # By the decimal number that people gave: 0.29 * 100 is less than 29 in floating point.
-        return self.removals > Fraction(str(max_share)) * self.documents
-
-
-@dataclass(frozen=True, slots=True)
-class Excess:
-    """A share that is too large; *field* is ``None`` if the whole index is meant."""
-
-    share: Share
-    max_share: float
-    field: str | None = None
-    value: str | None = None
-
-    def __str__(self) -> str:
-        return self.words()
-
-    def words(self, say: Say = in_english) -> str:
-        """Return what is too large, for people."""
-        which = "of the index" if self.field is None else "with {field} {value}"
-        return say(
-            f"{{removals}} of {{documents}} documents {which} would be removed, more than the share of {{share}}",
-            removals=f"{self.share.removals:,}",
-            documents=f"{self.share.documents:,}",
-            share=f"{self.max_share:g}",
-            field=self.field,
-            value=shorten(self.value),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Titles(Record):
-    """
-    How many documents that would go have another title (*field*) than what stays for them: *differ* of *number*.
-    *same_words*: only those whose texts have the same words were counted.
-    """
-
-    argument: ClassVar[str] = "other_titles"
-
-    field: str
-    differ: int
-    number: int
-    same_words: bool = True
-
-    @property
-    def is_suspicious(self) -> bool:
-        """Whether the title is what tells these documents apart: one that is written anew now and then is none."""
-        return self.differ > MOST_TITLES * self.number and (self.same_words or self.number >= FEWEST_TITLES)
-
-    def words(self, say: Say = in_english) -> str:
-        """Return what is suspicious, for people."""
-        counts = {"differ": f"{self.differ:,}", "number": f"{self.number:,}", "field": self.field}
-        if self.same_words:
-            return say(
-                "{differ} of {number} documents that have the same words as what stays have another {field}: they may "
-                "be different documents",
-                **counts,
-            )
-        return say(
-            "{differ} of {number} documents have another {field} than what stays: they may be different documents",
-            **counts,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class OneStays(Record):
-    """How many documents would go for one, the document *id*: *removals*, where the index has so many *documents*."""
-
-    argument: ClassVar[str] = "large_groups"
-
-    id: str
-    removals: int
-    documents: int
-
-    @property
-    def is_suspicious(self) -> bool:
-        """Whether these are so many that most are hardly copies."""
-        return is_large(self.removals, self.documents)
-
-    def words(self, say: Say = in_english) -> str:
-        """Return what is suspicious, for people."""
-        return say(
-            "{removals} of {documents} documents would go for one, {id}: they may share template text",
-            removals=f"{self.removals:,}",
-            documents=f"{self.documents:,}",
-            id=shorten(self.id),
-        )
-
-
-Doubt: TypeAlias = Titles | OneStays
-"""What makes it doubtful that documents of a plan are copies; *argument* of the apply allows it."""
-
-
-def option_of(doubt: Doubt) -> str:
-    """Return what allows *doubt* on the command line."""
-    return f"--{doubt.argument.replace('_', '-')}"
-
-
-@dataclass(frozen=True, slots=True)
-class Guards(Record):
-    """
-    The guard rails of a plan, with the numbers that were found when it was made.
-    *max_share* (0 to 1) is for the whole index and for each value of the keyword field *protect*. *documents*: the
-    number in all indices of the plan. *values*: for each value of *protect* that loses documents, how many of how many.
-    """
-
-    _NAMES = "max_share documents protect values"
-
-    max_share: float = DEFAULT_MAX_SHARE
-    protect: str | None = None
-    documents: int = 0
-    values: Mapping[str, Share] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        check_max_share(self.max_share)
-
-    def find_excess(self, removals: int) -> list[Excess]:
-        """Return the shares that are too large if *removals* documents are removed; the whole index first."""
-        whole = Share(removals, self.documents)
-        found = [Excess(whole, self.max_share)] if whole.exceeds(self.max_share) else []
-        return found + [
-            Excess(share, self.max_share, self.protect, value)
-            for value, share in self.values.items()
-            if share.exceeds(self.max_share)
-        ]
-
-
-def refusal(excess: Sequence[Excess], say: Say = in_english) -> Said:
-    """Return, for people, why a removal is refused, and what allows it."""
-    shares = "; ".join(each.words(say) for each in excess[:SHOWN])
-    shares += say(" (and {number} more)", number=len(excess) - SHOWN) if len(excess) > SHOWN else ""
-    sentence = "{shares}: see whether these are duplicates, and allow it with {option}"
-    option = Advice(f"max_share={_needed(excess)}", typed=" ".join(allowing(excess, ())))
-    return _said(say(sentence, shares=shares, option=_OPTION), option)
-
-
-# Where the option stands in a sentence that is translated.
-_OPTION = "\0"
-
-
-def _said(sentence: str, option: Advice) -> Said:
-    before, _, after = sentence.partition(_OPTION)
-    return Said(before, option, after)
-
-
-def _needed(excess: Sequence[Excess]) -> str:
-    """Return the smallest share that allows *excess*, rounded up."""
-    needed = max(Fraction(each.share.removals, each.share.documents or 1) for each in excess)
-    return f"{min(1.0, ceil(needed * 1_000) / 1_000):g}"
-
-
-def allowing(excess: Sequence[Excess], doubts: Sequence[Doubt]) -> list[str]:
-    """Return the options of ``apply`` without which it would refuse a plan."""
-    return (["--max-share", _needed(excess)] if excess else []) + list(map(option_of, doubts))
-
-
-def refuse_excess(excess: Sequence[Excess]) -> None:
-    """Raise GuardRailError if there is any excess."""
-    if excess:
-        raise GuardRailError(refusal(excess), excess=tuple(excess))
-
-
-def doubt_refusal(doubt: Doubt, say: Say = in_english) -> Said:
-    """Return, for people, why *doubt* is refused, and what allows it."""
-    sentence = "{doubt}: look at them with es-simhash review, and allow it with {option}"
-    option = Advice(f"{doubt.argument}=True", typed=option_of(doubt))
-    return _said(say(sentence, doubt=doubt.words(say), option=_OPTION), option)
-
-
-def refuse_doubts(doubts: Sequence[Doubt], allowed: Mapping[str, bool]) -> None:
-    """Raise GuardRailError for the first of *doubts* that is not *allowed*, by its argument."""
-    for each in doubts:
-        if not allowed[each.argument]:
-            raise GuardRailError(doubt_refusal(each), doubt=each)

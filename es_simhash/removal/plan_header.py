@@ -12,7 +12,7 @@ from es_simhash.arguments import check_sendable
 from es_simhash.errors import MappingError
 from es_simhash.mapping.rule import Grouping, rule_words
 from es_simhash.record import Record, read_record
-from es_simhash.removal.may_delete import Excess, Guards
+from es_simhash.removal.guard_rails import Excess, Guards
 
 
 def _say(words: Mapping[str, str], key: str, **values: object) -> str:

@@ -13,7 +13,7 @@ from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.rule import Grouping
 from es_simhash.passages.contained import check_contained
-from es_simhash.removal.may_delete import DEFAULT_MAX_SHARE, check_max_share
+from es_simhash.removal.guard_rails import DEFAULT_MAX_SHARE, check_max_share
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, check_bound
 
 

@@ -13,7 +13,7 @@ from es_simhash.texts.differences import Difference
 from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:
-    from es_simhash.removal.may_delete import Doubt, Excess
+    from es_simhash.removal.guard_rails import Doubt, Excess
 
 Reason = Literal["similarity", "distance", "contained"]
 
@@ -284,7 +284,7 @@ class RemovalPlan:
     @property
     def refusals(self) -> tuple[str, ...]:
         """Why ``apply_removal`` refuses the plan as it is, and what allows it; a sentence for each reason."""
-        from es_simhash.removal.may_delete import doubt_refusal, refusal  # noqa: PLC0415 -- which stands above
+        from es_simhash.removal.guard_rails import doubt_refusal, refusal  # noqa: PLC0415 -- which stands above
 
         return (*([refusal(self.excess)] if self.excess else []), *map(doubt_refusal, self.doubts))
 

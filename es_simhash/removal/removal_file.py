@@ -39,7 +39,7 @@ from es_simhash.errors import InvalidInputError, has_lone_surrogate
 from es_simhash.groups.large_group import FEWEST
 from es_simhash.journal import disk_failure
 from es_simhash.removal.decisions import Decisions, approvals, last_words, parse_decisions
-from es_simhash.removal.may_delete import Doubt, Guards, OneStays, Share, Titles
+from es_simhash.removal.guard_rails import Doubt, Guards, OneStays, Share, Titles
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import Archived, PlannedRemoval
 from es_simhash.removal.sqlite_file import (

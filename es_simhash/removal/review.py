@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from es_simhash.arguments import check_choice, check_input
 from es_simhash.removal.decisions import in_words
-from es_simhash.removal.may_delete import allowing, doubt_refusal, in_english, refusal
+from es_simhash.removal.guard_rails import allowing, doubt_refusal, in_english, refusal
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.tables.notebook import cut, percent
 from es_simhash.texts.differences import DIFFERENCES, SAID, Difference
@@ -20,7 +20,7 @@ from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 
 if TYPE_CHECKING:
     from es_simhash.arguments import FilePath
-    from es_simhash.removal.may_delete import Guards, Say
+    from es_simhash.removal.guard_rails import Guards, Say
     from es_simhash.removal.records import PlannedRemoval
 
 

@@ -20,15 +20,9 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, Rule, parse_within, target_of
+from es_simhash.removal.guard_rails import DEFAULT_MAX_SHARE, Guards, check_max_share
 from es_simhash.removal.make_plan import count_shares, decisive_fields, read_uuids, used_fields
-from es_simhash.removal.may_delete import (
-    DEFAULT_MAX_SHARE,
-    Decisive,
-    Guards,
-    check_max_share,
-    digest_of,
-    is_written,
-)
+from es_simhash.removal.may_delete import Decisive, digest_of, is_written
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import LeftOut, PlannedDocument, PlannedRemoval, RemovalPlan
 from es_simhash.removal.removal_file import PlanWriter

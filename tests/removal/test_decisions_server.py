@@ -11,8 +11,8 @@ import pytest
 
 from es_simhash import GuardRailError, InvalidInputError, WrongTypeError
 from es_simhash.removal import apply as apply_module
+from es_simhash.removal.guard_rails import Share
 from es_simhash.removal.history import export_removals, removal_history
-from es_simhash.removal.may_delete import Share
 from es_simhash.removal.take_decisions import decide_removal
 from tests.servers.removals import (
     ALL,

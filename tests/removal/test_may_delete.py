@@ -9,8 +9,9 @@ from hypothesis import given, strategies as st
 from es_simhash.errors import GuardRailError
 from es_simhash.groups.table import Row
 from es_simhash.hashing import get_scheme
+from es_simhash.removal.guard_rails import Guards, Share, Titles, refuse_doubts, refuse_excess
 from es_simhash.removal.make_plan import decisive_fields
-from es_simhash.removal.may_delete import Comparer, Guards, Share, Titles, digest_of, refuse_doubts, refuse_excess
+from es_simhash.removal.may_delete import Comparer, digest_of
 from es_simhash.texts.measures import Score
 
 

@@ -19,7 +19,7 @@ from es_simhash.cli.output import count, note, print_json, print_line
 from es_simhash.cli.parameter_types import FILE_OR_NONE, NONE
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import shorten
-from es_simhash.removal.may_delete import refuse_doubts, refuse_excess
+from es_simhash.removal.guard_rails import refuse_doubts, refuse_excess
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.removal.removal_file import RemovalFile

@@ -23,8 +23,8 @@ from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
 from es_simhash.cli.tables import print_folded, print_sheets
 from es_simhash.removal.decisions import in_words, last_words
+from es_simhash.removal.guard_rails import allowing
 from es_simhash.removal.history import write_csv, write_jsonl
-from es_simhash.removal.may_delete import allowing
 from es_simhash.removal.records import LEFT_OUT
 from es_simhash.removal.review import LANGUAGES, Review
 from es_simhash.removal.take_decisions import decisions_name
