@@ -25,7 +25,7 @@ from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.hashing import Scheme, fingerprint_array, get_scheme
 from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.lookup.find import index_stats
-from es_simhash.lookup.plan import estimate, plan_lookup
+from es_simhash.lookup.plan import PlanEstimate, explain_plan
 from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.mapping import check_texts, exist_clauses
@@ -461,7 +461,9 @@ async def tune(server: Port, index: Index, options: TuneOptions) -> Tuning:
             notes.append(f"the precision of {settings.scheme} is that of {near}")
     server.tell(Progress(0, len(chosen), "measuring schemes"))
     texts = [text for _, text in sampled]
-    found: Tuning = await server.compute(_measure, texts, documents, chosen, stats, notes, options.seed, pairs_of)
+    limits = server.context.limits(index)
+    costs = [explain_plan(each.max_distance, stats=stats, limits=limits)[0] for each in PRESETS.values()]
+    found: Tuning = await server.compute(_measure, texts, documents, chosen, costs, notes, options.seed, pairs_of)
     server.tell(Progress(len(chosen), len(chosen), "measuring schemes"))
     return replace(found, index=name, reasons=tuple(reasons))
 
@@ -498,7 +500,7 @@ def _measure(
     texts: Sequence[str],
     documents: int,
     schemes: Sequence[Scheme],
-    stats: IndexStats,
+    costs: Sequence[PlanEstimate],
     notes: Sequence[str],
     seed: int,
     pairs_of: tuple[Scheme, RealPairs] | None,
@@ -524,12 +526,11 @@ def _measure(
         for row in measure_scheme(edited, scheme, near(scheme), documents=documents, pairs=real.get(scheme))
     ]
     presets, revised = [], inject(texts, seed=seed, edits=REVISIONS)
-    for preset in PRESETS.values():
+    for preset, cost in zip(PRESETS.values(), costs, strict=True):
         own = get_scheme(preset.scheme)
         own = next((each for each in schemes if each.has_features_of(own)), own)
         measured = measure_preset(edited, noisy, preset, near(own), documents=documents, scheme=own, revised=revised)
-        cost = estimate(plan_lookup(preset.max_distance, stats=stats), stats)
-        presets.append(replace(measured, candidates=round(cost.hits, 1), milliseconds=round(cost.milliseconds, 2)))
+        presets.append(replace(measured, candidates=round(cost.passing, 1), milliseconds=round(cost.milliseconds, 2)))
     return Tuning(
         "",
         documents,

@@ -219,6 +219,10 @@ def test_tune(filled, simhash):
     assert "100" in found.notes[0]
     assert found.copies["boilerplate after"] == 4
     assert all(each.recall is not None and each.milliseconds is not None for each in found.presets)
+    whole = simhash.check_sample(filled)
+    counted = {each["max_distance"]: each["candidates"] for each in whole.forecast}
+    assert {each.max_distance: each.candidates for each in found.presets[:3]} == {n: counted[n] for n in (3, 8, 12)}
+    assert counted[12] > 0
     with pytest.raises(InvalidInputError, match="no document sampled"):
         simhash.tune(filled, text_field="title")
 
