@@ -20,7 +20,6 @@ from es_simhash.cli.output import (
 )
 from es_simhash.cli.tables import print_sheets
 from es_simhash.groups.lacking import count_lacking
-from es_simhash.removal.records import AGAIN
 from es_simhash.tables.notebook import Sheet
 
 if TYPE_CHECKING:
@@ -71,7 +70,8 @@ def given(*options: dict[str, Any]) -> dict[str, Any]:
 @dataclass(slots=True)
 class Counts:
     """
-    How many lines there are; of them, kept by decision, done by an earlier run, and by kind not carried out.
+    How many lines there are; of them, kept by decision, done by an earlier run, and by kind not carried out,
+    and the kinds of these that the same command may carry out *again*.
     *before*: documents that an earlier decision keeps, so that the plan has no line for them.
     """
 
@@ -81,6 +81,7 @@ class Counts:
     decided: int = 0
     earlier: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
+    again: set[str] = field(default_factory=set)
 
     def add(self, each: DuplicateResult) -> None:
         is_removed_tag = each.action in _TAG_REMOVED
@@ -90,6 +91,7 @@ class Counts:
         self.earlier += each.earlier
         if not each.is_done and each.kind is not None:
             self.kinds[each.kind] += 1
+            self.again |= {each.kind} if each.may_be_done else set()
 
     @property
     def all_gone(self) -> bool:
@@ -202,7 +204,7 @@ def show(
         if listed > SHOWN:
             print_line(f"and {listed - SHOWN:,} more (--json prints all)")
     if counts.kinds:
-        said = _said_gone(counts.total) if counts.all_gone else _not_carried_out(counts.kinds, is_dry=is_dry)
+        said = _said_gone(counts.total) if counts.all_gone else _not_carried_out(counts, is_dry=is_dry)
         error(said, kind="not_carried_out", number=counts.kinds.total(), kinds=dict(counts.kinds))
     return counts
 
@@ -215,17 +217,17 @@ def _said_gone(number: int) -> str:
     )
 
 
-def _not_carried_out(kinds: Counter[str], *, is_dry: bool) -> str:
+def _not_carried_out(counts: Counts, *, is_dry: bool) -> str:
+    kinds = counts.kinds
     by_kind = ", ".join(f"{'gone' if kind == 'missing' else kind} {number:,}" for kind, number in sorted(kinds.items()))
     were_not = "would not be" if is_dry else "not"
-    return f"{count(kinds.total(), 'line')} {were_not} carried out ({by_kind}): {_advice(kinds)}"
+    return f"{count(kinds.total(), 'line')} {were_not} carried out ({by_kind}): {_advice(set(kinds), counts.again)}"
 
 
-def _advice(kinds: Iterable[str]) -> str:
-    found = set(kinds)
-    parts = ["run the same command again for what was refused"] if found & AGAIN else []
+def _advice(found: set[str], again: set[str]) -> str:
+    parts = ["run the same command again for what was refused"] if again else []
     parts += ["put back what was archived with es-simhash restore"] if "not_restored" in found else []
-    parts += ["plan again for what was changed"] if found - AGAIN - {"not_restored", "missing"} else []
+    parts += ["plan again for what was changed"] if found - again - {"not_restored", "missing"} else []
     return ", and ".join(parts or ["nothing is left to do for what is gone"])
 
 

@@ -13,10 +13,8 @@ from es_simhash.cli import options
 from es_simhash.cli.options import Function
 from es_simhash.cli.output import GROUPING, saying_what_is_recorded
 from es_simhash.cli.parameter_types import FILE
-from es_simhash.groups.grouping_request import Resources
+from es_simhash.groups.grouping_request import GroupingRequest, Resources
 from es_simhash.lookup.lookup_options import LookupRequest, Verified
-from es_simhash.mapping.rule import RULES
-from es_simhash.passages.contained import SMALLEST_CONTAINED
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.texts.measures import WORD_SHINGLES, Measure, Numbers, Unit
 
@@ -94,12 +92,7 @@ def grouping(command: Function) -> Function:
 
     @verification
     @options.max_distance
-    @click.option(
-        "--rule",
-        type=click.Choice(RULES),
-        help="star: each duplicate is a near-duplicate of its canonical; connected: chains of near-duplicates make "
-        "one group. Default: what the index records, else star.",
-    )
+    @options.takes(GroupingRequest)
     @click.option(
         "--canonical",
         metavar="ORDER",
@@ -159,10 +152,8 @@ def _parse_within(text: str | None) -> tuple[str, str] | Literal[False] | None:
 COMMON = "--contained --filter --limit --max-share --protect --preset --max-distance --canonical --url --json"
 """Those of the commands that plan which their ``--help`` shows."""
 
-contained = click.option(
+contained = options.share(
     "--contained",
-    type=click.FloatRange(SMALLEST_CONTAINED, 1),
-    metavar="SHARE",
     help="Go by containment: a duplicate is a document if at least this share of it, such as 0.95, is in another "
     "document that is as long or longer. That one stays. INDEX needs passages.",
 )

@@ -8,7 +8,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from typing import IO, Any, TypeAlias
 
@@ -33,7 +33,6 @@ from es_simhash.cli.stopping import Request, say_if_stopped, stop_requests, this
 from es_simhash.ingest.actions import find_own_record, refuse_own_record
 from es_simhash.ingest.checkpoint import CHECKPOINT_LINES, IngestCheckpoint, Position, WrittenBefore
 from es_simhash.ingest.item import has_fingerprint
-from es_simhash.record import Record as Plain
 from es_simhash.transport.raw_json import read_json
 from es_simhash.writes.operations import to_operation, writes_refused
 
@@ -55,10 +54,8 @@ _PHRASES = {
 
 
 @dataclass(frozen=True, slots=True)
-class LineFailure(Plain):
+class LineFailure:
     """A line that is not in the index; *kind* is ``"unreadable"``, or what the library says of a refused document."""
-
-    _NAMES = "kind file line id reason"
 
     kind: str
     place: str
@@ -66,6 +63,9 @@ class LineFailure(Plain):
     line: int
     id: str | None
     reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name != "place"}
 
     def __str__(self) -> str:
         return f"{self.place}: {'' if self.kind == 'unreadable' else 'refused: '}{self.reason}"

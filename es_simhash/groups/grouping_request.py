@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
-from es_simhash.arguments import Count, check_options, option
+from es_simhash.arguments import Choice, Count, check_options, option
 from es_simhash.errors import COMPARE_NONE, REGROUP, Argument, InvalidInputError, Said
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.lookup_options import Verification, Verified, asked_rule
 from es_simhash.mapping.meta import IndexSettings, no_text_field
-from es_simhash.mapping.rule import BY_ID, LONGEST, Canonical, Grouping, Rule, check_order, default_rule
+from es_simhash.mapping.rule import BY_ID, LONGEST, RULES, Canonical, Grouping, Rule, check_order, default_rule
 from es_simhash.texts.measures import Preset, get_preset
 
 
@@ -51,7 +51,13 @@ class GroupingRequest:
     preset: str | Preset | None = None
     verify: Verified | None = None
     max_distance: int | None = None
-    rule: Rule | None = None
+    rule: Rule | None = option(
+        None,
+        Choice(RULES),
+        "",
+        "star: each duplicate is a near-duplicate of its canonical; connected: chains of near-duplicates make "
+        "one group. Default: what the index records, else star.",
+    )
     canonical: Canonical | None = None
     per: str | Literal[False] | None = None
     within: tuple[str, str] | Literal[False] | None = None

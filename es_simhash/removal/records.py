@@ -199,6 +199,11 @@ class DuplicateResult(Record):
         return self.kind in (None, "decided")
 
     @property
+    def may_be_done(self) -> bool:
+        """Whether the same call, made again, may still do what was not done."""
+        return self.kind in AGAIN
+
+    @property
     def reason(self) -> str | None:
         """Why it was kept or restored, as a sentence for people; else ``None``."""
         return None if self.kind is None else add_detail(_SENTENCES[self.kind], self.detail)
@@ -246,7 +251,7 @@ class RemovalPlan:
         duplicates:
             Number of duplicates that the grouping has, or of documents that others may contain, by their shingles.
         left_out:
-            How many documents are not in the plan, by kind; ``es_simhash.removal.records.LEFT_OUT`` has the meanings.
+            How many documents are not in the plan, by kind; :attr:`left_out_words` has the meanings.
         excess:
             Each share that is larger than *max_share*; where there is any, ``apply_removal`` refuses the plan as it is.
         without_fingerprint:
@@ -280,6 +285,11 @@ class RemovalPlan:
     differing: Mapping[str, int] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
     removals: tuple[PlannedRemoval, ...] = field(default=(), repr=False)
+
+    @property
+    def left_out_words(self) -> tuple[str, ...]:
+        """How many documents are not in the plan, and why, in words; a phrase for each kind."""
+        return tuple(f"{number:,} {LEFT_OUT[kind]}" for kind, number in self.left_out.items())
 
     @property
     def refusals(self) -> tuple[str, ...]:

@@ -98,7 +98,8 @@ def test_check_of_a_part(run, news, server):
 def test_tune(run, news):
     result = run("tune", news)
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("recommended: ")
+    assert "recommended preset: " in result.stdout.splitlines()[0]
+    assert f"to try it: es-simhash find {news} --preset " in result.stdout
     assert "unrelated" not in result.stdout
     assert "unrelated" in run("tune", news, "--all").stdout
     assert json.loads(run("tune", news, "--compare", "words-1", "--json").stdout)["sampled"] == 3

@@ -24,7 +24,6 @@ from es_simhash.cli.output_files import open_text, refuse_output
 from es_simhash.cli.parameter_types import INPUT_FILE, refuse_in_dry_run
 from es_simhash.errors import shorten
 from es_simhash.ingest.checkpoint import IngestCheckpoint, Position, WrittenBefore, read_identity
-from es_simhash.passages.contained import SMALLEST_CONTAINED
 
 FIRST = 500
 """Documents whose fields are named in the message about a text field that no document has."""
@@ -55,10 +54,8 @@ FIRST = 500
     help="tag: record the canonical in a near-duplicate; skip: do not write it, but tag it if its id is in INDEX; "
     "replace: make it the canonical; none: do not search for near-duplicates.",
 )
-@click.option(
+@options.share(
     "--contained",
-    type=click.FloatRange(SMALLEST_CONTAINED, 1),
-    metavar="SHARE",
     help="Also tag or skip documents of which this share, such as 0.95, stands in a document that is at least as long. "
     "INDEX needs passages.",
 )

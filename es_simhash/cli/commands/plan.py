@@ -25,7 +25,6 @@ from es_simhash.cli.tables import print_folded, print_sheets
 from es_simhash.removal.decisions import in_words, last_words
 from es_simhash.removal.guard_rails import allowing
 from es_simhash.removal.history import write_csv, write_jsonl
-from es_simhash.removal.records import LEFT_OUT
 from es_simhash.removal.review import LANGUAGES, Review
 from es_simhash.removal.take_decisions import decisions_name
 from es_simhash.tables.notebook import Sheet
@@ -73,7 +72,7 @@ def command(
         print_line(f"in {number:,} of {made.count:,} the field {name} differs from that of what stays")
     print_line(f"rule: {made.rule}")
     if made.left_out:
-        print_line(f"left out: {', '.join(f'{number:,} {LEFT_OUT[kind]}' for kind, number in made.left_out.items())}")
+        print_line(f"left out: {', '.join(made.left_out_words)}")
     for each in made.refusals:
         print_line(f"apply will refuse this: {for_shell(each)}")
     if out:

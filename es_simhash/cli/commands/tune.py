@@ -53,11 +53,10 @@ def command(index: str, target: Target, *, all_: bool, as_json: bool, **how: Any
 
 
 def _show(found: Tuning, index: str, *, all_: bool) -> None:
-    if found.recommended is not None:
-        find = say_command("find", index, "--preset", found.recommended)
-        print_line(f"recommended: {found.recommended} ({find} ...)")
     title, parts = sheets_of(found)
     print_sheets(*parts[: None if all_ else 1], title=title)
+    if found.recommended is not None:
+        print_line(f"to try it: {say_command('find', index, '--preset', found.recommended)} ...")
     if not all_:
         note("--all also shows each scheme and distance by bits alone, by kind of edit")
     for line in found.notes:
