@@ -283,12 +283,14 @@ async def _text_fields(simhash: AsyncSimHashClient, index: str) -> list[str]:
 async def is_known(simhash: AsyncSimHashClient, asked: dict[str, Any], _: Shown) -> Answer:
     """Say in one line whether the index has this text, or a near-duplicate of it, by the rule that it records."""
     found = await simhash.find_near_dups(**asked, size=1)
+    if found.unverified:  # another one, not nearer, may have been compared
+        found = await simhash.find_near_dups(**asked, size=_COUNTED)
     if not found and found.plan is None and found.scheme is not None:
         return Answer({"answer": f"unsure: {UnfingerprintedText.of(asked['text'], found.scheme)}"})
     if not found:
         nearest = f"; rejected: {found.rejected[0]}" if found.rejected else ""
         return Answer({"answer": f"no: nothing is near it ({found.rule}){nearest}"})
-    [near] = found
+    near = next((each for each in found if each.unverified is None), found[0])
     if near.unverified is not None:
         return Answer({"answer": f"unsure: {near.id} in {near.index} was not compared: {near.unverified}"})
     alike = "" if near.similarity is None else f", similarity {cut(near.similarity):g}"

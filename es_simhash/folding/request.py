@@ -39,7 +39,11 @@ class _Similar(Count):
 
 
 def _check_by(name: str, value: Any) -> Any:
-    return check_choice(name, value, ("group",)) if isinstance(value, str) else Count(0, FINGERPRINT_BITS)(name, value)
+    if isinstance(value, str) and value != "group":
+        raise InvalidInputError(
+            Said(Argument(name), f" {shorten(value)} is not known: give 'group' or a number of bits")
+        )
+    return value if value == "group" else Count(0, FINGERPRINT_BITS)(name, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,7 +68,10 @@ class Preparer:
         given = await server.compute(lambda: [_copy(operation) for _, operation in wanted])
         try:
             made = await server.compute(self.function, given)
-            made = list(await made if isawaitable(made) else made)
+            made = await made if isawaitable(made) else made
+            if made is None:
+                raise WrongTypeError("it returned None: return the documents")
+            made = list(made)
             if len(made) != len(wanted):
                 raise InvalidInputError(f"{len(made)} documents returned for {len(wanted)}")
         except Exception as error:  # noqa: BLE001 -- it is the caller's function, and each report says what it raised

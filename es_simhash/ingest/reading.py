@@ -432,7 +432,7 @@ class Source:
         if type(source) not in (dict, JsonObject) or not self._unusual.isdisjoint(source):
             return None
         text, id_ = source.get(self._text_field), action.get("_id")
-        if type(text) is not str or not (id_ is None or (type(id_) is str and id_.isascii())):
+        if type(text) is not str or not (id_ is None or (type(id_) is str and id_ and id_.isascii())):
             return None
         body = source
         if source is action:

@@ -169,9 +169,11 @@ def to_operation(action: Any, index: str | None = None) -> Operation:
 
 
 def _check_metadata(name: str, value: Any) -> None:
-    """Refuse a value with which the server would refuse the whole request."""
-    if name == "dynamic_templates" or (name in ("_id", "_index") and type(value) is str and value.isascii()):
+    """Refuse a value with which the server would refuse the whole request, or a search for the document."""
+    if name == "dynamic_templates" or (name in ("_id", "_index") and type(value) is str and value and value.isascii()):
         return
+    if name == "_id" and value == "":
+        raise InvalidInputError("_id '' is empty: give one, or leave it out")
     if isinstance(value, bool) != (name in _FLAGS) or not isinstance(value, (str, int)):
         raise InvalidInputError(f"{name} cannot be {shorten(value)}: give a string or a whole number")
     if isinstance(value, str) and has_lone_surrogate(value):

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from es_simhash import fingerprint, fingerprint_fields
 from es_simhash.cli import app
 from tests.cli.test_mcp import HOSTILE, size
 from tests.servers.command_line import NEAR, PROGRAM, TEXT
@@ -98,6 +99,22 @@ def everything(server, index):
     hits = server.request("POST", f"/{index}/_search", body)["hits"]["hits"]
     hits.sort(key=lambda hit: hit["_id"])
     return hits, server.request("GET", f"/{index}*/_mapping"), server.request("GET", f"/{index}*/_settings")
+
+
+def test_a_document_that_cannot_be_compared_hides_no_copy(server, index, sync_simhash, log):
+    """Of two that are as near, the first has no text any more."""
+    sync_simhash.create_index(index, text_field="body", max_distance=12)
+    own = fingerprint_fields(fingerprint(TEXT))
+    put(server, index, [{"_id": "a", **own}, {"_id": "b", "body": TEXT, **own}])
+
+    async def use():
+        async with connected(log, "--url", server.url) as client:
+            ask = functools.partial(answer, client, "is_known", index=index, text=TEXT)
+            assert (await ask())["answer"].startswith(f"yes: b in {index} has it (0 bits, similarity 1")
+            unsure = (await ask(filter={"ids": {"values": ["a"]}}))["answer"]
+            assert unsure.startswith(f"unsure: a in {index} was not compared: it has no text in body")
+
+    anyio.run(use)
 
 
 def test_every_tool_answers_and_none_writes(server, filled, run, runner, tmp_path, log):

@@ -277,6 +277,8 @@ def test_an_alias_with_a_filter_and_an_index_without_groups(server, simhash, fil
     with pytest.raises(MappingError, match="never grouped: run reconcile first, or give by=3"):
         simhash.search_distinct(filled, {})
     assert len(simhash.search_distinct(filled, {}, by=3)) == 10
+    with pytest.raises(InvalidInputError, match="by 'groups' is not known: give 'group' or a number of bits$"):
+        simhash.search_distinct(filled, {}, by="groups")
 
 
 def test_a_place_of_another_search(simhash, filled):

@@ -74,6 +74,15 @@ def test_groups_of_an_index_are_warned_of_and_no_plan_takes_them(call, simhash, 
     assert len(gone) == made.count > 1_000
 
 
+def test_one_document_that_is_written_again_and_again_is_one(call, simhash, index, said):
+    """Two documents are no large group, however often one of them comes."""
+    create(call, simhash, index)
+    given = [{"_id": "a", "body": LICENCE}, *({"_id": "b", "body": f"{LICENCE} {n}"} for n in range(1_200))]
+    reports = list(call(simhash.ingest(index, given)))
+    assert sum(each.action == "tagged" for each in reports) == 1_200
+    assert said() == []
+
+
 @pytest.mark.parametrize(
     ("rule", "cause"),
     [

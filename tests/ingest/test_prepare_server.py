@@ -123,6 +123,8 @@ def test_a_function_that_raises_refuses_what_it_was_given(call, simhash, server,
         "prepare failed (InvalidInputError: 0 documents returned for 1)",
     )
     assert sorted(read_all(server, index)) == ["c"]
+    [report] = call(simhash.ingest(index, [{"_id": "g", "body": FERRY}], prepare=waiting(list.clear)))
+    assert report.reason == "prepare failed (WrongTypeError: it returned None: return the documents)"
 
 
 def test_a_blocking_client_takes_no_coroutine_function(sync_simhash, index):

@@ -155,6 +155,19 @@ def test_why_it_is_unsure(call, simhash, index):
     assert simhash.check(index)[0].grouping is None
 
 
+def test_an_empty_id_spoils_no_other_document(call, simhash, index):
+    """No server stores it, and one refuses the whole search for the ids that documents near others have."""
+    text = "the council votes on the new bridge across the harbour"
+    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
+    given = [{"_id": "a", "body": text}, {"_id": "", "body": text}, f'{{"_id": "", "body": "{text}", "n": 1}}'.encode()]
+    screened = list(call(simhash.screen(index, given)))
+    assert [each.answer for each in screened] == ["new", "unsure", "unsure"]
+    assert screened[1].reason == screened[2].reason == "_id '' is empty: give one, or leave it out"
+    for policy in ("skip", "tag"):
+        reports = list(call(simhash.ingest(index, given, on_duplicate=policy)))
+        assert [each.action for each in reports] == ["written", "refused", "refused"]
+
+
 def test_what_is_refused(call, simhash, index):
     """One document or text, another rule than the recorded one, and an index that is not there."""
     text = "the council votes on the new bridge across the harbour"
