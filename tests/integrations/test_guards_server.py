@@ -198,7 +198,7 @@ def test_haystack_between_converter_and_writer(opensearch, name, request):
         how = {"mappings": {"properties": {}}, "settings": {}, "use_ssl": False}
         store = OpenSearchDocumentStore(hosts=opensearch.url, index=name, **how)
 
-        def run(documents, way="run", **options):
+        def run(documents, **options):
             pipeline = Pipeline()
             pipeline.add_component("guard", NearDupGuard(simhash, name, **options))
             pipeline.add_component("embed", Embedder())
@@ -208,8 +208,7 @@ def test_haystack_between_converter_and_writer(opensearch, name, request):
             pipeline.connect("embed.documents", "write.documents")
             pipeline.connect("embed.documents", "tag.documents")
             pipeline.connect("write.documents_written", "tag.documents_written")
-            found = getattr(pipeline, way)({"guard": {"documents": documents}})
-            return asyncio.run(found) if way == "run_async" else found
+            return pipeline.run({"guard": {"documents": documents}})
 
         given = [Document(content=each, meta={"user": "ada"}) for each in (WINDOW, AISLE, WINDOW.upper(), *MORE)]
         found = run(given)
@@ -217,7 +216,11 @@ def test_haystack_between_converter_and_writer(opensearch, name, request):
         [known] = found["guard"]["duplicates"]
         assert (known.id, known.meta) == (given[2].id, {"user": "ada", "similar_to": given[0].id})
         assert given[2].meta == {"user": "ada"}
-        again = run(given, "run_async")  # the writer's policy would raise
+        again = run(given)  # the writer's policy would raise
+        alone = Pipeline()
+        alone.add_component("guard", NearDupGuard(simhash, name))
+        found = asyncio.run(alone.run_async({"guard": {"documents": given}}))["guard"]
+        assert found == {"documents": [], "duplicates": again["guard"]["duplicates"]}
         assert [each.meta["similar_to"] for each in again["guard"]["duplicates"][:3]] == [
             *(given[0].id, given[1].id, given[0].id)
         ]
