@@ -239,10 +239,10 @@ class Removals(Groups):
     def _stands(self, plan: Planned, index: str) -> bool:
         return self._uuids(plan).get(index) == plan.uuids[index]
 
-    def _shows(self, plan: Planned, each: Seen) -> bool:
-        """Return whether a document is among those that the plan is about."""
+    def _shows(self, plan: Planned, each: Seen, *, by_name: bool = False) -> bool:
+        """Return whether a document is among those that the plan is about; of a restore *by_name* alone."""
         is_shown = plan.where != "few" or each.doc.source["n"] <= FEW
-        return is_shown and each.place.index in plan.uuids and self._stands(plan, each.place.index)
+        return is_shown and each.place.index in plan.uuids and (by_name or self._stands(plan, each.place.index))
 
     def _expected(self, plan: Planned, now: list[Seen]) -> list[tuple[tuple[Place, Place], str]]:
         """Return what must become of each line of a plan, by docs/removing.md."""
@@ -286,17 +286,17 @@ class Removals(Groups):
                 assert self._is_same(plan, each.place, before), f"{each} was compared as {plan.seen[each.place]}"
                 plan.removed[each.place] = each
 
-    def _judge_unseen(self, plan: Planned, before: list[Seen], after: list[Seen]) -> None:
+    def _judge_unseen(self, plan: Planned, before: list[Seen], after: list[Seen], *, by_name: bool = False) -> None:
         """What the name of the plan does not show is as it was."""
         now = {each.place: each for each in after}
         for each in before:
-            if not self._shows(plan, each):
+            if not self._shows(plan, each, by_name=by_name):
                 assert now.get(each.place) == each, f"{each} is now {now.get(each.place)}, and {plan.where} hides it"
 
-    def _judge_groups(self, plan: Planned, before: list[Seen], after: list[Seen]) -> None:
+    def _judge_groups(self, plan: Planned, before: list[Seen], after: list[Seen], *, by_name: bool = False) -> None:
         """What the plan is about has no wrong group by what was done, and names nothing that is gone."""
-        one, two = ([each for each in some if self._shows(plan, each)] for some in (before, after))
-        names = [name for name in plan.uuids if self._stands(plan, name)]
+        one, two = ([each for each in some if self._shows(plan, each, by_name=by_name)] for some in (before, after))
+        names = [name for name in plan.uuids if by_name or self._stands(plan, name)]
         recorded = [self._records(f"/{name}").get(name, {}) for name in names]
         found = [each.get("grouping") for each in recorded]
         is_judged = bool(found) and None not in found and all(each == found[0] for each in found)
@@ -325,9 +325,9 @@ class Removals(Groups):
         if dry_run:
             assert raws == {each.place: each.raw for each in before}
             return
-        self._judge_unseen(plan, before, after)
+        self._judge_unseen(plan, before, after, by_name=True)
         if error is None and not self.faults:
-            self._judge_groups(plan, before, after)
+            self._judge_groups(plan, before, after, by_name=True)
 
     def _is_restorable(self, plan: Planned) -> bool:
         """Return whether all indices of a plan are there, and agree on how documents are grouped."""
