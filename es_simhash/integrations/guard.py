@@ -42,9 +42,12 @@ class Guard:
 
     def screen(self, chunks: Iterable[Chunk]) -> list[Screened]:
         """Return what is known of each of *chunks*."""
-        own = ((each.fields, {"_id": each.id, self.text_field: each.text}) for each in chunks)
-        documents = ({**fields, **{k: v for k, v in given.items() if v is not None}} for fields, given in own)
-        return list(self.simhash.screen(self.index, documents, text_field=self.text_field))
+        return list(self.simhash.screen(self.index, map(self._document, chunks), text_field=self.text_field))
+
+    def _document(self, chunk: Chunk) -> dict[str, Any]:
+        # Fields of the user may be called _id or _source, as what is made of a hit.
+        text = {} if chunk.text is None else {self.text_field: chunk.text}
+        return {**({} if chunk.id is None else {"_id": chunk.id}), "_source": {**chunk.fields, **text}}
 
     def tag(self, ids: Sequence[str]) -> list[Written]:
         """Give the documents *ids* our fields; raise IncompleteWriteError if some do not get them."""

@@ -101,14 +101,15 @@ class NearDupGuard:
     @component.output_types(documents=list[Document], duplicates=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
         """Return the documents to store, and the others."""
-        asked = [] if self._force else [each for each in documents if each.blob is None]
-        screened = self._guard.screen(map(_chunk, asked)) if asked else []
-        near = {id(document): each for document, each in zip(asked, screened, strict=True) if not is_stored(each)}
-        winners = {n: each.id if each.place is None else asked[each.place].id for n, each in near.items()}
+        # By their places: one document may be given twice, and only its second place is near something.
+        asked = [] if self._force else [n for n, each in enumerate(documents) if each.blob is None]
+        screened = self._guard.screen(_chunk(documents[n]) for n in asked) if asked else []
+        near = {n: each for n, each in zip(asked, screened, strict=True) if not is_stored(each)}
+        winners = {n: each.id if each.place is None else documents[asked[each.place]].id for n, each in near.items()}
         others = [
-            replace(each, meta={**each.meta, "similar_to": winners[id(each)]}) for each in asked if id(each) in near
+            replace(documents[n], meta={**documents[n].meta, "similar_to": winner}) for n, winner in winners.items()
         ]
-        return {"documents": [each for each in documents if id(each) not in near], "duplicates": others}
+        return {"documents": [each for n, each in enumerate(documents) if n not in near], "duplicates": others}
 
 
 @component

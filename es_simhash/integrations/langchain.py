@@ -16,7 +16,8 @@ try:
 except ImportError as error:
     raise missing(__name__, error) from error
 
-from es_simhash import SimHashClient
+from es_simhash import InvalidInputError, SimHashClient
+from es_simhash.errors import count
 from es_simhash.integrations.filters import Item, Options
 from es_simhash.integrations.guard import Chunk, Guard, is_stored
 
@@ -97,6 +98,10 @@ class GuardedStore(VectorStore):
         """Store those of *texts* that are not there; return the id of each, or of the document that it is near."""
         texts = list(texts)
         given, own = list(ids or [None] * len(texts)), list(metadatas or [{}] * len(texts))
+        for name, some in (("ids", given), ("metadatas", own)):
+            if len(some) != len(texts):
+                said = f"{name} has {len(some):,} for {count(len(texts), 'text')}"
+                raise InvalidInputError(f"{said}: give one for each, or leave {name} out")
         above = self._metadata_field
         chunks = zip(texts, given, own if above is None else [{above: each} for each in own], strict=True)
         screened = self._guard.screen(Chunk(*each) for each in chunks)
@@ -107,13 +112,20 @@ class GuardedStore(VectorStore):
                 self.store.add_texts([texts[n] for n in kept], [own[n] for n in kept], ids=stored, **kwargs)
             except Exception as error:
                 if self._tags:
-                    reports = self._guard.simhash.tag_written(self._guard.index, stored)
-                    done = sum(each.action != "refused" for each in reports)
-                    error.add_note(f"{done:,} of {len(stored):,} chunks were stored: give the others again")
+                    error.add_note(self._tag_what_is_there(stored))
                 raise
             if self._tags:
                 self._guard.tag(stored)
         return [kept.get(n) or str(each.id or kept[each.place or 0]) for n, each in enumerate(screened)]
+
+    def _tag_what_is_there(self, stored: Sequence[str]) -> str:
+        """Give those of *stored* that the store has written our fields; return how many these are, for people."""
+        try:
+            reports = list(self._guard.simhash.tag_written(self._guard.index, stored))
+        except Exception as error:  # noqa: BLE001 -- the caller gets the error of the store
+            return f"which chunks were stored is not known ({type(error).__name__}): run setup, then give them again"
+        done = sum(each.action != "refused" for each in reports)
+        return f"{done:,} of {len(stored):,} chunks were stored: give the others again"
 
     @property
     def embeddings(self) -> Embeddings | None:

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from es_simhash import IncompleteWriteError, SimHashClient
+from es_simhash import IncompleteWriteError, InvalidInputError, SimHashClient
 from tests.integrations.frameworks import Framework
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, WORDS
@@ -115,6 +115,29 @@ def test_langchain_store_that_refuses_a_chunk(elasticsearch, name, request):
         ids = store.add_texts(MORE[:3], [{"page": 1}, {"page": 2}, {"page": 3}])
         assert {each["text"] for each in stored(elasticsearch, name).values()} == set(MORE[:3])
         assert set(ids) == stored(elasticsearch, name).keys()
+
+
+def test_langchain_store_that_fails_as_does_its_index(opensearch, name, request):
+    """The error of the store stays the error; of numbers that do not fit, one line says so."""
+    Framework("langchain")
+    from langchain_core.vectorstores import VectorStore
+
+    from es_simhash.integrations.langchain import GuardedStore
+
+    class Failing(VectorStore):
+        def add_texts(self, *args, **kwargs):
+            opensearch.remove(name)
+            raise RuntimeError("the model is gone")
+
+        from_texts = similarity_search = None
+
+    with make_client(opensearch) as client:
+        store = GuardedStore(Failing.__new__(Failing), prepared(opensearch, request, client, name, "text", {}), name)
+        with pytest.raises(InvalidInputError, match="^ids has 1 for 2 texts: give one for each, or leave ids out$"):
+            store.add_texts(MORE[:2], ids=["a"])
+        with pytest.raises(RuntimeError, match="the model is gone") as raised:
+            store.add_texts(MORE[:2])
+        assert "NotFoundError): run setup, then give them again" in raised.value.__notes__[0]
 
 
 def test_llama_index_before_the_embedding(elasticsearch, name, request):
@@ -230,3 +253,6 @@ def test_haystack_between_converter_and_writer(opensearch, name, request):
         assert_all_are_tagged(opensearch, name, simhash)
         blob = Document(content=WINDOW, blob=ByteStream(b"png", mime_type="image/png"))
         assert NearDupGuard(simhash, name).run([blob]) == {"documents": [blob], "duplicates": []}
+        new = Document(content=" ".join(reversed(MORE[0].split())), meta={"_source": {"content": WINDOW}})
+        for found in (NearDupGuard(simhash, name).run([new]), NearDupGuard(simhash, name).run([new, new])):
+            assert found["documents"] == [new]
