@@ -83,7 +83,7 @@ def test_a_removal_that_is_stopped(server, filled, run, tmp_path, word):
     plan = tmp_path / "removal.db"
     result = run("plan", filled, "--out", plan, "-d", "3", "--max-share", "1")
     assert result.exit_code == 0, result.output
-    command = ("apply", str(plan), "--yes")
+    command = ("apply", str(plan), "--yes", "--large-groups")
     said, again = stop(server, word, 3, signal.SIGINT, *command)
     server.request("POST", f"/{filled}/_refresh")
     gone = 1100 - len(read_all(server, filled))
