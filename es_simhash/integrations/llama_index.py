@@ -117,10 +117,10 @@ class NearDupGuard(TransformComponent):
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
         """Return the nodes that are to be stored, in order."""
         del kwargs
-        asked = [] if self.force else [each for each in nodes if _is_text(each)]
-        screened = self._guard.screen(self._chunk(each) for each in asked) if asked else []
-        dropped = {id(node) for node, each in zip(asked, screened, strict=True) if not is_stored(each)}
-        return [each for each in nodes if id(each) not in dropped]
+        asked = [] if self.force else [n for n, each in enumerate(nodes) if _is_text(each)]
+        screened = self._guard.screen(self._chunk(nodes[n]) for n in asked) if asked else []
+        dropped = {n for n, each in zip(asked, screened, strict=True) if not is_stored(each)}
+        return [each for n, each in enumerate(nodes) if n not in dropped]
 
     async def acall(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
         """Return the nodes that are to be stored; the index is asked in a thread."""
