@@ -63,9 +63,14 @@ class Preparer:
         """Put what the function makes of those of *items* that will be written whole into them, or refuse them."""
         wanted = [(each, each.operation) for each in items if each.is_sent and each.operation]
         wanted = [(item, operation) for item, operation in wanted if operation.kind in ("index", "create")]
+        copies = await server.compute(lambda: [_copy(operation) for _, operation in wanted])
+        for (item, operation), copied in zip(wanted, copies, strict=True):
+            if isinstance(copied, str):
+                item.outcome = _refusal(operation, copied)
+        wanted = [each for each in wanted if each[0].outcome is None]
+        given = [each for each in copies if not isinstance(each, str)]
         if not wanted:
             return
-        given = await server.compute(lambda: [_copy(operation) for _, operation in wanted])
         try:
             made = await server.compute(self.function, given)
             made = await made if isawaitable(made) else made
@@ -75,7 +80,7 @@ class Preparer:
             if len(made) != len(wanted):
                 raise InvalidInputError(f"{len(made)} documents returned for {len(wanted)}")
         except Exception as error:  # noqa: BLE001 -- it is the caller's function, and each report says what it raised
-            reason = f"prepare failed ({type(error).__name__}: {' '.join(str(error).split())[:_CUT]})"
+            reason = f"prepare failed ({_said(error)})"
             for item, operation in wanted:
                 item.outcome = _refusal(operation, reason)
             return
@@ -105,9 +110,17 @@ def _changed(body: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]
     return keep_text(body, values)
 
 
-def _copy(operation: Operation) -> dict[str, Any]:
+def _copy(operation: Operation) -> dict[str, Any] | str:
+    """Return the document of *operation*, so that the caller's stays as it is; or why it cannot be copied."""
     id_ = operation.header.get("_id")
-    return {**({} if id_ is None else {"_id": id_}), **deepcopy({**operation.body})}
+    try:
+        return {**({} if id_ is None else {"_id": id_}), **deepcopy({**operation.body})}
+    except Exception as error:  # noqa: BLE001 -- values of the caller say themselves how they are copied
+        return f"a value in it cannot be copied for prepare ({_said(error)})"
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:_CUT]}"
 
 
 def _refusal(operation: Operation, reason: str) -> Outcome:

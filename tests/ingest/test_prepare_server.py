@@ -127,6 +127,25 @@ def test_a_function_that_raises_refuses_what_it_was_given(call, simhash, server,
     assert report.reason == "prepare failed (WrongTypeError: it returned None: return the documents)"
 
 
+def test_a_document_that_cannot_be_copied_is_refused_alone(call, simhash, server, index, waiting):
+    """As one that is no JSON is without a function; what is near it is written in its place."""
+    create(call, simhash, index)
+    given = [{"_id": "a", "body": BRIDGE, "n": (n for n in "a")}, *({"_id": id_, "body": BRIDGE} for id_ in "bc")]
+    seen = []
+    for documents in (given[:1], given):
+        reports = list(
+            call(
+                simhash.ingest(
+                    index, documents, on_duplicate="skip", prepare=waiting(lambda d: seen.append(len(d)) or d)
+                )
+            )
+        )
+        assert reports[0].reason.startswith("a value in it cannot be copied for prepare (TypeError: ")
+    assert [each.action for each in reports] == ["refused", "written", "skipped"]
+    assert seen == [1]
+    assert sorted(read_all(server, index)) == ["b"]
+
+
 def test_a_blocking_client_takes_no_coroutine_function(sync_simhash, index):
     async def embed(some):
         return some
