@@ -398,11 +398,12 @@ class Source:
         self._position += 1
         try:
             action = read_json(given) if isinstance(given, (str, bytes)) else given
+            weight = OWN_CHARACTERS + weigh(action)  # what is nested too deeply fails here, and not among others
         except (ValueError, RecursionError) as error:
             return self._refused(position, error)
         if (read := self._read_plain(action)) is not None:
             operation, text = read
-            return Item(position, operation, weight=OWN_CHARACTERS + weigh(operation.body), texts=(text,))
+            return Item(position, operation, weight=weight, texts=(text,))
         if isinstance(action, (dict, Mapping)) and not _TELLING.isdisjoint(action):
             plain = {name: value for name, value in action.items() if name != self._prefix}
             refuse_own_record(plain, f"document {position}")
@@ -411,7 +412,7 @@ class Source:
             self._check_index(operation.header["_index"])
         except InvalidInputError as error:
             return self._refused(position, error)
-        item = Item(position, operation, weight=OWN_CHARACTERS + weigh(operation.body))
+        item = Item(position, operation, weight=weight)
         if operation.kind != "delete":
             try:
                 if "_source" in action:
@@ -442,7 +443,8 @@ class Source:
         return Operation(self._options.op_type, header, body), text
 
     def _refused(self, position: int, error: Exception) -> Item:
-        outcome = Outcome(None, self._index, 400, Refusal(400, reason=str(error)))
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        outcome = Outcome(None, self._index, 400, Refusal(400, reason=reason))
         return Item(position, None, outcome=outcome)
 
     def _finished(self, item: Item) -> Item:

@@ -168,6 +168,23 @@ def test_an_empty_id_spoils_no_other_document(call, simhash, index):
         assert [each.action for each in reports] == ["written", "refused", "refused"]
 
 
+def test_what_has_no_end_is_refused_alone(call, simhash, index):
+    """As a document that holds itself, which no server could store."""
+    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
+    endless = {"_id": "b", "body": "the council votes on the new bridge"}
+    endless["more"] = [endless]
+    given = [{"_id": "a", "body": "a ferry goes to the island at nine"}, endless]
+    said = "it is nested too deeply"
+    assert [(each.answer, each.reason) for each in call(simhash.screen(index, given))] == [
+        ("new", None),
+        ("unsure", said),
+    ]
+    assert [(each.action, each.reason) for each in call(simhash.ingest(index, given))] == [
+        ("written", None),
+        ("refused", said),
+    ]
+
+
 def test_what_is_refused(call, simhash, index):
     """One document or text, another rule than the recorded one, and an index that is not there."""
     text = "the council votes on the new bridge across the harbour"
