@@ -15,7 +15,7 @@ from es_simhash.lookup.find_many import MultiSearch, make_multi_search, take_ans
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.question import Question, Subject
-from es_simhash.mapping.context import Context, IndexStats, TextFields
+from es_simhash.mapping.context import ASSUMED, Context, IndexStats, TextFields
 from es_simhash.mapping.fields import Fields, full_name, read_text
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
@@ -62,13 +62,17 @@ class GroupLookups:
             on_incomplete="return",
         )
         self.documents = 0
+        # How many they were when they were counted first; ``None`` as long as nobody could.
+        self.documents_before: int | None = None
         self._took = 0.0  # milliseconds of the server for one lookup, when it was last asked
         self.subject = Subject(context, index, settings, IndexStats(), options)
 
     async def prepare(self, server: Port, *, again: bool = True) -> None:
         """Learn the size that plans are made for; repeat it now and then, since the index grows under a writer."""
-        found = await index_stats(server, self.subject.index, again=again) or IndexStats()
+        found = await index_stats(server, self.subject.index, again=again) or ASSUMED
         self.documents = found.documents
+        if self.documents_before is None and found is not ASSUMED:
+            self.documents_before = found.documents
         stats = replace(found, documents=max(found.documents, SMALLEST))
         self.subject = replace(self.subject, stats=stats)
 

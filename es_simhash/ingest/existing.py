@@ -91,9 +91,9 @@ class ExistingLookup:
         self._is_alias = is_alias
 
     @property
-    def documents(self) -> int:
-        """How many documents with a fingerprint the index had when that was last asked."""
-        return self._group_lookups.documents
+    def documents_before(self) -> int:
+        """How many documents with a fingerprint the index had before this ingest; 0 if that is not known."""
+        return self._group_lookups.documents_before or 0
 
     @property
     def batch(self) -> int:

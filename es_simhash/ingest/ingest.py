@@ -217,7 +217,7 @@ class _Grouper:
         joined = [item for item in joined if item.draft is not None and item.draft.earlier is None]
         groups = [item.decision.group for item in joined if item.decision is not None]
         for name, members in self.intake.add(groups).items():
-            documents = self.lookup.documents + items[-1].position + 1
+            documents = self.lookup.documents_before + items[-1].position + 1
             if is_large(members, documents):
                 some = (item.operation for item, group in zip(joined, groups, strict=True) if group == name)
                 fields = self.ingest.text_fields.all

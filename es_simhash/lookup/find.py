@@ -19,7 +19,7 @@ from es_simhash.lookup.plan import PlanEstimate, explain_plan
 from es_simhash.lookup.question import Question, Subject
 from es_simhash.lookup.rules import Asker, LookupRule, Rules, rules_for
 from es_simhash.lookup.search import search, stream
-from es_simhash.mapping.context import IndexStats
+from es_simhash.mapping.context import ASSUMED, IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
@@ -324,7 +324,7 @@ async def index_stats(
         except Exception as error:
             if status_of(error) is None:
                 raise
-            known = IndexStats()
+            known = ASSUMED
         server.context.learn_stats(index, known)
     return known
 

@@ -38,6 +38,10 @@ class IndexStats:
     density: float = 1.0
 
 
+ASSUMED = IndexStats()
+"""What is assumed of an index as long as nobody could ask."""
+
+
 @dataclass(frozen=True, slots=True)
 class IndexFault:
     """One reason why a concrete index cannot be used."""
