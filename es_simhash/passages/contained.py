@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.arguments import check_number
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import Argument, InvalidInputError, Said
 from es_simhash.hashing.winnowing import GUARANTEE, TERM_CHARACTERS
 from es_simhash.passages.compare import Question, covered_share
 from es_simhash.texts.measures import Score
@@ -32,7 +32,7 @@ def check_contained(share: Any) -> float:
     advice = f"a share from {SMALLEST_CONTAINED} to 1, such as 0.95"
     found = check_number("contained", share, advice=advice)
     if found < SMALLEST_CONTAINED:
-        raise InvalidInputError(f"contained {found:g} is out of range: give {advice}")
+        raise InvalidInputError(Said(Argument("contained"), f" {found:g} is out of range: give {advice}"))
     return found
 
 
