@@ -166,7 +166,8 @@ class InFlight:
     def _keys_near(self, fingerprint: int) -> Iterator[_CopyKey]:
         if fingerprint not in self._foreseen:
             self.foresee([fingerprint])
-        for each in (fingerprint, *self._near.get(fingerprint, ())):
+        # Of thousands that are near each other in one batch, few may be kept.
+        for each in (fingerprint, *filter(self._keys.__contains__, self._near.get(fingerprint, ()))):
             keys = self._keys.get(each, ())
             yield from keys if isinstance(keys, list) else (keys,) if keys else ()
 
