@@ -9,7 +9,8 @@ Each run has a fresh clone of that index; ``bulk``, of chunks of 500 and without
 fields, and ``with_fingerprints`` is the same bulk of documents with their fingerprints. All ways take turns within a
 round. Prints JSON: of each way the processor time of client and server for a document, the seconds until the first
 report, the reports of each kind, and its rate and its processor time as shares of the reference of the same round
-(median, lowest, highest). What reading the table of fingerprints takes is included.
+(median, lowest, highest). What reading the table of fingerprints takes is included. With --writer another process writes
+to the same index meanwhile.
 """
 
 from __future__ import annotations
@@ -139,10 +140,12 @@ class Bench:
         if not self.options.writer:
             yield
             return
-        arguments = (self.options.product, self.url, self.options.writer, way != "bulk")
-        process = multiprocessing.get_context("spawn").Process(target=write, args=arguments, daemon=True)
+        spawning = multiprocessing.get_context("spawn")
+        has_begun = spawning.Event()
+        arguments = (self.options.product, self.url, self.options.writer, way != "bulk", has_begun)
+        process = spawning.Process(target=write, args=arguments, daemon=True)
         process.start()
-        time.sleep(1.0)  # it has a connection by now
+        has_begun.wait(60)
         try:
             yield
         finally:
@@ -153,13 +156,14 @@ class Bench:
         return sum(sum(each.cpu_times()[:2]) for each in (self.process, *self.process.children(recursive=True)))
 
 
-def write(product: str, url: str, rate: int, with_fields: bool) -> None:  # noqa: FBT001 -- as Process passes it
+def write(product: str, url: str, rate: int, with_fields: bool, has_begun: Any) -> None:  # noqa: FBT001 -- as Process passes it
     """Write so many documents a second, with random fingerprints, 200 at a time, until killed."""
     client, helpers = connect(product, url)
     chance, started = random.Random(7), time.perf_counter()
     for number in itertools.count(200, 200):
         fields = (fingerprint_fields(chance.getrandbits(64)) if with_fields else {"n": 1} for _ in range(200))
         helpers.bulk(client, [{"_index": RUN, **each} for each in fields])
+        has_begun.set()
         time.sleep(max(0.0, started + number / rate - time.perf_counter()))
 
 

@@ -213,7 +213,7 @@ class _Grouper:
 
     def _warn_of_large_groups(self, items: Sequence[Item]) -> None:
         joined = [item for item in items if item.decision is not None and item.decision.verdict in ("tag", "skip")]
-        # One that is written again is no other document.
+        # A document that is written again counts once.
         joined = [item for item in joined if item.draft is not None and item.draft.earlier is None]
         groups = [item.decision.group for item in joined if item.decision is not None]
         for name, members in self.intake.add(groups).items():
