@@ -9,8 +9,8 @@ Each run has a fresh clone of that index; ``bulk``, of chunks of 500 and without
 fields, and ``with_fingerprints`` is the same bulk of documents with their fingerprints. All ways take turns within a
 round. Prints JSON: of each way the processor time of client and server for a document, the seconds until the first
 report, the reports of each kind, and its rate and its processor time as shares of the reference of the same round
-(median, lowest, highest). What reading the table of fingerprints takes is included. With --writer another process writes
-to the same index meanwhile.
+(median, lowest, highest). What reading the table of fingerprints takes is included. With --writer another process
+writes to the same index meanwhile.
 """
 
 from __future__ import annotations
