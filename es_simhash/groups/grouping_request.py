@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
@@ -20,7 +20,7 @@ class GroupingRequest:
     """
     The grouping that a caller asks for; ``None`` means what is recorded, else the default.
 
-    ``False`` switches *verify*, *per* or *within* off. *default_order* counts where none is asked for or
+    ``False`` switches *verify*, *per*, *within* or *key* off. *default_order* counts where none is asked for or
     recorded. What is given beside *preset* goes before it.
 
     Args:
@@ -46,6 +46,10 @@ class GroupingRequest:
         within:
             A date field and a span, as in ``("published", "7d")``; only documents whose dates differ by at most
             that are duplicates of each other. ``False`` for none.
+        key:
+            Fields of exact values, as in ``("url",)``: documents with the same values of all of them are
+            duplicates, whatever their texts, where *per* and *within* allow it. A document that has not one value
+            of each has no key. ``False`` for none.
     """
 
     preset: str | Preset | None = None
@@ -61,6 +65,7 @@ class GroupingRequest:
     canonical: Canonical | None = None
     per: str | Literal[False] | None = None
     within: tuple[str, str] | Literal[False] | None = None
+    key: str | Sequence[str] | Literal[False] | None = None
     default_order: str = BY_ID
 
     def __post_init__(self) -> None:
@@ -96,6 +101,7 @@ class GroupingRequest:
         )
         changed: dict[str, Any] = {} if self.rule is None else {"rule": self.rule}
         changed |= {} if self.canonical is None else {"order": self.canonical}
+        changed |= {} if self.key is None else {"key": () if self.key is False else self.key}
         return replace(grouping.by(pair), **changed)
 
 
@@ -128,7 +134,7 @@ def choose_grouping(
             )
     if chosen.similarity is not None and not has_texts:
         raise no_text_field("texts cannot be compared", COMPARE_NONE)
-    if not has_texts and any(key.kind == LONGEST for key in chosen.keys):
+    if not has_texts and any(key.kind == LONGEST for key in chosen.order_keys):
         raise no_text_field("the longest text is not known", "choose another canonical order")
     return replace(chosen, measure=chosen.measure.after(settings.scheme))
 

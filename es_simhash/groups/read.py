@@ -8,7 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import IncompleteSearchError
-from es_simhash.lookup.content import Content, TextStore, Unread, docvalue_fields, read_content
+from es_simhash.lookup.content import (
+    Content,
+    Exact,
+    TextStore,
+    Unread,
+    among_keys,
+    docvalue_fields,
+    exact_of,
+    key_fields,
+    read_content,
+    with_key,
+)
 from es_simhash.lookup.fetch import FETCH, FoundTexts, fetch_hits, fetch_texts
 from es_simhash.lookup.find import index_stats
 from es_simhash.lookup.find_many import MultiSearch, make_multi_search, take_answer
@@ -140,9 +151,9 @@ BUCKETS = 1_000
 async def read_all(
     server: Port, index: Index, table: Table, query: Mapping[str, Any] | None = None, *, leave: Collection[str] = ()
 ) -> None:
-    """Add to *table* each document of *index* with a fingerprint that matches *query*, no duplicate of *leave*."""
+    """Add to *table* each document of *index* that has a row there and matches *query*, no duplicate of *leave*."""
     fields = Fields(server.prefix)
-    clauses = [{"exists": {"field": fields.fingerprint}}, *([query] if query else [])]
+    clauses = [table.query(), *([query] if query else [])]
     left = {"must_not": [{"terms": {fields.duplicate_of: sorted(leave)}}]} if leave else {}
     body = {**table.search_body(), "query": {"bool": {"filter": clauses, **left}}}
     reading = Reading(server, index, body, page=PAGE)
@@ -166,9 +177,9 @@ async def read_touched(
     """
     Add to *table* the documents that match *query*, and all whose groups these may change.
     These are the documents connected with them, or with documents that lost their canonical, by steps of max_distance,
-    or by naming one of them as canonical: if the text of a canonical was changed, or emptied, its members may belong
-    elsewhere now. Groups lie within such connected components, so grouping these documents alone gives the same as
-    grouping all. Without *may_lack*, no canonical was deleted, and none is looked for.
+    by the same key, or by naming one of them as canonical: if the text of a canonical was changed, or emptied, its
+    members may belong elsewhere now. Groups lie within such connected components, so grouping these documents alone
+    gives the same as grouping all. Without *may_lack*, no canonical was deleted, and none is looked for.
     """
     fields = Fields(server.prefix)
     seeds = _Seeds(fields)
@@ -185,7 +196,8 @@ async def read_touched(
             clauses = [{"terms": {fields.duplicate_of: ids}}, {"ids": {"values": ids}}]
             await _read(server, index, {"bool": {"should": clauses}}, seeds)
         named |= unread
-        await _flood(server, lookups, seeds)
+        while seeds.fingerprints - seeds.asked or await _add_keys(server, index, table, seeds):
+            await _flood(server, lookups, seeds)
     for part in _parts(sorted(seeds.ids), BUCKETS):
         await read_all(server, index, table, {"ids": {"values": part}}, leave=leave)
 
@@ -201,13 +213,16 @@ class _Seeds:
         self.ids: set[str] = set()
         self.fingerprints: set[int] = set()
         self.asked: set[int] = set()
+        # Ids whose keys were read, keys whose documents were read.
+        self.with_keys: set[str] = set()
+        self.exacts: set[Exact] = set()
         self.name = fields.fingerprint
 
     def add(self, hits: Hits) -> None:
         for hit in hits:
             self.note(document_key(hit))
+            self.ids.add(hit["_id"])
             if values := hit.get("fields", {}).get(self.name):
-                self.ids.add(hit["_id"])
                 self.fingerprints.add(int(values[0], 16))
 
     def note(self, key: Key) -> None:
@@ -240,8 +255,28 @@ async def _flood(server: Port, lookups: GroupLookups, seeds: _Seeds) -> None:
                 seeds.fingerprints.update(each.fingerprint for each in found)
 
 
-async def grouped_without_fingerprint(server: Port, index: Index) -> list[Key]:
-    """Return the documents that are tagged as duplicates, and have no fingerprint."""
+async def _add_keys(server: Port, index: Index, table: Table, seeds: _Seeds) -> bool:
+    """Add to *seeds* all documents with a key of theirs; return whether there may be more."""
+    if not table.key or not (fresh := sorted(seeds.ids - seeds.with_keys)):
+        return False
+    seeds.with_keys.update(fresh)
+    for ids in _parts(fresh, BUCKETS):
+        found: set[Exact] = set()
+
+        def note(hits: Hits, found: set[Exact] = found) -> None:
+            found.update(filter(None, (exact_of(hit.get("fields") or {}, table.key, table.dates) for hit in hits)))
+
+        shown = {"docvalue_fields": key_fields(table.key, table.dates), "_source": False}
+        body = {**shown, "query": {"bool": {"filter": [{"ids": {"values": ids}}, with_key(table.key)]}}}
+        check_whole(await read_each(server, index, body, note, page=PAGE))
+        if exacts := sorted(found - seeds.exacts):
+            seeds.exacts.update(exacts)
+            await _read(server, index, {"bool": {"filter": among_keys(table.key, exacts, table.dates)}}, seeds)
+    return True
+
+
+async def grouped_without_fingerprint(server: Port, index: Index, key: Sequence[str] = ()) -> list[Key]:
+    """Return the documents that are tagged as duplicates, and have neither a fingerprint nor the fields of *key*."""
     fields = Fields(server.prefix)
     found: list[Key] = []
 
@@ -249,7 +284,8 @@ async def grouped_without_fingerprint(server: Port, index: Index) -> list[Key]:
         found.extend(map(document_key, hits))
 
     tagged = [{"exists": {"field": field}} for field in (fields.duplicate_of, fields.distance)]
-    rule = {"should": tagged, "minimum_should_match": 1, "must_not": [{"exists": {"field": fields.fingerprint}}]}
+    without = [{"exists": {"field": fields.fingerprint}}, *([with_key(key)] if key else [])]
+    rule = {"should": tagged, "minimum_should_match": 1, "must_not": without}
     check_whole(await read_each(server, index, {"query": {"bool": rule}, "_source": False}, note, page=PAGE))
     return found
 

@@ -63,7 +63,7 @@ class Reconciled:
 
     Attributes:
         documents:
-            Number of fingerprinted documents looked at.
+            Number of documents looked at: those with a fingerprint or, where the rule has a key, with its fields.
         groups:
             Number of groups among them, those of one document included.
         duplicates:
@@ -203,7 +203,7 @@ async def reconcile(
             )
             wrong = await server.compute(groups.wrong)
             # Those with the ids were changed by a flow that takes these fields out by itself.
-            bare = await grouped_without_fingerprint(server, index) if ids is None else []
+            bare = await grouped_without_fingerprint(server, index, grouping.key) if ids is None else []
             if not dry_run:
                 writer.moved = 0
                 await writer.write(server, groups, wrong)
@@ -277,7 +277,7 @@ class _Writer:
         self._batch = batch
         self._check = check
         # Where the moment decides which document stays, a document that never had one must not get the latest.
-        self._orders_by_at = any(key.field == Fields(prefix).at for key in grouping.keys)
+        self._orders_by_at = any(key.field == Fields(prefix).at for key in grouping.order_keys)
         self.changed = 0
         self.moved = 0
         self.failures: list[Failure] = []
@@ -301,7 +301,7 @@ class _Writer:
         def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
             row, fields, version = wanted[place]
             own = found.get("_source", {}).get(self._prefix) or {}
-            if own.get("fingerprint") != to_hex(row.fingerprint):
+            if own.get("fingerprint") != (None if row.fingerprint < 0 else to_hex(row.fingerprint)):
                 moved.add(place)
                 return None
             given = {key: value for key, value in fields.items() if own.get(key) != value}
@@ -349,7 +349,7 @@ def _fields(groups: Groups, place: int, at: str | None) -> dict[str, Any]:
     [name] = groups.names(canonicals)
     if canonicals[0] == place:
         return group_fields(name, at=at)
-    return group_fields(name, canonical=name, distance=int(groups.distance[place]), at=at)
+    return group_fields(name, canonical=name, distance=groups.bits(place), at=at)
 
 
 TAGS = 5_000

@@ -16,7 +16,7 @@ from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.groups.assign import MISSING, Documents, Nodes, group_documents, group_fingerprints, similar_pairs
 from es_simhash.groups.grouping_request import Resources
 from es_simhash.hashing import from_hex
-from es_simhash.lookup.content import TextStore, moment_of
+from es_simhash.lookup.content import Exact, TextStore, exact_of, moment_of, with_key
 from es_simhash.mapping.dates import LAST_OF_NANOS
 from es_simhash.mapping.fields import Fields, full_name, read_text
 from es_simhash.mapping.rule import Grouping, OrderKey
@@ -26,6 +26,8 @@ from es_simhash.transport.protocol import Key
 _NANOS = 1_000_000
 # Nanoseconds are counted from here, in milliseconds since 1970, so that 64 bits also hold a date and a span beyond it.
 _MIDDLE = LAST_OF_NANOS // 2
+UNKNOWN = 255
+"""The distance of a document without a fingerprint."""
 Columns = dict[str, NDArray[Any]]
 
 
@@ -54,7 +56,7 @@ def comparable_dates(columns: Columns) -> tuple[NDArray[np.int64] | None, int]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One document of a table."""
+    """One document of a table; *fingerprint* is -1 where it has none."""
 
     id: str
     index: str
@@ -86,20 +88,27 @@ class Table:
         self._resources = resources or Resources()
         self._fields = Fields(prefix)
         self._grouping = grouping
-        self._dates = frozenset(dates)
+        self.dates = frozenset(dates)
         self._text_fields = text_fields or {}
-        self._keys = grouping.keys if grouping is not None else ()
+        self._keys = grouping.order_keys if grouping is not None else ()
         self._per = grouping.per if grouping is not None else None
         self._within = grouping.within if grouping is not None else None
-        # Numbers of the indices, and of the values of per.
+        self.key = grouping.key if grouping is not None else ()
+        # Numbers of the indices, of the values of per, and of the keys.
         self._names: dict[str, int] = {}
         self._values: dict[tuple[str, ...], int] = {}
+        self._exacts: dict[Exact, int] = {}
         self._routings: dict[int, str] = {}
         self._count = 0
         self._parts: list[Columns] = []
 
     def __len__(self) -> int:
         return self._count
+
+    def query(self) -> dict[str, Any]:
+        """Return the query for the documents that have a row."""
+        there = {"exists": {"field": self._fields.fingerprint}}
+        return {"bool": {"should": [there, with_key(self.key)]}} if self.key else there
 
     def search_body(self) -> dict[str, Any]:
         """Return the body of a search for documents of the table, without the query."""
@@ -110,15 +119,16 @@ class Table:
             more = [key.field for key in self._keys if key.field]
             more += [self._per] if self._per else []
             more += [self._within.field] if self._within else []
+            more += self.key
             for name in dict.fromkeys(more):
-                names.append({"field": name, "format": "epoch_millis"} if name in self._dates else name)
+                names.append({"field": name, "format": "epoch_millis"} if name in self.dates else name)
             if any(key.kind == "longest" for key in self._keys):
                 source = sorted({name for fields in self._text_fields.values() for name in fields})
         return {"docvalue_fields": names, "_source": source}
 
     def add(self, hits: Sequence[Mapping[str, Any]]) -> None:
-        """Add a row for each of *hits* that carries a fingerprint."""
-        hits = [hit for hit in hits if hit.get("fields", {}).get(self._fields.fingerprint)]
+        """Add a row for each of *hits* that carries a fingerprint, or has the fields of a key."""
+        hits = [hit for hit in hits if self._is_row(hit.get("fields", {}))]
         for place, hit in enumerate(hits, self._count):
             if "_routing" in hit:
                 self._routings[place] = hit["_routing"]
@@ -126,16 +136,19 @@ class Table:
         if hits:
             self._parts.append(self._read(hits))
 
+    def _is_row(self, fields: Mapping[str, Any]) -> bool:
+        return bool(fields.get(self._fields.fingerprint)) or (bool(self.key) and all(map(fields.get, self.key)))
+
     @property
     def _ranks(self) -> list[str]:
         """Names of the columns that decide the canonical order before the id, the first one first."""
         return [f"{part}{number}" for number in range(len(self._keys)) for part in ("rank", "rest")]
 
     def _read(self, hits: Sequence[Mapping[str, Any]]) -> Columns:
-        """Return a row for each of *hits*, all of which have a fingerprint."""
-        name = self._fields.fingerprint
+        """Return a row for each of *hits*; only where a key counts, some have no fingerprint."""
+        digits = [(hit["fields"].get(self._fields.fingerprint) or (None,))[0] for hit in hits]
         columns: Columns = {
-            "fingerprint": np.array([from_hex(hit["fields"][name][0]) for hit in hits], np.uint64),
+            "fingerprint": np.array([0 if each is None else from_hex(each) for each in digits], np.uint64),
             # Fixed width, so no object for each id; sorts by code points, as UTF-8 does.
             "id": np.array([hit["_id"].encode() for hit in hits], np.bytes_),
             "index": np.array([self._names.setdefault(hit["_index"], len(self._names)) for hit in hits], np.int32),
@@ -147,6 +160,9 @@ class Table:
             dates = [_date(hit["fields"].get(self._within.field)) for hit in hits]
             columns["date"] = np.array([whole for whole, _ in dates], np.int64)
             columns["nanos"] = np.array([nanos for _, nanos in dates], np.int32)
+        if self.key:
+            columns["bare"] = np.array([each is None for each in digits], np.bool_)
+            columns["key"] = np.array([self._exact(hit["fields"]) for hit in hits], np.int64)
         for number, key in enumerate(self._keys):
             ranks = [self._rank(key, hit) for hit in hits]
             columns[f"rank{number}"] = np.array([rank for rank, _ in ranks], np.float64)
@@ -169,6 +185,10 @@ class Table:
         if not values:
             return -1
         return self._values.setdefault(tuple(sorted(set(values))), len(self._values))
+
+    def _exact(self, fields: Mapping[str, Any]) -> int:
+        exact = exact_of(fields, self.key, self.dates)
+        return -1 if exact is None else self._exacts.setdefault(exact, len(self._exacts))
 
     def _rank(self, key: OrderKey, hit: Mapping[str, Any]) -> tuple[float, float]:
         if key.kind == "longest":
@@ -198,7 +218,8 @@ class Table:
     def row(self, place: int) -> Row:
         columns = self._columns()
         name = list(self._names)[columns["index"][place]]
-        return Row(columns["id"][place].decode(), name, int(columns["fingerprint"][place]), self._routings.get(place))
+        fingerprint = -1 if "bare" in columns and columns["bare"][place] else int(columns["fingerprint"][place])
+        return Row(columns["id"][place].decode(), name, fingerprint, self._routings.get(place))
 
     def with_candidates(self, max_distance: int | None = None) -> NDArray[np.int64]:
         """Return the places of the documents that may have a neighbour, by all that decides but their texts."""
@@ -230,6 +251,8 @@ class Table:
         canonical = np.empty(len(order), np.int64)
         canonical[order] = order[grouped]
         distance = distances_between(columns["fingerprint"], columns["fingerprint"][canonical])
+        if (bare := columns.get("bare")) is not None:
+            distance[bare | bare[canonical]] = UNKNOWN
         return Groups(self, canonical, distance, columns["state"], self._full_names(canonical), texts)
 
     def _full_names(self, canonical: NDArray[np.int64]) -> dict[int, str]:
@@ -297,10 +320,15 @@ class Table:
             if self._needed_grouping().similarity:
                 # A text without words has nothing in common with any, not even with itself.
                 numbers[np.isin(numbers, np.flatnonzero(texts.sets.sizes == 0))] = -1
+        elif "bare" in columns:
+            numbers = -columns["bare"].astype(np.int64)
         dates, _ = comparable_dates(columns)
         return Documents(
             columns["fingerprint"][order],
-            *(None if each is None else each[order] for each in (columns.get("per"), dates, numbers)),
+            *(
+                None if each is None else each[order]
+                for each in (columns.get("per"), dates, numbers, columns.get("key"))
+            ),
         )
 
     def pairs(self, max_distance: int, *, split: int | None = None) -> Iterator[tuple[int, int, int]]:
@@ -340,7 +368,8 @@ class Texts:
 class Groups:
     """
     The groups that a rule makes of a table; *states* hash the group fields that documents have.
-    *full_names*: those of groups whose canonical shares its id with another canonical, by place; others have the id.
+    *distance*: :data:`UNKNOWN` where the document or its canonical has no fingerprint. *full_names*: those of groups
+    whose canonical shares its id with another canonical, by place; others have the id.
     """
 
     table: Table
@@ -366,6 +395,11 @@ class Groups:
         if not self.full_names:
             return ids
         return [self.full_names.get(place, id_) for place, id_ in zip(canonicals.tolist(), ids, strict=True)]
+
+    def bits(self, place: int) -> int | None:
+        """Return the distance of a document to its canonical; ``None`` where one of the two has no fingerprint."""
+        distance = int(self.distance[place])
+        return None if distance == UNKNOWN else distance
 
     def version(self, place: int) -> tuple[int, int] | None:
         """Return the version of the document at *place* by whose text it was grouped; ``None`` if that was not read."""
@@ -393,7 +427,8 @@ class Groups:
             columns = (self.names(self.canonical[part]), self.canonical[part], self.distance[part])
             rows = zip(columns[0], columns[1].tolist(), columns[2].tolist(), self.states[part].tolist(), strict=True)
             for place, (group, canonical, distance, state) in enumerate(rows, begin):
-                wanted = (group, None, None) if canonical == place else (group, group, distance)
+                bits = None if distance == UNKNOWN else distance
+                wanted = (group, None, None) if canonical == place else (group, group, bits)
                 if hash(wanted) != state:
                     found.append(place)
         return found

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_function
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.hashing import hamming_distance
 from es_simhash.ingest.in_flight import Document, InFlight
-from es_simhash.lookup.content import Unread, compare_contents
+from es_simhash.lookup.content import Exact, Unread, compare_contents
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.mapping.fields import read_text
 from es_simhash.mapping.meta import check_text_fields
@@ -117,6 +116,10 @@ class Uncompared:
         return f"document {shorten(self.id)} is near and was not compared: {self.why}"
 
 
+BY_KEY = "key"
+"""What a report gives as the reason where the key of a document decided."""
+
+
 @dataclass(slots=True)
 class Decision:
     """
@@ -124,7 +127,8 @@ class Decision:
     *group*: its name; the id of the draft if it is the canonical. *distance*: to the canonical, in bits; ``None`` if
     its fingerprint is not known. *leader*: the document that it duplicates, or the first that it replaces; *similarity*
     is to that one, if computed. *blockers*: positions of documents in flight that hide a near one: the decision stands
-    only if they are written. *at*: milliseconds since 1970, later than that of each document it replaces.
+    only if they are written. *at*: milliseconds since 1970, later than that of each document it replaces. *by_key*: its
+    key decided, so texts were not compared.
     """
 
     verdict: Verdict
@@ -136,6 +140,7 @@ class Decision:
     uncompared: tuple[Uncompared, ...] = ()
     blockers: frozenset[int] = frozenset()
     at: int = 0
+    by_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,27 +149,43 @@ class Existing:
     The documents near those of one batch, as searches show them.
     *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *canonicals*,
     for ``connected``: fingerprints of canonicals that are not near themselves, by id. *gaps*: why a lookup is
-    incomplete.
+    incomplete. *by_key*: the documents of each key, in the same order; *key_gaps*: why some may be missing.
     """
 
     near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
     canonicals: Mapping[str, int] = field(default_factory=dict)
     gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     is_compared: bool = False
+    by_key: Mapping[Exact, Sequence[Document]] = field(default_factory=dict)
+    key_gaps: tuple[str, ...] = ()
+
+    def of(self, draft: Document) -> Sequence[Document]:
+        """Return the documents near *draft*, and those of its key, the one grouped first comes first."""
+        near = () if draft.fingerprint is None else self.near.get(draft.fingerprint, ())
+        same = () if draft.exact is None else self.by_key.get(draft.exact, ())
+        if not same:
+            return near
+        known = {(each.id, each.index, each.routing) for each in same}
+        others = (each for each in near if (each.id, each.index, each.routing) not in known)
+        return sorted((*same, *others), key=lambda each: (each.at, each.id, each.index))
 
     def without(self, ids: AbstractSet[str]) -> Existing:
         """Return it without the documents with these *ids*."""
-        near = {fingerprint: [each for each in found if each.id not in ids] for fingerprint, found in self.near.items()}
-        return replace(self, near=near)
+
+        def rest(found: Mapping[Any, Sequence[Document]]) -> dict[Any, list[Document]]:
+            return {key: [each for each in some if each.id not in ids] for key, some in found.items()}
+
+        return replace(self, near=rest(self.near), by_key=rest(self.by_key))
 
 
 @dataclass(frozen=True, slots=True)
 class _Neighbour:
     """A neighbour of a draft, with the distance in bits, and the similarity of the texts where it was computed."""
 
-    distance: int
+    distance: int | None
     document: Document
     score: Score | None
+    by_key: bool = False
 
     @property
     def similarity(self) -> float | None:
@@ -176,7 +197,7 @@ class _Neighbour:
         return NearDup(
             document.id,
             document.index or "",
-            self.distance,
+            64 if self.distance is None else self.distance,
             document.fingerprint or 0,
             document.source,
             self.similarity,
@@ -226,7 +247,7 @@ class Decider:
 
     def _judge(self, draft: Document, found: Sequence[Document], canonicals: Mapping[str, int], now: int) -> Decision:
         is_readable = draft.content is None or draft.content.unread is None
-        if not found and is_readable and not self.in_flight.has_near(draft.fingerprint):
+        if not found and is_readable and not self.in_flight.has_near(draft.fingerprint, draft.exact):
             return Decision("write", draft.id, at=self._moment(draft, (), now))  # most documents, without detours
         verdict: Verdict
         leader: Document | None
@@ -234,14 +255,15 @@ class Decider:
         replaced: list[_Neighbour] = []
         uncompared: list[Uncompared] = []
         blockers: set[int] = set()
+        by_key = False
         for each in self._neighbours(draft, self._candidates(draft, found, blockers), uncompared):
             verdict = self._verdict(draft, each)
             if verdict == "replace":
                 replaced.append(each)
             elif verdict != "write":
                 known = self._canonical_of(each.document, canonicals)
-                distance = None if known is None else hamming_distance(known, draft.fingerprint or 0)
-                leader, similarity, olds = each.document, each.similarity, ()
+                distance = draft.distance_to(known)
+                leader, similarity, olds, by_key = each.document, each.similarity, (), each.by_key
                 group = leader.group
                 break
         else:
@@ -249,40 +271,44 @@ class Decider:
             leader = replaced[0].document if replaced else None
             similarity = replaced[0].similarity if replaced else None
             olds = tuple(each.document for each in replaced)
+            by_key = bool(replaced) and replaced[0].by_key
         at = self._moment(draft, olds, now)
-        return Decision(verdict, group, distance, leader, olds, similarity, tuple(uncompared), frozenset(blockers), at)
+        missed, hiding = tuple(uncompared), frozenset(blockers)
+        return Decision(verdict, group, distance, leader, olds, similarity, missed, hiding, at, by_key)
 
     def _neighbours(
-        self, draft: Document, candidates: Iterable[tuple[int, Document]], uncompared: list[Uncompared]
+        self, draft: Document, candidates: Iterable[tuple[int | None, Document]], uncompared: list[Uncompared]
     ) -> Iterator[_Neighbour]:
         """Yield the neighbours of *draft* among *candidates*; add to *uncompared* what could not be compared."""
         unread = None if draft.content is None else draft.content.unread
-        if unread is not None and draft.fingerprint is not None:
-            uncompared.append(Uncompared(None, unread))
-            return
+        is_unread = unread is not None and (draft.fingerprint is not None or unread.kind != "text")
+        if is_unread and draft.exact is None:
+            candidates = ()
         for distance, each in candidates:
-            comparison = compare_contents(draft.content, each.content, self._rule)
-            if comparison.unread is not None:
+            comparison = compare_contents(draft.content, each.content, self._rule, distance=distance)
+            if comparison.unread is not None and unread is None:
                 uncompared.append(Uncompared(each.id, comparison.unread))
             if comparison.are_neighbours:
-                yield _Neighbour(distance, each, comparison.similarity)
+                yield _Neighbour(distance, each, comparison.similarity, comparison.by_key)
+        if unread is not None and is_unread:
+            uncompared.append(Uncompared(None, unread))
 
     def _candidates(
         self, draft: Document, found: Iterable[Document], blockers: set[int]
-    ) -> Iterator[tuple[int, Document]]:
-        """Yield the documents near *draft*, with distances, those in the index first; note *blockers*."""
-        if draft.fingerprint is None:
+    ) -> Iterator[tuple[int | None, Document]]:
+        """Yield the documents near *draft* or of its key, with distances, those in the index first; note *blockers*."""
+        if draft.fingerprint is None and draft.exact is None:
             return
         # A document in flight is newer than what a search shows of it.
         for each in found:
             # A document does not duplicate its own group, whose members may be near it under "connected".
-            if each.fingerprint is None or draft.id in (each.id, each.group):
+            if draft.id in (each.id, each.group):
                 continue
             if self.in_flight.hides(each.id):
                 blockers.update(self.in_flight.blockers(each.id))
             else:
-                yield hamming_distance(draft.fingerprint, each.fingerprint), each
-        yield from self.in_flight.find(draft.fingerprint, blockers=blockers, apart_from=draft.id)
+                yield each.distance_to(draft.fingerprint), each
+        yield from self.in_flight.find(draft.fingerprint, exact=draft.exact, blockers=blockers, apart_from=draft.id)
 
     def _verdict(self, draft: Document, neighbour: _Neighbour) -> Verdict:
         verdict: Verdict

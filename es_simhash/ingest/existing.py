@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,15 @@ from es_simhash.ingest.decide import Existing
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item
 from es_simhash.ingest.reading import EARLY, GroupedIngest
-from es_simhash.lookup.content import Content, docvalue_fields, read_content
+from es_simhash.lookup.content import (
+    Content,
+    Exact,
+    among_keys,
+    docvalue_fields,
+    exact_of,
+    key_fields,
+    read_content,
+)
 from es_simhash.lookup.find_many import MultiSearch
 from es_simhash.lookup.lookup_options import ResidentError, as_fault, pays
 from es_simhash.lookup.memory_operations import Resident
@@ -46,12 +54,16 @@ DOCUMENTS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked about one batch: by block terms, or what documents have the fingerprints *near*, by the table."""
+    """
+    What is asked about one batch: by block terms, or what documents have the fingerprints *near*, by the table.
+    *exacts*: the keys of its documents, which are looked up afterwards.
+    """
 
     fingerprints: Sequence[int]
     calls: Sequence[Call]
     batch: MultiSearch | None = None
     near: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    exacts: Sequence[Exact] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +136,11 @@ class ExistingLookup:
             self._resident.note_written(Counter(filter(None, map(_written_to, items))))
 
     async def ask(self, server: Port, items: Iterable[Item]) -> Asked | None:
-        """Return what to ask about *items*; ``None`` where none has a fingerprint."""
-        fingerprints = _fingerprints_of(items)
+        """Return what to ask about *items*; ``None`` where none has a fingerprint or a key."""
+        items = list(items)
+        fingerprints, exacts = _fingerprints_of(items), _exacts_of(items)
         if not fingerprints:
-            return None
+            return Asked((), (), exacts=exacts) if exacts else None
         self._asked += len(fingerprints)
         self._batches += 1
         if self._is_worth_it():
@@ -135,13 +148,42 @@ class ExistingLookup:
         resident = self._resident
         if resident is None:
             batch = self._group_lookups.batch(fingerprints)
-            return Asked(fingerprints, [batch.call()], batch)
+            return Asked(fingerprints, [batch.call()], batch, exacts=exacts)
         near = await server.compute(resident.near, fingerprints)
-        body = {**self._with_contents(self._body(near.values())), "size": DOCUMENTS}
-        return Asked(fingerprints, [Call("search", {"index": self._index, "body": body})] if near else [], near=near)
+        body = {**self._with_contents(self._body([self._among(near)])), "size": DOCUMENTS}
+        calls = [Call("search", {"index": self._index, "body": body})] if near else []
+        return Asked(fingerprints, calls, near=near, exacts=exacts)
 
     async def take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
+        existing = await self._take(server, asked, answers) if asked.fingerprints else Existing()
+        return await self._with_keys(server, existing, asked.exacts)
+
+    async def _with_keys(self, server: Port, existing: Existing, exacts: Sequence[Exact]) -> Existing:
+        """Return *existing* with the documents that have one of the keys *exacts*; their texts are not read."""
+        reader = self._ingest.reader
+        if not exacts or reader is None:
+            return existing
+        key = self._grouping.key
+        dates = [name for name, each in zip(key, reader.key, strict=True) if each.is_date]
+        body = self._body(among_keys(key, exacts, dates))
+        rule = replace(self._grouping.pair_rule, similarity=None)
+        body["docvalue_fields"] += [*docvalue_fields(rule), *key_fields(key, dates)]
+        hits, gaps = await self._hits(server, body)
+        contents = {}
+        for place, hit in hits.items():
+            contents[place] = content = read_content(hit, rule, {})
+            content.exact = exact_of(hit.get("fields") or {}, key, dates)
+        wanted, found = set(exacts), dict[Exact, list[Document]]()
+        for each in chain(*self._documents_in(hits, contents).values()):
+            if each.exact in wanted:
+                found.setdefault(each.exact, []).append(each)
+        canonicals = existing.canonicals
+        if self._grouping.rule == "connected":
+            canonicals = {**canonicals, **await self._other_canonicals(server, found.values())}
+        return replace(existing, canonicals=canonicals, by_key=found, key_gaps=sentences(gaps))
+
+    async def _take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         if asked.batch is not None:
             return await self._read(server, await self._group_lookups.take(server, asked.batch, answers[0]))
         try:
@@ -164,12 +206,13 @@ class ExistingLookup:
 
     async def look_up(self, server: Port, items: Iterable[Item]) -> Existing:
         """Return what searches show near *items* now; the server is asked, whatever else is being asked."""
-        wanted = _fingerprints_of(items)
-        if not wanted:
-            return Existing()
-        batch = self._group_lookups.batch(wanted)
-        answer = await attempt(server.send(batch.call()))
-        return await self._read(server, await self._group_lookups.take(server, batch, answer))
+        items = list(items)
+        wanted, existing = _fingerprints_of(items), Existing()
+        if wanted:
+            batch = self._group_lookups.batch(wanted)
+            answer = await attempt(server.send(batch.call()))
+            existing = await self._read(server, await self._group_lookups.take(server, batch, answer))
+        return await self._with_keys(server, existing, _exacts_of(items))
 
     async def find_present(self, server: Port, drafts: Sequence[Document]) -> list[Document]:
         """
@@ -238,10 +281,14 @@ class ExistingLookup:
         shown = await self._resident.read_news(server)
         return await server.compute(self._resident.near_among, fingerprints, shown) if len(shown) else {}
 
-    def _body(self, near: Iterable[Iterable[int]]) -> dict[str, Any]:
-        """Return the search, without a size, for the documents that have one of the fingerprints *near*."""
+    def _among(self, near: Near) -> dict[str, Any]:
+        fingerprints = sorted({*map(to_hex, chain(*near.values()))})
+        return {"terms": {Fields(self._ingest.prefix).fingerprint: fingerprints}}
+
+    def _body(self, among: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the search, without a size, for the documents that match all of *among*."""
         fields = Fields(self._ingest.prefix)
-        query: dict[str, Any] = {"filter": {"terms": {fields.fingerprint: sorted({*map(to_hex, chain(*near))})}}}
+        query: dict[str, Any] = {"filter": list(among)}
         if self._grouping.rule == "star":
             query["must_not"] = {"exists": {"field": fields.duplicate_of}}
         at = {"field": fields.at, "format": "epoch_millis"}
@@ -266,17 +313,18 @@ class ExistingLookup:
         if isinstance(answer, Mapping) and not find_gaps(answer) and len(answer["hits"]["hits"]) < DOCUMENTS:
             hits = {document_key(each): each for each in answer["hits"]["hits"]}
             return _Facts(await server.compute(lambda: self._documents_in(hits, self._read_contents(hits))))
-        hits, gaps = await self._hits(server, near, answer)
+        hits, gaps = await self._hits(server, self._body([self._among(near)]), answer)
         return _Facts(await server.compute(self._documents_in, hits, await self._contents(server, hits)), gaps)
 
-    async def _hits(self, server: Port, near: Near, answer: Any) -> tuple[dict[Key, Mapping[str, Any]], list[Gap]]:
-        """Return the documents that have one of the fingerprints *near*, page by page, and why some may be missing."""
+    async def _hits(
+        self, server: Port, body: Mapping[str, Any], answer: Any = None
+    ) -> tuple[dict[Key, Mapping[str, Any]], list[Gap]]:
+        """Return the documents that the search *body* finds, page by page, and why some may be missing."""
         found: dict[Key, Mapping[str, Any]] = {}
 
         def note(hits: Hits) -> None:
             found.update((document_key(each), each) for each in hits)
 
-        body = self._body(near.values())
         try:
             if isinstance(answer, Exception) and not is_passing(answer):
                 raise answer
@@ -301,7 +349,7 @@ class ExistingLookup:
             key: [
                 Document(
                     key.id,
-                    from_hex(digits),
+                    None if digits is None else from_hex(digits),
                     hit["fields"].get(fields.group, (key.id,))[0],
                     key.index,
                     hit.get("_source") if with_source else None,  # else it is only the text, which the content has
@@ -310,7 +358,7 @@ class ExistingLookup:
                     at=int(hit["fields"].get(fields.at, (0,))[0]),
                     is_member=fields.duplicate_of in hit["fields"],
                 )
-                for digits in hit["fields"][fields.fingerprint]
+                for digits in hit["fields"].get(fields.fingerprint, (None,))
             ]
             for key, hit in hits.items()
             if contents is None or key in contents
@@ -391,7 +439,8 @@ class ExistingLookup:
         known: dict[str, int] = {}
 
         def note(hits: Hits) -> None:
-            known.update({name_of(hit, fields): from_hex(hit["fields"][fields.fingerprint][0]) for hit in hits})
+            shown = ((name_of(hit, fields), hit["fields"].get(fields.fingerprint)) for hit in hits)
+            known.update({name: from_hex(digits[0]) for name, digits in shown if digits})
 
         await retry(server, lambda: read_each(server, self._index, body, note, page=PAGE))
         return known
@@ -403,6 +452,10 @@ def _written_to(item: Item) -> str | None:
     if outcome is None or outcome.version is None or operation is None or operation.kind not in ("index", "create"):
         return None
     return None if item.draft is None or item.is_renamed else outcome.index
+
+
+def _exacts_of(items: Iterable[Item]) -> list[Exact]:
+    return list(dict.fromkeys(each.draft.exact for each in items if each.draft and each.draft.exact))
 
 
 def _fingerprints_of(items: Iterable[Item]) -> list[int]:

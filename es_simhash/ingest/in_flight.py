@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_simhash.hashing import hamming_distance
-from es_simhash.lookup.content import Content
+from es_simhash.lookup.content import Content, Exact
 
 if TYPE_CHECKING:
     from es_simhash.lookup.memory_table import FingerprintTable, Near
@@ -50,6 +51,15 @@ class Document:
     is_settled: bool = field(default=False, init=False, compare=False, repr=False)
     order: int = field(default=0, init=False, compare=False, repr=False)
 
+    @property
+    def exact(self) -> Exact | None:
+        return None if self.content is None else self.content.exact
+
+    def distance_to(self, fingerprint: int | None) -> int | None:
+        """Return the distance in bits; ``None`` where one of the two has no fingerprint."""
+        known = self.fingerprint is not None and fingerprint is not None
+        return hamming_distance(self.fingerprint or 0, fingerprint or 0) if known else None
+
 
 _CopyKey: TypeAlias = tuple[int, str, Hashable]
 
@@ -73,6 +83,7 @@ class InFlight:
         # Documents that are equal for every later one are looked up as one; a list where there are several.
         self._copies: dict[_CopyKey, Document | list[Document]] = {}
         self._keys: dict[int, _CopyKey | list[_CopyKey]] = {}
+        self._by_exact: dict[Exact, dict[Hashable, list[Document]]] = {}
         # Every fingerprint here is in the table or waits for it.
         self._table: FingerprintTable | None = None
         self._waiting: list[int] = []
@@ -95,10 +106,19 @@ class InFlight:
         if document.content is not None:
             self._contents.append(document.content)
             self._characters += document.content.characters
-        if document.fingerprint is not None and may_have_duplicates:
+        if may_have_duplicates:
+            self._keep_key(document)
             self._keep(document)
 
+    def _keep_key(self, document: Document) -> None:
+        if document.exact is not None and document.content is not None:
+            # Their texts do not count.
+            same = document.group, document.content.per, document.content.moment
+            self._by_exact.setdefault(document.exact, {}).setdefault(same, []).append(document)
+
     def _keep(self, document: Document) -> None:
+        if document.fingerprint is None:
+            return
         key = _copy_key(document)
         copies = self._copies.get(key)
         if isinstance(copies, list):
@@ -182,21 +202,29 @@ class InFlight:
             if content is not None:
                 yield content
 
-    def has_near(self, fingerprint: int | None) -> bool:
+    def has_near(self, fingerprint: int | None, exact: Exact | None = None) -> bool:
         """Return whether :meth:`find` may find something."""
+        if exact in self._by_exact:
+            return True
         if fingerprint in self._foreseen and fingerprint not in self._near:
             return fingerprint in self._keys  # most documents, without detours
         return fingerprint is not None and next(self._keys_near(fingerprint), None) is not None
 
     def find(
-        self, fingerprint: int, *, blockers: set[int] | None = None, apart_from: str | None = None
-    ) -> Iterator[tuple[int, Document]]:
+        self,
+        fingerprint: int | None,
+        *,
+        exact: Exact | None = None,
+        blockers: set[int] | None = None,
+        apart_from: str | None = None,
+    ) -> Iterator[tuple[int | None, Document]]:
         """
-        Yield (distance in bits, document) for those near *fingerprint*, one for all copies in a group.
+        Yield (distance in bits, document) for those near *fingerprint* or of one key, one for all copies in a group.
         *blockers* gets the positions of documents that hide others within max_distance. *apart_from* is an id: neither
         this document nor the members of its group are found.
         """
-        found = [self._copies[key] for key in self._keys_near(fingerprint)]
+        found = [] if fingerprint is None else [self._copies[key] for key in self._keys_near(fingerprint)]
+        found += () if exact is None else self._by_exact.get(exact, {}).values()
         for copies in sorted(
             (each if isinstance(each, list) else [each] for each in found), key=lambda each: each[0].order
         ):
@@ -205,7 +233,7 @@ class InFlight:
             others = (each for each in copies if each.id != apart_from)
             standing = next((each for each in others if self._is_standing(each)), None)
             if standing is not None:
-                yield hamming_distance(fingerprint, standing.fingerprint or 0), standing
+                yield standing.distance_to(fingerprint), standing
             elif blockers is not None:
                 for each in copies:
                     if not each.is_withdrawn:
@@ -262,12 +290,15 @@ class InFlight:
         self.settled = sum(each.is_settled for each in self._by_position.values())
         self._contents = [each.content for each in self._by_position.values() if each.content is not None]
         self._characters = sum(each.characters for each in self._contents)
-        before, self._copies, self._keys = self._copies, {}, {}
+        before, self._copies, self._keys, by_exact, self._by_exact = self._copies, {}, {}, self._by_exact, {}
         self._table, self._waiting, self._foreseen, self._near = None, [], frozenset(), {}
         for copies in before.values():
             for each in copies if isinstance(copies, list) else (copies,):
                 if id(each) in kept:
                     self._keep(each)
+        for each in chain(*(some for same in by_exact.values() for some in same.values())):
+            if id(each) in kept:
+                self._keep_key(each)
 
     @staticmethod
     def _is_visible(document: Document) -> bool:

@@ -15,7 +15,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from es_simhash.errors import InvalidInputError
@@ -50,16 +50,18 @@ class ContentReader:
     text_fields: Sequence[str] = ()
     per: MappedField | None = None
     within: MappedField | None = None
+    key: tuple[MappedField, ...] = ()
 
     @property
     def fields(self) -> list[str]:
-        return [*self.text_fields, *(each.path for each in (self.per, self.within) if each)]
+        return [*self.text_fields, *(each.path for each in (self.per, self.within, *self.key) if each)]
 
     def read(self, document: Mapping[str, Any], *, is_partial: bool = False) -> Content:
         """Return what *document* is compared by; *is_partial*: the index may have the fields that it lacks."""
         unread = self._find_missing(document) if is_partial else None
         text, moment = None, None
         per: tuple[str, ...] = ()
+        exact: list[set[str]] = []
         try:
             text = read_text(document, self.text_fields) if self.text_fields else None
         except InvalidInputError as error:
@@ -67,9 +69,11 @@ class ContentReader:
         try:
             per = per_of(self.per.exact_keywords(document)) if self.per else ()
             moment = moment_of(self.within.moments(document)) if self.within else None
+            exact = [set(each.exact_texts(document)) for each in self.key]
         except InvalidInputError as error:
             unread = unread or Unread("value", str(error))
-        return Content(text, per=per, moment=moment, unread=unread)
+        has_key = bool(exact) and all(len(each) == 1 for each in exact) and (unread is None or unread.kind == "text")
+        return Content(text, per=per, moment=moment, unread=unread, exact=tuple(chain(*exact)) if has_key else None)
 
     def _find_missing(self, partial: Mapping[str, Any]) -> Unread | None:
         return next((Unread("partial", name) for name in self.fields if not carries(partial, name)), None)
@@ -87,6 +91,7 @@ def make_reader(
         fields if grouping.similarity is not None else (),
         None if grouping.per is None else _agreed(known, grouping.per),
         None if grouping.within is None else _agreed(known, grouping.within.field),
+        tuple(_agreed(known, name) for name in grouping.key),
     )
 
 
@@ -254,7 +259,7 @@ def make_draft(
         source=_written_fields(operation) if with_source else None,
         routing=header.get("routing"),
         position=position,
-        content=None if reader is None or fingerprint is None else _content_of(operation, reader),
+        content=_content_of(operation, reader) if reader and (fingerprint is not None or reader.key) else None,
         must_write=operation.kind in ("update", "delete"),
     )
 
@@ -265,9 +270,9 @@ def _written_fields(operation: Operation) -> Mapping[str, Any] | None:
     return body if isinstance(body, Mapping) else None
 
 
-def _content_of(operation: Operation, reader: ContentReader) -> Content:
-    is_partial = operation.kind == "update"
-    return reader.read(operation.body["doc"] if is_partial else operation.body, is_partial=is_partial)
+def _content_of(operation: Operation, reader: ContentReader) -> Content | None:
+    written = _written_fields(operation)
+    return None if written is None else reader.read(written, is_partial=operation.kind == "update")
 
 
 def _fingerprint_of(operation: Operation, prefix: str) -> tuple[int | None, bool]:
@@ -299,7 +304,7 @@ def upsert_of(operation: Operation, prefix: str) -> Operation | None:
 
 def _are_alike(one: Document, other: Document) -> bool:
     """Return whether whatever is decided about *one* holds for *other*, which is written under the same id."""
-    contents = [None if each.content is None else each.content.key for each in (one, other)]
+    contents = [None if each.content is None else (each.content.key, each.exact) for each in (one, other)]
     return (one.fingerprint, one.source) == (other.fingerprint, other.source) and contents[0] == contents[1]
 
 
@@ -346,7 +351,7 @@ def regroup_body(draft: Document, decision: Decision, *, prefix: str) -> dict[st
 
 
 def may_be_skipped(decider: Decider, items: Sequence[Item], existing: Existing, is_any: bool) -> list[Document]:  # noqa: FBT001 -- as Compute passes it
-    """Return the drafts, of documents written whole, that have something near them; each if *is_any*."""
+    """Return the drafts, of documents written whole, that have something near them or a key; each if *is_any*."""
     in_flight = decider.in_flight
     drafts = [item.draft for item in items if item.operation and item.operation.kind == "index" and item.draft]
     counts = Counter(each.fingerprint for each in drafts if each.fingerprint is not None)
@@ -354,13 +359,16 @@ def may_be_skipped(decider: Decider, items: Sequence[Item], existing: Existing, 
     return [
         each
         for each in drafts
-        if (fingerprint := each.fingerprint) is not None
-        and (
-            is_any
-            or counts[fingerprint] > 1
-            or in_flight.has_near(fingerprint)
-            or in_flight.is_foreseen_near(fingerprint)
-            or any(other.id != each.id for other in existing.near.get(fingerprint, ()))
+        if each.exact is not None
+        or (
+            (fingerprint := each.fingerprint) is not None
+            and (
+                is_any
+                or counts[fingerprint] > 1
+                or in_flight.has_near(fingerprint)
+                or in_flight.is_foreseen_near(fingerprint)
+                or any(other.id != each.id for other in existing.near.get(fingerprint, ()))
+            )
         )
     ]
 
@@ -394,9 +402,9 @@ def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, no
     draft, operation = item.draft, item.operation
     if draft is None or operation is None:
         return
-    near = () if draft.fingerprint is None else existing.near.get(draft.fingerprint, ())
-    decision = decider.decide(draft, near, existing.canonicals, now=now)
+    decision = decider.decide(draft, existing.of(draft), existing.canonicals, now=now)
     gaps = None if draft.fingerprint is None else existing.gaps.get(draft.fingerprint)
+    gaps = gaps or (existing.key_gaps if draft.exact is not None else ())
     if gaps or decision.uncompared:
         item.problem = _missed(gaps or (), decision.uncompared)
     if decision.verdict != "skip" and item.outcome is None:

@@ -54,7 +54,8 @@ class Preparer:
         if function is None:
             return None
         within = grouping.within if grouping else None
-        named = [grouping.per, within and within.field, *(key.field for key in grouping.keys)] if grouping else []
+        named = [grouping.per, within and within.field, *(key.field for key in grouping.order_keys)] if grouping else []
+        named += grouping.key if grouping else ()
         paths = (MappedField.find(each, str(field)).path for field in named if field for each in mappings)
         ours = (prefix, *dotted_names(prefix))
         return cls(function, tuple(dict.fromkeys((*text_fields, *paths, *ours))), prefix)

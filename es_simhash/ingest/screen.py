@@ -15,9 +15,8 @@ from es_simhash.arguments import Count, check_fields, check_name, check_options,
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.recorded import keep_recorded
-from es_simhash.hashing import hamming_distance
 from es_simhash.ingest.actions import ActionRules
-from es_simhash.ingest.decide import Existing
+from es_simhash.ingest.decide import BY_KEY, Existing
 from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.ingest import make_grouper
@@ -103,8 +102,8 @@ class Screened(Record):
         position:
             Its place among the documents given, from 0.
         answer:
-            ``"new"``, ``"near"`` (a near-duplicate of the winner), or ``"unsure"``, where something could not be read
-            or compared.
+            ``"new"``, ``"near"`` (a near-duplicate of the winner, or of its key), or ``"unsure"``, where something
+            could not be read or compared.
         rule:
             The rule by which that was decided; ``str(rule)`` says it.
         fingerprinted:
@@ -123,7 +122,7 @@ class Screened(Record):
         source:
             The fields of the winner in the index that were asked for; ``None`` if it is gone meanwhile.
         reason:
-            Why it is unsure: one line.
+            Why it is unsure: one line; ``"key"`` where its key made it near.
     """
 
     position: int
@@ -307,8 +306,9 @@ def _screened(
             "near",
             rule,
             is_fingerprinted,
-            distance=hamming_distance(draft.fingerprint or 0, leader.fingerprint or 0),
+            distance=leader.distance_to(draft.fingerprint),
             similarity=item.decision.similarity,
+            reason=BY_KEY if item.decision.by_key else None,
             is_update=item.decision.verdict != "skip",
         )
         if leader.position is not None:

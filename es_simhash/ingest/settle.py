@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from es_simhash.groups.reconcile import untag
-from es_simhash.hashing import from_hex, hamming_distance
+from es_simhash.hashing import from_hex
 from es_simhash.ingest.containers import ContainedLookup
 from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.ingest.in_flight import Document
@@ -255,16 +255,17 @@ async def relink(server: Port, ingest: GroupedIngest, items: Sequence[Item]) -> 
     def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
         own = found.get("_source", {}).get(prefix) or {}
         successor = _follow(successors, own.get("group") or place.id)
-        if successor is None or successor.fingerprint is None or not own.get("fingerprint"):
+        if successor is None or place.id == successor.id:
             return None
-        shown = own["fingerprint"]  # several where documents are joined: the nearest counts, as in a lookup
+        shown = own.get("fingerprint") or ()  # several where documents are joined: the nearest counts, as in a lookup
         shown = [shown] if isinstance(shown, str) else shown
-        distance = min(hamming_distance(from_hex(each), successor.fingerprint) for each in shown)
-        if place.id == successor.id or (grouping.rule == "star" and distance > grouping.max_distance):
+        if not grouping.key and (successor.fingerprint is None or not shown):
             return None
+        distances = (successor.distance_to(from_hex(each)) for each in shown)
+        distance = min((each for each in distances if each is not None), default=None)
         if grouping.rule == "star":
             content = None if reader is None else reader.read(found["_source"])
-            comparison = compare_contents(successor.content, content, grouping.pair_rule)
+            comparison = compare_contents(successor.content, content, grouping.pair_rule, distance=distance)
             if comparison.unread is not None:
                 failed[successor.position] = f"{place.id}: {comparison.unread}"
             if not comparison.are_neighbours:

@@ -75,7 +75,7 @@ async def _fields(server: Port, index: str, request: GroupingRequest) -> list[st
     names = list(TextFields({name: one.text_fields for name, one in resolved.each.items()}, settings.text_fields).all)
     for name, one in resolved.each.items():
         grouping = request.put_on(target_of(one) or Grouping())
-        apart = [grouping.per, grouping.within.field if grouping.within else None]
+        apart = [grouping.per, grouping.within.field if grouping.within else None, *grouping.key]
         names += [MappedField.find(resolved.mappings[name], each).path for each in apart if each is not None]
     return list(dict.fromkeys(names))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from es_simhash.hashing import hamming_distance
-from es_simhash.ingest.decide import Decision
+from es_simhash.ingest.decide import BY_KEY, Decision
 from es_simhash.ingest.item import Container, Item, has_fingerprint
 from es_simhash.writes.operations import Hindrance, Outcome
 
@@ -34,10 +33,11 @@ class Written:
             content is there already), ``"dropped"`` (by an ingest pipeline of the server) or ``"refused"`` (by the
             server, or because it is no document).
         reason:
-            Why it was refused, or what is wrong with a document that was written; else ``None``.
+            Why it was refused, or what is wrong with a document that was written; ``"key"`` where its key made it a
+            duplicate; else ``None``.
         canonical:
             Name of its group: the id of its canonical, its own where it is one, as after ``"replaced"``, with the index
-            where that id stands twice. ``None`` where documents are not grouped, or it has no fingerprint.
+            where that id stands twice. ``None`` where documents are not grouped, or it has no fingerprint and no key.
         distance:
             Distance to that document, in bits; after ``"replaced"`` to the former canonical.
         fingerprinted:
@@ -115,7 +115,7 @@ def report(item: Item, *, prefix: str) -> Written:
             draft.id,
             skipped_for.index,
             "skipped",
-            item.problem,
+            _reason(item),
             decision.group,
             decision.distance,
             similarity=_similarity(decision),
@@ -126,19 +126,19 @@ def report(item: Item, *, prefix: str) -> Written:
         reason = None if action == "unchanged" else str(outcome.error)
         return Written(place, outcome.id, outcome.index, action, reason, fingerprinted=is_fingerprinted, kind=kind)
     action, canonical, distance, similarity, replaced = "written", None, None, None, None
-    if draft is not None and decision is not None and draft.fingerprint is not None:
+    if draft is not None and decision is not None and (draft.fingerprint, draft.exact) != (None, None):
         canonical, distance, similarity = decision.group, decision.distance, _similarity(decision)
         if decision.verdict == "tag":
             action = "tagged"
         elif decision.verdict == "replace" and decision.leader is not None:
             action, replaced = "replaced", decision.leader.id
-            distance = hamming_distance(draft.fingerprint, decision.leader.fingerprint or 0)
+            distance = decision.leader.distance_to(draft.fingerprint)
     return Written(
         place,
         outcome.id,
         outcome.index,
         action,
-        item.problem,
+        _reason(item),
         canonical,
         distance,
         is_fingerprinted,
@@ -147,6 +147,10 @@ def report(item: Item, *, prefix: str) -> Written:
         updated=outcome.status == UPDATED and item.operation is not None and item.operation.kind == "index",
         replaced=replaced,
     )
+
+
+def _reason(item: Item) -> str | None:
+    return item.problem or (BY_KEY if item.decision is not None and item.decision.by_key else None)
 
 
 def _similarity(decision: Decision) -> float | None:

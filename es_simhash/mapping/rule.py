@@ -15,7 +15,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from es_simhash.arguments import check_choice, check_field, check_sendable
+from es_simhash.arguments import check_choice, check_field, check_fields, check_sendable
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
 from es_simhash.mapping.meta import CHANGE_KEY, DEFAULT_MAX_DISTANCE, GROUPING_KEY, IndexSettings, check_max_distance
 from es_simhash.texts.measures import DEFAULT_PRESET, WORD_SHINGLES, Measure, TextMeasure, Unit, check_bound
@@ -169,6 +169,7 @@ RULE_WORDS = {
     "rule_numbers": "the same numbers",
     "rule_per": "the same {field}",
     "rule_within": "at most {span} apart by {field}",
+    "rule_key": "or the same {field}",
     "rule_groups": "{rule} groups",
     "rule_order": "stays: {order}",
     "rule_contained": "at least {share} % stands in what stays",
@@ -282,8 +283,9 @@ class Grouping:
     How the documents of an index are grouped.
     Two documents are neighbours if their distance is at most max_distance and, where these are given, both present
     texts were read and have at least *similarity* by *measure*, both have the same value of *per*, and both have dates
-    *within* a span. *rule*: under ``"star"`` every member is a neighbour of its canonical; under ``"connected"`` chains
-    count. *order*: keys for :func:`parse_key` that choose the canonical; the id decides last.
+    *within* a span. Documents with the same values of all fields of *key* are neighbours whatever their texts, where
+    *per* and *within* allow it. *rule*: under ``"star"`` every member is a neighbour of its canonical; under
+    ``"connected"`` chains count. *order*: keys for :func:`parse_key` that choose the canonical; the id decides last.
     """
 
     rule: Rule = "star"
@@ -293,6 +295,7 @@ class Grouping:
     per: str | None = None
     within: Within | None = None
     measure: TextMeasure = WORD_SHINGLES
+    key: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
@@ -306,6 +309,7 @@ class Grouping:
             check_field("per", self.per)
         if self.within is not None:
             object.__setattr__(self, "within", parse_within(self.within))
+        object.__setattr__(self, "key", check_fields("key", self.key, may_lack=True))
 
     def __str__(self) -> str:
         return "; ".join(self.parts())
@@ -313,7 +317,8 @@ class Grouping:
     def parts(self, say: Callable[..., str] = _in_english) -> list[str]:
         """Return the words for people, in parts: what near-duplicates are, what stays, how they are grouped."""
         stays = say("order_then").join(parse_key(each).words(say) for each in self.order)
-        words = say("rule_and").join(self.pair_rule.parts(say))
+        keys = [say("rule_key", field=" + ".join(self.key))] if self.key else []
+        words = say("rule_and").join([*self.pair_rule.parts(say), *keys])
         return [words, say("rule_order", order=stays), say("rule_groups", rule=self.rule)]
 
     @property
@@ -322,13 +327,13 @@ class Grouping:
         return PairRule(self.max_distance, self.similarity, self.measure, self.per, self.within)
 
     @property
-    def keys(self) -> tuple[OrderKey, ...]:
+    def order_keys(self) -> tuple[OrderKey, ...]:
         """The keys of the order that compare something else than the id."""
         return tuple(parse_key(each) for each in self.order if each != BY_ID)
 
     @property
     def is_by_distance_alone(self) -> bool:
-        return self.pair_rule.is_by_distance_alone
+        return self.pair_rule.is_by_distance_alone and not self.key
 
     def by(self, rule: PairRule) -> Grouping:
         """Return this grouping with *rule* for what makes two documents neighbours."""
@@ -337,7 +342,9 @@ class Grouping:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plain JSON values for ``_meta``."""
-        return {"rule": self.rule, "canonical": list(self.order), **self.pair_rule.to_dict()}
+        return {"rule": self.rule, "canonical": list(self.order), **self.pair_rule.to_dict()} | (
+            {"key": list(self.key)} if self.key else {}
+        )
 
     @classmethod
     def from_dict(cls, recorded: Mapping[str, Any]) -> Grouping:
@@ -354,6 +361,7 @@ class Grouping:
                 recorded.get("per"),
                 recorded.get("within"),
                 measure,
+                recorded.get("key", ()),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise MappingError(

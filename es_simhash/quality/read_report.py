@@ -266,7 +266,7 @@ def _recorded_time(resolved: Resolved) -> str | None:
     found: set[str | None] = set()
     for name, own in resolved.each.items():
         grouping, mapping = Grouping.read(own), resolved.mappings.get(name, {})
-        fields = [key.field for key in grouping.keys if key.kind == "field"] if grouping is not None else []
+        fields = [key.field for key in grouping.order_keys if key.kind == "field"] if grouping is not None else []
         dates = [each for each in fields if (node_of(mapping, each) or {}).get("type") in ("date", "date_nanos")]
         found.add(next(iter(dates), None))
     return found.pop() if len(found) == 1 else None

@@ -26,7 +26,15 @@ from es_simhash.removal.may_delete import Decisive, digest_of, is_written
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import LeftOut, PlannedDocument, PlannedRemoval, RemovalPlan
 from es_simhash.removal.removal_file import PlanWriter
-from es_simhash.spark.columns import Keeper, check_column, check_text, check_verify, prepared_of, similarity_of
+from es_simhash.spark.columns import (
+    Keeper,
+    check_column,
+    check_text,
+    check_verify,
+    prepared_of,
+    refuse_key,
+    similarity_of,
+)
 from es_simhash.spark.groups import groups
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, TextMeasure
 from es_simhash.transport.protocol import Key
@@ -165,6 +173,7 @@ def _refuse_other(asked: Grouping, name: str, settings: IndexSettings) -> None:
     recorded = target_of(settings)
     if recorded is None:
         return
+    refuse_key({name: settings})
     measure = asked.measure if recorded.similarity is None else recorded.measure
     own = replace(recorded.pair_rule, max_distance=asked.max_distance, similarity=asked.similarity, measure=measure)
     if own != asked.pair_rule:

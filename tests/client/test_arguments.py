@@ -73,6 +73,7 @@ KINDS = {
     "seed": "seed",
     "canonical": "canonical",
     "per": "field",
+    "key": "fields",
     "protect": "field",
     "time_field": "field",
     "source_field": "field",

@@ -94,6 +94,7 @@ class AsyncGroupingMethods(AsyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
+        key: str | Sequence[str] | Literal[False] | None = None,
         id_from: IngestIdFrom = None,
         on_partial: OnPartial = "clear",
         workers: int | None = None,
@@ -162,6 +163,10 @@ class AsyncGroupingMethods(AsyncBase):
             within:
                 A date field and a span, as in ``("published", "7d")``; only documents whose dates differ by at most
                 that are duplicates of each other. ``False`` for none.
+            key:
+                Fields of exact values, as in ``("url",)``: documents with the same values of all of them are
+                duplicates, whatever their texts, where *per* and *within* allow it. A document that has not one value
+                of each has no key. ``False`` for none.
             id_from:
                 ``"content"`` makes the id of a document that has none from its content, so that the same document
                 written again adds nothing; by default the id is random.
@@ -235,6 +240,7 @@ class AsyncGroupingMethods(AsyncBase):
                 canonical=canonical,
                 per=per,
                 within=within,
+                key=key,
             ),
             id_from=id_from,
             on_partial=on_partial,
@@ -267,6 +273,7 @@ class AsyncGroupingMethods(AsyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
+        key: str | Sequence[str] | Literal[False] | None = None,
         workers: int | None = None,
         progress: OnProgress | None = None,
     ) -> AsyncGenerator[Screened, None]:
@@ -318,6 +325,10 @@ class AsyncGroupingMethods(AsyncBase):
             within:
                 A date field and a span, as in ``("published", "7d")``; only documents whose dates differ by at most
                 that are duplicates of each other. ``False`` for none.
+            key:
+                Fields of exact values, as in ``("url",)``: documents with the same values of all of them are
+                duplicates, whatever their texts, where *per* and *within* allow it. A document that has not one value
+                of each has no key. ``False`` for none.
             workers:
                 Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
             progress:
@@ -342,6 +353,7 @@ class AsyncGroupingMethods(AsyncBase):
                 canonical=canonical,
                 per=per,
                 within=within,
+                key=key,
             ),
             workers=workers,
         )
@@ -359,6 +371,7 @@ class AsyncGroupingMethods(AsyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
+        key: str | Sequence[str] | Literal[False] | None = None,
         progress: OnProgress | None = None,
     ) -> AsyncGenerator[Written, None]:
         """
@@ -373,7 +386,7 @@ class AsyncGroupingMethods(AsyncBase):
                 Name of an index, alias or data stream.
             ids:
                 Ids of documents; one that is not there is reported as ``"refused"``.
-            preset, verify, max_distance, rule, canonical, per, within:
+            preset, verify, max_distance, rule, canonical, per, within, key:
                 As for :meth:`ingest`.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
@@ -393,6 +406,7 @@ class AsyncGroupingMethods(AsyncBase):
             canonical=canonical,
             per=per,
             within=within,
+            key=key,
         )
         return self._stream(tag_written(self._server(progress), index, ids, request))
 
@@ -408,6 +422,7 @@ class AsyncGroupingMethods(AsyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
+        key: str | Sequence[str] | Literal[False] | None = None,
         dry_run: bool = False,
         regroup: bool = False,
         threads: int | None = None,
@@ -428,7 +443,7 @@ class AsyncGroupingMethods(AsyncBase):
             since:
                 Look only at documents grouped at this moment or later, and at those whose groups they, or canonicals
                 deleted meanwhile, may change: a datetime with time zone, or ISO 8601. By default all documents.
-            preset, verify, max_distance, rule, canonical, per, within:
+            preset, verify, max_distance, rule, canonical, per, within, key:
                 As for :meth:`ingest`.
             dry_run:
                 Only count what would be changed; allowed for every grouping, whatever is recorded.
@@ -461,6 +476,7 @@ class AsyncGroupingMethods(AsyncBase):
             canonical=canonical,
             per=per,
             within=within,
+            key=key,
         )
         resources = Resources(threads=threads, memory_bytes=memory_bytes)
         moment = check_moment(since)

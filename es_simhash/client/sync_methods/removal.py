@@ -36,6 +36,7 @@ class RemovalMethods(SyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
+        key: str | Sequence[str] | Literal[False] | None = None,
         contained: float | None = None,
         filter: Filter = None,
         min_similarity: float | None = None,
@@ -68,7 +69,7 @@ class RemovalMethods(SyncBase):
                 Smallest similarity of a duplicate to its canonical, 0 to 1, or a :class:`Verification`; by default what
                 the index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
                 those of the present texts.
-            max_distance, rule, canonical, per, within:
+            max_distance, rule, canonical, per, within, key:
                 As for :meth:`ingest`; they need not be those that are recorded.
             contained:
                 Plan instead for the documents that *add nothing*: at least this share of their text, .8 to 1, such as
@@ -115,6 +116,7 @@ class RemovalMethods(SyncBase):
                 canonical=canonical,
                 per=per,
                 within=within,
+                key=key,
             ),
             contained=contained,
             filter=filter,
@@ -207,6 +209,7 @@ class RemovalMethods(SyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
+        key: str | Sequence[str] | Literal[False] | None = None,
         progress: OnProgress | None = None,
     ) -> Generator[DuplicateResult, None, None]:
         """
@@ -222,7 +225,7 @@ class RemovalMethods(SyncBase):
                 Share of the text that must stand in the other, as for :meth:`plan_removal`.
             dry_run:
                 Change nothing, and yield what would be done.
-            preset, verify, max_distance, rule, canonical, per, within:
+            preset, verify, max_distance, rule, canonical, per, within, key:
                 As for :meth:`plan_removal`.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
@@ -244,6 +247,7 @@ class RemovalMethods(SyncBase):
             canonical=canonical,
             per=per,
             within=within,
+            key=key,
         )
         tags = PlanOptions(grouping=request, contained=contained, max_share=1.0, max_field_chars=0)
         return self._stream(tag_contained(self._server(progress), index, tags, dry_run=dry_run))
