@@ -14,7 +14,7 @@ from pyspark.sql.functions import arrow_udf
 from pyspark.sql.types import ArrayType, LongType, StringType, TimestampType
 
 from es_simhash.arguments import FilePath, check_name, check_path
-from es_simhash.errors import REGROUP, Advice, InvalidInputError, Said, WrongTypeError, shorten
+from es_simhash.errors import REGROUP, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, to_hex
 from es_simhash.hashing.compute import text_scheme
 from es_simhash.hashing.registry import provide_file, scheme_file
@@ -293,5 +293,7 @@ def refuse_key(each: Mapping[str, IndexSettings]) -> None:
     """Raise if an index records a key, which data frames are not grouped by."""
     for name, settings in each.items():
         if (recorded := target_of(settings)) is not None and recorded.key:
-            said = f"index {name!r} has the key {', '.join(recorded.key)}, which Spark does not know: group it with "
-            raise InvalidInputError(Said(said, Advice("reconcile"), ", or take the key out with ", REGROUP))
+            said = f"index {name!r} has the key {', '.join(recorded.key)}, which Spark does not know: "
+            raise InvalidInputError(
+                Said(said, "group it without Spark, or take the key out (key=False) with ", REGROUP)
+            )
