@@ -9,6 +9,7 @@ The name of the test and the number of its case decide which two, so that each m
 
 from __future__ import annotations
 
+import atexit
 import functools
 import gzip
 import inspect
@@ -19,6 +20,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import zlib
 from pathlib import Path
@@ -51,6 +53,13 @@ def is_fit_for_files(folder):
 
 if "TMPDIR" not in os.environ and is_fit_for_files(MEMORY):
     os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
+# Where Python is to leave no bytecode beside the modules (as in many containers), each of the hundreds of commands that
+# tests start would compile all of them, a third of its time: the bytecode goes into a folder of the session.
+if sys.dont_write_bytecode and os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = tempfile.mkdtemp(prefix="es-simhash-bytecode-")
+    sys.dont_write_bytecode = False
+    atexit.register(shutil.rmtree, sys.pycache_prefix, ignore_errors=True)
 
 # Servers of tests live for minutes at most: the JVM's second compiler would cost more time than it saves, and verifying
 # classes is a good part of a start. Every child process reads this variable, also a server that a command of ours

@@ -43,6 +43,7 @@ def test_lookups_are_incomplete(partial, simhash, call):
         list(call(simhash.stream_near_dups(partial, TEXT)))
 
 
+@pytest.mark.usefixtures("impatient")
 def test_what_is_screened_is_never_new(partial, simhash, call):
     """One that is near what was found is near it, whatever else there is; of any other nobody knows."""
     near, other = call(simhash.screen(partial, [TEXT, "nothing of this kind was ever told in the north"]))
