@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import click
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from es_simhash.cli import app
 from es_simhash.cli.agent_answers import NOTE, Answer, Shown
@@ -184,6 +184,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=30)
 @given(head=st.dictionaries(st.text(), VALUES), items=st.lists(VALUES, max_size=50))
 def test_whatever_is_answered_can_be_sent_and_hides_nothing(head, items):
     """Any values: the note comes first, no result is lost, and no character is hidden."""

@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import functools
 import pickle
 import re
 import shlex
@@ -41,6 +42,13 @@ CHECKED_BEFORE = ("give either a text or", "give either texts or")
 FROM_DATA = ("near-duplicates may be missing",)
 
 
+@functools.cache
+def _parsed():
+    """Return the path, the text and the tree of each module."""
+    found = [(path, path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))]
+    return [(path, text, ast.parse(text)) for path, text in found]
+
+
 def _advices(tree):
     """Yield each advice that is written in *tree*: what to do, in the words of Python and of the command line."""
     for each in ast.walk(tree):
@@ -49,10 +57,9 @@ def _advices(tree):
 
 
 def _messages():
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path, _, tree in _parsed():
         if path.relative_to(PACKAGE).as_posix().startswith(ELSEWHERE):
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
         inside = {id(part) for each in ast.walk(tree) if isinstance(each, ast.JoinedStr) for part in each.values}
         # What is data has words for both; another test is about these.
         inside |= {id(part) for each in _advices(tree) for part in ast.walk(each)}
@@ -73,9 +80,8 @@ def _messages():
 
 def _pasted():
     """Yield each value that a message puts into a command of ours, with its place."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        for each in ast.walk(ast.parse(text)):
+    for path, text, tree in _parsed():
+        for each in ast.walk(tree):
             parts = each.values if isinstance(each, ast.JoinedStr) else []
             for before, part in pairwise(parts):
                 if isinstance(before, ast.Constant) and re.search(r"es-simhash(?: [\w-]+)* $", before.value):
@@ -124,8 +130,8 @@ def test_no_message_names_python_outside_its_data():
 def test_no_advice_is_lost_in_a_sentence():
     """What is formatted into a string is a string: an advice is a part of its message."""
     lost = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for each in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, _, tree in _parsed():
+        for each in ast.walk(tree):
             if isinstance(each, ast.FormattedValue):
                 text = ast.unparse(each.value)
                 if text.endswith(".advice") or (text in vars(errors) and isinstance(vars(errors)[text], Advice)):
@@ -134,8 +140,8 @@ def test_no_advice_is_lost_in_a_sentence():
 
 
 def _all_advices():
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for each in _advices(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, _, tree in _parsed():
+        for each in _advices(tree):
             yield (
                 f"{path.relative_to(PACKAGE)}:{each.lineno}",
                 {one.arg: ast.unparse(one.value) for one in each.keywords},

@@ -1,5 +1,6 @@
 """A list of texts without near-duplicates, against each text compared with all that stay."""
 
+import functools
 import random
 
 import pytest
@@ -14,9 +15,12 @@ from tests.servers.support import texts
 ARTICLE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost. "
 
 
+once = functools.cache(fingerprint)
+
+
 def near(first, second, preset):
     measure = preset.text_measure()
-    a, b = fingerprint(first), fingerprint(second)
+    a, b = once(first), once(second)
     if a is None or b is None or hamming_distance(a, b) > preset.max_distance:
         return False
     return measure.compare(*measure.prepare([first, second])).similarity >= preset.similarity

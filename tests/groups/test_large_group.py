@@ -5,13 +5,14 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from es_simhash.groups.large_group import FEWEST, SHARE, Intake, is_large
 from tests.ingest.ingesting import filled, run_ingest
 from tests.transport.by_hand import ServerError
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 600))
 def test_each_large_group_is_counted(seed, large, batch):
     """However many small ones come between: what an index would be warned of is at most a 256th too small."""

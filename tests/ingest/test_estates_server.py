@@ -141,7 +141,7 @@ def test_segment_replication(cluster):
     with OpenSearch(cluster.urls, timeout=60) as client:
         simhash = SimHashClient(client)
         settings = {"number_of_shards": 1, "number_of_replicas": 1, "replication.type": "SEGMENT"}
-        for number in range(4):
+        for number in range(2):
             name = f"replicated-{number}"
             simhash.create_index(name, text_field="body", settings=settings)
             cluster.await_health("green")

@@ -303,7 +303,7 @@ def test_precision_of_a_newswire(server, index, simhash):
     would give, is outside.
     """
     with gzip.open(DATA / "reuters21578" / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
-        found = [json.loads(line)["text"] for line, _ in zip(lines, range(1500), strict=False)]
+        found = [json.loads(line)["text"] for line, _ in zip(lines, range(1000), strict=False)]
     fill_texts(simhash, server, index, found)
     truth = true_precision(found)[12][0]
     figures = of_scheme(simhash.tune(index, sample=len(found)))

@@ -35,11 +35,11 @@ def test_follow(server, index, sync_simhash, kind, shards, batch):
     """Every document gets its fingerprint and its group, however small the pages."""
     source = f"{index}-source"
     sync_simhash.create_index(source, text_field="body", settings=SHARDS, max_distance=12)
-    put(server, source, numbered(texts(80)))
+    put(server, source, numbered(texts(40)))
     sync_simhash.reconcile(source, max_distance=12, verify=False)
     resize(server, source, index, shards, kind=kind)
     done = last(sync_simhash.follow(index, once=True, state_index=f"{index}-state", batch=batch))
-    assert (done.read, done.written, done.failed) == (80, 80, 0)
+    assert (done.read, done.written, done.failed) == (40, 40, 0)
     documents = read_all(server, index)
     assert_all_right(documents)
     assert stored_groups(documents) == expected_groups(documents, 12)
