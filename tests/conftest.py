@@ -9,7 +9,6 @@ The name of the test and the number of its case decide which two, so that each m
 
 from __future__ import annotations
 
-import atexit
 import functools
 import gzip
 import inspect
@@ -54,12 +53,10 @@ def is_fit_for_files(folder):
 if "TMPDIR" not in os.environ and is_fit_for_files(MEMORY):
     os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
-# Where Python is to leave no bytecode beside the modules (as in many containers), each of the hundreds of commands that
-# tests start would compile all of them, a third of its time: the bytecode goes into a folder of the session.
-if sys.dont_write_bytecode and os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = tempfile.mkdtemp(prefix="es-simhash-bytecode-")
+# Where Python is to leave no bytecode (as in many containers), each of the hundreds of commands that tests start would
+# compile all modules of ours, a third of its time. Git ignores the bytecode, and `make clean` removes it.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     sys.dont_write_bytecode = False
-    atexit.register(shutil.rmtree, sys.pycache_prefix, ignore_errors=True)
 
 # Servers of tests live for minutes at most: the JVM's second compiler would cost more time than it saves, and verifying
 # classes is a good part of a start. Every child process reads this variable, also a server that a command of ours
