@@ -294,6 +294,4 @@ def refuse_key(each: Mapping[str, IndexSettings]) -> None:
     for name, settings in each.items():
         if (recorded := target_of(settings)) is not None and recorded.key:
             said = f"index {name!r} has the key {', '.join(recorded.key)}, which Spark does not know: "
-            raise InvalidInputError(
-                Said(said, "group it without Spark, or take the key out (key=False) with ", REGROUP)
-            )
+            raise InvalidInputError(Said(said, "group it without Spark, or take the key out with ", REGROUP))

@@ -180,10 +180,10 @@ def test_dedup(server):
     try:
         code = [adapt(block, server) for block in blocks("docs/dedup.md", "python")]
         lines = [line for block in code for line in execute(block, namespace)]
-        assert lines[:5] == ["a written a", "b tagged a", "c written c", "3 2 1 0", "[0.7]"]
-        assert lines[5].startswith("a [('a', 0), ('b', ")
+        assert lines[:5] == ["a written a", "b tagged a", "c written c", "[None, 'key']", "3 2 1 0"]
+        assert lines[5] == "[0.7]"
+        assert lines[6].startswith("a [('a', 0), ('b', ")
         assert len(namespace["hits"]["hits"]["hits"]) == 1
-        assert sorted(hit["_id"] for hit in namespace["thinned"]) in (["a", "c"], ["b", "c"])
         assert sorted(lines[-1].split()[:2]) == ["a", "b"]
     finally:
         if "client" in namespace:
@@ -222,7 +222,6 @@ def test_dedup_in_chinese(server):
     """What the examples print, and one hit for each group."""
     with ran("docs/zh/dedup.md", server) as namespace:
         assert [hit["_id"] for hit in namespace["hits"]["hits"]["hits"]] == ["a"]
-        assert sorted(hit["_id"] for hit in namespace["thinned"]) in (["a", "c"], ["b", "c"])
 
 
 def test_kibana(server, news):
