@@ -37,7 +37,7 @@ from es_simhash.lookup.memory_operations import Resident, as_array
 from es_simhash.lookup.query import check_source
 from es_simhash.lookup.rules import LookupRule, Origin
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import SettingsChanged, agree, check_unchanged
+from es_simhash.mapping.resolve import SLOW_SECONDS, TRUSTED_SECONDS, SettingsChanged, agree, check_unchanged
 from es_simhash.mapping.rule import PairRule, target_of
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.record import Record
@@ -46,6 +46,7 @@ from es_simhash.transport.feed import Feed
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Call, Compute, Key, Progress, check_index, document_key
 from es_simhash.transport.retry import now, retry
+from es_simhash.transport.server import Answer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -197,6 +198,19 @@ class _Texts(Source):
         return item
 
 
+class _SettingsOnce(Port):
+    """A port that asks for the settings of an index once: what reads primaries and what reads sources want the same."""
+
+    _known: tuple[Call, Answer] | None = None
+
+    async def send(self, call: Call) -> Answer:
+        if call.api != "get_settings":
+            return await super().send(call)
+        if self._known is None or self._known[0] != call:
+            self._known = call, await super().send(call)
+        return self._known[1]
+
+
 async def screen(
     server: Port, index: str, documents: Iterable[Any] | Feed[Any], options: ScreenOptions
 ) -> AsyncGenerator[Sequence[Screened], None]:
@@ -204,12 +218,12 @@ async def screen(
     Emit a :class:`Screened` for each of *documents*, in order; nothing is written, and the index is not refreshed.
     Cost: for every 500 documents a multi-search, or by the fingerprints of a point in time, where that is cheaper, a
     search for every 2,000; one of the texts near them, one of the fields asked for, and one of their ids where they are
-    near something and have one; the mapping again.
+    near something and have one; the mapping again, unless the answer came within a tenth of a second.
     """
     check_index(check_name("index", index))
     if not isinstance(documents, Feed):
         check_iterable("documents", documents)
-    server = await reading_primaries(server, index)
+    server = await reading_primaries(_SettingsOnce(server, server.context), index)
     target, how = await find_write_target(server, index, is_writing=False), options.for_ingest()
     server.context.learn(index, agree(target.resolved, server.context), target.resolved)
     with closing(_Texts(index, documents, target=target, options=how, prefix=server.prefix)) as source:
@@ -222,14 +236,18 @@ async def screen(
         batch: Batch = await server.compute(source.take)
         done = 0
         while True:
+            # As of any lookup: what was confirmed just before it holds for an answer that comes soon.
+            is_sure = server.context.seconds_since_confirmed(index) < TRUSTED_SECONDS
             asked = await lookup.ask(server, batch.items)
             reading = [] if batch.is_last else [Compute(source.take, (None, lookup.batch))]
             both: list[Call | Compute] = [*reading, *(asked.calls if asked else ())]
             answers = await server.together(both, concurrency=len(both)) if both else []
             existing = await lookup.take(server, asked, answers[len(reading) :]) if asked else Existing()
             await _decide(server, ingest, lookup, source.named, batch.items, existing)
-            await check_unchanged(server, index, target.settings)
-            await keep_recorded(server, index, ingest.grouping, before=target.resolved, record=False)
+            if batch.items:  # the last batch is often empty
+                after = SLOW_SECONDS if is_sure else TRUSTED_SECONDS
+                await check_unchanged(server, index, target.settings, after_seconds=after)
+                await keep_recorded(server, index, ingest.grouping, before=target.resolved, record=False)
             sources = await _read_sources(server, index, batch.items, wanted=check_source(options.source))
             screened = [_screened(each, existing, rule, source.texts, sources, server.prefix) for each in batch.items]
             yield screened

@@ -394,12 +394,17 @@ def confirming(server: Port, index: Index, settings: IndexSettings) -> Callable[
     return confirm_once
 
 
-async def check_unchanged(server: Port, index: Index, settings: IndexSettings) -> None:
-    """Raise an error if *index* no longer has the scheme of *settings*, or usable fingerprint fields."""
+async def check_unchanged(
+    server: Port, index: Index, settings: IndexSettings, *, after_seconds: float = TRUSTED_SECONDS
+) -> None:
+    """
+    Raise an error if *index* no longer has the scheme of *settings*, or usable fingerprint fields.
+    Asks only if that was last confirmed *after_seconds* ago or more.
+    """
     if server.context.recall(index) is None:
         fresh = await read_index_settings(server, index)
     else:
-        fresh = await read_present_settings(server, index)
+        fresh = await read_present_settings(server, index, after_seconds=after_seconds)
     if fresh.scheme != settings.scheme:
         raise SchemeMismatchError(
             f"index {shorten(index)} was changed to scheme {fresh.scheme} while fingerprints of scheme "
@@ -409,13 +414,13 @@ async def check_unchanged(server: Port, index: Index, settings: IndexSettings) -
         )
 
 
-async def read_present_settings(server: Port, index: Index) -> IndexSettings:
+async def read_present_settings(server: Port, index: Index, *, after_seconds: float = TRUSTED_SECONDS) -> IndexSettings:
     """Return the settings of *index* as they are now, where remembered ones could be wrong for up to a minute."""
     attempts = Attempts(server, index)
     while True:
         with attempts:
             settings = await attempts.settings()
-            await confirm(server, index, settings=settings)
+            await confirm(server, index, settings=settings, after_seconds=after_seconds)
             return settings
 
 

@@ -183,6 +183,12 @@ class ReadingPrimaries(Port):
         return call
 
 
+def settings_call(index: Index) -> Call:
+    """Return the request for the settings of *index* that decide how it is read: one for all of them."""
+    names = "index.mapping.source.mode,index.replication.type"
+    return Call("get_settings", {"index": ",".join(local_names(index)), "name": names})
+
+
 async def reading_primaries(server: Port, index: Index) -> Port:
     """
     Return a port whose searches see what was just written: they read primaries if replicas of *index* may lag behind.
@@ -196,8 +202,7 @@ async def _may_lag(server: Port, index: Index) -> bool:
     names = local_names(index)
     if not names:
         return False
-    asked = retry(server, lambda: server.get_settings(index=",".join(names), name="index.replication.type"))
-    answer = await unless_refused(asked, 401, 403)
+    answer = await unless_refused(retry(server, lambda: server.send(settings_call(index))), 401, 403)
     if answer is not None:
         settings = [(each.get("settings") or {}).get("index") or {} for each in answer.values()]
         return any((each.get("replication") or {}).get("type") == "SEGMENT" for each in settings)

@@ -31,7 +31,7 @@ from es_simhash.mapping.meta import (
 )
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import ATTEMPTS, agree
-from es_simhash.mapping.shards import reading_primaries
+from es_simhash.mapping.shards import reading_primaries, settings_call
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import read_each
 from es_simhash.transport.protocol import Call, Index, Key, error_text, status_of
@@ -185,8 +185,7 @@ async def read_source_modes(
     """
     if not mappings:
         return {}
-    call = Call("get_settings", {"index": index, "name": "index.mapping.source.mode"})
-    answer = await unless_refused(retry(server, lambda: server.send(call)), 401, 403) or {}
+    answer = await unless_refused(retry(server, lambda: server.send(settings_call(index))), 401, 403) or {}
     settings = {name: (answer.get(name) or {}).get("settings") or {} for name in mappings}
     return {name: with_source_mode(mapping, settings[name]) for name, mapping in mappings.items()}
 

@@ -5,6 +5,8 @@ import random
 import pytest
 
 from es_simhash import InvalidInputError
+from es_simhash.client.dialects import Dialect
+from es_simhash.ingest import screen
 from tests.ingest.test_verified_server import MAPPINGS, make_documents
 from tests.servers.support import ONE_SHARD, read_all, send_lines
 
@@ -211,6 +213,27 @@ def test_documents_that_break_off(call, simhash, index):
     call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
     with pytest.raises(OSError, match="the disk is gone"):
         list(call(simhash.screen(index, broken())))
+
+
+def test_one_text_costs_three_requests(call, simhash, index, monkeypatch):
+    """Settings, mapping and search, where the answer comes soon; else the mapping is read again."""
+    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
+    list(call(simhash.ingest(index, [{"_id": "a", "body": "the council votes on the new bridge"}])))
+    sent = []
+    for name in ("call", "call_async"):
+        original = getattr(Dialect, name)
+
+        def noting(self, client, each, original=original):
+            sent.append(each.api)
+            return original(self, client, each)
+
+        monkeypatch.setattr(Dialect, name, noting)
+    for most, apis in ((60.0, []), (0.0, ["get_mapping"])):
+        monkeypatch.setattr(screen, "SLOW_SECONDS", most)
+        monkeypatch.setattr(screen, "TRUSTED_SECONDS", most)
+        sent.clear()
+        [found] = call(simhash.screen(index, ["Nothing of this kind was told in the north before."]))
+        assert (found.answer, sent) == ("new", ["get_settings", "get_mapping", "msearch", *apis])
 
 
 def test_what_another_program_wrote_is_tagged_by_its_ids(server, call, simhash, index):
