@@ -1,5 +1,6 @@
 """Groups by distance alone, groups by texts, keywords and dates, and distinct hits, held to slow and obvious code."""
 
+import random
 from contextlib import contextmanager
 from decimal import Decimal
 from tempfile import TemporaryFile
@@ -243,6 +244,39 @@ def test_with_pairs_that_do_not_fit_in_memory(items, grouping, most_edges, most_
     with small_steps(most_edges, most_rounds):
         groups = grouped(items, grouping)
     assert dict(enumerate(groups.canonical.tolist())) == oracle(items, grouping)
+
+
+@pytest.mark.parametrize("most_rounds", [1, 50])
+@pytest.mark.parametrize("rule", ["star", "connected"])
+def test_groups_by_texts_and_keys(rule, most_rounds):
+    """Many neighbours of both kinds, in chains; copies with a text, with a key, and with neither."""
+    chance = random.Random(3)
+    for _ in range(150):
+        within = chance.choice([None, None, Within("at", 2)])
+        bits = chance.choice([0, 1, 2])
+        grouping = Grouping(rule, bits, ("id",), None, chance.choice([None, "source"]), within, key=("url",))
+        items = [
+            {
+                "id": f"{number:02}",
+                "index": "a",
+                "routing": "r",
+                "fingerprint": chance.choice([None, 2 ** chance.randrange(12) - 1, 2 ** chance.randrange(12) - 1]),
+                "text": None,
+                "url": chance.choice([[], ["u", "v"], *([f"u{n}"] for n in range(8))]),
+                "source": chance.choice([["x"], ["x"], ["y"], []]),
+                "at": [chance.randrange(6)],
+                "views": [],
+                "crawl": [],
+            }
+            for number in range(24)
+        ]
+        items = [each for each in items if each["fingerprint"] is not None or each["url"]]
+        with small_steps(3, most_rounds):
+            groups = grouped(items, grouping)
+        assert dict(enumerate(groups.canonical.tolist())) == oracle(items, grouping)
+        for place in groups.duplicates.tolist():
+            prints = [items[each]["fingerprint"] for each in (place, int(groups.canonical[place]))]
+            assert groups.bits(place) == (None if None in prints else distance(*prints))
 
 
 def test_copies_cost_nothing():

@@ -45,7 +45,7 @@ def test_documents_of_one_key_are_neighbours_whatever_was_refreshed(values, max_
     keys = data.draw(st.lists(st.sampled_from([("u",), ("v",), None]), min_size=len(values), max_size=len(values)))
     values = [None if data.draw(st.integers(0, 4)) == 0 else value for value in values]
     refused = data.draw(st.integers(0, len(values)))
-    drafts, visible = [], 0
+    drafts, settled, visible = [], [], 0
 
     def near(a, b):
         bits = None in (values[a], values[b]) or hamming_distance(values[a], values[b])
@@ -55,7 +55,7 @@ def test_documents_of_one_key_are_neighbours_whatever_was_refreshed(values, max_
     places = {"star": star_of, "connected": connected_of}[rule](len(left), lambda a, b: near(left[a], left[b]))
     for place in range(len(values)):
         draft = Document(str(place), values[place], position=place, content=Content(exact=keys[place]))
-        attracting = [each for each in drafts[:visible] if rule == "connected" or not each.is_member]
+        attracting = [each for each in settled[:visible] if rule == "connected" or not each.is_member]
         shown = [replace(each, position=None) for each in attracting if near(int(each.id), place)]
         decision = decider.decide(draft, shown)
         if place == refused:
@@ -64,10 +64,12 @@ def test_documents_of_one_key_are_neighbours_whatever_was_refreshed(values, max_
         drafts.append(draft)
         if rule == "connected":
             assert (decision.group == draft.id) == (not any(near(int(each.id), place) for each in drafts[:-1]))
-        decider.in_flight.settle([place])
+        if data.draw(st.booleans()):
+            decider.in_flight.settle(range(place + 1))
+            settled = list(drafts)
         if data.draw(st.booleans()):
             decider.in_flight.forget_settled()
-            visible = len(drafts)
+            visible = len(settled)
     groups = [left.index(int(each.group)) for each in drafts]
     assert groups == places if rule == "star" else [places[group] for group in groups] == places
 
