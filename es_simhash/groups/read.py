@@ -153,7 +153,7 @@ async def read_all(
 ) -> None:
     """Add to *table* each document of *index* that has a row there and matches *query*, no duplicate of *leave*."""
     fields = Fields(server.prefix)
-    clauses = [table.query(), *([query] if query else [])]
+    clauses = [rows_query(fields, table.key), *([query] if query else [])]
     left = {"must_not": [{"terms": {fields.duplicate_of: sorted(leave)}}]} if leave else {}
     body = {**table.search_body(), "query": {"bool": {"filter": clauses, **left}}}
     reading = Reading(server, index, body, page=PAGE)
@@ -184,7 +184,7 @@ async def read_touched(
     fields = Fields(server.prefix)
     seeds = _Seeds(fields)
     await _read(server, index, query, seeds)
-    lost = set(await lost_canonicals(server, index, grouped_only=True) if may_lack else [])
+    lost = set(await lost_canonicals(server, index, grouped_only=True, key=grouping.key) if may_lack else [])
     lookups = GroupLookups(
         server.context, index, await read_index_settings(server, index), max_distance=grouping.max_distance
     )
@@ -284,17 +284,24 @@ async def grouped_without_fingerprint(server: Port, index: Index, key: Sequence[
         found.extend(map(document_key, hits))
 
     tagged = [{"exists": {"field": field}} for field in (fields.duplicate_of, fields.distance)]
-    without = [{"exists": {"field": fields.fingerprint}}, *([with_key(key)] if key else [])]
-    rule = {"should": tagged, "minimum_should_match": 1, "must_not": without}
+    rule = {"should": tagged, "minimum_should_match": 1, "must_not": [rows_query(fields, key)]}
     check_whole(await read_each(server, index, {"query": {"bool": rule}, "_source": False}, note, page=PAGE))
     return found
 
 
-def canonicals_body(names: Sequence[str], fields: Fields, *, grouped_only: bool = False) -> dict[str, Any]:
+def rows_query(fields: Fields, key: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the query for the documents that can be in groups: with a fingerprint, or the fields of *key*."""
+    there = {"exists": {"field": fields.fingerprint}}
+    return {"bool": {"should": [there, with_key(key)]}} if key else there
+
+
+def canonicals_body(
+    names: Sequence[str], fields: Fields, *, grouped_only: bool = False, key: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return the search for the canonicals of the groups *names*; other documents may share their ids."""
     ungrouped = {"filter": {"ids": {"values": names}}, "must_not": {"exists": {"field": fields.group}}}
     named = [{"terms": {fields.group: names}}, *([] if grouped_only else [{"bool": ungrouped}])]
-    there = [{"exists": {"field": fields.fingerprint}}, {"bool": {"should": named}}]
+    there = [rows_query(fields, key), {"bool": {"should": named}}]
     query = {"bool": {"filter": there, "must_not": [{"exists": {"field": fields.duplicate_of}}]}}
     return {"query": query, "docvalue_fields": [fields.group, fields.fingerprint], "_source": False}
 
@@ -305,7 +312,12 @@ def name_of(hit: Mapping[str, Any], fields: Fields) -> str:
 
 
 async def lost_canonicals(
-    server: Port, index: Index, *, doubted: AbstractSet[str] = frozenset(), grouped_only: bool = False
+    server: Port,
+    index: Index,
+    *,
+    doubted: AbstractSet[str] = frozenset(),
+    grouped_only: bool = False,
+    key: Sequence[str] = (),
 ) -> list[str]:
     """
     Return the groups that documents name, and of which no canonical is there, or which are *doubted*.
@@ -317,7 +329,7 @@ async def lost_canonicals(
     reader = BucketReader(index, [{"exists": {"field": field}}], field, page=BUCKETS, has_ranges=True)
     while page := await reader.read(server):
         named = [name for name, _ in page]
-        body = canonicals_body(named, fields, grouped_only=grouped_only)
+        body = canonicals_body(named, fields, grouped_only=grouped_only, key=key)
         there: set[str] = set()
 
         def note(hits: Hits, there: set[str] = there) -> None:

@@ -16,7 +16,7 @@ from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.groups.assign import MISSING, Documents, Nodes, group_documents, group_fingerprints, similar_pairs
 from es_simhash.groups.grouping_request import Resources
 from es_simhash.hashing import from_hex
-from es_simhash.lookup.content import Exact, TextStore, exact_of, moment_of, with_key
+from es_simhash.lookup.content import Exact, TextStore, exact_of, moment_of
 from es_simhash.mapping.dates import LAST_OF_NANOS
 from es_simhash.mapping.fields import Fields, full_name, read_text
 from es_simhash.mapping.rule import Grouping, OrderKey
@@ -104,11 +104,6 @@ class Table:
 
     def __len__(self) -> int:
         return self._count
-
-    def query(self) -> dict[str, Any]:
-        """Return the query for the documents that have a row."""
-        there = {"exists": {"field": self._fields.fingerprint}}
-        return {"bool": {"should": [there, with_key(self.key)]}} if self.key else there
 
     def search_body(self) -> dict[str, Any]:
         """Return the body of a search for documents of the table, without the query."""

@@ -439,8 +439,7 @@ class ExistingLookup:
         known: dict[str, int] = {}
 
         def note(hits: Hits) -> None:
-            shown = ((name_of(hit, fields), hit["fields"].get(fields.fingerprint)) for hit in hits)
-            known.update({name: from_hex(digits[0]) for name, digits in shown if digits})
+            known.update({name_of(hit, fields): from_hex(hit["fields"][fields.fingerprint][0]) for hit in hits})
 
         await retry(server, lambda: read_each(server, self._index, body, note, page=PAGE))
         return known

@@ -159,7 +159,7 @@ async def _regroup_scope(
     server = await reading_primaries(server, names)
     await refresh(server, names)
     # Another index may have a document with the id of one that was removed: its members are judged all the same.
-    lost = set(await lost_canonicals(server, names, doubted=gone))
+    lost = set(await lost_canonicals(server, names, doubted=gone, key=grouping.key))
     ids = {*ids, *(lost & gone)}
     leave = await _left_alone(server, names, sorted(lost - gone))
     lost -= leave
@@ -170,7 +170,11 @@ async def _regroup_scope(
     for _ in range(ROUNDS if ids or lost or is_all else 0):
         total = await reconcile(server, names, GroupingRequest(), ids=None if is_all else ids, leave=leave)
         changed += total.changed
-        if total.failures or not total.changed or leave.issuperset(await lost_canonicals(server, names)):
+        if (
+            total.failures
+            or not total.changed
+            or leave.issuperset(await lost_canonicals(server, names, key=grouping.key))
+        ):
             total = replace(total, changed=changed)
             break
     else:

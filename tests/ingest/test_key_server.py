@@ -53,19 +53,22 @@ def test_no_plan_takes_a_document_for_its_key(server, index, simhash, tmp_path, 
         {"_id": "e", "body": one, "url": "u"},
         {"_id": "f", "body": third, "url": "v"},
         {"_id": "g", "url": "v"},
+        {"_id": "h", "url": "w"},
+        {"_id": "i", "url": "w", "body": texts(1, seed=9)[0]},
     ]
     reports = list(simhash.ingest(index, documents, key="url.raw", **rule))
-    assert [each.canonical for each in reports] == ["a"] * 5 + ["f"] * 2
-    assert [each.reason for each in reports] == [None, "key", "key", None, "key", None, "key"]
-    assert [each.distance for each in reports[2:]] == [None, 0, 0, 0, None]
+    assert [each.canonical for each in reports] == [*"aaaaaffhh"]
+    assert [each.reason for each in reports] == [None, "key", "key", None, "key", None, "key", None, "key"]
+    assert [each.distance for each in reports[2:]] == [None, 0, 0, 0, None, 0, None]
     assert simhash.reconcile(index).changed == 0
     made = simhash.plan_removal(index, tmp_path / "removal.db", max_share=1)
-    assert (made.count, made.duplicates, made.left_out) == (2, 5, {"key": 3})
+    assert (made.count, made.duplicates, made.left_out) == (2, 6, {"key": 4})
     list(simhash.apply_removal(tmp_path / "removal.db"))
-    assert sorted(read_all(server, index)) == ["a", "b", "c", "f", "g"]
+    assert sorted(read_all(server, index)) == [*"abcfghi"]
     made = simhash.plan_removal(index, tmp_path / "none.db", max_share=1)
-    assert (made.count, made.left_out) == (0, {"key": 3})
+    assert (made.count, made.left_out) == (0, {"key": 4})
     assert simhash.reconcile(index).changed == 0
+    assert not [each for each in simhash.check_sample(index).findings if each.kind == "lost_canonicals"]
 
 
 def test_what_cannot_be_a_key(index, simhash):

@@ -237,17 +237,16 @@ def test_a_document_that_is_written_again_during_the_lookup(server, index, simha
     given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts_before)]
     near = [fingerprint(text) ^ 0b11 for text in texts_before]
     put(server, index, [{"_id": f"o{number}", **fingerprint_fields(each)} for number, each in enumerate(near)])
-    asked, body = [], ExistingLookup._body
+    asked, among = [], ExistingLookup._among
 
     def rewrite(self, found):
-        found = list(found)
-        again = [number for number, each in enumerate(near) if any(each in some for some in found)]
+        again = [number for number, each in enumerate(near) if any(each in some for some in found.values())]
         asked.extend(again)
         if again:
             put(server, index, [{"_id": f"o{number}", **fingerprint_fields(near[number] ^ 0b100)} for number in again])
-        return body(self, found)
+        return among(self, found)
 
-    monkeypatch.setattr(ExistingLookup, "_body", rewrite)
+    monkeypatch.setattr(ExistingLookup, "_among", rewrite)
     reports = ingest_in_batches(client, call, index, given, batch=3, max_distance=3, lookups="memory")
     assert tagged(reports) == {f"n{number}": f"o{number}" for number in range(8)}
     assert sorted(asked) == list(range(8))
