@@ -9,7 +9,7 @@ from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.reconcile import reconcile
 from tests.ingest.test_verified_server import MAPPINGS, make_bare, make_documents
 from tests.servers.batches import ingest_in_batches
-from tests.servers.support import ONE_SHARD, read_all, send_lines, stored_groups, texts
+from tests.servers.support import ONE_SHARD, put, read_all, send_lines, stored_groups, texts
 
 RULE = {"max_distance": 20, "verify": 0.7, "key": ("url.raw",)}
 
@@ -19,17 +19,25 @@ def create(simhash, index, **more):
     simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "refresh_interval": "-1"}, mappings=mappings)
 
 
-@pytest.mark.parametrize("options", [{"lookups": "memory"}, {"rule": "connected"}, {"within": ("published", "1d")}])
+@pytest.mark.parametrize(
+    "options",
+    [{"lookups": "memory"}, {"rule": "connected"}, {"within": ("published", "1d")}, {"key": ["published", "crawl"]}],
+)
 def test_what_others_changed_is_mended_by_ids(server, index, simhash, client, call, options):
     """Keys that plain updates changed, documents that others wrote: the same as if all groups were judged."""
     create(simhash, index)
     documents = make_bare(make_documents(200, seed=5), seed=5)
-    ingest_in_batches(client, call, index, documents[:120], batch=30, in_flight=50, **RULE, **options)
+    rule = {"max_distance": 2, "verify": False, "key": ("url.raw",)} | options  # few documents are near others
+    ingest_in_batches(client, call, index, documents[:120], batch=30, in_flight=50, **rule)
     simhash.reconcile(index)
     chance, changed, lines = random.Random(7), [], []
-    for each in documents[:120:9]:
-        doc = {"url": chance.choice(["u0", "u1", "u2", None])}
+    # Of connected groups, those that fall apart are only seen where all groups are judged.
+    for each in documents[:120:9] if "rule" not in options else ():
+        doc = {"url": chance.choice(["u0", "u1", "u2", None]), "crawl": chance.choice([1, 2])}
         lines += [{"update": {"_index": index, "_id": each["_id"]}}, {"doc": doc}]
+        changed.append(each["_id"])
+    for each in documents[160:180]:
+        lines += [{"index": {"_index": index, "_id": each["_id"]}}, {"url": each.get("url"), "crawl": 1}]
         changed.append(each["_id"])
     send_lines(server, lines)
     list(simhash.ingest(index, documents[120:160]))
@@ -114,3 +122,16 @@ def test_the_newest_of_a_key_takes_over(server, index, simhash):
     assert "does not contain url" in report.reason
     simhash.reconcile(index)
     assert simhash.reconcile(index, regroup=True, key=False).duplicates == 1
+
+
+def test_what_another_program_wrote_is_tagged_by_its_key(server, index, simhash):
+    """Also where only its id is known; what prepares documents may not change the key."""
+    create(simhash, index)
+    one, other = (texts(1, seed=seed)[0] for seed in (1, 2))
+    list(simhash.ingest(index, [{"_id": "a", "body": one, "url": "u"}], **RULE))
+    put(server, index, [{"_id": "b", "body": other, "url": ["u"]}, {"_id": "c", "body": other, "url": "v"}])
+    reports = list(simhash.tag_written(index, ["b", "c"]))
+    assert [(each.canonical, each.reason) for each in reports] == [("a", "key"), ("c", None)]
+    more = [{"_id": "d", "body": f"{one} {other}", "url": "w"}]
+    [report] = simhash.ingest(index, more, prepare=lambda some: [{**each, "url": "u"} for each in some])
+    assert (report.action, "url" in report.reason) == ("refused", True)
