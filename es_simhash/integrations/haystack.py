@@ -1,4 +1,4 @@
-"""For Haystack: a filter, and a guard before the embedder, with what follows the writer; components of a pipeline."""
+"""For Haystack: a filter, a guard before the embedder, and a writer that tags; components of a pipeline."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from es_simhash.integrations import missing
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
+    from haystack.components.writers import DocumentWriter
+    from haystack.document_stores.types import DocumentStore, DuplicatePolicy
     from haystack.utils import deserialize_callable, serialize_callable
 except ImportError as error:
     raise missing(__name__, error) from error
@@ -89,7 +91,7 @@ class NearDupGuard:
     Let only documents through that are no near-duplicates of what the store has: before the embedder and the writer.
 
     The store is an index of Elasticsearch or OpenSearch that has our fields (``setup``). A document that nobody can
-    judge, or with a blob, goes through; with *force* all do, and :class:`NearDupTagger` tags those that are near
+    judge, or with a blob, goes through; with *force* all do, and :class:`NearDupWriter` tags those that are near
     another one. ``duplicates`` are copies of the others, with ``similar_to`` in their meta: the id of what each is
     near. A pipeline with it cannot be written to a file, because it has a client.
     """
@@ -113,22 +115,30 @@ class NearDupGuard:
 
 
 @component
-class NearDupTagger:
+class NearDupWriter:
     """
-    Give documents their fingerprints and groups once the writer has stored them; raises if the store lacks one.
+    Write documents, and give them their fingerprints and groups in the same call: in place of a ``DocumentWriter``.
 
-    Connect ``documents`` to what the writer gets, and ``documents_written`` to what it returns, so that this comes
-    after it. It is not needed where an ingest pipeline of the server adds the fingerprints.
+    Raises if the store lacks one afterwards. Where the store raises, what it has written gets its fingerprints too. A
+    ``DocumentWriter`` is enough where an ingest pipeline of the server adds them.
     """
 
-    def __init__(self, simhash: SimHashClient, index: str) -> None:
+    def __init__(
+        self,
+        document_store: DocumentStore,
+        simhash: SimHashClient,
+        index: str,
+        policy: DuplicatePolicy = DuplicatePolicy.NONE,
+    ) -> None:
+        self._writer = DocumentWriter(document_store, policy)
         self._guard = Guard(simhash, index, "content")
 
-    @component.output_types(reports=list[Written])
-    def run(self, documents: list[Document], documents_written: int) -> dict[str, list[Written]]:
-        """Return a report on each document."""
-        del documents_written
-        return {"reports": self._guard.tag([each.id for each in documents])}
+    @component.output_types(documents_written=int, reports=list[Written])
+    def run(self, documents: list[Document], policy: DuplicatePolicy | None = None) -> dict[str, Any]:
+        """Return how many documents the store has written, and a report on each."""
+        ids = [each.id for each in documents]
+        written, reports = self._guard.store(ids, lambda: self._writer.run(documents, policy))
+        return {**written, "reports": reports}
 
 
 def _chunk(document: Document) -> Chunk:

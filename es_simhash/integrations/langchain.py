@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from es_simhash.integrations import missing
@@ -108,24 +109,14 @@ class GuardedStore(VectorStore):
         kept = {n: given[n] or str(uuid.uuid4()) for n, each in enumerate(screened) if force or is_stored(each)}
         if kept:
             stored = list(kept.values())
-            try:
-                self.store.add_texts([texts[n] for n in kept], [own[n] for n in kept], ids=stored, **kwargs)
-            except Exception as error:
-                if self._tags:
-                    error.add_note(self._tag_what_is_there(stored))
-                raise
+            write = partial(
+                self.store.add_texts, [texts[n] for n in kept], [own[n] for n in kept], ids=stored, **kwargs
+            )
             if self._tags:
-                self._guard.tag(stored)
+                self._guard.store(stored, write)
+            else:
+                write()
         return [kept.get(n) or str(each.id or kept[each.place or 0]) for n, each in enumerate(screened)]
-
-    def _tag_what_is_there(self, stored: Sequence[str]) -> str:
-        """Give those of *stored* that the store has written our fields; return how many these are, for people."""
-        try:
-            reports = list(self._guard.simhash.tag_written(self._guard.index, stored))
-        except Exception as error:  # noqa: BLE001 -- the caller gets the error of the store
-            return f"which chunks were stored is not known ({type(error).__name__}): run setup, then give them again"
-        done = sum(each.action != "refused" for each in reports)
-        return f"{done:,} of {len(stored):,} chunks were stored: give the others again"
 
     @property
     def embeddings(self) -> Embeddings | None:
@@ -148,3 +139,24 @@ class GuardedStore(VectorStore):
     def from_texts(cls, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise: a store is made first."""
         raise NotImplementedError("make the store first, then GuardedStore(store, simhash, index)")
+
+
+def add_documents(
+    store: VectorStore,
+    documents: list[Document],
+    simhash: SimHashClient,
+    index: str,
+    *,
+    text_field: str = "text",
+    metadata_field: str | None = "metadata",
+    tags: bool = True,
+    **kwargs: Any,
+) -> list[str]:
+    """
+    Store those of *documents* that are not there in *store*, once; return what :class:`GuardedStore` returns.
+
+    That is an id for each: its own, or that of the document that it is near and that was stored in its place.
+    Arguments are those of ``GuardedStore`` and of its ``add_documents``.
+    """
+    guarded = GuardedStore(store, simhash, index, text_field=text_field, metadata_field=metadata_field, tags=tags)
+    return guarded.add_documents(documents, **kwargs)

@@ -56,7 +56,7 @@ def test_langchain_around_the_store_of_elastic(elasticsearch, name, request):
     elastic = needs("langchain_elasticsearch")
     from langchain_core.documents import Document
 
-    from es_simhash.integrations.langchain import GuardedStore
+    from es_simhash.integrations.langchain import GuardedStore, add_documents
 
     with make_client(elasticsearch) as client:
         kinds = {"metadata": {"properties": KINDS}}
@@ -80,6 +80,7 @@ def test_langchain_around_the_store_of_elastic(elasticsearch, name, request):
         assert second[:2] == ["b", "a"]
         assert asked == [WINDOW, AISLE, WINDOW, *MORE]
         assert store.add_documents(given[2:]) == second[2:]
+        assert add_documents(inner, given, simhash, name) == second
         documents = stored(elasticsearch, name)
         assert documents.keys() == {"w", "a", "b", *second[2:]}
         assert_all_are_tagged(elasticsearch, name, simhash)
@@ -145,9 +146,10 @@ def test_llama_index_before_the_embedding(elasticsearch, name, request):
     from llama_index.core.embeddings import MockEmbedding
     from llama_index.core.ingestion import IngestionPipeline
     from llama_index.core.schema import ImageNode, TextNode
+    from llama_index.core.vector_stores import SimpleVectorStore, VectorStoreQuery
     from llama_index.vector_stores.elasticsearch import AsyncBM25Strategy, ElasticsearchStore
 
-    from es_simhash.integrations.llama_index import NearDupGuard
+    from es_simhash.integrations.llama_index import NearDupGuard, TaggingStore
 
     embedded = []
 
@@ -155,6 +157,9 @@ def test_llama_index_before_the_embedding(elasticsearch, name, request):
         def _get_text_embedding(self, text):
             embedded.append(text)
             return [0.5, 0.5]
+
+        async def _aget_text_embedding(self, text):
+            return self._get_text_embedding(text)
 
     loop = asyncio.new_event_loop()
     request.addfinalizer(lambda: (asyncio.set_event_loop(None), loop.close()))
@@ -170,25 +175,30 @@ def test_llama_index_before_the_embedding(elasticsearch, name, request):
         simhash = prepared(elasticsearch, request, client, name, "content", kinds, per="metadata.user")
         store = ElasticsearchStore(name, es_client=inner, retrieval_strategy=AsyncBM25Strategy())
         guard = NearDupGuard(simhash=simhash, index=name)
-        pipeline = IngestionPipeline(transformations=[guard, Counting(2)], vector_store=store)
+        tagging = TaggingStore(store=store, guard=guard)
+        pipeline = IngestionPipeline(transformations=[guard, Counting(2)], vector_store=tagging)
 
         def nodes(texts, user="ada"):
             return [TextNode(text=text, metadata={"user": user}) for text in texts]
 
         first = pipeline.run(nodes=nodes([WINDOW, AISLE, WINDOW.upper(), *MORE]))
         assert [each.text for each in first] == [WINDOW, AISLE, *MORE]
-        assert [each.action for each in guard.tag(first)] == ["written"] * len(first)
         assert pipeline.run(nodes=nodes([WINDOW, AISLE, WINDOW.upper(), *MORE])) == []
-        bob = pipeline.run(nodes=nodes([WINDOW], "bob"))
-        guard.tag(bob)
+        loop.run_until_complete(pipeline.arun(nodes=nodes([WINDOW], "bob")))
         assert len(embedded) == len(MORE) + 3
         assert len(stored(elasticsearch, name)) == len(MORE) + 3
         assert_all_are_tagged(elasticsearch, name, simhash)
         image = ImageNode(text=WINDOW, image_url="http://a/1.png", metadata={"user": "ada"})
         assert asyncio.run(guard.acall([*nodes([WINDOW]), image])) == [image]
-        [forced] = NearDupGuard(simhash=simhash, index=name, force=True)(nodes([WINDOW]))
+        forcing = IngestionPipeline(
+            transformations=[NearDupGuard(simhash=simhash, index=name, force=True), Counting(2)], vector_store=tagging
+        )
+        [forced] = forcing.run(nodes=nodes([WINDOW]))
+        assert "duplicate_of" in stored(elasticsearch, name)[forced.node_id]["simhash"]
+        [found] = tagging.query(VectorStoreQuery(query_str="aisle", similarity_top_k=1)).nodes
+        assert (found.text, tagging.client) == (AISLE, store.client)
         with pytest.raises(IncompleteWriteError, match="1 chunk of 1 in .*there is no document of this id"):
-            guard.tag([forced])
+            TaggingStore(store=SimpleVectorStore(), guard=guard).add(Counting(2)(nodes([MORE[0]])))
         assert "simhash" not in guard.to_json()
         with pytest.raises(ValueError, match="simhash must be a SimHashClient, not NoneType"):
             NearDupGuard(simhash=None, index=name)
@@ -199,11 +209,10 @@ def test_haystack_between_converter_and_writer(opensearch, name, request):
     Framework("haystack")
     needs("haystack_integrations.document_stores.opensearch")
     from haystack import Document, Pipeline, component
-    from haystack.components.writers import DocumentWriter
     from haystack.dataclasses import ByteStream
     from haystack_integrations.document_stores.opensearch import OpenSearchDocumentStore
 
-    from es_simhash.integrations.haystack import NearDupGuard, NearDupTagger
+    from es_simhash.integrations.haystack import NearDupGuard, NearDupWriter
 
     embedded = []
 
@@ -223,17 +232,15 @@ def test_haystack_between_converter_and_writer(opensearch, name, request):
             pipeline = Pipeline()
             pipeline.add_component("guard", NearDupGuard(simhash, name, **options))
             pipeline.add_component("embed", Embedder())
-            pipeline.add_component("write", DocumentWriter(store))
-            pipeline.add_component("tag", NearDupTagger(simhash, name))
+            pipeline.add_component("write", NearDupWriter(store, simhash, name))
             pipeline.connect("guard.documents", "embed.documents")
             pipeline.connect("embed.documents", "write.documents")
-            pipeline.connect("embed.documents", "tag.documents")
-            pipeline.connect("write.documents_written", "tag.documents_written")
             return pipeline.run({"guard": {"documents": documents}})
 
         given = [Document(content=each, meta={"user": "ada"}) for each in (WINDOW, AISLE, WINDOW.upper(), *MORE)]
         found = run(given)
-        assert [each.action for each in found["tag"]["reports"]] == ["written"] * (len(MORE) + 2)
+        assert [each.action for each in found["write"]["reports"]] == ["written"] * (len(MORE) + 2)
+        assert found["write"]["documents_written"] == len(MORE) + 2
         [known] = found["guard"]["duplicates"]
         assert (known.id, known.meta) == (given[2].id, {"user": "ada", "similar_to": given[0].id})
         assert given[2].meta == {"user": "ada"}
@@ -254,3 +261,51 @@ def test_haystack_between_converter_and_writer(opensearch, name, request):
         new = Document(content=" ".join(reversed(MORE[0].split())), meta={"_source": {"content": WINDOW}})
         for found in (NearDupGuard(simhash, name).run([new]), NearDupGuard(simhash, name).run([new, new])):
             assert found["documents"] == [new]
+
+
+def test_a_store_that_refuses_a_chunk_tags_the_others(elasticsearch, opensearch, name, request):
+    """In LlamaIndex, awaited too, and in Haystack: the next call finds what was written; the error says how much."""
+    for framework in ("llama_index", "haystack"):
+        Framework(framework)
+    from haystack import Document
+    from haystack.document_stores.errors import DocumentStoreError
+    from llama_index.core.schema import TextNode
+
+    from es_simhash.integrations.haystack import NearDupGuard as Guard, NearDupWriter
+    from es_simhash.integrations.llama_index import NearDupGuard, TaggingStore
+
+    needs("llama_index.vector_stores.elasticsearch")
+    stores = needs("haystack_integrations.document_stores.opensearch")
+    from elasticsearch.helpers import BulkIndexError
+    from llama_index.vector_stores.elasticsearch import AsyncBM25Strategy, ElasticsearchStore
+
+    pages, page = [1, "no number", 3], {"page": {"type": "integer"}}
+    note = ["2 of 3 chunks were stored: give the others again"]
+    with make_client(opensearch) as client:
+        simhash = prepared(opensearch, request, client, name, "content", page)
+        how = {"mappings": {"properties": {}}, "settings": {}, "use_ssl": False}
+        store = stores.OpenSearchDocumentStore(hosts=opensearch.url, index=name, **how)
+        documents = [Document(content=text, meta={"page": each}) for text, each in zip(MORE, pages)]
+        with pytest.raises(DocumentStoreError) as raised:
+            NearDupWriter(store, simhash, name).run(documents)
+        assert raised.value.__notes__ == note
+        assert_all_are_tagged(opensearch, name, simhash)
+        assert Guard(simhash, name).run(documents)["documents"] == [documents[1]]
+
+    async def add(client, guard, nodes):
+        inner = make_client(elasticsearch, asynchronous=True)
+        try:
+            store = ElasticsearchStore(name, es_client=inner, retrieval_strategy=AsyncBM25Strategy())
+            await TaggingStore(store=store, guard=guard).async_add(nodes)
+        finally:
+            await inner.close()
+
+    with make_client(elasticsearch) as client:
+        simhash = prepared(elasticsearch, request, client, name, "content", {"metadata": {"properties": page}})
+        guard = NearDupGuard(simhash=simhash, index=name)
+        nodes = [TextNode(text=text, embedding=[0.5], metadata={"page": each}) for text, each in zip(MORE, pages)]
+        with pytest.raises(BulkIndexError) as raised:
+            asyncio.run(add(client, guard, nodes))
+        assert raised.value.__notes__ == note
+        assert_all_are_tagged(elasticsearch, name, simhash)
+        assert [each.text for each in guard([TextNode(text=text) for text in MORE[:3]])] == [MORE[1]]
