@@ -191,7 +191,7 @@ class InFlight:
             keys = self._keys.get(each, ())
             yield from keys if isinstance(keys, list) else (keys,) if keys else ()
 
-    def is_foreseen_near(self, fingerprint: int) -> bool:
+    def is_foreseen_near(self, fingerprint: int | None) -> bool:
         return fingerprint in self._near
 
     def contents_near(self, fingerprint: int) -> Iterator[Content]:

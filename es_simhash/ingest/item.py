@@ -23,7 +23,7 @@ from es_simhash.hashing import from_hex
 from es_simhash.ingest.actions import Part, Whole
 from es_simhash.ingest.decide import Decider, Decision, Existing, Uncompared
 from es_simhash.ingest.in_flight import Document, InFlight
-from es_simhash.lookup.content import Content, Unread, moment_of, per_of, prepare_together
+from es_simhash.lookup.content import Content, Exact, Unread, moment_of, per_of, prepare_together
 from es_simhash.mapping.dates import milliseconds_of, to_moment
 from es_simhash.mapping.fields import (
     GROUPED,
@@ -351,24 +351,24 @@ def regroup_body(draft: Document, decision: Decision, *, prefix: str) -> dict[st
 
 
 def may_be_skipped(decider: Decider, items: Sequence[Item], existing: Existing, is_any: bool) -> list[Document]:  # noqa: FBT001 -- as Compute passes it
-    """Return the drafts, of documents written whole, that have something near them or a key; each if *is_any*."""
+    """Return the drafts, of documents written whole, that have something near, or of their key; each if *is_any*."""
     in_flight = decider.in_flight
     drafts = [item.draft for item in items if item.operation and item.operation.kind == "index" and item.draft]
-    counts = Counter(each.fingerprint for each in drafts if each.fingerprint is not None)
-    in_flight.foresee(list(counts))
+    fingerprints = [each.fingerprint for each in drafts if each.fingerprint is not None]
+    counts: Counter[int | None] = Counter(fingerprints)
+    keys: Counter[Exact | None] = Counter(each.exact for each in drafts if each.exact is not None)
+    in_flight.foresee(fingerprints)
     return [
         each
         for each in drafts
-        if each.exact is not None
-        or (
-            (fingerprint := each.fingerprint) is not None
-            and (
-                is_any
-                or counts[fingerprint] > 1
-                or in_flight.has_near(fingerprint)
-                or in_flight.is_foreseen_near(fingerprint)
-                or any(other.id != each.id for other in existing.near.get(fingerprint, ()))
-            )
+        if (each.fingerprint is not None or each.exact is not None)
+        and (
+            is_any
+            or counts[each.fingerprint] > 1
+            or keys[each.exact] > 1
+            or in_flight.has_near(each.fingerprint, each.exact)
+            or in_flight.is_foreseen_near(each.fingerprint)
+            or any(other.id != each.id for other in existing.of(each))
         )
     ]
 
