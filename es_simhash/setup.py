@@ -137,6 +137,11 @@ class Setup:
         return str(Grouping.from_dict(self.grouping))
 
     @property
+    def misses(self) -> str:
+        """What the rule leaves apart that the default finds; else nothing."""
+        return Grouping.from_dict(self.grouping).pair_rule.misses
+
+    @property
     def unmeasured(self) -> str:
         """Why the texts did not choose the preset, if they were too few; else nothing."""
         if self.sampled >= FEW or (self.documents and not self.presets):

@@ -303,6 +303,7 @@ def test_the_command(run, server, plain):
     assert done.exit_code == 0, done.output
     assert "12 duplicates" in done.stdout
     assert "stays: the earliest by published" in done.stdout
+    assert done.output.count("shingles are the same") == 1
     assert "measured: nothing: 24 texts, and 50 are needed; similar is the preset for few texts" in done.stdout
     assert "80 % of the 7-letter shingles are the same; stays" in done.stdout
     for options in ([], ["--yes"]):

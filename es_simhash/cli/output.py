@@ -157,6 +157,17 @@ def saying_what_is_recorded() -> Iterator[None]:
 
 
 @contextmanager
+def saying_it_once() -> Iterator[None]:
+    """Leave it to the command to say what is recorded."""
+    logger = logging.getLogger("es_simhash.grouping")
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = False
+
+
+@contextmanager
 def saying_warnings() -> Iterator[None]:
     with _saying("es_simhash", _Saying(logging.WARNING, warn)):
         yield

@@ -16,7 +16,7 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.folding.request import DistinctSearch
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.limits import Fitting
+from es_simhash.transport.limits import LARGEST, Fitting, is_beyond, smaller
 from es_simhash.transport.pages import View
 from es_simhash.transport.protocol import Call, Index
 from es_simhash.transport.retry import retry
@@ -42,7 +42,15 @@ _TERMS_ORDERS = ({"_count": "desc"}, {"_count": "asc"}, {"_key": "asc"}, {"_key"
 async def read_answer(server: Port, index: Index, view: View | None, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the whole answer in the *view*, or without one of *index* as it is; repeated while the server is busy."""
     call = Call("search", {"index": index, "body": body}) if view is None else view.call(body)
-    answer = await retry(server, lambda: server.send(call))
+    try:
+        answer = await retry(server, lambda: server.send(call))
+    except Exception as error:
+        if not is_beyond(error, "clauses"):
+            raise
+        most = smaller(LARGEST, error, "clauses")
+        raise InvalidInputError(
+            f"the query has more parts, such as words, than the {most:,} that the server allows: give fewer words"
+        ) from error
     if view is not None:
         view.note(answer)
     check_whole(find_gaps(answer, ignore=["terminated_early"]))

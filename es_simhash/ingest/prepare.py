@@ -7,7 +7,7 @@ its duplicates again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from inspect import isawaitable, iscoroutinefunction
@@ -27,10 +27,22 @@ Prepare: TypeAlias = Callable[[list[dict[str, Any]]], Any]
 _REFUSED, _CUT = 400, 300
 
 
-def check_waits_not(function: Prepare | None) -> None:
-    """Raise if a blocking client cannot call *function*."""
+def without_waiting(function: Prepare | None) -> Prepare | None:
+    """Return *function* as a blocking client calls it; raise WrongTypeError now, or later, if it is to be awaited."""
+    if function is None:
+        return None
     if iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
         raise WrongTypeError("prepare is a coroutine function: give a plain one, or use AsyncSimHashClient")
+
+    def call(documents: list[dict[str, Any]]) -> Any:
+        made = function(documents)
+        if isawaitable(made):
+            if isinstance(made, Coroutine):
+                made.close()  # else Python warns that nobody awaited it
+            raise WrongTypeError("it returned what is to be awaited: return the documents, or use AsyncSimHashClient")
+        return made
+
+    return call
 
 
 @dataclass(frozen=True, slots=True)

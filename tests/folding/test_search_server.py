@@ -338,6 +338,17 @@ def test_what_cannot_be_folded(server, simhash):
         simhash.search_distinct("news", {"query": drawn})
 
 
+def test_a_query_of_two_thousand_words(server, simhash, filled):
+    """Where the server allows fewer, one line says so; by one page and by all of them."""
+    words = " ".join(f"word{n}" for n in range(2_000))
+    for search in (simhash.search_distinct, lambda *given: list(simhash.search_distinct_pages(*given))):
+        if server.product == "opensearch":
+            with pytest.raises(InvalidInputError, match="than the 1,024 that the server allows: give fewer words"):
+                search(filled, {"query": {"match": {"body": words}}})
+        else:  # its limit grows with its memory
+            search(filled, {"query": {"match": {"body": words}}})
+
+
 def test_arguments(server, simhash):
     for options, message in (
         ({"size": 0}, "size 0 is out of range"),

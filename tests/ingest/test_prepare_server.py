@@ -1,5 +1,6 @@
 """``ingest(prepare=)`` on real servers: what the function gets, what is written, and what its failures leave."""
 
+import asyncio
 import json
 
 import pytest
@@ -154,3 +155,16 @@ def test_a_blocking_client_takes_no_coroutine_function(sync_simhash, index):
         sync_simhash.ingest(index, [], prepare=embed)
     with pytest.raises(TypeError, match="prepare must be a function"):
         sync_simhash.ingest(index, [], prepare=5)
+
+
+def test_a_blocking_client_awaits_nothing(sync_simhash, index):
+    """A function may return a coroutine without being one: that one would need a loop."""
+
+    async def embed(some):
+        await asyncio.sleep(0)
+        return some
+
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    [report] = sync_simhash.ingest(index, [{"_id": "a", "body": "some text"}], prepare=lambda some: embed([*some]))
+    assert report.action == "refused"
+    assert "it returned what is to be awaited: return the documents, or use AsyncSimHashClient" in report.reason

@@ -24,6 +24,7 @@ from es_simhash.cli.output import (
     print_json,
     print_line,
     say_command,
+    saying_it_once,
     saying_what_is_recorded,
     warn,
 )
@@ -129,7 +130,8 @@ def setup(index: str, target: Target, *, yes: bool, as_json: bool, grouping: dic
     """
     how |= {name: value for name, value in grouping.items() if value is not None}
     with connect(target, index) as connection, say_if_stopped():
-        found = connection.simhash.setup(index, dry_run=not yes, **how)
+        with saying_it_once():
+            found = connection.simhash.setup(index, dry_run=not yes, **how)
         example = "ID"
         if not as_json and found.groups and found.groups.duplicates:
             tagged = {"size": 1, "_source": False, "query": {"exists": {"field": f"{target.prefix}.duplicate_of"}}}
@@ -174,7 +176,8 @@ def _lines(found: Setup, *, is_dry: bool) -> Iterator[str]:
     yield f"{found.index}{names}: {count(found.documents, 'document')}, text in {', '.join(found.text_fields)} ({new})"
     other = " (another: --preset)" if is_dry and "grouping" in found.recorded else ""
     name = f"preset {found.preset}{other}" if found.preset else "no preset"
-    yield f"rule: {name}, scheme {found.scheme}, {found.rule}"
+    misses = f"; {found.misses}" if found.misses and "grouping" in found.recorded else ""
+    yield f"rule: {name}, scheme {found.scheme}, {found.rule}{misses}"
 
 
 def _done(found: Setup, *, is_dry: bool) -> Iterator[str]:

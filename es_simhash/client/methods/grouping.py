@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -110,10 +111,10 @@ class GroupingMethods(SyncBase):
             IncompleteSearchError: With *contained*, before anything is written, if documents have no passages yet.
         """
         from es_simhash.ingest.ingest import ingest
-        from es_simhash.ingest.prepare import check_waits_not
+        from es_simhash.ingest.prepare import without_waiting
 
         if not self._is_async:
-            check_waits_not(options.prepare)
+            options = replace(options, prepare=without_waiting(options.prepare))
         return self._feed(
             documents,
             lambda items: ingest(self._server(progress), index, items, options, dry_run=dry_run),

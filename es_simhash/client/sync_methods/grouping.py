@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -223,7 +224,7 @@ class GroupingMethods(SyncBase):
         """
         from es_simhash.groups.grouping_request import GroupingRequest
         from es_simhash.ingest.ingest import ingest
-        from es_simhash.ingest.prepare import check_waits_not
+        from es_simhash.ingest.prepare import without_waiting
         from es_simhash.ingest.reading import IngestOptions
         from es_simhash.lookup.lookup_options import LookupRequest
 
@@ -253,7 +254,7 @@ class GroupingMethods(SyncBase):
             checkpoint=checkpoint,
         )
         if not self._is_async:
-            check_waits_not(options.prepare)
+            options = replace(options, prepare=without_waiting(options.prepare))
         return self._feed(
             documents,
             lambda items: ingest(self._server(progress), index, items, options, dry_run=dry_run),
