@@ -78,6 +78,10 @@ class Words:
         written = {name: f"{each:,}" if isinstance(each, int) else each for name, each in values.items()}
         return self.all.get(sentence, sentence).format(**written) if values else self.all.get(sentence, sentence)
 
+    def in_percent(self, share: str) -> str:
+        """Return *share*, such as ``80 %``, as the language writes it."""
+        return share.replace(" %", "%") if self.language == "zh" else share
+
 
 def write_page(page: Page, say: Words) -> Iterator[str]:
     total = page.summary.total.removals
@@ -94,8 +98,8 @@ def write_page(page: Page, say: Words) -> Iterator[str]:
         classes=_classes(page, say),
         compare=partial(compare_fields, max_changes=6 if is_detailed else 3),
         keys=_keys,
-        percent=percent,
-        similar=percent_similar,
+        percent=lambda share: say.in_percent(percent(share)),
+        similar=lambda similarity: say.in_percent(percent_similar(similarity)),
         is_detailed=is_detailed,
         is_long=total > STATIC,
         first_open=OPEN,
@@ -152,7 +156,10 @@ def _tables(summary: Summary, say: Words) -> Iterator[_Table]:
     bands = {band_name(band, say): number for band, number in summary.bands.items()}
     for title, name, counts in (("By class", "class", classes), ("By similarity", "similarity", bands)):
         most = max(counts.values(), default=1)
-        rows = [([each], [f"{number:,}", percent(number / total)], number / most) for each, number in counts.items()]
+        rows = [
+            ([each], [f"{number:,}", say.in_percent(percent(number / total))], number / most)
+            for each, number in counts.items()
+        ]
         if rows:
             yield say(title), [say(name), removals, say("share")], rows
     if summary.indices:
@@ -172,7 +179,7 @@ def _shares(title: str, name: str, shares: Sequence[Portion], total: int, say: W
     for each in shares:
         numbers = [f"{each.removals:,}"]
         if is_known:
-            numbers += ["" if each.documents is None else f"{each.documents:,}", percent(each.share)]
+            numbers += ["" if each.documents is None else f"{each.documents:,}", say.in_percent(percent(each.share))]
         share = each.share if is_known and each.share is not None else each.removals / total
         rows.append(([each.name if each.name is not None else say("(none)")], numbers, share))
     more = say(" (the {number} with most removals)", number=MOST_VALUES) if len(shares) == MOST_VALUES else ""

@@ -21,6 +21,9 @@ from es_simhash.transport.raw_json import JsonObject, keep_text
 from es_simhash.transport.retry import BLOCK, is_passing
 
 FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable", "taken"]
+# Elasticsearch quotes the beginning of a document that is no JSON, and the place behind it.
+_QUOTED = re.compile(r"\(byte\[\]\)\".*\"(?:\[truncated [^\]]*\])?; ", re.DOTALL)
+
 _KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed"}
 
 UNAVAILABLE = 503
@@ -91,7 +94,7 @@ class Refusal:
 
 
 def _words(error: Mapping[str, Any]) -> tuple[str, str]:
-    return str(error.get("type") or ""), str(error.get("reason") or "")
+    return str(error.get("type") or ""), _QUOTED.sub("", str(error.get("reason") or ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -446,7 +446,9 @@ def test_a_page_in_chinese_has_no_english_sentence(tmp_path, monkeypatch, contai
         return call(self, sentence, **values)
 
     monkeypatch.setattr(Words, "__call__", say)
-    Checked(review_html(path, language="zh"))
+    page = Checked(review_html(path, language="zh")).text
+    assert "%" in page
+    assert not re.search(r"\d\s+%", page)
     assert left == set()
     with RemovalFile(path) as found:
         said = describe(found, Words("zh"), "zh")

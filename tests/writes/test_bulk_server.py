@@ -374,3 +374,10 @@ def test_an_id_that_is_too_long_is_refused_alone(server, index, simhash):
     assert "too long" in written[7].reason
     server.request("POST", f"/{index}/_refresh")
     assert server.request("GET", f"/{index}/_count")["count"] == 19
+
+
+def test_a_refusal_does_not_quote_the_document(simhash, call, index):
+    """What is no JSON, since Python writes numbers that JSON lacks; Elasticsearch would show where it begins."""
+    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
+    [report] = call(simhash.ingest(index, [{"_id": "a", "body": 'between "you"; and me ' * 40, "n": float("nan")}]))
+    assert (report.action, "'NaN'" in report.reason, "between" in report.reason) == ("refused", True, False)
