@@ -22,6 +22,7 @@ from es_simhash.quality.report import figures, figures as draw
 from es_simhash.quality.report.report_page import IndexReport, Member, ShownGroup, WhyShown
 from es_simhash.quality.report.words import CHART_WORDS, LANGUAGES, WORDS, Speech
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
+from tests.removal.test_review_page import Browser
 
 HOSTILE = [
     "</script><script>document.title = 'run'</script>",
@@ -360,6 +361,21 @@ def test_chromium_opens_the_page_without_an_error_or_a_request(tmp_path):
     dom, console, hosts = open_page(tmp_path / "other", f"<body>{IMAGE}<script>console.error(1)</script>")
     assert "CONSOLE" in console
     assert "report.invalid" in hosts
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_the_presets_fit_a_phone(tmp_path):
+    """Their table does not scroll, in either language."""
+    browser = Browser(tmp_path)
+    try:
+        for language in ("en", "zh"):
+            (tmp_path / "page.html").write_text(full().html(language=language), encoding="utf-8")
+            browser.open(tmp_path / "page.html")
+            browser.send("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=False)
+            table = "document.querySelector('.presets').parentElement"
+            assert browser.run(f"[{table}.scrollWidth - {table}.clientWidth]") == [0]
+    finally:
+        browser.close()
 
 
 def open_page(folder, html):
