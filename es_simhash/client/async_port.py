@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from es_simhash.client.dialects import Dialect
+from es_simhash.client.dialects import Dialect, writes_standard_json
 from es_simhash.client.port import note_unanswered
 from es_simhash.transport.feed import Feed
 from es_simhash.transport.protocol import Call, Compute, OnProgress, Progress
@@ -25,6 +25,7 @@ class AsyncioServer(Server):
         self._client = client
         self._dialect = dialect
         self._progress = progress
+        self.writes_standard_json = writes_standard_json(client)
 
     async def send(self, call: Call) -> Answer:
         try:

@@ -145,6 +145,9 @@ def _with_header_text(lines: Iterable[Any]) -> Iterator[Any]:
     """Yield the *lines* of a bulk request, action lines as text: a client is slow to write such small dicts."""
     each = iter(lines)
     for line in each:
+        if isinstance(line, str):  # of a document, never of a deletion
+            yield from (line, next(each))
+            continue
         [(kind, header)] = line.items()
         if header.keys() == {"_index", "_id"} and all(type(each) is str for each in header.values()):
             yield f'{{"{kind}":{{"_index":{_quoted(header["_index"])},"_id":{_quoted(header["_id"])}}}}}'
@@ -182,6 +185,7 @@ OPENSEARCH = Dialect(
     {"search_pipeline": "_none"},
 )
 
+_LIBRARIES = frozenset({"elastic_transport"}).union(*(each.modules for each in (ELASTICSEARCH, OPENSEARCH)))
 _DIALECTS = {each.name: each for each in (ELASTICSEARCH, OPENSEARCH)}
 
 
@@ -210,6 +214,16 @@ def is_async_client(client: Any) -> bool:
     return any(
         cls.__name__.startswith("Async") and cls.__module__.partition(".")[0] in known for cls in type(client).__mro__
     )
+
+
+def writes_standard_json(client: Any) -> bool:
+    """Return whether *client* writes JSON by the classes of its library that use :mod:`json`."""
+    transport = getattr(client, "transport", None)
+    own = getattr(transport, "serializer", None)  # of opensearch-py
+    kept = getattr(getattr(transport, "serializers", None), "serializers", None)  # of elastic_transport, by media type
+    found = [own] if own is not None else list(kept.values()) if isinstance(kept, dict) else []
+    kinds = {(type(each).__module__.partition(".")[0], type(each).__name__) for each in found}
+    return bool(kinds) and all(module in _LIBRARIES and "Orjson" not in name for module, name in kinds)
 
 
 # elastic_transport keeps what reads answers here, opensearch-py there.

@@ -10,7 +10,7 @@ from contextvars import copy_context
 from threading import Thread
 from typing import Any, ParamSpec, TypeVar
 
-from es_simhash.client.dialects import Dialect, find_dialect
+from es_simhash.client.dialects import Dialect, find_dialect, writes_standard_json
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.within_limits import WithinLimits
@@ -70,6 +70,7 @@ class BlockingServer(Server):
         self._client = client
         self._dialect = dialect
         self._progress = progress
+        self.writes_standard_json = writes_standard_json(client)
 
     async def send(self, call: Call) -> Answer:
         try:

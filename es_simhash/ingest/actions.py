@@ -8,17 +8,19 @@ exports of removals and reports are told from documents here too.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing.pool import TextHashes
 from es_simhash.mapping.fields import GROUPED, OWNED, carries, check_prefix, read_text, whole_update, with_fields
 from es_simhash.transport.raw_json import JsonObject, JsonText, keep_text, read_json
 from es_simhash.writes.operations import HELPER_METADATA, new_id
 
 IdFrom = Literal["random"] | None
 OnPartial = Literal["clear", "pass"]
+MakeFields: TypeAlias = Callable[[TextHashes], dict[str, Any]]
 
 # Strings, so that what looks like a comment in one is left alone; then comments.
 _STRING_OR_COMMENT = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\r\n]*|/\*.*?\*/""", re.DOTALL)
@@ -149,11 +151,11 @@ class Prepared:
         """The texts whose fields are wanted."""
         return () if self.part is None else self.part.texts
 
-    def finish(self, fields: Sequence[dict[str, Any]]) -> Any:
-        """Return a copy of the action with *fields*, one for each text."""
+    def finish(self, hashes: Sequence[TextHashes], make: MakeFields) -> Any:
+        """Return a copy of the action with the fields that *make* makes of the *hashes*, one for each text."""
         if self.part is None:
             return self.action
-        finished = self.part.place(fields)
+        finished = self.part.place(list(map(make, hashes)))
         return finished if self.part.body is self.action else {**self.action, "_source": finished}
 
 

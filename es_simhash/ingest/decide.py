@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_function
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.ingest.in_flight import Document, InFlight
+from es_simhash.ingest.in_flight import Document, InFlight, Straight
 from es_simhash.lookup.content import Exact, Unread, compare_contents
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.mapping.fields import read_text
@@ -234,6 +234,11 @@ class Decider:
             may_have_duplicates = self.grouping.rule == "connected" or not draft.is_member
             self.in_flight.add(draft, replaced=decision.replaced, may_have_duplicates=may_have_duplicates)
         return decision
+
+    def add_straight(self, document: Straight, now: int) -> None:
+        """Remember *document*, which nothing is near, as a canonical."""
+        document.at = self._latest = max(now, self._latest)
+        self.in_flight.add_straight(document)
 
     def _moment(self, draft: Document, replaced: Sequence[Document], now: int) -> int:
         """

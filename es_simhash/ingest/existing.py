@@ -20,6 +20,7 @@ from es_simhash.hashing import from_hex, to_hex
 from es_simhash.ingest.decide import Existing
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item
+from es_simhash.ingest.plain import Entry, Plain
 from es_simhash.ingest.reading import EARLY, GroupedIngest
 from es_simhash.lookup.content import (
     Content,
@@ -130,12 +131,12 @@ class ExistingLookup:
         if self._resident is not None:
             await self._resident.save(server)
 
-    def note_written(self, items: Iterable[Item]) -> None:
+    def note_written(self, items: Iterable[Entry]) -> None:
         """Note which *items* were written, all of which are in flight until :meth:`prepare`."""
         if self._resident is not None:
             self._resident.note_written(Counter(filter(None, map(_written_to, items))))
 
-    async def ask(self, server: Port, items: Iterable[Item]) -> Asked | None:
+    async def ask(self, server: Port, items: Iterable[Entry]) -> Asked | None:
         """Return what to ask about *items*; ``None`` where none has a fingerprint or a key."""
         items = list(items)
         fingerprints, exacts = _fingerprints_of(items), _exacts_of(items)
@@ -199,12 +200,12 @@ class ExistingLookup:
         found = await server.compute(self._documents_near, near, facts.documents.values())
         return await self._existing(server, found, dict.fromkeys(near, sentences(facts.gaps)) if facts.gaps else {})
 
-    async def look_up_first(self, server: Port, items: Iterable[Item]) -> Existing:
+    async def look_up_first(self, server: Port, items: Iterable[Entry]) -> Existing:
         """Return what searches show near *items* now, while nothing else is asked."""
         asked = await self.ask(server, items)
         return Existing() if asked is None else await self.take(server, asked, await server.together(asked.calls))
 
-    async def look_up(self, server: Port, items: Iterable[Item]) -> Existing:
+    async def look_up(self, server: Port, items: Iterable[Entry]) -> Existing:
         """Return what searches show near *items* now; the server is asked, whatever else is being asked."""
         items = list(items)
         wanted, existing = _fingerprints_of(items), Existing()
@@ -445,18 +446,19 @@ class ExistingLookup:
         return known
 
 
-def _written_to(item: Item) -> str | None:
+def _written_to(item: Entry) -> str | None:
     """Return the index of *item*, if it was written whole and under the id by which it is in flight."""
     outcome, operation = item.outcome, item.operation
     if outcome is None or outcome.version is None or operation is None or operation.kind not in ("index", "create"):
         return None
-    return None if item.draft is None or item.is_renamed else outcome.index
+    is_in_flight = isinstance(item, Plain) or (item.draft is not None and not item.is_renamed)
+    return outcome.index if is_in_flight else None
 
 
-def _exacts_of(items: Iterable[Item]) -> list[Exact]:
-    return list(dict.fromkeys(each.draft.exact for each in items if each.draft and each.draft.exact))
+def _exacts_of(items: Iterable[Entry]) -> list[Exact]:
+    drafts = (each.draft for each in items if isinstance(each, Item) and each.draft is not None)
+    return list(dict.fromkeys(each.exact for each in drafts if each.exact))
 
 
-def _fingerprints_of(items: Iterable[Item]) -> list[int]:
-    drafts = (item.draft for item in items if item.draft is not None)
-    return list(dict.fromkeys(each.fingerprint for each in drafts if each.fingerprint is not None))
+def _fingerprints_of(items: Iterable[Entry]) -> list[int]:
+    return list(dict.fromkeys(each for item in items if (each := item.fingerprint) is not None))

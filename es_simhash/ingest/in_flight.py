@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from es_simhash.hashing import hamming_distance
 from es_simhash.lookup.content import Content, Exact
@@ -69,20 +69,36 @@ def _copy_key(document: Document) -> _CopyKey:
     return document.fingerprint or 0, document.group, None if document.content is None else document.content.key
 
 
+class Straight(Protocol):
+    """A document that nothing is near, in flight without being a :class:`Document` until something asks for it."""
+
+    fingerprint: int | None
+    at: int
+    order: int
+    is_settled: bool
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    def to_document(self) -> Document: ...
+
+
 class InFlight:
     """Documents in flight, by id and by fingerprint; *settled* counts writes done and not yet forgotten."""
 
     def __init__(self, max_distance: int) -> None:
         self.settled = 0
         self._max_distance = max_distance
-        self._current: dict[str, Document] = {}
+        self._current: dict[str, Document | Straight] = {}
         self._by_position: dict[int, Document] = {}
         self._contents: list[Content] = []
         self._characters = 0
+        self._asleep = 0  # bytes of the texts of straight documents
         self._added = 0
         # Documents that are equal for every later one are looked up as one; a list where there are several.
         self._copies: dict[_CopyKey, Document | list[Document]] = {}
-        self._keys: dict[int, _CopyKey | list[_CopyKey]] = {}
+        self._keys: dict[int, _CopyKey | list[_CopyKey] | Straight] = {}
         self._by_exact: dict[Exact, dict[Hashable, list[Document]]] = {}
         # Every fingerprint here is in the table or waits for it.
         self._table: FingerprintTable | None = None
@@ -94,6 +110,7 @@ class InFlight:
     def occupies(self, most: int) -> bool:
         """Return whether the texts of the documents, prepared or not, occupy about *most* bytes or more."""
         # A prepared text has 8 bytes a shingle, and no more shingles than characters: most are never asked.
+        most -= self._asleep
         return 8 * self._characters >= most and sum(each.size for each in self._contents) >= most
 
     def add(self, document: Document, *, replaced: Iterable[Document] = (), may_have_duplicates: bool = True) -> None:
@@ -116,10 +133,45 @@ class InFlight:
             same = document.group, document.content.per, document.content.moment
             self._by_exact.setdefault(document.exact, {}).setdefault(same, []).append(document)
 
+    def add_straight(self, document: Straight) -> None:
+        """Remember *document*, a foreseen one that nothing in flight is near."""
+        document.order = self._added = self._added + 1
+        self._asleep += document.size
+        self._current[document.id] = document
+        fingerprint = document.fingerprint or 0
+        self._keys[fingerprint] = document
+        self._waiting.append(fingerprint)
+
+    def _awake(self, straight: Straight) -> Document:
+        """Return *straight* as a document like the others."""
+        self._asleep -= straight.size
+        document = straight.to_document()
+        document.order, document.is_settled = straight.order, straight.is_settled
+        self._current[document.id] = document
+        if document.position is not None:
+            self._by_position[document.position] = document
+        if document.content is not None:
+            self._contents.append(document.content)
+            self._characters += document.content.characters
+        key = self._keys[document.fingerprint or 0] = _copy_key(document)
+        self._copies[key] = document
+        return document
+
+    def wake(self, documents: Iterable[Straight]) -> None:
+        """Treat *documents* like the others from now on."""
+        for each in documents:
+            if self._current.get(each.id) is each:
+                self._awake(each)
+
+    def _under(self, id_: str) -> Document | None:
+        found = self._current.get(id_)
+        return found if found is None or isinstance(found, Document) else self._awake(found)
+
     def _keep(self, document: Document) -> None:
         if document.fingerprint is None:
             return
         key = _copy_key(document)
+        keys = self._keys_of(key[0])
         copies = self._copies.get(key)
         if isinstance(copies, list):
             copies.append(document)
@@ -129,7 +181,6 @@ class InFlight:
             return
         self._copies[key] = document
         fingerprint = key[0]
-        keys = self._keys.get(fingerprint)
         if isinstance(keys, list):
             keys.append(key)
         elif keys is not None:
@@ -141,7 +192,7 @@ class InFlight:
                 self._foreseen, self._near = frozenset(), {}
 
     def _put(self, document: Document) -> Document:
-        document.earlier = self._current.get(document.id)
+        document.earlier = self._under(document.id)
         document.order = self._added = self._added + 1
         self._current[document.id] = document
         if document.position is not None:
@@ -150,7 +201,7 @@ class InFlight:
 
     def _shadow(self, shown: Document) -> Document:
         """Return the document that hides one which a search shows and which was replaced."""
-        current = self._current.get(shown.id)
+        current = self._under(shown.id)
         return current if current is not None and current.position is None else self._put(replace(shown))
 
     def hides(self, id_: str) -> bool:
@@ -158,11 +209,11 @@ class InFlight:
         return id_ in self._current
 
     def get(self, id_: str) -> Document | None:
-        return self._current.get(id_)
+        return self._under(id_)
 
     def blockers(self, id_: str) -> set[int]:
         """Return the positions of the documents whose writes, if they are withdrawn, may show *id_* again."""
-        current = self._current.get(id_)
+        current = self._under(id_)
         return set() if current is None else self._blockers_of(current)
 
     def foresee(self, fingerprints: Sequence[int]) -> None:
@@ -188,11 +239,19 @@ class InFlight:
             self.foresee([fingerprint])
         # Of thousands that are near each other in one batch, few may be kept.
         for each in (fingerprint, *filter(self._keys.__contains__, self._near.get(fingerprint, ()))):
-            keys = self._keys.get(each, ())
+            keys = self._keys_of(each)
             yield from keys if isinstance(keys, list) else (keys,) if keys else ()
+
+    def _keys_of(self, fingerprint: int) -> _CopyKey | list[_CopyKey] | None:
+        keys = self._keys.get(fingerprint)
+        return keys if keys is None or isinstance(keys, (tuple, list)) else _copy_key(self._awake(keys))
 
     def is_foreseen_near(self, fingerprint: int | None) -> bool:
         return fingerprint in self._near
+
+    def is_near(self, fingerprint: int) -> bool:
+        """Return whether anything in flight, or of what is foreseen, may be near the foreseen *fingerprint*."""
+        return fingerprint in self._near or fingerprint in self._keys
 
     def contents_near(self, fingerprint: int) -> Iterator[Content]:
         """Yield what documents in flight near *fingerprint* are compared by, one for all copies."""
@@ -263,7 +322,8 @@ class InFlight:
 
     def _restore(self, id_: str) -> None:
         """Put the last document under *id_* that is not withdrawn in its place."""
-        document = self._current.pop(id_, None)
+        document = self._under(id_)
+        self._current.pop(id_, None)
         while document is not None and document.is_withdrawn:
             document = document.earlier
         if document is not None:
@@ -275,12 +335,21 @@ class InFlight:
             self.settled += not document.is_settled
             document.is_settled = True
 
+    def settle_straight(self, documents: Iterable[Straight]) -> None:
+        """Note that the writes of *documents* are done."""
+        for each in documents:
+            self.settled += 1
+            each.is_settled = True
+            if self._current.get(each.id) is not each:
+                each.to_document().is_settled = True
+
     def forget_settled(self) -> None:
         """Forget what a refresh has made visible to searches, if it began after the writes were done."""
         self._current = {id_: each for id_, each in self._current.items() if not self._is_visible(each)}
         kept: set[int] = set()
+        straight = [each for each in self._current.values() if not isinstance(each, Document)]
         for current in self._current.values():
-            document: Document | None = current
+            document = current if isinstance(current, Document) else None
             while document is not None:  # an earlier one counts again if the write of the later one is withdrawn
                 kept.add(id(document))
                 if document.earlier is not None and self._is_visible(document.earlier):
@@ -290,6 +359,7 @@ class InFlight:
         self.settled = sum(each.is_settled for each in self._by_position.values())
         self._contents = [each.content for each in self._by_position.values() if each.content is not None]
         self._characters = sum(each.characters for each in self._contents)
+        self._asleep = sum(each.size for each in straight)
         before, self._copies, self._keys, by_exact, self._by_exact = self._copies, {}, {}, self._by_exact, {}
         self._table, self._waiting, self._foreseen, self._near = None, [], frozenset(), {}
         for copies in before.values():
@@ -299,9 +369,11 @@ class InFlight:
         for each in chain(*(some for same in by_exact.values() for some in same.values())):
             if id(each) in kept:
                 self._keep_key(each)
+        self._keys.update((each.fingerprint or 0, each) for each in straight)
+        self._waiting += [each.fingerprint or 0 for each in straight]
 
     @staticmethod
-    def _is_visible(document: Document) -> bool:
-        if document.position is None:
+    def _is_visible(document: Document | Straight) -> bool:
+        if isinstance(document, Document) and document.position is None:
             return all(each.is_settled or each.is_withdrawn for each in document.replaced_by)
         return document.is_settled

@@ -7,11 +7,12 @@ fingerprinted.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from operator import length_hint
+from operator import attrgetter, length_hint
 from typing import Any
 
 from es_simhash.arguments import check_name
@@ -23,6 +24,7 @@ from es_simhash.ingest.containers import ContainedLookup, check_containers
 from es_simhash.ingest.decide import Decider, Existing, OnDuplicate
 from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.ingest.item import Item, decide_items, make_reader, may_be_skipped
+from es_simhash.ingest.plain import Entry, Plain, put_fields
 from es_simhash.ingest.prepare import Preparer
 from es_simhash.ingest.reading import (
     Batch,
@@ -108,6 +110,7 @@ async def _ingest(
             total = length_hint(documents)
             grouper = await make_grouper(server, index, target, source, options.on_duplicate, options, total)
             await grouper.lookup.prepare(server)
+        source.is_straight = _may_be_straight(server, source, target, options)
         grouping, mappings = grouper.ingest.grouping if grouper else None, target.resolved.mappings.values()
         preparer = Preparer.make(
             options.prepare, server.prefix, check_text_fields(source.text_fields), grouping, mappings
@@ -118,6 +121,14 @@ async def _ingest(
                 yield part
         if grouper is not None:
             await grouper.lookup.finish(server)
+
+
+def _may_be_straight(server: Port, source: Source, target: WriteTarget, options: IngestOptions) -> bool:
+    """Return whether documents that nothing is near need no more than their text, their id and their JSON."""
+    is_plain = options.on_duplicate in (None, "tag", "skip") and options.contained is None and options.prepare is None
+    reader = source.reader
+    is_by_text = reader is None or not (reader.per or reader.within or reader.key)
+    return is_plain and is_by_text and target.settings.passages is None and server.writes_standard_json
 
 
 async def _open_checkpoint(server: Port, index: str, options: IngestOptions) -> IngestCheckpoint | None:
@@ -162,7 +173,7 @@ async def make_grouper(
     )
     contained = None if options.contained is None else ContainedLookup(ingest, options.contained)
     is_alias = bool(mappings) and index not in mappings
-    return _Grouper(ingest, lookups(ingest, total, is_alias=is_alias), contained)
+    return _Grouper(ingest, lookups(ingest, total, is_alias=is_alias), contained, source)
 
 
 async def _choose_grouping(
@@ -194,30 +205,49 @@ class _Grouper:
     ingest: GroupedIngest
     lookup: ExistingLookup
     contained: ContainedLookup | None
+    source: Source
     intake: Intake = field(default_factory=Intake)
 
-    async def decide(self, server: Port, items: Sequence[Item], existing: Existing) -> list[Item]:
+    async def decide(self, server: Port, entries: Sequence[Entry], existing: Existing) -> list[Entry]:
+        straight = await server.compute(self._find_straight, entries, existing)
+        entries = [straight.get(each.position) or self.source.as_item(each) for each in entries]
+        items: Sequence[Item] = [each for each in entries if isinstance(each, Item)]
         if self.ingest.options.on_duplicate not in ("tag", "replace"):
             await self._keep_updates(server, items, existing)
         if self.contained is not None:
-            items = await self.contained.apply(server, items)
+            entries = items = await self.contained.apply(server, items)
         at = await server.compute(now)
-        await server.compute(decide_items, self.ingest.decider, items, existing, self.ingest.prefix, at)
-        self._warn_of_large_groups(items)
+        await server.compute(decide_items, self.ingest.decider, entries, existing, self.ingest.prefix, at)
+        if straight:
+            await server.compute(put_fields, straight.values(), self.ingest.prefix, value=self.ingest.settings.value)
+        self._warn_of_large_groups(items, entries)
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
         in_flight, sizes = self.ingest.decider.in_flight, self.ingest.options.sizes
-        if items and (in_flight.settled >= sizes.in_flight or in_flight.occupies(sizes.in_flight_bytes)):
+        if entries and (in_flight.settled >= sizes.in_flight or in_flight.occupies(sizes.in_flight_bytes)):
             await self.lookup.prepare(server)
             in_flight.forget_settled()
-        return list(items)
+        return list(entries)
 
-    def _warn_of_large_groups(self, items: Sequence[Item]) -> None:
+    def _find_straight(self, entries: Sequence[Entry], existing: Existing) -> dict[int, Plain]:
+        """Return the documents of a batch that nothing is near, in the index, in flight, or in the batch."""
+        plain = [each for each in entries if isinstance(each, Plain)]
+        if not plain:
+            return {}
+        in_flight = self.ingest.decider.in_flight
+        in_flight.foresee(fingerprints := [each for entry in entries if (each := entry.fingerprint) is not None])
+        near = {fingerprint for fingerprint, found in existing.near.items() if found} | existing.gaps.keys()
+        near.update(each for each, count in Counter(fingerprints).items() if count > 1 or in_flight.is_near(each))
+        ids = Counter(str(each.operation.header.get("_id")) for each in entries if each.operation is not None)
+        again = {id_ for id_, count in ids.items() if count > 1 or in_flight.hides(id_)}
+        return {each.position: each for each in plain if each.fingerprint not in near and each.id not in again}
+
+    def _warn_of_large_groups(self, items: Sequence[Item], entries: Sequence[Entry]) -> None:
         joined = [item for item in items if item.decision is not None and item.decision.verdict in ("tag", "skip")]
         # A document that is written again counts once.
         joined = [item for item in joined if item.draft is not None and item.draft.earlier is None]
         groups = [item.decision.group for item in joined if item.decision is not None]
         for name, members in self.intake.add(groups).items():
-            documents = self.lookup.documents_before + items[-1].position + 1
+            documents = self.lookup.documents_before + entries[-1].position + 1
             if is_large(members, documents):
                 some = (item.operation for item, group in zip(joined, groups, strict=True) if group == name)
                 fields = self.ingest.text_fields.all
@@ -234,10 +264,11 @@ class _Grouper:
                 each.must_write = True
 
     async def settle(
-        self, server: Port, items: Sequence[Item], preparer: Preparer | None
-    ) -> tuple[list[Item], Exception | None]:
-        """Return *items* after what depended on their outcomes was done, and what went wrong with that."""
-        settled = list(items)
+        self, server: Port, entries: Sequence[Entry], preparer: Preparer | None
+    ) -> tuple[list[Entry], Exception | None]:
+        """Return *entries* after what depended on their outcomes was done, and what went wrong with that."""
+        straight = [each for each in entries if isinstance(each, Plain)]
+        settled = items = [each for each in entries if isinstance(each, Item)]
         if self.contained is not None or not all(item.is_as_decided for item in items):
             settlement = Settlement(self.ingest, items, self.lookup, self.contained, preparer)
             settled = settlement.items
@@ -245,10 +276,16 @@ class _Grouper:
                 await settlement.run(server)
                 settled = await relink(server, self.ingest, settled)
             except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
-                return settled, error
+                return _in_order(settled, straight), error
+        together = _in_order(settled, straight)
         self.ingest.decider.in_flight.settle(item.position for item in settled)
-        self.lookup.note_written(settled)
-        return settled, None
+        self.ingest.decider.in_flight.settle_straight(straight)
+        self.lookup.note_written(together)
+        return together, None
+
+
+def _in_order(items: Sequence[Item], straight: Sequence[Plain]) -> list[Entry]:
+    return sorted((*items, *straight), key=attrgetter("position")) if straight else list(items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +321,9 @@ class _Pipeline:
         existing = await lookup.look_up_first(server, batch.items) if lookup else Existing()
         following: Batch | None = None if batch.is_last else await server.compute(self.source.take, batch.due)
         while True:
-            items = await grouper.decide(server, batch.items, existing) if grouper else batch.items
+            items = await grouper.decide(server, batch.items, existing) if grouper else list(batch.items)
             if self.preparer is not None:
-                await self.preparer.run(server, items)
+                await self.preparer.run(server, [each for each in items if isinstance(each, Item)])
             asked = await lookup.ask(server, following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
             sent = [item for item in items if item.is_sent]
@@ -307,6 +344,9 @@ class _Pipeline:
                 if isinstance(each, BaseException):
                     raise each
             await self._follow_rollover(server, items)
+            for each in items:
+                if isinstance(each, Plain):
+                    each.let_go()
             if following is None:
                 return
             if lookup and asked:
@@ -322,7 +362,7 @@ class _Pipeline:
             await server.compute(self.saved.save, Position(line=last, lines=last))
         return failure
 
-    async def _follow_rollover(self, server: Port, items: Sequence[Item]) -> None:
+    async def _follow_rollover(self, server: Port, items: Sequence[Entry]) -> None:
         """Check an index that a rollover made meanwhile, and record the grouping there."""
         written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
         behind = await check_indices(server, self.index, self.resolved, {name for name in written if name})
@@ -343,8 +383,8 @@ class _Pipeline:
         return _Answers(**named, lookups=answers[len(requests) :])
 
     async def _finish(
-        self, server: Port, items: Sequence[Item], sent: Sequence[Item], bulk: Bulk, answer: Any
-    ) -> tuple[list[Item], Exception | None]:
+        self, server: Port, items: Sequence[Entry], sent: Sequence[Entry], bulk: Bulk, answer: Any
+    ) -> tuple[list[Entry], Exception | None]:
         """Return *items* with the outcomes of those that were *sent*, as far as they are known, and what went wrong."""
         failure = None
         if bulk.outcomes:
@@ -356,12 +396,17 @@ class _Pipeline:
                 failure = error
         written = {item.position: item.as_written(one) for item, one in zip(sent, bulk.outcomes, strict=True)}
         items = [written.get(item.position, item) for item in items]
+        straight = [each for each in items if isinstance(each, Plain)]
+        if not all(each.is_as_decided for each in straight):
+            if self.grouper is not None:
+                self.grouper.ingest.decider.in_flight.wake(straight)
+            items = list(map(self.source.as_item, items))
         if failure is not None:
             return _known(items), failure
         return await self.grouper.settle(server, items, self.preparer) if self.grouper else (list(items), None)
 
 
-def _known(items: Sequence[Item]) -> list[Item]:
+def _known(items: Sequence[Entry]) -> list[Entry]:
     """Return the items of a batch that can be reported although some outcomes are not known."""
     unknown = {item.position for item in items if item.is_sent or item.is_refused}
     known = [item for item in items if not item.is_sent]

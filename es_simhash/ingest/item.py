@@ -20,9 +20,10 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import from_hex
-from es_simhash.ingest.actions import Part, Whole
+from es_simhash.hashing.pool import TextHashes
+from es_simhash.ingest.actions import MakeFields, Part, Whole
 from es_simhash.ingest.decide import Decider, Decision, Existing, Uncompared
-from es_simhash.ingest.in_flight import Document, InFlight
+from es_simhash.ingest.in_flight import Document, InFlight, Straight
 from es_simhash.lookup.content import Content, Exact, Unread, moment_of, per_of, prepare_together
 from es_simhash.mapping.dates import milliseconds_of, to_moment
 from es_simhash.mapping.fields import (
@@ -148,8 +149,9 @@ class Item:
     action = None
     problems = ()
 
-    def finish(self, fields: Sequence[dict[str, Any]]) -> Item:
-        """Take the *fields* of its texts; those of a whole document are put in when it is sent."""
+    def finish(self, hashes: Sequence[TextHashes], make: MakeFields) -> Item:
+        """Take the fields that *make* makes of the *hashes*; those of a whole document are put in when it is sent."""
+        fields = list(map(make, hashes))
         if self.operation is not None:
             if self.operation.kind == "update":
                 if self.part is not None:
@@ -172,6 +174,11 @@ class Item:
         return replace(
             self, operation=self.withheld or self.operation, container=None, container_position=None, withheld=None
         )
+
+    @property
+    def fingerprint(self) -> int | None:
+        """That by which others are looked up; ``None`` where nothing is."""
+        return None if self.draft is None else self.draft.fingerprint
 
     @property
     def is_sent(self) -> bool:
@@ -373,15 +380,21 @@ def may_be_skipped(decider: Decider, items: Sequence[Item], existing: Existing, 
     ]
 
 
-def decide_items(decider: Decider, items: Sequence[Item], existing: Existing, prefix: str, at: str) -> None:
-    """Decide *items* in their order, at the moment *at*, and put the group fields into their operations."""
+def decide_items(
+    decider: Decider, entries: Sequence[Item | Straight], existing: Existing, prefix: str, at: str
+) -> None:
+    """Decide *entries* in their order, at the moment *at*, and put the group fields into the operations of items."""
     now = int(milliseconds_of(at) or 0)
+    items = (each for each in entries if isinstance(each, Item))
     drafts = [item.draft for item in items if item.draft is not None and item.draft.fingerprint is not None]
     decider.in_flight.foresee([each.fingerprint for each in drafts if each.fingerprint is not None])
     if existing.is_compared:
         prepare_together(_compared_soon(drafts, existing, decider.in_flight), decider.grouping.measure)
-    for item in items:
-        _decide(decider, item, existing, prefix=prefix, now=now)
+    for each in entries:
+        if isinstance(each, Item):
+            _decide(decider, each, existing, prefix=prefix, now=now)
+        else:
+            decider.add_straight(each, now)
 
 
 def _compared_soon(drafts: Sequence[Document], existing: Existing, in_flight: InFlight) -> Iterator[Content]:

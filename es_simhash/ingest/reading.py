@@ -30,14 +30,15 @@ from es_simhash.errors import Argument, InvalidInputError, MappingError, Said, s
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body, refuse_own_record
 from es_simhash.ingest.checkpoint import LARGEST_BATCH, IngestCheckpoint
-from es_simhash.ingest.decide import Decider, OnDuplicate, check_policy
-from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, read_own, upsert_of
+from es_simhash.ingest.decide import Decider, Decision, OnDuplicate, check_policy
+from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, put_decision, read_own, upsert_of
+from es_simhash.ingest.plain import Entry, Plain, members_of, put_fields
 from es_simhash.ingest.prepare import Prepare
 from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, PAUSE, fingerprint_actions
 from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import PUT_TEMPLATE
-from es_simhash.mapping.fields import dotted_names
+from es_simhash.mapping.fields import dotted_names, own_fields
 from es_simhash.mapping.meta import IndexSettings, check_text_fields, text_fields_of
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
@@ -267,7 +268,7 @@ class Batch:
     ``None`` if that does not matter.
     """
 
-    items: Sequence[Item]
+    items: Sequence[Entry]
     failure: Exception | None = None
     is_last: bool = False
     due: float | None = None
@@ -291,6 +292,7 @@ class Source:
         settings = target.settings
         self.text_fields = text_fields_of(settings, options.text_field)
         self.reader: ContentReader | None = None
+        self.is_straight = False  # whether documents may be :class:`Plain`
         self._prefix = prefix
         # The one text field, if it is no path. What a document has that is more than a text, an id and the user's own.
         fields = check_text_fields(self.text_fields)
@@ -333,7 +335,7 @@ class Source:
         first document came, whichever is earlier.
         """
         self._due = due
-        items: list[Item] = []
+        items: list[Entry] = []
         characters, sizes = 0, self._options.sizes
         most = self._options.batch or most or sizes.most
         most = most if self._taken >= EARLY else min(most, sizes.first)
@@ -350,7 +352,7 @@ class Source:
             return self._batch(items, error, is_last=True)
         return self._batch(items, is_last=not items)
 
-    def _batch(self, items: list[Item], failure: Exception | None = None, *, is_last: bool = False) -> Batch:
+    def _batch(self, items: list[Entry], failure: Exception | None = None, *, is_last: bool = False) -> Batch:
         due = None
         if self._arrivals and items and self._options.max_delay is not None:
             due = self._arrivals[0] + self._options.max_delay
@@ -392,16 +394,19 @@ class Source:
         with suppress(ValueError):
             self._items.close()
 
-    def _prepare(self, given: Any, rules: ActionRules) -> Item:
+    def _prepare(self, given: Any, rules: ActionRules) -> Entry:
         """Return what is read of one document; the item is made once its fingerprint is known."""
         position = self._position
         self._position += 1
         try:
             action = read_json(given) if isinstance(given, (str, bytes)) else given
+            read = self._read_plain(action)
+            if read is not None and (straight := self._straight(position, *read)) is not None:
+                return straight
             weight = OWN_CHARACTERS + weigh(action)  # what is nested too deeply fails here, and not among others
         except (ValueError, RecursionError) as error:
             return self._refused(position, error)
-        if (read := self._read_plain(action)) is not None:
+        if read is not None:
             operation, text = read
             return Item(position, operation, weight=weight, texts=(text,))
         if isinstance(action, (dict, Mapping)) and not _TELLING.isdisjoint(action):
@@ -425,6 +430,13 @@ class Source:
                 item.problem = str(error)
         return item
 
+    def _straight(self, position: int, operation: Operation, text: str) -> Plain | None:
+        header, body = operation.header, operation.body
+        if not self.is_straight or "_id" not in header or (members := members_of(body)) is None:
+            return None
+        weight = OWN_CHARACTERS + len(members)
+        return Plain(operation.kind, header, body, None, position, weight, text, members, self.reader)
+
     def _read_plain(self, action: Any) -> tuple[Operation, str] | None:
         """Return the operation, and the text, of a document that has no more than these; most are read only here."""
         source = action
@@ -442,13 +454,35 @@ class Source:
         header = {"_index": self._index} if id_ is None else {"_index": self._index, "_id": id_}
         return Operation(self._options.op_type, header, body), text
 
+    def as_item(self, entry: Entry) -> Item:
+        """Return *entry* as an item; if it was decided, with that decision."""
+        if isinstance(entry, Item):
+            return entry
+        plain = entry
+        own = own_fields(plain.fingerprint, value=self._target.settings.value)
+        operation = Operation(plain.kind, plain.header, plain.body, own)
+        item = Item(plain.position, operation, weight=plain.weight, outcome=plain.outcome)
+        if self._options.on_duplicate is not None:
+            item.draft = draft = plain.to_document()
+            if plain.at:
+                item.decision = Decision("write", plain.id, at=plain.at)
+                item.operation = put_decision(operation, draft, item.decision, prefix=self._prefix)
+        return item
+
     def _refused(self, position: int, error: Exception) -> Item:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         outcome = Outcome(None, self._index, 400, Refusal(400, reason=reason))
         return Item(position, None, outcome=outcome)
 
-    def _finished(self, item: Item) -> Item:
+    def _finished(self, item: Entry) -> Entry:
         """Return *item*, whose document has its fields, with an id and a draft where it needs them."""
+        if isinstance(item, Plain):
+            if item.fingerprint is None:  # a text without features
+                item = self.as_item(item)
+            else:
+                if self._options.on_duplicate is None:
+                    put_fields((item,), self._prefix, value=self._target.settings.value)
+                return item
         operation = item.operation
         if operation is None:
             return item

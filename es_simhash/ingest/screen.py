@@ -187,7 +187,7 @@ class _Texts(Source):
     def _prepare(self, given: Any, rules: ActionRules) -> Item:
         if is_text := isinstance(given, str):
             given = {rules.text_fields[0]: given}
-        item = super()._prepare(given, rules)
+        item = self.as_item(super()._prepare(given, rules))
         if item.operation is not None and item.operation.kind not in ("index", "create"):
             said = f"an action that is to {item.operation.kind} something is not screened: give whole documents"
             return self._refused(item.position, InvalidInputError(said))
@@ -243,13 +243,14 @@ async def screen(
             both: list[Call | Compute] = [*reading, *(asked.calls if asked else ())]
             answers = await server.together(both, concurrency=len(both)) if both else []
             existing = await lookup.take(server, asked, answers[len(reading) :]) if asked else Existing()
-            await _decide(server, ingest, lookup, source.named, batch.items, existing)
-            if batch.items:  # the last batch is often empty
+            items = list(map(source.as_item, batch.items))
+            await _decide(server, ingest, lookup, source.named, items, existing)
+            if items:  # the last batch is often empty
                 after = SLOW_SECONDS if is_sure else TRUSTED_SECONDS
                 await check_unchanged(server, index, target.settings, after_seconds=after)
                 await keep_recorded(server, index, ingest.grouping, before=target.resolved, record=False)
-            sources = await _read_sources(server, index, batch.items, wanted=check_source(options.source))
-            screened = [_screened(each, existing, rule, source.texts, sources, server.prefix) for each in batch.items]
+            sources = await _read_sources(server, index, items, wanted=check_source(options.source))
+            screened = [_screened(each, existing, rule, source.texts, sources, server.prefix) for each in items]
             yield screened
             server.tell(Progress(done := done + len(screened), None, "screening documents"))
             if batch.failure is not None:

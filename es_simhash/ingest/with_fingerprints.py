@@ -292,8 +292,8 @@ class _Batcher:
         except Exception:  # noqa: BLE001 -- one text must not take the others with it
             numbered = enumerate(begun.batch, begun.first)
             found = [self._compute_one(position, each, text) for position, each in numbered for text in each.texts]
-        fields = map(self._fields, found)
-        finished = [each.finish([next(fields) for _ in each.texts]) for each in begun.batch]
+        hashes = iter(found)
+        finished = [each.finish([next(hashes) for _ in each.texts], self._fields) for each in begun.batch]
         return finished if self._hand_on is None else list(map(self._hand_on, finished))
 
     def _fields(self, hashes: TextHashes) -> dict[str, Any]:

@@ -23,6 +23,7 @@ class Port(Server):
         self._inner = inner
         self.context = context
         self.prefix = context.prefix
+        self.writes_standard_json = inner.writes_standard_json
 
     def change(self, call: Call) -> Call:
         return call

@@ -31,6 +31,9 @@ class Server(Protocol):
     A method of a blocking client never suspends, so one ``send`` finishes an operation.
     """
 
+    writes_standard_json: bool = False
+    """Whether the client writes JSON as :mod:`json` does, so that text may go in the place of values."""
+
     async def send(self, call: Call) -> Answer:
         """Return the answer to a request that was prepared before."""
         ...

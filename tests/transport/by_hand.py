@@ -32,7 +32,8 @@ def opens(call):
 class ScriptedServer(Server):
     """The port of all tests by hand; each request goes to the script that is carried out now."""
 
-    def __init__(self):
+    def __init__(self, *, writes_standard_json=True):
+        self.writes_standard_json = writes_standard_json
         self._scripts = []
 
     @contextmanager

@@ -8,6 +8,7 @@ operations out against it.
 from __future__ import annotations
 
 import functools
+import json
 import operator
 import re
 from typing import Any
@@ -145,8 +146,10 @@ class FakeServer:
     def bulk(self, body):
         lines, items = iter(body), []
         for line in lines:
-            [(kind, header)] = line.items()
-            items.append({kind: {"_index": INDEX, "_id": header["_id"], **self._write(kind, header, next(lines))}})
+            [(kind, header)] = (json.loads(line) if isinstance(line, str) else line).items()
+            body = next(lines)
+            body = json.loads(body) if isinstance(body, str) else body
+            items.append({kind: {"_index": INDEX, "_id": header["_id"], **self._write(kind, header, body)}})
         return {"items": items}
 
     def _write(self, kind, header, body):
