@@ -169,7 +169,8 @@ class ExistingLookup:
         dates = [name for name, each in zip(key, reader.key, strict=True) if each.is_date]
         body = self._body(among_keys(key, exacts, dates))
         rule = replace(self._grouping.pair_rule, similarity=None)
-        body["docvalue_fields"] += [*docvalue_fields(rule), *key_fields(key, dates)]
+        apart = docvalue_fields(rule)
+        body["docvalue_fields"] += [*apart, *(each for each in key_fields(key, dates) if each not in apart)]
         hits, gaps = await self._hits(server, body)
         contents = {}
         for place, hit in hits.items():

@@ -21,7 +21,12 @@ def create(simhash, index, **more):
 
 @pytest.mark.parametrize(
     "options",
-    [{"lookups": "memory"}, {"rule": "connected"}, {"within": ("published", "1d")}, {"key": ["published", "crawl"]}],
+    [
+        {"lookups": "memory"},
+        {"rule": "connected"},
+        {"within": ("published", "1d")},
+        {"key": ["published", "crawl"], "within": ("published", "1d")},
+    ],
 )
 def test_what_others_changed_is_mended_by_ids(server, index, simhash, client, call, options):
     """Keys that plain updates changed, documents that others wrote: the same as if all groups were judged."""
