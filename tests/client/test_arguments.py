@@ -119,6 +119,8 @@ class RequestSentError(Exception):
 class NoServer:
     """A search client without a server: whatever is asked of it fails."""
 
+    transport = None  # what writes its JSON is looked at, which is no request
+
     def __getattr__(self, name):
         raise RequestSentError(name)
 
