@@ -61,7 +61,7 @@ def scripts():
     found += [("update", _clear({}, ["group"], "simhash", script=True)["script"]["source"])]
     rules = ActionRules(("body",), "simhash", on_partial="clear")
     action = {"_op_type": "update", "_id": "1", "script": {"source": ""}}
-    found.append(("update", prepare_action(action, rules).finish([])["script"]["source"]))
+    found.append(("update", prepare_action(action, rules).finish([], dict)["script"]["source"]))
     return [(context.replace("script", "field"), source) for context, source in dict.fromkeys(found)]
 
 

@@ -36,7 +36,7 @@ class Store(FakeServer):
             return super()._write(kind, header, body)
         if self.refuse(header) is None and header["_id"] in self.docs:
             return {"status": 409, "error": {"type": "version_conflict_engine_exception", "reason": "exists"}}
-        return super()._write(kind, header, json.loads(body))
+        return super()._write(kind, header, body)
 
 
 def source_of(id_):
