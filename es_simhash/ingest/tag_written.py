@@ -25,7 +25,7 @@ from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import MappedField
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import read_each
-from es_simhash.transport.protocol import check_index
+from es_simhash.transport.protocol import Call, check_index
 from es_simhash.transport.retry import refresh, retry
 
 PART = 2_000
@@ -47,7 +47,9 @@ async def tag_written(
         hits = await retry(server, partial(_read, reader, index, list(places), fields))
         hits.sort(key=lambda hit: places[hit["_id"]])
         reports: dict[int, list[Written]] = {n: [] for n in places.values()}
-        updates = ingest(server, index, [*map(_update, hits)], IngestOptions(grouping=request))
+        updates = ingest(
+            _OursAlone(server, server.context), index, [*map(_update, hits)], IngestOptions(grouping=request)
+        )
         async with aclosing(updates) as parts:
             async for part in parts:
                 for each in part:
@@ -56,6 +58,20 @@ async def tag_written(
         gone = {n: [Written(n, id_, None, "refused", _GONE, kind="refused")] for id_, n in places.items()}
         await refresh(server, index)
         yield [each for n, some in reports.items() for each in some or gone[n]]
+
+
+class _OursAlone(Port):
+    """A port that writes no field of the user's back: of a list, only a part was read, and it would take its place."""
+
+    def change(self, call: Call) -> Call:
+        if call.api != "bulk":
+            return call
+        lines = [self._without_theirs(each) for each in call.arguments["body"]]
+        return replace(call, arguments={**call.arguments, "body": lines})
+
+    def _without_theirs(self, line: Any) -> Any:
+        doc = line.get("doc") if isinstance(line, dict) else None
+        return line if doc is None else {**line, "doc": {name: doc[name] for name in doc if name == self.prefix}}
 
 
 async def _read(server: Port, index: str, ids: Sequence[str], fields: Sequence[str]) -> list[Mapping[str, Any]]:

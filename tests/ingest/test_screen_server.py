@@ -258,3 +258,18 @@ def test_what_another_program_wrote_is_tagged_by_its_ids(server, call, simhash, 
     for each in (*stored.values(), *others.values()):
         each["simhash"] = {name: value for name, value in each["simhash"].items() if value is not None and name != "at"}
     assert stored == others
+
+
+def test_tagging_what_was_written_keeps_lists_whole(server, call, simhash, index):
+    """Of their objects only what decides is read; an update that carried that would take the place of the list."""
+    parts = {"properties": {"text": {"type": "text"}, "page": {"type": "long"}, "source": {"type": "keyword"}}}
+    mappings = {"properties": {"parts": parts}}
+    call(simhash.create_index(index, text_field="parts.text", settings=ONE_SHARD, mappings=mappings))
+    given = {
+        "parts": [{"text": "one part", "page": 1}, {"page": 2}, {"text": "another part", "source": "a"}],
+        "more": [{}],
+    }
+    server.request("PUT", f"/{index}/_doc/a", given)
+    [report] = call(simhash.tag_written(index, ["a"], key="parts.source"))
+    assert (report.action, report.fingerprinted, report.reason) == ("written", True, None)
+    assert {name: each for name, each in read_all(server, index)["a"].items() if name != "simhash"} == given
