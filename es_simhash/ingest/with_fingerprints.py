@@ -12,9 +12,18 @@ from es_simhash.arguments import check_choice, check_count, check_function, chec
 from es_simhash.errors import MissingDependencyError, SchemeError, WorkerError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
 from es_simhash.hashing.pool import FingerprintPool, Pending, TextHashes, check_workers
-from es_simhash.ingest.actions import ActionRules, IdFrom, OnPartial, Problem, for_helpers, prepare_action, with_id
+from es_simhash.ingest.actions import (
+    ActionRules,
+    IdFrom,
+    OnPartial,
+    Problem,
+    for_helpers,
+    prepare_action,
+    with_id,
+)
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, own_fields
 from es_simhash.mapping.meta import check_text_fields
+from es_simhash.transport.feed import as_given
 
 logger = logging.getLogger("es_simhash")
 
@@ -87,8 +96,9 @@ def with_fingerprints(
 
     Args:
         actions:
-            Bulk actions, from an iterable or an async iterable; they are never changed. What is given as JSON text goes
-            on as that text, under ``_source``, with the fields put in; no number in it is rewritten.
+            Bulk actions, from an iterable or an async iterable; they are never changed. A generator may yield one dict
+            again and again, with other values. What is given as JSON text goes on as that text, under ``_source``, with
+            the fields put in; no number in it is rewritten.
         text_field:
             Field, or fields in order, that the text comes from; a path such as ``article.body`` is fine.
         scheme:
@@ -266,7 +276,7 @@ class _Batcher:
 
     def _add(self, action: Any) -> bool:
         """Add an action to the batch; return whether the batch is full."""
-        prepared = self._prepare(action, self._rules)
+        prepared = self._prepare(as_given(action), self._rules)
         for reason in prepared.problems:
             self._report(self._position, prepared.action, reason)
         self._batch.append(prepared)

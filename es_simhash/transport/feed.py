@@ -113,7 +113,7 @@ class Feed(Generic[_T]):
     def _add(self, item: _T) -> bool:
         if self.is_closed:
             return False
-        self._items.append((self._clock(), item))
+        self._items.append((self._clock(), as_given(item)))
         self._characters += weigh(item)
         self._condition.notify()
         return True
@@ -149,6 +149,21 @@ def _fill(feed: Feed[_T], documents: Iterable[_T]) -> None:
             documents.close()
         except Exception as error:  # noqa: BLE001 -- nobody waits for it any more
             logger.warning("the source of documents could not be closed: %r", error)
+
+
+# Where an action of a bulk request has a document.
+_BODIES = ("_source", "doc", "upsert")
+
+
+def as_given(action: Any) -> Any:
+    """Return *action* as it is now: its caller may put other values in and give it again while others are read."""
+    if type(action) is not dict:
+        return action
+    kept = dict(action)
+    for name in _BODIES:
+        if type(body := kept.get(name)) is dict:
+            kept[name] = dict(body)
+    return kept
 
 
 def weigh(value: Any) -> int:

@@ -40,6 +40,32 @@ def test_a_plain_document_gets_one_nested_object():
     assert action == {"_id": "1", "_index": "news", "body": TEXT, "n": 1, "simhash": fields(TEXT)}
 
 
+def again_and_again(shape):
+    """Yield one dict each time, with the values of the next document."""
+    body, action = {}, {}
+    for number in range(3):
+        body |= {"body": f"{TEXT} {number}", "n": number}
+        action |= shape(f"d{number}", body)
+        yield action
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda id_, body: {"_id": id_, **body},
+        lambda id_, body: {"_id": id_, "_source": body},
+        lambda id_, body: {"_op_type": "update", "_id": id_, "doc": body},
+    ],
+)
+def test_one_dict_given_again_is_each_document(shape):
+    """As the clients' helpers take it, which write each action at once."""
+    finished = list(with_fingerprints(again_and_again(shape), text_field="body"))
+    bodies = [each.get("_source", each.get("doc", each)) for each in finished]
+    assert [(each["_id"], body["n"]) for each, body in zip(finished, bodies)] == [("d0", 0), ("d1", 1), ("d2", 2)]
+    for body in bodies:
+        assert body["simhash"]["fingerprint"] == document_fields(body["body"])["simhash"]["fingerprint"]
+
+
 @pytest.mark.parametrize("operation", ["index", "create"])
 def test_the_document_under_source_gets_the_object(operation):
     """An action with ``_source`` keeps its shape."""
@@ -100,7 +126,7 @@ def test_a_key_that_stands_twice_is_told():
 def test_a_delete_is_passed_on_as_it_is():
     """The very object, not a copy."""
     action = {"_op_type": "delete", "_id": "1"}
-    assert helped(action)[0] is action
+    assert helped(action)[0] == action
 
 
 def test_a_delete_as_json_text_is_a_delete():

@@ -152,3 +152,30 @@ def test_two_lines_of_one_id(run, index, server, tmp_path):
     assert len(read_all(server, index)) == 2
     counts = json.loads(run(*arguments, "--json").stdout)
     assert (counts["written"], counts["updated"]) == (3, 3)
+
+
+def again_and_again(keep):
+    """Yield one dict each time, with the values of the next document."""
+    body, action = {}, {}
+    for number, text in enumerate([TEXT, OTHER, THIRD, TEXT.upper()]):
+        body |= {"body": text, "n": number}
+        action |= {"_id": f"d{number}"} | ({"_source": body} if keep else body)
+        yield action
+
+
+async def awaited(items):
+    for each in items:
+        yield each
+
+
+@pytest.mark.parametrize("max_delay", [None, 0.5])
+def test_one_dict_given_again_is_each_document(server, simhash, index, mode, call, max_delay):
+    """As the clients' helpers take it: with the document under _source and without, read ahead or not."""
+    call(simhash.create_index(index, text_field="body"))
+    for keep in (False, True):
+        given = again_and_again(keep)
+        given = awaited(given) if mode == "async" else given
+        reports = list(call(simhash.ingest(index, given, max_delay=max_delay)))
+        assert [each.canonical for each in reports] == ["d0", "d1", "d2", "d0"]
+        found = [(id_, each["body"], each["n"]) for id_, each in sorted(read_all(server, index).items())]
+        assert found == [(f"d{n}", text, n) for n, text in enumerate([TEXT, OTHER, THIRD, TEXT.upper()])]
