@@ -146,10 +146,12 @@ class TaggingStore(BasePydanticVectorStore):
     store: BasePydanticVectorStore
     guard: NearDupGuard
     stores_text: bool = True
+    _guard: Guard = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
         """Be used as *store* is."""
         del context
+        self._guard = Guard(self.guard.simhash, self.guard.index, self.guard.text_field)
         self.stores_text, self.is_embedding_query = self.store.stores_text, self.store.is_embedding_query
 
     @classmethod
@@ -165,17 +167,17 @@ class TaggingStore(BasePydanticVectorStore):
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Store *nodes*, and tag them; return their ids."""
         ids = [each.node_id for each in nodes]
-        return self.guard._guard.store(ids, lambda: self.store.add(nodes, **kwargs))[0]  # noqa: SLF001
+        return self._guard.store(ids, lambda: self.store.add(nodes, **kwargs))[0]
 
     async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Store *nodes*, and tag them in a thread; return their ids."""
-        ids, guard = [each.node_id for each in nodes], self.guard._guard  # noqa: SLF001
+        ids = [each.node_id for each in nodes]
         try:
             stored = await self.store.async_add(nodes, **kwargs)
         except Exception as error:
-            error.add_note(await asyncio.to_thread(guard.tag_what_is_there, ids))
+            error.add_note(await asyncio.to_thread(self._guard.tag_what_is_there, ids))
             raise
-        await asyncio.to_thread(guard.tag, ids)
+        await asyncio.to_thread(self._guard.tag, ids)
         return stored
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
