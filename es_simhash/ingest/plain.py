@@ -51,7 +51,8 @@ class Plain(Operation):
 
     @property
     def id(self) -> str:
-        return self.header["_id"]  # type: ignore[no-any-return]
+        id_: str = self.header["_id"]
+        return id_
 
     @property
     def texts(self) -> tuple[str, ...]:

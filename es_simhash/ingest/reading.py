@@ -458,14 +458,13 @@ class Source:
         """Return *entry* as an item; if it was decided, with that decision."""
         if isinstance(entry, Item):
             return entry
-        plain = entry
-        own = own_fields(plain.fingerprint, value=self._target.settings.value)
-        operation = Operation(plain.kind, plain.header, plain.body, own)
-        item = Item(plain.position, operation, weight=plain.weight, outcome=plain.outcome)
+        own = own_fields(entry.fingerprint, value=self._target.settings.value)
+        operation = Operation(entry.kind, entry.header, entry.body, own)
+        item = Item(entry.position, operation, weight=entry.weight, outcome=entry.outcome)
         if self._options.on_duplicate is not None:
-            item.draft = draft = plain.to_document()
-            if plain.at:
-                item.decision = Decision("write", plain.id, at=plain.at)
+            item.draft = draft = entry.to_document()
+            if entry.at:
+                item.decision = Decision("write", entry.id, at=entry.at)
                 item.operation = put_decision(operation, draft, item.decision, prefix=self._prefix)
         return item
 
@@ -477,12 +476,11 @@ class Source:
     def _finished(self, item: Entry) -> Entry:
         """Return *item*, whose document has its fields, with an id and a draft where it needs them."""
         if isinstance(item, Plain):
-            if item.fingerprint is None:  # a text without features
-                item = self.as_item(item)
-            else:
+            if item.fingerprint is not None:
                 if self._options.on_duplicate is None:
                     put_fields((item,), self._prefix, value=self._target.settings.value)
                 return item
+            item = self.as_item(item)  # a text without features
         operation = item.operation
         if operation is None:
             return item

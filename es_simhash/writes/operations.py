@@ -21,10 +21,10 @@ from es_simhash.transport.raw_json import JsonObject, keep_text
 from es_simhash.transport.retry import BLOCK, is_passing
 
 FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable", "taken"]
+_KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed"}
+
 # Elasticsearch quotes the beginning of a document that is no JSON, and the place behind it.
 _QUOTED = re.compile(r"\(byte\[\]\)\".*\"(?:\[truncated [^\]]*\])?; ", re.DOTALL)
-
-_KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed"}
 
 UNAVAILABLE = 503
 UNDECIDED = 424
