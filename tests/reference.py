@@ -261,7 +261,7 @@ def jaccard(first, second):
 
 def containment(first, second):
     """Shared runs of letters as a share of those of the text that has fewer."""
-    return share_of_few(first, second, runs=long_runs)[1]
+    return share_of_few(first, second, runs=functools.partial(long_runs, size=15))[1]
 
 
 def letter_runs(text):
@@ -272,10 +272,10 @@ def letter_runs(text):
 
 
 @functools.cache
-def long_runs(text):
-    """Runs of letters that are worth 15: 1 for a letter, 3 for a character by itself."""
+def long_runs(text, size=7):
+    """Runs of so many letters, or of 5 characters by themselves."""
     found = letters_only(text)
-    runs = set(runs_worth(found, [3 if is_alone(each) else 1 for each in found], 15))
+    runs = set(runs_worth(found, [size if is_alone(each) else 5 for each in found], 5 * size))
     return frozenset(runs or ({found} if found else ()))
 
 

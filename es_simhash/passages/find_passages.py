@@ -14,6 +14,7 @@ from es_simhash.arguments import check_items
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, WrongTypeError, shorten
 from es_simhash.lookup.fetch import meant_hits
 from es_simhash.lookup.find import COPIES, check_id
+from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
@@ -23,7 +24,7 @@ from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import Lookup, PassageOptions, added_late, refuse_without_passages, without_passages
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import count_documents, count_whole
-from es_simhash.transport.protocol import Index, check_index, document_key, index_key
+from es_simhash.transport.protocol import Index, Key, check_index, document_key, index_key
 from es_simhash.transport.retry import refresh, search_texts
 
 
@@ -73,15 +74,18 @@ async def stream(
     _check_text(text)
     check_index(index)
 
-    attempts = Attempts(server, index)
+    attempts, given = Attempts(server, index), set[Key]()
     while True:
         with attempts:
             lookup = await _prepare(server, index, await attempts.settings(), options, is_stream=True)
             lookup.text = text
+            lookup.leave_out(given)  # what was given away cannot be taken back, and must not come a second time
             async with aclosing(read_candidates(server, lookup)) as pages:
                 async for hits in pages:
                     await server.compute(lookup.compare, hits)
-                    yield lookup.take_found()
+                    found = lookup.take_found()
+                    given.update(each.key for each in found)
+                    yield found
             lookup.result()
             return
 
@@ -113,7 +117,9 @@ async def _prepare(
             "on the cluster that holds the index, as a user who may read mappings"
         )
     refuse_without_passages(each, "passages cannot be compared")
-    lookup = Lookup(index, settings, each, options, is_stream=is_stream)
+    text_fields = TextFields({name: own.text_fields for name, own in each.items()})
+    lookup = Lookup(index, settings, text_fields, options, is_stream=is_stream)
+    lookup.note(added_late(each))
     await _check_filled(server, lookup)
     return lookup
 
@@ -121,7 +127,6 @@ async def _prepare(
 async def _check_filled(server: Port, lookup: Lookup) -> None:
     """Note, or refuse, that documents lack passages; costs a search, unless none did a minute ago."""
     context, index = server.context, lookup.index
-    lookup.note(added_late(lookup.each))
     if not lookup.gaps and not context.is_filled(index):
         missing, gaps = await count_documents(server, index, without_passages_query(context.prefix))
         lookup.note(gaps)
@@ -145,7 +150,7 @@ async def _read_document(server: Port, lookup: Lookup, id: str, routing: str | N
             f"no document {shorten(id)} in {shorten(lookup.index)}: check the id; new ones need a refresh"
         )
     try:
-        texts = {read_hit(hit, lookup.each[hit["_index"]].text_fields) for hit in hits}
+        texts = {read_hit(hit, lookup.text_fields[hit["_index"]]) for hit in hits}
     except InvalidInputError as error:
         raise InvalidInputError(f"document {shorten(id)} cannot be compared: {error}") from error
     if len(texts) > 1:

@@ -11,6 +11,7 @@ from es_simhash.arguments import Choice, Count, check_name, check_names, check_o
 from es_simhash.errors import Advice, InvalidInputError, MappingError, Said
 from es_simhash.lookup.lookup_options import OnIncomplete, check_complete
 from es_simhash.lookup.query import Filter, check_filter
+from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.meta import IndexSettings, require_text_fields
 from es_simhash.passages.found import Overlap, Overlaps
@@ -135,14 +136,14 @@ Reason: TypeAlias = Gap | str
 class Lookup:
     """
     One lookup of passages.
-    *settings*: those on which the indices agree. *each*: those of each concrete index, by name. *text*: set once it is
-    known. *is_by_text*: whether candidates have words of the text, and no term. *is_stream*: the caller wants each
-    document as soon as it is found, however many there are.
+    *settings*: those on which the indices agree. *text*: set once it is known. *is_by_text*: whether candidates have
+    words of the text, and no term. *is_stream*: the caller wants each document as soon as it is found, however many
+    there are.
     """
 
     index: Index
     settings: IndexSettings
-    each: Mapping[str, IndexSettings]
+    text_fields: TextFields
     options: PassageOptions
     is_stream: bool = False
     text: str = ""
@@ -157,7 +158,7 @@ class Lookup:
 
     @property
     def fields(self) -> list[str]:
-        return list(dict.fromkeys(name for each in self.each.values() for name in each.text_fields))
+        return self.text_fields.all
 
     def terms(self) -> list[str]:
         """Return the terms of the text; it takes a while for a long one."""
@@ -195,7 +196,7 @@ class Lookup:
         texts: dict[Key, str] = {}
         for key, hit in fresh.items():
             try:
-                texts[key] = read_hit(hit, self.each[key.index].text_fields)
+                texts[key] = read_hit(hit, self.text_fields[key.index])
             except InvalidInputError as error:
                 self.note([f"document {key.id!r} of {key.index!r} was not compared: {error}"])
         compared = compare_passages(self._question, list(texts.values()), min_contained=options.min_contained)

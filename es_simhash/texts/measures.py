@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from es_simhash.arguments import check_choice, check_number
@@ -146,9 +147,14 @@ class TextMeasure(Record):
 
     def _units(self, texts: Sequence[str]) -> list[Shingles]:
         if self.unit == "words":
-            from es_simhash.texts.shingle_sets import piece_hashes, run_shingles, shingle_sets  # noqa: PLC0415 - loads numpy
+            from es_simhash.texts.shingle_sets import (  # noqa: PLC0415 - loads numpy
+                SHINGLE,
+                piece_hashes,
+                run_shingles,
+                shingle_sets,
+            )
 
-            cut = {"jaccard": shingle_sets, "containment": run_shingles, "edit": piece_hashes}
+            cut = {"jaccard": shingle_sets, "containment": partial(run_shingles, letters=SHINGLE), "edit": piece_hashes}
             return cut[self.measure](texts)
         from es_simhash.texts.edit import letter_shingles, letters_of  # noqa: PLC0415 - loads numpy
 

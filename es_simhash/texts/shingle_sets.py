@@ -23,6 +23,9 @@ Shingles = Hashes
 # What a piece of letters counts, what a character by itself counts, and the length of a shingle.
 LETTERS, CHARACTER, SHINGLE = 8, 3, 15
 
+# The letters of a run, as long as such a shingle.
+RUN = 7
+
 FEW = 45
 """A text of fewer shingles has few words: some 30, or 45 characters of Chinese; by characters ten words."""
 _STRICTER = 16
@@ -43,15 +46,17 @@ def shingle_sets(texts: Sequence[str], *, piece: int = PIECE) -> list[Shingles]:
     return [part for batch in text_batches(texts) for part in cut_units(*_cut_pieces(batch, piece))]
 
 
-def run_shingles(texts: Sequence[str]) -> list[Shingles]:
+def run_shingles(texts: Sequence[str], *, letters: int = RUN) -> list[Shingles]:
     """
-    Return the distinct runs of 15 letters, or of 5 characters by themselves, of each text, as sorted 64-bit hashes.
+    Return the distinct runs of so many *letters*, or of 5 characters by themselves, of each text, as sorted hashes.
     A run begins at every letter, so all those of an excerpt are in the whole text; four times as many as shingles.
     """
+    alone = SHINGLE // CHARACTER
     found = []
     for batch in text_batches(texts):
         codes, ends = compared_letters(batch)
-        found += cut_units(codes.astype(np.uint64), np.where(stands_alone(codes), CHARACTER, 1), ends)
+        counts = np.where(stands_alone(codes), letters, alone)
+        found += cut_units(codes.astype(np.uint64), counts, ends, length=alone * letters)
     return found
 
 
@@ -128,15 +133,15 @@ def _piece_starts(codes: Codes, ends: Places) -> Flags:
     return is_start
 
 
-def cut_units(hashes: Shingles, counts: Places, ends: Places) -> list[Shingles]:
+def cut_units(hashes: Shingles, counts: Places, ends: Places, *, length: int = SHINGLE) -> list[Shingles]:
     """
     Return the distinct shingles of texts that stand one after the other, each as sorted 64-bit hashes.
-    A shingle is the shortest run of units (pieces or characters) whose *counts* reach 15; a text without such a
+    A shingle is the shortest run of units (pieces or characters) whose *counts* reach *length*; a text without such a
     run is one shingle. *ends*: for each text the number of the unit after its last.
     """
     if not hashes.size:
         return [hashes] * ends.size
-    starts, lengths = unit_runs(counts, np.repeat(ends, np.diff(ends, prepend=0)))
+    starts, lengths = unit_runs(counts, np.repeat(ends, np.diff(ends, prepend=0)), length)
     # A text without a run is one shingle, if it has units.
     first_units = np.concatenate(([0], ends[:-1]))
     is_short = (np.diff(np.searchsorted(starts, ends), prepend=0) == 0) & (ends > first_units)
@@ -149,13 +154,13 @@ def cut_units(hashes: Shingles, counts: Places, ends: Places) -> list[Shingles]:
     return [_distinct(mixed[begin:end]) for begin, end in pairwise([0, *stops])]
 
 
-def unit_runs(counts: Places, ends: Places) -> tuple[Places, Places]:
+def unit_runs(counts: Places, ends: Places, length: int = SHINGLE) -> tuple[Places, Places]:
     """Return the start and length of each shingle, in units; *ends* has for each unit the end of its text."""
     passed = np.cumsum(counts)
-    wanted = passed - counts + SHINGLE
+    wanted = passed - counts + length
     # The first unit whose end lies a shingle's length beyond each start; a start without one begins no shingle.
     last = np.full(counts.size, counts.size)
-    most, fewest = (-(-SHINGLE // max(1, int(each))) for each in (counts.min(), counts.max()))
+    most, fewest = (-(-length // max(1, int(each))) for each in (counts.min(), counts.max()))
     for beyond in range(min(most, counts.size) - 1, fewest - 2, -1):
         is_beyond = passed[beyond:] >= wanted[: counts.size - beyond]
         np.copyto(last[: counts.size - beyond], np.arange(beyond, counts.size), where=is_beyond)

@@ -8,8 +8,8 @@ from es_simhash import IncompleteSearchError, MappingError, build_mapping, docum
 from es_simhash.mapping.context import Context
 from es_simhash.passages.find_passages import find, find_of, stream
 from es_simhash.passages.lookup import PassageOptions, PassageSizes
-from tests.transport.by_hand import ServerError, drive, scripted
-from tests.transport.fake_server import WHOLE, FakeServer
+from tests.transport.by_hand import ServerError, carry_out, drive, scripted
+from tests.transport.fake_server import WHOLE, FakeServer, unmarked
 
 NOTICE = " ".join(f"notice{n * n}" for n in range(40))
 RARE = " ".join(f"rare{n * n}" for n in range(60))
@@ -123,3 +123,19 @@ def test_documents_that_lack_passages():
     assert caught.value.reasons == ("1 documents of 'i' have a fingerprint and no passages: backfill it",)
     with pytest.raises(MappingError, match="has no passages"):
         look(FakeServer({"a": {"body": NOTICE}}))
+
+
+def test_a_stream_gives_nothing_twice():
+    """The index records another distance while it is read: the stream begins anew, without what it gave away."""
+    server = server_of(many())
+    server.mapping = unmarked(text_field="body", passages=True)
+    seconds, searches = itertools.count(), itertools.count()
+
+    def answer(call):
+        if call.api == "search" and next(searches) == 4:
+            server.mapping = unmarked(text_field="body", passages=True, max_distance=5)
+        return server(call)
+
+    sizes = PassageSizes(terms=100)
+    flow = stream(scripted(Context(clock=lambda: next(seconds))), "i", f"{RARE} {NOTICE}", PassageOptions(sizes=sizes))
+    assert sorted(each.id for each in carry_out(flow, answer).emitted) == sorted(many())

@@ -76,6 +76,18 @@ def test_shares_of_a_text_within_another():
     assert compare_passages(Question(whole, min_run=200), others, min_contained=0.1) == [None, None]
 
 
+def test_shares_are_of_shingles_of_seven_letters():
+    """Two words of forty are others: .89 of the text is there, by runs of 15 letters .79."""
+    text = " ".join(f"{chr(97 + n % 26)}{n * n}x" for n in range(40))
+    other = f"before {text.replace(text.split()[20], 'changed').replace(text.split()[5], 'other')} after"
+    own, runs = (reference.long_runs(each) for each in (text, other))
+    [found] = compare_passages(Question(text, min_run=200), [other], min_contained=0.8)
+    assert found.contained == len(own & runs) / len(own) > 0.8
+    assert len(reference.long_runs(text, 15) & reference.long_runs(other, 15)) < 0.8 * len(
+        reference.long_runs(text, 15)
+    )
+
+
 def test_a_text_that_repeats_itself_has_no_more_passages_than_cover_it():
     """A run begins at every character of such a text, and a passage at every one would be as many as characters."""
     [found] = compare_passages(Question("ab" * 50_000, min_run=100), ["ab" * 100], min_contained=1)

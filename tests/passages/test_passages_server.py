@@ -4,7 +4,14 @@ import random
 
 import pytest
 
-from es_simhash import IncompleteSearchError, InvalidInputError, MappingError, with_fingerprints
+from es_simhash import (
+    IncompleteSearchError,
+    InvalidInputError,
+    MappingError,
+    build_mapping,
+    document_fields,
+    with_fingerprints,
+)
 from es_simhash.passages import find_passages as find
 from es_simhash.passages.lookup import PassageOptions, PassageSizes
 from tests.servers.support import ONE_SHARD, open_contexts, put, read_all, send_lines
@@ -138,6 +145,20 @@ def test_a_half_filled_index_is_refused(server, index, simhash):
     assert list(simhash.follow(index, once=True, state_index=f"{index}-state"))[-1].written == 1
     server.request("POST", f"/{index}/_refresh")
     assert ids(simhash.find_passages(index, QUESTION)) == ["whole", "part", "new", "run"]
+
+
+def test_an_alias_that_gets_another_index(server, index, simhash):
+    """A rollover within the minute of remembered settings: a hit of an index that these do not name is compared too."""
+    texts = {}
+    for number in (1, 2):
+        name = f"{index}-{number}"
+        mapping = build_mapping(text_field="body", passages=True)
+        server.request("PUT", f"/{name}", {"settings": ONE_SHARD, "mappings": mapping, "aliases": {index: {}}})
+        texts[str(number)] = text = f"{words(number, 9)} {QUESTION}"
+        put(server, name, [{"_id": str(number), "body": text, **document_fields(text, passages=True)}])
+        assert sorted(ids(simhash.find_passages(index, QUESTION))) == sorted(texts)
+    assert sorted(ids(simhash.stream_passages(index, QUESTION))) == ["1", "2"]
+    assert ids(simhash.find_passages_of(index, "2")) == ["1"]
 
 
 def test_a_text_that_changes(server, filled, simhash):
