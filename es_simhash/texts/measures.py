@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from es_simhash.arguments import check_choice, check_number
@@ -154,8 +153,9 @@ class TextMeasure(Record):
                 shingle_sets,
             )
 
-            cut = {"jaccard": shingle_sets, "containment": partial(run_shingles, letters=SHINGLE), "edit": piece_hashes}
-            return cut[self.measure](texts)
+            if self.measure == "containment":
+                return run_shingles(texts, letters=SHINGLE)
+            return shingle_sets(texts) if self.measure == "jaccard" else piece_hashes(texts)
         from es_simhash.texts.edit import letter_shingles, letters_of  # noqa: PLC0415 - loads numpy
 
         return letters_of(texts) if self.measure == "edit" else letter_shingles(texts)
