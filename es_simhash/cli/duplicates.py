@@ -224,10 +224,14 @@ def _not_carried_out(counts: Counts, *, is_dry: bool) -> str:
     return f"{count(kinds.total(), 'line')} {were_not} carried out ({by_kind}): {_advice(set(kinds), counts.again)}"
 
 
+_NO_NEW_PLAN = {"not_restored", "unarchived", "missing"}
+
+
 def _advice(found: set[str], again: set[str]) -> str:
     parts = ["run the same command again for what was refused"] if again else []
     parts += ["put back what was archived with es-simhash restore"] if "not_restored" in found else []
-    parts += ["plan again for what was changed"] if found - again - {"not_restored", "missing"} else []
+    parts += ["look for a copy of the file, or plan again, for what is unarchived"] if "unarchived" in found else []
+    parts += ["plan again for what was changed"] if found - again - _NO_NEW_PLAN else []
     return ", and ".join(parts or ["nothing is left to do for what is gone"])
 
 

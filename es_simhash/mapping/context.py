@@ -115,6 +115,10 @@ class Context:
     _longest: dict[str, int] = field(default_factory=dict)
     _met: set[str] = field(default_factory=set)
 
+    def of_prefix(self, prefix: str) -> Context:
+        """Return the memory for another *prefix*: what was learned of indices is about the fields of one."""
+        return self if prefix == self.prefix else Context(prefix, self.wanted, self.clock)
+
     def accepts(self, scheme: Scheme) -> bool:
         return self.wanted is None or self.wanted == scheme.name or get_scheme(self.wanted) == scheme
 

@@ -6,7 +6,8 @@ For each batch of lines, in this order:
 1. *Read.* The duplicates, with the text of ``_source``, and their canonicals are read, and judged (``may_delete``). A
    line that does not fit is kept, and its record says why.
 2. *Archive.* The duplicates are put into the file of the removal, which is on the disk before the next step, with a
-   note that they are about to be deleted. A text that is there already is not put there again.
+   note that they are about to be deleted. Then they are read from there, and only what is as it was read in step 1 is
+   deleted. A text that is there already, and whole, is not put there again.
 3. *Delete.* Each is deleted only in the version that was read in step 1. A lost answer is judged by reading again.
    A document that was written since it was read begins again with step 1, up to five times.
 4. *Check.* The canonicals are read again. A document that was deleted for a canonical that is now gone or
@@ -172,7 +173,7 @@ async def _apply(
         if standing and not dry_run:
             await refresh(server, standing)
         if standing and not dry_run and (gone or restored):
-            own = Port(server, replace(server.context, prefix=header.prefix))
+            own = Port(server, server.context.of_prefix(header.prefix))
             if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=header.prefix)]:
                 for record in await untag_removed(own, view, taggable, sorted(gone)):
                     yield [record]
@@ -325,7 +326,10 @@ class _Batch:
         self._before += found.that("deleted_before")
         unsure = found.that("unsure")
         keys = {number: lines[number].document.key for number in found.that("delete")}
-        await self._archive(server, {number: lines[number] for number in keys}, found.items)
+        whole = await self._archive(server, {number: lines[number] for number in keys}, found.items)
+        for number in keys.keys() - whole:
+            self._records[number] = DuplicateResult.of(lines[number], "kept", "unarchived")
+            del keys[number]
         await delete_documents(server, {key: version_of(found.items[key]) for key in keys.values()}, self._deletions)
         for number, key in keys.items():
             deletion = self._deletions[key]
@@ -344,8 +348,8 @@ class _Batch:
         await self._note(server, "kept", [number for number in there if self._removal.may_have_deleted(number)])
         return {number: lines[number] for number in unsure}
 
-    async def _archive(self, server: Port, lines: Mapping[int, PlannedRemoval], items: Items) -> None:
-        """Put the documents into the file, except those that are there as they are now; note that they go now."""
+    async def _archive(self, server: Port, lines: Mapping[int, PlannedRemoval], items: Items) -> set[int]:
+        """Put the documents into the file, and note that they go now; return which of them the file gives back."""
         archived = {
             number: Archived(
                 *key, items[key]["_source"], each.canonical.key, number, each.distance, self._created.get(key.index, "")
@@ -353,10 +357,11 @@ class _Batch:
             for number, each in lines.items()
             for key in [each.document.key]
         }
-        self._archived |= archived
-        fresh = [each for number, each in archived.items() if not self._removal.holds(number, each)]
-        if archived:
-            await server.compute(self._removal.append, fresh, list(archived), await server.compute(now))
+        if not archived:
+            return set()
+        whole = await server.compute(self._removal.archive, list(archived.values()), await server.compute(now))
+        self._archived |= {number: archived[number] for number in whole}
+        return whole
 
     async def _note(self, server: Port, kind: Literal["deleted", "kept"], numbers: Sequence[int]) -> None:
         if numbers:
@@ -385,6 +390,9 @@ class _Batch:
                 self._records[number] = replace(DuplicateResult.of(each, "deleted"), earlier=is_earlier)
         missing = [number for number in lost if number not in self._archived]
         texts = {**await server.compute(self._removal.find, missing), **self._archived}
+        for number in lost.keys() - texts.keys():
+            self._records[number] = DuplicateResult.of(lines[number], "deleted", "unarchived")
+            del lost[number]
         outcomes = await put_back(server, [texts[number] for number in lost])
         self._hindrance = self._hindrance or find_hindrance(outcomes)
         came_back = []

@@ -16,6 +16,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.record import Record
 from es_simhash.removal.decisions import Decisions, approvals, in_words, last_words
 from es_simhash.removal.removal_file import Event, RemovalFile
+from es_simhash.removal.sqlite_file import damaged
 from es_simhash.transport.protocol import Key
 from es_simhash.transport.raw_json import join_members
 
@@ -176,8 +177,10 @@ def export_removals(paths: Sequence[FilePath]) -> Iterator[dict[str, Any]]:
                     plain = {**each.to_dict(), "plan": file.sha256, "kept_by": kept_by.get(each.document.key)}
                     plain |= {"events": [{"kind": event.kind, "at": event.at} for event in file.events(number)]}
                     plain |= {"approved": [list(one) for one in (times[-1].approved if times else ())]}
-                    source = file.find([number])[number].source if file.holds(number) else None
-                    yield {**plain, "_source": source}
+                    archived = file.find([number]).get(number)
+                    if archived is None and times:
+                        raise damaged(file.path, f"the text of line {number} is not whole")
+                    yield {**plain, "_source": archived and archived.source}
 
 
 def _kept_by(log: Sequence[Decisions]) -> Mapping[Key, list[str]]:

@@ -374,13 +374,14 @@ def candidates(groups: Groups, places: Sequence[int]) -> Iterator[Candidate]:
 
 async def read_uuids(server: Port, names: Sequence[str]) -> dict[str, str]:
     """Return the UUID of each concrete index of *names*; an index that does not exist, or is an alias now, has none."""
-    found: dict[str, str] = {}
-    for name in names:
-        asked = retry(server, partial(server.get_settings, index=name, name="index.uuid"))
-        settings = (await unless_refused(asked, 404) or {}).get(name, {}).get("settings") or {}
-        if uuid := (settings.get("index") or {}).get("uuid"):
-            found[name] = uuid
-    return found
+    if not names:
+        return {}
+    asked = retry(server, partial(server.get_settings, index=list(names), name="index.uuid"))
+    answer = await unless_refused(asked, 404)
+    if answer is None and len(names) > 1:  # nobody says which of them is not there
+        return {key: uuid for name in names for key, uuid in (await read_uuids(server, [name])).items()}
+    held = {name: ((answer or {}).get(name) or {}).get("settings") or {} for name in names}
+    return {name: uuid for name, each in held.items() if (uuid := (each.get("index") or {}).get("uuid"))}
 
 
 def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> None:

@@ -53,11 +53,8 @@ async def judge(
     """
     header = removal.header
     uuids = await read_uuids(server, sorted({name for each in lines.values() for name in _indices(each)}))
-    fitting = {
-        number: each
-        for number, each in lines.items()
-        if all(uuids.get(name) == header.index_uuids.get(name) for name in _indices(each))
-    }
+    standing = {name for name, uuid in uuids.items() if header.index_uuids.get(name) == uuid}
+    fitting = {number: each for number, each in lines.items() if standing.issuperset(_indices(each))}
     goes, stays = ([getattr(each, name) for each in fitting.values()] for name in ("document", "canonical"))
     items = await read_planned(server, [*goes, *stays], source=[each.key for each in goes] if with_source else [])
     decided_by = await read_decisive(server, header, [*goes, *stays], items)

@@ -125,7 +125,7 @@ KeptKind = Literal[
 ]  # fmt: skip
 """Why a document of a plan is kept."""
 
-DuplicateKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored", "decided"]
+DuplicateKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored", "unarchived", "decided"]
 
 AGAIN: frozenset[DuplicateKind] = frozenset({"refused", "unreadable", "conflict"})
 """Kinds of what the same command may still do, given again."""
@@ -140,6 +140,7 @@ _SENTENCES: dict[str, str] = {
     "refused": "the server refused",
     "unreadable": "the server could not read it now",
     "not_restored": "its canonical was deleted, and the server refused to take it back; it is in the archive",
+    "unarchived": "the file of the removal does not give its text back: look for a copy of the file, or plan again",
     "decided": "it was decided to keep it",
 }
 
@@ -303,11 +304,12 @@ class RemovalPlan:
 RestoredAction: TypeAlias = Literal["restored", "would restore", "exists", "differs", "refused"]
 
 RestoredKind: TypeAlias = Literal[
-    "index_missing", "unmapped", "other_scheme", "dropped", "pipeline", "unreadable", "refused"
+    "index_missing", "unplanned", "unmapped", "other_scheme", "dropped", "pipeline", "unreadable", "refused"
 ]
 
 _RESTORED: dict[str, str] = {
     "index_missing": "its index does not exist any more: create it, or name another index to restore into",
+    "unplanned": "the plan that names its index is damaged: name an index to restore into",
     "unmapped": "its index does not map our fields any more: add them to its mapping, or name another index to "
     "restore into",
     "other_scheme": "its fingerprint is not the one that the index's scheme gives its text: name an index that has the "

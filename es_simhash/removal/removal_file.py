@@ -13,8 +13,9 @@ A change is whole or absent, and no kill takes it back: rollback journal, ``sync
 database with a WAL is not whole without its second file. While a run writes, the file is locked, and sqlite3 has a file
 beside it with ``-journal`` at the end of its name. A kill may leave that; then it belongs to the first one.
 
-A file from others is data: ``sqlite_file`` opens it, nothing but this schema may be in it, and each text has a
-digest of its own. Memory: 8 bytes for each line, and a batch.
+A file from others is data: ``sqlite_file`` opens it, nothing but this schema may be in it, each line is about indices
+of the header, and an archived text counts only with its digest, and for the document of its line. Memory: 8 bytes for
+each line, and a batch.
 """
 
 # ruff: noqa: S608 -- no value of a caller becomes a part of a statement
@@ -35,7 +36,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
 from es_simhash.arguments import FilePath
-from es_simhash.errors import InvalidInputError, has_lone_surrogate
+from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
 from es_simhash.groups.large_group import FEWEST
 from es_simhash.journal import disk_failure
 from es_simhash.removal.decisions import Decisions, approvals, last_words, parse_decisions
@@ -85,6 +86,7 @@ _SCHEMA = [
 _ORDER = "ORDER BY similarity, distance DESC, number"
 _ARCHIVED = "line, name, id, routing, canonical_name, canonical_id, distance, created, text, begin, length, digest"
 PLAN_AGAIN = "make the plan again"
+_NO_LINE = (KeyError, TypeError, ValueError, RecursionError, DamagedError)
 
 Which: TypeAlias = Literal["all"] | Difference | None
 """Lines of a plan: all, or those whose texts differ so (``None``: unknown how)."""
@@ -186,9 +188,7 @@ class Lines:
         try:
             return PlannedRemoval.read(json.loads(line))
         except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidInputError(
-                f"{self.path}: line {number} is not a line of a plan ({error}): {PLAN_AGAIN}"
-            ) from error
+            raise DamagedError(f"{self.path}: line {number} is not a line of a plan ({error}): {PLAN_AGAIN}") from error
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -371,17 +371,30 @@ class RemovalFile(Lines):
 
     def may_have_deleted(self, number: int) -> bool:
         """Return whether a run deleted the document, or was ended before it noted that it did not."""
-        event = self._one("SELECT kind FROM events WHERE line = ? ORDER BY number DESC LIMIT 1", number)
+        # A copy elsewhere brings nothing back to where it was deleted.
+        query = "SELECT kind FROM events WHERE line = ? AND kind != 'copied' ORDER BY number DESC LIMIT 1"
+        event = self._one(query, number)
         return event is not None and event[0] in ("archived", "deleted")
-
-    def holds(self, number: int, last: Archived | None = None) -> bool:
-        """Return whether a document was archived, and if *last* is given, whether its last text is that one."""
-        found = self._one("SELECT digest FROM archived WHERE line = ? ORDER BY number DESC LIMIT 1", number)
-        return found is not None and (last is None or found[0] == _digest(last))
 
     @property
     def has_archived(self) -> bool:
         return self._one("SELECT 1 FROM archived LIMIT 1") is not None
+
+    def archive(self, batch: Sequence[Archived], at: str) -> set[int]:
+        """
+        Note that *batch* is about to be deleted; return the lines whose documents the file gives back exactly so.
+        What it does not give back, or has in another state, is added first. Errors are those of :meth:`append`.
+        """
+        whole = self._given_back(batch)
+        fresh = [each for each in batch if each.line not in whole]
+        self.append(fresh, [each.line for each in batch], at)
+        return whole | self._given_back(fresh)
+
+    def _given_back(self, batch: Sequence[Archived]) -> set[int]:
+        self._text = (0, b"")
+        self._one("PRAGMA shrink_memory")  # what sqlite3 remembers of the file is not what lies there
+        found = self.find([each.line for each in batch])
+        return {each.line for each in batch if each.line in found and found[each.line].source == each.source}
 
     def append(self, batch: Sequence[Archived], numbers: Collection[int], at: str) -> None:
         """
@@ -412,14 +425,18 @@ class RemovalFile(Lines):
                 self._note(kind, numbers, at)
 
     def find(self, numbers: Sequence[int]) -> dict[int, Archived]:
-        """Return the documents of the lines *numbers*, as they were archived last."""
-        found = {}
-        for number in numbers:
-            row = self._one(f"SELECT {_ARCHIVED} FROM archived WHERE line = ? ORDER BY number DESC LIMIT 1", number)
-            if (archived := self._archived(row)) is None:
-                raise damaged(self.path, f"the text of line {number} is not whole")
-            found[number] = archived
-        return found
+        """Return the documents of the lines *numbers*, as they were archived last, where these texts are whole."""
+        return {number: archived for number in numbers if (archived := self._last(number)) is not None}
+
+    def _last(self, number: int) -> Archived | None:
+        query = f"SELECT {_ARCHIVED} FROM archived WHERE line = ? ORDER BY number DESC LIMIT 1"
+        return self._archived(self._one(query, number))
+
+    def count_archived(self) -> int:
+        """Return of how many lines the documents were archived, as far as that can be read."""
+        with suppress(DamagedError):
+            return int(self._one("SELECT count(DISTINCT line) FROM archived")[0])
+        return 0
 
     def archived(self) -> Iterator[Archived | None]:
         """Yield each document as it was archived last, in the order of archiving; ``None``: some are not whole."""
@@ -473,7 +490,7 @@ class RemovalFile(Lines):
     # Inside
 
     def _archived(self, row: Sequence[Any] | None) -> Archived | None:
-        """Return the document of a row of the table; ``None`` if its text is not whole, or the row is no such row."""
+        """Return the document of a row; ``None`` if its text is not whole, or it is not the document of its line."""
         try:
             line, name, id_, routing, *canonical, distance, created, text, begin, length, digest = row or ()
             if self._text[0] != text:
@@ -481,9 +498,18 @@ class RemovalFile(Lines):
                 self._text = text, zlib.decompressobj().decompress(data, LONGEST + TOGETHER)
             source = self._text[1][begin : begin + length].decode("utf-8", "surrogatepass")
             archived = Archived(name, id_, routing, source, Key(*canonical), line, distance, created)
-            return archived if _digest(archived) == digest else None
-        except (zlib.error, TypeError, ValueError, DamagedError):
+            return archived if _digest(archived) == digest and self._is_of_its_line(archived) else None
+        except (zlib.error, *_NO_LINE):
             return None
+
+    def _is_of_its_line(self, archived: Archived) -> bool:
+        row = self._one("SELECT line FROM lines WHERE number = ?", archived.line)
+        if row is None:
+            return False
+        plain = json.loads(row[0])
+        stays = plain["canonical"]
+        is_same = Key(plain["index"], plain["id"], plain["routing"]) == archived.key
+        return is_same and (stays["index"], stays["id"]) == archived.canonical[:2]
 
     def _check_schema(self) -> None:
         (version,) = self._one("PRAGMA user_version")
@@ -522,8 +548,18 @@ class RemovalFile(Lines):
             raise self._changed()
         return line
 
-    def _changed(self) -> InvalidInputError:
-        return InvalidInputError(f"{self.path}: its plan was changed after it was made: {PLAN_AGAIN}")
+    def _parse(self, line: str, number: int) -> PlannedRemoval:
+        each = super()._parse(line, number)
+        for document in (each.document, each.canonical):
+            if document.index not in self.header.index_uuids:
+                raise DamagedError(
+                    f"{self.path}: line {number} names the index {shorten(document.index)}, which is none of the plan: "
+                    f"{PLAN_AGAIN}"
+                )
+        return each
+
+    def _changed(self) -> DamagedError:
+        return DamagedError(f"{self.path}: its plan was changed after it was made: {PLAN_AGAIN}")
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -555,17 +591,17 @@ class RemovalFile(Lines):
         self._db.executemany(statement, [(each, kind, moment) for each in numbers])
 
 
-def open_archived(path: FilePath, *, writes: bool) -> RemovalFile:
+def open_archived(path: FilePath, *, writes: bool, is_checked: bool = True) -> RemovalFile:
     """
     Open what was archived, to restore it. *writes*: to note what is restored, if the file can be written.
     Of a file that was cut or damaged, what is whole can be read; its *is_damaged* says so.
     """
     try:
-        return RemovalFile(path, writes=writes, is_checked=False)
+        return RemovalFile(path, writes=writes, is_checked=is_checked)
     except OSError as error:
         if not writes or isinstance(error, FileNotFoundError):
             raise
-        return open_archived(path, writes=False)
+        return open_archived(path, writes=False, is_checked=is_checked)
     except DamagedError:
         return _Damaged(path)
 
@@ -582,6 +618,12 @@ class _Damaged(RemovalFile):
         self.header, self.sha256 = PlanHeader({}, "", {}), ""
         with suppress(InvalidInputError):
             self.header, self.sha256 = self._read_header()
+
+    def _is_of_its_line(self, archived: Archived) -> bool:
+        try:
+            return super()._is_of_its_line(archived)
+        except _NO_LINE:
+            return True  # the line is lost, and the text is whole
 
 
 def to_json(value: Any) -> str:

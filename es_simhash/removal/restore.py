@@ -8,12 +8,11 @@ document for a backing index, only for its data stream. ``fits`` says whether tw
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from es_simhash.arguments import FilePath, check_function, check_input, check_name
 from es_simhash.errors import InvalidInputError, WritesRefusedError
@@ -64,41 +63,43 @@ async def restore(
     if on_regrouped is not None:
         check_function("on_regrouped", on_regrouped)
     files = [check_input("path", each) for each in paths]
-    targets = _Targets(index)
-    regroup = Regroup(few=sizes.few)
     done = 0
     damaged: list[Path] = []
-    created = Counter[str]()
-    with ExitStack() as stack, noting(lambda: were(created.total(), "put back")):
+    so_far = _SoFar(is_dry=dry_run)
+    with ExitStack() as stack, noting(so_far.words):
         opened = [await server.compute(_open, stack, each, writes=not dry_run) for each in files]
+        so_far.archived = sum([await server.compute(removal.count_archived) for removal in opened])
+        worlds = {removal.header.prefix: _world(server, removal.header.prefix, index, sizes) for removal in opened}
         for removal in opened:
             header, lost = removal.header, 0
+            own, targets, regroup = worlds[header.prefix]
             view = header.view if header.has_view and index is None else ()
             documents = removal.archived()
             while batch := await server.compute(_take, documents, sizes):
-                work = _Batch(server.prefix, created, dry_run=dry_run)
+                work = _Batch(own.prefix, so_far)
                 lost += batch.count(None)
                 for line in filter(None, batch):
-                    work.add(line, await targets.find(server, line.index))
-                records = await work.carry_out(server)
+                    is_planned = index is not None or line.index in header.index_uuids
+                    unplanned = Target(line.index, fault="unplanned")
+                    work.add(line, await targets.find(own, line.index) if is_planned else unplanned)
+                records = await work.carry_out(own)
                 if records and len(header.index_uuids) > 1 and not view and not dry_run:
-                    regroup.join(await targets.find_names(server, sorted(header.index_uuids)))
+                    regroup.join(await targets.find_names(own, sorted(header.index_uuids)))
                 for line, record in records:
                     if record.action in ("restored", "exists") or record.kind == "pipeline":
-                        names = await targets.find_names(server, [line.index, line.canonical.index])
-                        regroup.add(line.id, names, view)
+                        planned = [name for name in (line.index, line.canonical.index) if name in header.index_uuids]
+                        regroup.add(line.id, await targets.find_names(own, planned or [line.index]), view)
                     yield [record]
-                back = [line.line for line, record in records if record.action == "restored"]
-                kind: EventKind = "restored" if index is None else "copied"
-                if back and removal.writes:
-                    await server.compute(_note, removal, kind, back)
+                if removal.writes:
+                    await server.compute(_note, removal, records, is_elsewhere=index is not None)
                 if work.hindrance is not None:
                     raise work.hindrance
                 done += len(batch)
                 server.tell(Progress(done, None, "restoring documents"))
             damaged += [removal.path] if lost or removal.is_damaged else []
-        if not dry_run:
-            await regroup.carry_out(server, on_regrouped)
+        so_far.is_grouping = True
+        for own, _, regroup in worlds.values() if not dry_run else ():
+            await regroup.carry_out(own, on_regrouped)
     if damaged:
         raise DamagedError(f"{damaged[0]} is damaged, or was cut short: what is whole was read; look for a copy")
 
@@ -108,12 +109,48 @@ def _open(stack: ExitStack, path: FilePath, *, writes: bool) -> RemovalFile:
     return stack.enter_context(open_archived(path, writes=writes))
 
 
-def _note(removal: RemovalFile, kind: EventKind, lines: Sequence[int]) -> None:
+def _note(removal: RemovalFile, records: Sequence[tuple[Archived, Restored]], *, is_elsewhere: bool) -> None:
     """Note what was put back; a full disk is no reason to put back no more."""
+    back: dict[EventKind, list[int]] = {"restored": [], "copied": []}
+    for line, record in records:
+        if record.action == "restored":
+            back["copied" if is_elsewhere and record.index != line.index else "restored"].append(line.line)
     try:
-        removal.note(kind, lines, now())
+        for kind, lines in back.items():
+            removal.note(kind, lines, now())
     except InvalidInputError as error:
         warnings.warn(f"what was put back is not noted in {removal.path} ({error.__cause__})", stacklevel=2)
+
+
+@dataclass(slots=True)
+class _SoFar:
+    """How many of the *archived* documents are *back*, created now or before."""
+
+    is_dry: bool
+    archived: int = 0
+    back: int = 0
+    is_grouping: bool = False
+
+    def words(self) -> str:
+        """Return what is done and what is left, for a run that ends early."""
+        if self.is_dry or not self.back:
+            return were(0, "put back")
+        which = "all" if self.back == self.archived else f"{self.back:,} of"
+        groups = "; groups remain" if self.is_grouping else ""
+        return f"{which} {self.archived:,} documents are back{groups}: run it again"
+
+
+class _World(NamedTuple):
+    """What is used for all removals of one prefix."""
+
+    server: Port
+    targets: _Targets
+    regroup: Regroup
+
+
+def _world(server: Port, prefix: str, index: str | None, sizes: RemovalSizes) -> _World:
+    own = Port(server, server.context.of_prefix(prefix or server.prefix))  # a damaged header names none
+    return _World(own, _Targets(index), Regroup(few=sizes.few))
 
 
 def _take(documents: Iterator[Archived | None], sizes: RemovalSizes) -> list[Archived | None]:
@@ -168,10 +205,9 @@ class _Item:
 class _Batch:
     """Some lines that are written in one request."""
 
-    def __init__(self, prefix: str, created: Counter[str], *, dry_run: bool) -> None:
+    def __init__(self, prefix: str, so_far: _SoFar) -> None:
         self._prefix = prefix
-        self._created = created
-        self._dry_run = dry_run
+        self._so_far = so_far
         self._items: list[_Item] = []
         self.hindrance: WritesRefusedError | None = None  # raised when what was put back is reported
 
@@ -186,7 +222,7 @@ class _Batch:
         await server.compute(self._refuse_misfits)
         # What is missing now, and there after it was created, was restored, though the answer may have been lost.
         await self._compare(server, self._open())
-        if self._dry_run:
+        if self._so_far.is_dry:
             for item in self._open():
                 item.settle("would restore")
         else:
@@ -211,7 +247,7 @@ class _Batch:
         names = {item.line.index: item.target.name for item in items}
         outcomes = await put_back(server, [item.line for item in items], indices=names)
         self.hindrance = find_hindrance(outcomes)
-        self._created["restored"] += sum(outcome.is_done for outcome in outcomes)
+        self._so_far.back += sum(outcome.is_done for outcome in outcomes)
         taken, written = [], []
         for item, outcome in zip(items, outcomes, strict=True):
             if outcome.status == CONFLICT:
@@ -248,7 +284,9 @@ class _Batch:
             if (present := found[_key(item)]) is None:
                 item.settle("refused", "unreadable")
             else:
-                item.settle("exists" if self._is_same(item, present) else "differs", index=present[0])
+                is_same = self._is_same(item, present)
+                item.settle("exists" if is_same else "differs", index=present[0])
+                self._so_far.back += is_same
 
     async def _judge_taken(self, server: Port, items: Sequence[_Item], written: set[Key]) -> None:
         """Settle lines whose documents exist now: created by a request with a lost answer, or for an earlier line."""
@@ -261,7 +299,7 @@ class _Batch:
             else:
                 is_again = _key(item) in written
                 item.settle("exists" if is_again else "restored", index=present[0])
-                self._created["restored"] += not is_again
+                self._so_far.back += 1
                 written.add(_key(item))
 
 

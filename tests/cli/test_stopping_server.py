@@ -71,7 +71,7 @@ def test_a_restore_that_is_stopped(server, filled, run, tmp_path):
     path = write_archive(tmp_path / "removed.db", [(filled, name, None, source, "0700") for name in names])
     delete(server, filled, names)
     said, again = stop(server, "_bulk", 2, signal.SIGINT, "restore", str(path))
-    assert said == "stopped: 1,000 documents were put back"
+    assert said == "stopped: 1,000 of 1,099 documents are back: run it again"
     result = run(*again)
     assert result.exit_code == 0, result.output
     assert len(read_all(server, filled)) == 1100

@@ -1,14 +1,18 @@
 """What an archive has of documents that others write and delete, and that the server refuses to delete."""
 
+import sqlite3
+import zlib
 from collections import Counter
+from contextlib import closing, nullcontext
 
 import pytest
 
-from es_simhash.errors import WritesRefusedError
+from es_simhash.errors import InvalidInputError, WritesRefusedError
 from es_simhash.removal import apply as apply_module
 from es_simhash.removal.history import removal_history
 from tests.servers.removals import (
     ALL,
+    TEXT,
     Killed,
     change,
     copies,
@@ -55,6 +59,75 @@ def test_the_archive_has_the_last_source_after_a_kill(server, index, simhash, pl
     now = {id_: source for name in names for id_, source in sources(server, name).items()}
     assert now == before
     assert now["s00002"]["views"] == 8
+
+
+PLANTED = """INSERT INTO archived SELECT ?, line, name, id, routing, canonical_name, canonical_id, distance, created,
+text, begin, length - 1, digest FROM archived WHERE number = 1"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "values", "is_kept"),
+    [
+        ("UPDATE archived SET length = length - 1 WHERE number = 1", (), False),
+        ("UPDATE archived SET digest = zeroblob(16)", (), False),
+        ("UPDATE texts SET data = ?", (zlib.compress(b'{"body": "planted"}' * 99),), False),
+        ("UPDATE texts SET data = zeroblob(9)", (), False),
+        ("DELETE FROM texts", (), False),
+        (PLANTED, (9,), False),
+        (PLANTED, (2**63 - 1,), True),  # what is archived anew is not the last one
+    ],
+)
+def test_nothing_goes_that_the_file_does_not_give_back(server, index, simhash, plan, statement, values, is_kept):
+    """A text that was archived by an earlier run, and is damaged since, is archived anew, or its document stays."""
+    fill(server, index, simhash, copies(1))
+    simhash.plan_removal(index, plan, **ALL)
+    before = sources(server, index)
+    for method in (simhash.apply_removal, simhash.restore):
+        assert len(list(method(plan))) == 2
+    with closing(sqlite3.connect(plan)) as database:
+        [id_] = database.execute("SELECT id FROM archived WHERE number = 1").fetchone()
+        database.execute(statement, values)
+        database.commit()
+    found = outcomes(simhash.apply_removal(plan))
+    both = dict.fromkeys(("b0000", "s0000"), ("deleted", None))
+    assert found == both | ({id_: ("kept", "unarchived")} if is_kept else {})
+    server.request("POST", f"/{index}/_refresh")
+    assert sources(server, index).keys() == before.keys() - {each for each in both if found[each][0] == "deleted"}
+    with pytest.raises(InvalidInputError, match="is damaged") if is_kept else nullcontext():
+        list(simhash.restore(plan))
+    assert {id_: each["body"] for id_, each in sources(server, index).items()} == {
+        id_: each["body"] for id_, each in before.items()
+    }
+
+
+def test_a_text_that_is_lost_does_not_keep_others_from_coming_back(server, index, simhash, plan, monkeypatch):
+    """The canonical of both is gone; one was deleted by an earlier run, and its text is damaged since."""
+    fill(server, index, simhash, {"a": TEXT, "b": TEXT.upper(), "c": TEXT.lower()})
+    simhash.plan_removal(index, plan, **ALL)
+    source = sources(server, index)["b"]
+    list(simhash.apply_removal(plan))
+    server.request("PUT", f"/{index}/_doc/b?refresh=true", source)
+    with closing(sqlite3.connect(plan)) as database:
+        database.execute("UPDATE archived SET digest = zeroblob(16) WHERE id = 'c'")
+        database.commit()
+    with monkeypatch.context() as patch:
+        meddle(patch, lambda: server.request("DELETE", f"/{index}/_doc/a"))
+        found = outcomes(simhash.apply_removal(plan))
+    assert found == {"b": ("restored", "canonical_missing"), "c": ("deleted", "unarchived")}
+
+
+def test_what_was_copied_elsewhere_was_deleted_all_the_same(server, index, simhash, plan):
+    """A new run knows it, and looks at its canonical."""
+    fill(server, index, simhash, copies(1))
+    simhash.create_index(f"{index}-other", text_field="body")
+    simhash.plan_removal(index, plan, **ALL)
+    list(simhash.apply_removal(plan))
+    assert {each.action for each in simhash.restore(plan, index=f"{index}-other")} == {"restored"}
+    assert outcomes(simhash.apply_removal(plan)) == dict.fromkeys(("b0000", "s0000"), ("deleted", None))
+    server.request("DELETE", f"/{index}/_doc/a")
+    assert outcomes(simhash.apply_removal(plan))["b0000"] == ("restored", "canonical_missing")
+    assert {each.action for each in simhash.restore(plan, index=index)} == {"exists", "restored"}
+    assert Counter(kind for id_, kind in events_of(plan) if id_ == "s0000")["restored"] == 1
 
 
 def test_a_document_that_is_written_before_it_is_deleted(server, index, simhash, plan, monkeypatch):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from urllib.request import Request, urlopen
 
@@ -12,10 +14,13 @@ import pytest
 from es_simhash.client.dialects import ELASTICSEARCH
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.make_plan import RemovalSizes
+from es_simhash.removal.records import Archived
+from es_simhash.removal.removal_file import RemovalFile, digest_lines
 from es_simhash.removal.restore import restore
-from es_simhash.transport.protocol import Call
-from tests.servers.archives import delete, put_raw, raw_source, source_of, write_archive
-from tests.servers.removals import lines_of
+from es_simhash.removal.sqlite_file import DamagedError
+from es_simhash.transport.protocol import Call, Key
+from tests.servers.archives import AT, delete, put_raw, raw_source, source_of, write_archive
+from tests.servers.removals import ALL, TEXT, fill, lines_of
 from tests.servers.support import expected_groups, put, read_all, send_lines, stored_groups, texts
 
 ODD = [
@@ -43,6 +48,64 @@ def test_every_document_comes_back_byte_for_byte(server, made, simhash, tmp_path
     ]
     assert [raw_source(server, index, id_, routing) for index, id_, routing, *_ in rows] == before
     assert [each.action for each in simhash.restore([path])] == ["exists"] * 3
+
+
+def test_a_file_from_elsewhere_does_what_its_plan_says(server, index, simhash, tmp_path):
+    """Of rows and lines about other indices, none counts: nothing is created or deleted there."""
+    path = tmp_path / "removal.db"
+    for name in (index, f"{index}-other"):
+        fill(server, name, simhash, {"a": TEXT, "b": TEXT.upper(), "c": TEXT.lower()})
+    server.request("POST", "/_aliases", {"actions": [{"add": {"index": f"{index}-other", "alias": f"{index}-alias"}}]})
+    simhash.plan_removal(index, path, **ALL)
+    for name, id_, line in ((f"{index}-other", "x", "b"), (index, "x", "b"), (index, "c", "b"), (index, "b", None)):
+        with RemovalFile(path, writes=True) as removal:
+            numbers = {each.document.id: number for batch in removal.batches(9) for number, each in batch.items()}
+            number = numbers.get(line, 9)
+            removal.append([Archived(name, id_, None, source_of(TEXT), Key(index, "a"), number)], [], AT)
+        with pytest.raises(DamagedError):
+            list(simhash.restore(path))
+    for other in (f"{index}-alias", f"{index}-other"):
+        with closing(sqlite3.connect(path)) as database:
+            database.execute("DELETE FROM archived")
+            database.execute(
+                "UPDATE lines SET line = json_replace(line, '$.index', ?, '$.canonical.index', ?)", (other, other)
+            )
+            [header] = database.execute("SELECT header FROM removal").fetchone()
+            lines = [each for (each,) in database.execute("SELECT line FROM lines ORDER BY number")]
+            database.execute("UPDATE removal SET sha256 = ?", (digest_lines(header, iter(lines)),))
+            database.commit()
+        with pytest.raises(DamagedError, match=f"names the index '{other}', which is none of the plan"):
+            list(simhash.apply_removal(path))
+    server.request("POST", "/_refresh")
+    assert [read_all(server, name).keys() for name in (index, f"{index}-other")] == [{"a", "b", "c"}] * 2
+
+
+def test_a_plan_whose_header_is_lost_names_no_index(server, made, sync_simhash, tmp_path):
+    """Then the user names it."""
+    path = write_archive(tmp_path / "removed.db", [(made, "b", None, source_of("one two three"), "c")])
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE removal SET header = '?'")
+        database.commit()
+    for options, wanted in (({}, ("refused", "unplanned")), ({"index": made}, ("restored", None))):
+        records = []
+        with pytest.raises(DamagedError):
+            records.extend(sync_simhash.restore(path, **options))
+        assert [(each.action, each.kind) for each in records] == [wanted]
+
+
+def test_the_prefix_is_that_of_the_removal(server, index, simhash, make_simhash, tmp_path):
+    """Whatever that of the client is: for what is checked, and for the groups that are put right."""
+    path, other = tmp_path / "removal.db", make_simhash(prefix="words_hash")
+    fill(server, index, other, {"a": TEXT, "b": TEXT.upper()})
+    other.reconcile(index)
+    server.request("POST", f"/{index}/_refresh")
+    before = read_all(server, index)
+    assert before["b"]["words_hash"]["duplicate_of"] == "a"
+    other.plan_removal(index, path, **ALL)
+    assert [each.action for each in simhash.apply_removal(path)] == ["deleted"]
+    assert [each.action for each in simhash.restore(path)] == ["restored"]
+    server.request("POST", f"/{index}/_refresh")
+    assert read_all(server, index) == before
 
 
 def test_line_breaks_between_values(server, made, simhash, tmp_path):
