@@ -8,10 +8,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser faults estates fuzz strangers integrations real check lint format types mappings docs site client dist sbom compat clean venv
+.PHONY: help demo test answers answers-write browser faults estates fuzz strangers integrations real check lint format types mappings docs site client dist sbom compat clean venv
 
 help: ## Show this
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
 
 # The stamps say what is installed; where pyproject.toml is newer, make installs again.
 $(VENV)/.made:
@@ -47,6 +47,12 @@ browser: ## Install Chromium, for the tests of pages: on Debian, as root
 	    apt-get -o Acquire::http::Timeout=20 update -qq && apt-get install -qq --yes --no-install-recommends chromium >/dev/null || \
 	      echo "note: Chromium cannot be installed: tests of pages are skipped" >&2; \
 	  else echo "note: no Chromium, and not root on Debian: tests of pages are skipped" >&2; fi
+
+answers: $(VENV)/.dev ## Compare the answers of both products with the book in tests/answers
+	ES_SIMHASH_ANSWERS=both $(BIN)/python -m pytest --numprocesses 2 --dist loadscope tests/answers
+
+answers-write: $(VENV)/.dev ## Write the book anew, and compare the other product with it
+	ES_SIMHASH_ANSWERS=write $(BIN)/python -m pytest tests/answers
 
 faults: $(VENV)/.dev ## Kill, race and refuse writers, in twenty times as many rounds as in make test
 	ES_SIMHASH_FAULT_ROUNDS=20 $(BIN)/python -m pytest -m faults
