@@ -25,6 +25,10 @@ _READ_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 16
 ONE_EACH = "write one document on each line"
 
+# In bytes. No server accepts a larger document by default (http.max_content_length).
+LONGEST_LINE = 100 * 1024 * 1024
+TOO_LONG = f"longer than {LONGEST_LINE // 2**20} MB"
+
 _PACKED: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 _OTHERS = {
     b"\x28\xb5\x2f\xfd": "zstd data: unpack it first, with zstd -d",
@@ -61,7 +65,7 @@ def _decodes(data: bytes, encoding: str, *, is_whole: bool = True) -> bool:
     return True
 
 
-def _not_utf8(data: bytes, place: str = "") -> str:
+def not_utf8(data: bytes, place: str = "") -> str:
     """Return what *data* is, whole lines, and what makes it UTF-8: Excel writes one of two encodings."""
     if wide := find_wide_encoding(data):
         return f"{wide} text, not UTF-8: convert it with iconv -f {wide} -t UTF-8"
@@ -78,7 +82,7 @@ def find_fault(head: bytes, *, is_json: bool) -> str | None:
     if other := _find_other(head):
         return other
     if find_wide_encoding(head):
-        return _not_utf8(head)
+        return not_utf8(head)
     *lines, rest = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     is_whole = bool(lines)  # the head may end within a letter
     lines = lines or [rest]
@@ -86,7 +90,7 @@ def find_fault(head: bytes, *, is_json: bool) -> str | None:
     is_other = 2 * len(broken) > len(lines) and all(line.isascii() or line in broken for line in lines)
     # A header without a meaning leaves none to the rows.
     if broken and (is_other or (not is_json and lines[0] in broken)):
-        return _not_utf8(b"\n".join(lines))
+        return not_utf8(b"\n".join(lines))
     return _find_json_fault(head.lstrip(b"\xef\xbb\xbf \t\r\n")) if is_json else None
 
 
@@ -150,22 +154,25 @@ def _open(name: str) -> Iterator[IO[bytes]]:
 
 def decode(data: bytes, name: str) -> str:
     """Return *data* as text, or raise InvalidInputError that says what it is and what to do."""
+    if len(data) > LONGEST_LINE:
+        raise InvalidInputError(f"{name} is {TOO_LONG}, more than a server takes: give a part of it")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         is_packed = any(map(data.startswith, _PACKED))
         packed = "compressed: unpack it first, as with zcat" if is_packed else _find_other(data)
-        what = packed or _not_utf8(data, f" (byte {error.start + 1})")
+        what = packed or not_utf8(data, f" (byte {error.start + 1})")
         raise InvalidInputError(f"{name} is {what}") from error
 
 
 def read_text(path: str) -> str:
     """Return the whole text of a file, or of stdin if *path* is ``-``."""
     if path == STDIN:
-        return decode(sys.stdin.buffer.read(), "stdin")
+        return decode(sys.stdin.buffer.read(LONGEST_LINE + 1), "stdin")
     if not Path(path).is_file():
         raise InvalidInputError(f"{shorten(path)} is not a file: give the path of a text")
-    return decode(Path(path).read_bytes(), path)
+    with Path(path).open("rb") as file:
+        return decode(file.read(LONGEST_LINE + 1), path)
 
 
 def piped_text(*subjects: Any) -> str | None:
@@ -186,18 +193,20 @@ def read_lines() -> Iterator[tuple[int, str] | None]:
     """Yield the number and the text of each line of stdin, and ``None`` wherever the next line has not come yet."""
     stream = cast("BufferedIOBase", sys.stdin.buffer)
     number = 0
-    begun: list[bytes] = []
+    begun = bytearray()
     while True:
         if not _is_ready(stream):
             yield None
         read = stream.read1(_READ_BYTES)
         first, *more = read.split(b"\n")
-        begun.append(first)
+        begun += first
         # Each line break ends a line; at the end of the stream so does the end, if anything is left.
-        for rest in more if read else [b""] * any(begun):
+        for rest in more if read else [b""] * bool(begun):
             number += 1
-            yield number, decode(b"".join(begun), f"line {number}").removesuffix("\r")
-            begun = [rest]
+            yield number, decode(bytes(begun), f"line {number}").removesuffix("\r")
+            begun = bytearray(rest)
+        if len(begun) > LONGEST_LINE:
+            decode(bytes(begun), f"line {number + 1}")
         if not read:
             return
 

@@ -11,14 +11,22 @@ from pathlib import Path
 from typing import IO, Any, Literal, cast
 
 from es_simhash import InvalidInputError
-from es_simhash.cli.input_files import ONE_EACH, STDIN, find_fault, is_broken, open_input, peek
+from es_simhash.cli.input_files import (
+    LONGEST_LINE,
+    ONE_EACH,
+    STDIN,
+    TOO_LONG,
+    find_fault,
+    is_broken,
+    not_utf8,
+    open_input,
+    peek,
+)
 from es_simhash.errors import shorten
 from es_simhash.transport.raw_json import JsonObject, keep_text, read_json
 
-Format = Literal["auto", "jsonl", "csv", "tsv"]
+Format = Literal["auto", "jsonl", "csv"]
 
-# In bytes. No server accepts a larger document by default (http.max_content_length).
-LONGEST_LINE = 100 * 1024 * 1024
 LONGEST_ID_BYTES = 512  # the servers' own limit
 
 _PACKED_NAMES = (".gz", ".bz2", ".xz")
@@ -57,14 +65,22 @@ class Record:
 class Reader:
     """
     Reads one file after another; ``-`` is stdin.
-    *start*: place of the first file to read, and the number of its last line that is left out. *position*: bytes read
-    so far, of all files together, as stored; any thread may read it.
+    *delimiter*: of CSV; else the header says. *start*: place of the first file to read, and the number of its last line
+    that is left out. *position*: bytes read so far, of all files together, as stored; any thread may read it.
     """
 
-    def __init__(self, files: Sequence[str], *, format: Format = "auto", start: tuple[int, int] = (0, 0)) -> None:
+    def __init__(
+        self,
+        files: Sequence[str],
+        *,
+        format: Format = "auto",
+        delimiter: str | None = None,
+        start: tuple[int, int] = (0, 0),
+    ) -> None:
         self.position = 0
         self._files = tuple(files)
         self._format = format
+        self._delimiter = delimiter
         self._start = start
 
     @property
@@ -80,7 +96,8 @@ class Reader:
         for number, name in enumerate(self._files[first:], first):
             with open_input(name) as (raw, content):
                 can_tell = raw.seekable()
-                for record in _read(name, content, _format_of(name, self._format), skip=line if number == first else 0):
+                how = _format_of(name, self._format), self._delimiter
+                for record in _read(name, content, *how, skip=line if number == first else 0):
                     self.position = before + (raw.tell() if can_tell else 0)
                     yield replace(record, number=number) if number else record
                 self.position = before = before + (raw.tell() if can_tell else 0)
@@ -94,15 +111,21 @@ def _format_of(name: str, wanted: Format) -> str:
     return suffix if suffix in ("csv", "tsv") else "jsonl"
 
 
-def _read(name: str, content: IO[bytes], format_: str, *, skip: int) -> Iterator[Record]:
+_TSV = (
+    "TSV, in which programs write tabs and line breaks in different ways: convert it, for example with mlr --itsv "
+    "--ojsonl cat, or pass --format csv if it has quotes as CSV has"
+)
+
+
+def _read(name: str, content: IO[bytes], format_: str, delimiter: str | None, *, skip: int) -> Iterator[Record]:
     lines = _Lines(name, content)
     try:
         head = peek(content)
-        if fault := find_fault(head, is_json=format_ == "jsonl"):
+        if fault := _TSV if format_ == "tsv" else find_fault(head, is_json=format_ == "jsonl"):
             yield Record(name, 1, reason=f"the file is {fault}")
-        elif format_ != "jsonl":
+        elif format_ == "csv":
             # Rows that are left out are read too: one may have several lines, and the first is the header.
-            yield from (each for each in _rows(lines, head, format_) if each.line > skip)
+            yield from (each for each in _rows(lines, head, delimiter) if each.line > skip)
         elif _begins_with_action(head):
             yield from (each for each in _pair(_json_lines(lines, 0)) if each.line > skip)
         else:
@@ -131,13 +154,13 @@ class _Lines:
             if len(data) > LONGEST_LINE:
                 while data and not data.endswith(b"\n"):
                     data = self._content.readline(LONGEST_LINE + 1)
-                self.fault = f"longer than {LONGEST_LINE // 2**20} MB"
+                self.fault = TOO_LONG
                 yield ""
                 continue
             try:
                 yield data.decode()
             except UnicodeDecodeError as error:
-                self.fault = f"not UTF-8 (byte {error.start + 1} of the line)"
+                self.fault = not_utf8(data, f" (byte {error.start + 1} of the line)")
                 yield ""
 
     def take_fault(self) -> str | None:
@@ -229,28 +252,30 @@ _ALONE = "no document follows this action line of _bulk: add it, or take the lin
 _APART = "one command writes to one index, so give the lines of each in a file of their own"
 
 
-def _rows(lines: _Lines, head: bytes, format_: str) -> Iterator[Record]:
-    """Yield the rows of CSV, or of TSV, which knows no quotes. Each line that a stray quote takes with it is told."""
+_SEPARATOR = re.compile(rb"sep=([!#-/:-@\[-`{-~\t])\r?$", re.IGNORECASE)  # a first line for Excel
+_MAY_SEPARATE = re.compile(r"[|%>^~:!*=]")
+
+
+def _rows(lines: _Lines, head: bytes, delimiter: str | None) -> Iterator[Record]:
+    """Yield the rows of CSV. Each line that a stray quote takes with it is told."""
     # Global to the process, which is ours. The default is 128 KiB, and many texts are longer.
     csv.field_size_limit(LONGEST_LINE)
-    names = head.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")[0]
+    texts = iter(lines)
+    first, _, rest = head.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")
+    is_given = delimiter is not None
+    if (said := _SEPARATOR.match(first)) is not None:
+        while not next(texts).strip():  # empty lines before it
+            continue
+        delimiter, first, is_given = delimiter or said[1].decode(), rest.partition(b"\n")[0], True
     # Spreadsheets of many countries write semicolons.
-    delimiter = "\t" if format_ == "tsv" else max(",;\t", key=lambda each: names.count(each.encode()))
-    quoting: Literal[0, 3] = csv.QUOTE_NONE if format_ == "tsv" else csv.QUOTE_MINIMAL
+    delimiter = delimiter or max(",;\t", key=lambda each: first.count(each.encode()))
     header: list[str] = []
     # In prose a blank follows the comma, and in a number three digits.
-    border = re.compile(f"{delimiter}(?! |(?<=\\d{delimiter})\\d{{3}}(?!\\d))")
-    are_rows: list[bool] = []  # for each line of the row that is read, whether it looks like a row itself
-
-    def read() -> Iterator[str]:
-        for text in lines:
-            are_rows.append(len(header) > 1 and len(border.findall(text)) == len(header) - 1)
-            yield text
-
+    between = re.escape(delimiter)
+    border = re.compile(f"{between}(?! |(?<=\\d{between})\\d{{3}}(?!\\d))")
     # Without strict, a quote that is never closed would make the rest of the file one field.
-    rows = csv.reader(read(), delimiter=delimiter, quoting=quoting, strict=True)
+    rows = csv.reader(texts, delimiter=delimiter, strict=True)
     while True:
-        are_rows.clear()
         start = lines.number + 1
         try:
             row = next(rows)
@@ -267,35 +292,64 @@ def _rows(lines: _Lines, head: bytes, format_: str) -> Iterator[Record]:
             continue
         elif not header:
             header = row
-            if reason := _header_fault(header):
+            if reason := _header_fault(header, None if is_given else delimiter):
                 yield Record(lines.name, lines.number, reason=reason)
                 return
-        elif all(are_rows[1:]) and len(are_rows) > 1:
-            yield from _lose(lines, start, "not CSV: a cell that begins with a quote has lines that look like rows")
         elif len(row) != len(header):
-            reason = f"{len(row)} fields where the header has {len(header)}"
+            reason = f"{len(row)} fields where the header has {len(header)} ({shorten(delimiter.join(header))})"
             yield Record(lines.name, lines.number, reason=reason)
+        elif _takes_rows(row, border):
+            yield from _lose(lines, start, "not CSV: a cell that begins with a quote has lines that look like rows")
         else:
-            # An empty cell is a missing value: no server accepts "" as a number or a date.
-            yield Record(lines.name, lines.number, {key: value or None for key, value in zip(header, row, strict=True)})
+            yield _document(lines, header, row)
+
+
+def _takes_rows(row: Sequence[str], border: re.Pattern[str]) -> bool:
+    """Return whether a cell with line breaks has in each of its lines the borders of a row that a quote took."""
+    last = len(row) - 1
+    for place, cell in enumerate(row):
+        first, *middle = cell.split("\n")
+        if middle and last:
+            wanted = [last - place, *[last] * (len(middle) - 1), place]
+            if [len(border.findall(line)) for line in (first, *middle)] == wanted:
+                return True
+    return False
+
+
+def _document(lines: _Lines, header: Sequence[str], row: Sequence[str]) -> Record:
+    """Return the document of a row; spreadsheets write empty columns that have no name."""
+    # An empty cell is a missing value: no server accepts "" as a number or a date.
+    found = {key: value or None for key, value in zip(header, row, strict=True) if key.strip() or value.strip()}
+    nameless = next((value for key, value in found.items() if not key.strip()), None)
+    if nameless is None:
+        return Record(lines.name, lines.number, found)
+    reason = (
+        f"{shorten(nameless)} stands in a column without a name: name it in the header, or leave it out (in pandas "
+        "with to_csv(index=False))"
+    )
+    return Record(lines.name, lines.number, reason=reason)
 
 
 def _lose(lines: _Lines, start: int, reason: str) -> Iterator[Record]:
     """Yield each line since *start* as one that is lost: by its quotes all are one row."""
-    if lines.number > start:
-        reason += f", and takes lines {start} to {lines.number}: double each quote that belongs to a text"
-    yield Record(lines.name, start, reason=reason)
+    takes = f", and takes lines {start} to {lines.number}" if lines.number > start else ""
+    remedy = "double each quote that belongs to a text, also one after a backslash"
+    yield Record(lines.name, start, reason=f"{reason}{takes}: {remedy}")
     for number in range(start + 1, lines.number + 1):
         yield Record(lines.name, number, reason=f"lost in the quoted cell that begins in line {start}")
 
 
-def _header_fault(header: Sequence[str]) -> str | None:
-    if not all(name.strip() for name in header):
+def _header_fault(header: Sequence[str], delimiter: str | None) -> str | None:
+    """Return why no row can be read; *delimiter*: the one that was guessed."""
+    if delimiter is not None and len(header) == 1 and (other := _MAY_SEPARATE.search(header[0])):
         return (
-            f"the header {shorten(list(header))} has a column without a name, so the file is skipped: name it, or "
-            "leave it out (in pandas with to_csv(index=False))"
+            f"the header {shorten(header[0])} is one column, so the file is skipped: if {other[0]!r} separates "
+            f"columns, pass --delimiter '{other[0]}', else --delimiter '{delimiter}'"
         )
-    if len(set(header)) < len(header):
+    named = [name for name in header if name.strip()]
+    if not named:
+        return f"the header {shorten(list(header))} names no column, so the file is skipped: name them"
+    if len(set(named)) < len(named):
         return f"the header {shorten(list(header))} names a column twice, so the file is skipped: name each differently"
     return None
 

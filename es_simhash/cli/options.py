@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from es_simhash import DEFAULT_PREFIX, DEFAULT_SCHEME, InvalidInputError, Scheme, get_scheme
 from es_simhash.arguments import LARGEST_COUNT, Choice, Count
 from es_simhash.cli.output import COMMAND, FILES, INDEX, PREFIX
-from es_simhash.cli.parameter_types import BYTES, FILE, INPUT_FILE, QUERY
+from es_simhash.cli.parameter_types import BYTES, DELIMITER, FILE, INPUT_FILE, QUERY
 from es_simhash.connection import Server
 from es_simhash.hashing.scheme import STEPS
 
@@ -344,9 +344,15 @@ text_file = click.option("--file", metavar="FILE", type=INPUT_FILE, help="Search
 format_ = click.option(
     "--format",
     "format_",
-    type=click.Choice(["auto", "jsonl", "csv", "tsv"]),
+    type=click.Choice(["auto", "jsonl", "csv"]),
     default="auto",
     help="Format of the input; auto goes by the name of the file, and means jsonl for any other name.",
+)
+delimiter = click.option(
+    "--delimiter",
+    type=DELIMITER,
+    metavar="CHARACTER",
+    help="What separates the columns of CSV. Default: the one of , ; and tab that the header has most of.",
 )
 workers = number("--workers", help="Compute fingerprints in N additional processes once there is enough work.")
 # Eager: the value of a file to write is judged by it.

@@ -1,4 +1,4 @@
-"""What the values of options may be: JSON, a query, a fingerprint, ``2GiB``, a file to write."""
+"""What the values of options may be: JSON, a query, a fingerprint, ``2GiB``, a delimiter, a file to write."""
 
 from __future__ import annotations
 
@@ -71,6 +71,16 @@ class _Bytes(click.ParamType):  # type: ignore[type-arg]  # generic only in newe
         return number
 
 
+class _Delimiter(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
+    name = "character"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        character = str(value).replace("\\t", "\t")  # as people type a tab
+        if len(character) != 1 or character in '"\r\n':
+            self.fail(f"{shorten(value)} is not one character: give one such as ';' or '\\t'", param, ctx)
+        return character
+
+
 NONE = "none"
 
 
@@ -122,6 +132,7 @@ JSON = _Json()
 QUERY = _Query()
 FINGERPRINT = _Fingerprint()
 BYTES = _Bytes()
+DELIMITER = _Delimiter()
 FILE = click.Path(exists=True, dir_okay=False)
 FILE_OR_NONE = _FileOrNone(exists=True, dir_okay=False)
 INPUT_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)

@@ -39,6 +39,7 @@ from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import PUT_TEMPLATE
 from es_simhash.mapping.fields import dotted_names, own_fields
+from es_simhash.mapping.mapping import check_held
 from es_simhash.mapping.meta import IndexSettings, check_text_fields, text_fields_of
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
@@ -296,6 +297,8 @@ class Source:
         self._prefix = prefix
         # The one text field, if it is no path. What a document has that is more than a text, an id and the user's own.
         fields = check_text_fields(self.text_fields)
+        for name, mapping in target.resolved.mappings.items():
+            check_held(name, mapping, fields)
         self._text_field = fields[0] if len(fields) == 1 and "." not in fields[0] else None
         self._unusual = SPECIAL | _TELLING | dotted_names(prefix) | {prefix}
         self._options = options

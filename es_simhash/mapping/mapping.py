@@ -18,7 +18,7 @@ from es_simhash.mapping.meta import (
     marker_properties,
     merge_meta,
 )
-from es_simhash.mapping.user_fields import walk_fields
+from es_simhash.mapping.user_fields import MappedField, copy_targets, walk_fields
 
 # Lookups read the block terms; dashboards read their doc values. Group fields serve collapse and aggregations.
 FIELD_TYPES: dict[str, dict[str, Any]] = {
@@ -273,7 +273,8 @@ _NO_TEXTS = {
 
 
 def check_texts(index: str, mapping: Mapping[str, Any], fields: Sequence[str]) -> None:
-    """Raise InvalidInputError if one of *fields* is mapped as an object, or as something that is no text."""
+    """Raise InvalidInputError if one of *fields* is an object, no text, or filled from others, not by documents."""
+    check_held(index, mapping, fields)
     for field in fields:
         node = _node(mapping, field) or {"type": "text"}
         type_ = node.get("type", "object")
@@ -294,6 +295,29 @@ def check_texts(index: str, mapping: Mapping[str, Any], fields: Sequence[str]) -
                     f"field{say_texts(mapping)}",
                 )
             )
+
+
+def check_held(index: str, mapping: Mapping[str, Any], fields: Iterable[str]) -> None:
+    """Raise InvalidInputError if *mapping* fills one of *fields* from others, so that no document holds it."""
+    for field in fields:
+        if real := real_fields(mapping, field):
+            raise InvalidInputError(
+                Said(
+                    Argument("text_field"),
+                    f" {shorten(field)} is filled by index {shorten(index)} from {', '.join(real)}, and no document "
+                    f"holds it: name {real[0] if len(real) == 1 else 'these'}",
+                )
+            )
+
+
+def real_fields(mapping: Mapping[str, Any], field: str) -> list[str]:
+    """Return the fields that *mapping* takes the values of *field* from: an alias, a multi-field, or by copy_to."""
+    if (node := _node(mapping, field)) is not None and node.get("type") == "alias":
+        return [str(node.get("path"))]
+    whole = MappedField.find(mapping, field)
+    if node is None and whole.node and whole.path != field:
+        return [whole.path]
+    return [name for name, each in walk_fields(mapping) if field in copy_targets(each)]
 
 
 def _node(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any] | None:

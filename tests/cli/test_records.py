@@ -11,7 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from es_simhash.cli import input_records
+from es_simhash.cli import input_files, input_records
+from es_simhash.cli.input_files import read_lines, read_text
 from es_simhash.cli.input_records import Reader, to_action
 from es_simhash.errors import InvalidInputError
 
@@ -42,7 +43,7 @@ def test_json_lines_are_documents_with_their_places(read):
         (b'{"a": 1} {"b": 2}', "not JSON"),
         (b'{"a": NaN}', "NaN is not a JSON number"),
         (b'{"a": -Infinity}', "-Infinity is not a JSON number"),
-        (b'{"a": "\xff"}', "not UTF-8 (byte 8 of the line)"),
+        (b'{"a": "\xff"}', "not UTF-8 text (byte 8 of the line): convert it"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not usable JSON"),
         (b'{"a": "\x00"}', "not JSON"),
@@ -115,22 +116,28 @@ def test_csv_rows_are_documents(read):
     assert [each.line for each in found] == [3, 4]
 
 
-def test_tsv_and_formats_by_option(read):
-    """The name decides, and the option decides before it."""
-    assert read(b"a\tb\n1\t2\n", name="x.tsv.gz")[0].value == {"a": "1", "b": "2"}
+def test_tsv_is_refused_and_formats_go_by_option(read):
+    """A dump has escapes that programs write in different ways; the option decides before the name."""
+    [record] = read(b"a\tb\n1\tx\\ny\n", name="x.tsv.gz")
+    assert "mlr --itsv --ojsonl" in record.reason
     assert read(b"a,b\n1,2\n", name="x.jsonl", format="csv")[0].value == {"a": "1", "b": "2"}
 
 
 @pytest.mark.parametrize(
     ("content", "reasons"),
     [
-        (b"a,b\n1\n1,2,3\n4,5\n", ["1 fields where the header has 2", "3 fields where the header has 2", None]),
+        (b"a,b\n1\n1,2,3\n4,5\n", ["1 fields where the header has 2 ('a,b')", "3 fields where the header has 2", None]),
         (b'a,b\n"1" x,2\n4,5\n', ["not CSV", None]),
         (b'a,b\n4,5\n"never closed,2\n4,5\n', [None, "takes lines 3 to 4", "begins in line 3"]),
         (b"a,b\n\xff,2\n4,5\n", ["not UTF-8", None]),
         (b"a,a\n1,2\n", ["names a column twice"]),
-        (b"a,\n1,2\n", ["a column without a name"]),
+        (b"a,\n1,2\n3,\n", ["a column without a name", None]),
         (b",a\n0,2\n", ["to_csv(index=False)"]),
+        (b",,\n1,,\n", ["names no column"]),
+        (b'a,b\n"x \\"y\\" z",2\n4,5\n', ["also one after a backslash", None]),
+        (b"id|text\n1|a, b\n", ["the header 'id|text' is one column, so the file is skipped: if '|' separates"]),
+        (b"id%text\n1%a\n", ["--delimiter '%'"]),
+        (b"a,b\n1,2\n" * 9 + b"caf\xe9,2\n", [None, None] * 8 + [None, "iconv -f CP1252"]),
         (b"a\xc4,b\n1,2\n", ["not UTF-8"]),  # no row takes the place of a header that cannot be read
     ],
 )
@@ -151,15 +158,6 @@ id{0}body
 5{0}The market hall has a clock""".splitlines()
 
 
-@pytest.mark.parametrize("quote", ['"', ""], ids=["both ends", "one end"])
-def test_no_cell_of_tsv_takes_rows_with_it(read, quote):
-    """TSV knows no quotes: what begins with one is a text that begins with one."""
-    lines = [line.format("\t").replace('see"', f"see{quote}") for line in TRAM]
-    found = read("\n".join(lines).encode(), name="x.tsv")
-    assert [(each.value["id"], each.reason) for each in found] == [(str(n), None) for n in range(1, 6)]
-    assert found[0].value["body"].startswith('"Nobody saw')
-
-
 @pytest.mark.parametrize(
     ("last", "lost"), [('see"', [2, 3, 4, 5]), ("see", [2, 3, 4, 5, 6]), ('see" he said', [2, 3, 4, 5])]
 )
@@ -176,13 +174,53 @@ def test_rows_that_a_quote_takes_are_lost_as_rows(read, last, lost):
 @pytest.mark.parametrize(
     "cell", ["roses are red, \nviolets, blue", "the price:\n1,000 EUR", "one\n\ntwo", "a poem\nof two lines"]
 )
-def test_a_cell_of_several_lines_is_a_text(read, cell):
-    """Prose has a blank after a comma, and numbers have three digits: neither looks like rows."""
-    [first, second] = read(f'id,body\n1,"{cell}"\n2,x\n'.encode(), name="x.csv")
-    assert (first.value, second.value) == ({"id": "1", "body": cell}, {"id": "2", "body": "x"})
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_cell_of_several_lines_is_a_text(read, cell, place):
+    """In any column. Prose has a blank after a comma, and numbers have three digits: neither looks like rows."""
+    row = ["1", "x"]
+    row.insert(place, f'"{cell}"')
+    [first, second] = read(f"a,b,c\n{','.join(row)}\n2,x,y\n".encode(), name="x.csv")
+    assert list(first.value.values()) == [each.strip('"') for each in row]
+    assert second.value == {"a": "2", "b": "x", "c": "y"}
 
 
-def test_quoted_tsv_is_read_as_csv(read):
+def test_the_first_column_may_have_line_breaks(read):
+    """The comma after the closing quote is no part of the cell."""
+    found = read(b'text,label\n"first line\nsecond line",0\n"a,b\n\nc",1\n', name="x.csv")
+    assert [each.value for each in found] == [
+        {"text": "first line\nsecond line", "label": "0"},
+        {"text": "a,b\n\nc", "label": "1"},
+    ]
+
+
+def test_empty_columns_without_names_are_left_out(read):
+    """Spreadsheets write such."""
+    found = read(b"id,text,,,\n1,a,,,\n2,b,, ,\n", name="x.csv")
+    assert [each.value for each in found] == [{"id": "1", "text": "a"}, {"id": "2", "text": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "delimiter"),
+    [
+        (b"id|text\n1|a, b\n", "|"),
+        (b"sep=;\r\nid;text\r\n1;a, b\r\n", None),
+        (b"\xef\xbb\xbfsep=|\nid|text\n1|a, b\n", None),
+        (b"sep=;\nid%text\n1%a, b\n", "%"),
+    ],
+)
+def test_what_separates_columns(read, content, delimiter):
+    """The option says it, or a first line as Excel reads it."""
+    [record] = read(content, name="x.csv", delimiter=delimiter)
+    assert record.value == {"id": "1", "text": "a, b"}
+
+
+def test_one_column_needs_no_separator(read):
+    """A header that may be several columns is one if the option says so."""
+    assert read(b"text\na|b\n", name="x.csv")[0].value == {"text": "a|b"}
+    assert read(b"text|x\na|b\n", name="x.csv", delimiter=",")[0].value == {"text|x": "a|b"}
+
+
+def test_tabs_and_semicolons(read):
     """Semicolons and tabs are delimiters where the header has more of them than commas."""
     assert read(b'a\tb\n"1 ""x"""\t2\n', name="x.tsv", format="csv")[0].value == {"a": '1 "x"', "b": "2"}
     assert read(b"id;url;title, short\n1;;a,b\n", name="x.csv")[0].value["title, short"] == "a,b"
@@ -304,6 +342,21 @@ def test_an_id_may_be_a_part_of_id(read):
     """Exports of MongoDB have such ids."""
     [record] = read(b'{"_id": {"$oid": "65f0"}, "n": 1}\n')
     assert to_action(record, "_id.$oid") == {"_op_type": "index", "_id": "65f0", "_source": {"n": 1}}
+
+
+def test_a_line_of_stdin_that_is_too_long_ends_the_command(monkeypatch):
+    """It is not held in memory to its end; nor is a text that is all of stdin."""
+    monkeypatch.setattr(input_files, "LONGEST_LINE", 50)
+    monkeypatch.setattr(input_files, "_READ_BYTES", 20)
+    content = io.BytesIO(b"short\n" + b"x" * 500)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=content))
+    lines = filter(None, read_lines())
+    assert next(lines) == (1, "short")
+    with pytest.raises(InvalidInputError, match="line 2 is longer than"):
+        next(lines)
+    assert content.tell() < 100
+    with pytest.raises(InvalidInputError, match="stdin is longer than"):
+        read_text("-")
 
 
 def test_a_long_csv_cell_is_no_problem(read):

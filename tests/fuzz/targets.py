@@ -187,7 +187,7 @@ def fuzz_checkpoint(data: bytes) -> None:
 def fuzz_records(data: bytes) -> None:
     """A file of any content is read to its end; its lines come in order, as a value or a reason on one line."""
     source = Bytes(data)
-    name = ("a.jsonl", "a.csv", "a.tsv", "a.jsonl.gz")[source.below(4)]
+    name = ("a.jsonl", "a.csv", "a.csv.xz", "a.jsonl.gz")[source.below(4)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
         path.write_bytes(source.rest())

@@ -188,3 +188,25 @@ def test_a_data_stream_takes_documents_without_an_id(opensearch, stream, simhash
     assert [each.kind for each in reports] == [None, "refused"]
     [plain] = simhash_of_stream.ingest(stream, documents[:1])
     assert plain.kind == "refused"  # a data stream takes no other operation
+
+
+@pytest.mark.parametrize(("field", "real"), [("text", "body"), ("all", "body"), ("body.words", "body")])
+def test_a_field_that_no_document_holds_is_told_with_the_real_one(server, index, simhash, field, real):
+    """An alias, a field that the server copies others into, a multi-field; before anything is done."""
+    body = {"type": "text", "copy_to": "all", "fields": {"words": {"type": "text"}}}
+    properties = {"body": body, "text": {"type": "alias", "path": "body"}, "all": {"type": "text"}}
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": {"properties": properties}})
+    put(server, index, [{"_id": "1", "body": "The council approved the new bridge."}])
+    said = f"{field}' is filled by index .* from {real}, and no document holds it: name {real}"
+    for refused in (simhash.put_mapping, simhash.setup, simhash.tune):
+        with pytest.raises(InvalidInputError, match=said):
+            refused(index, text_field=field)
+    with pytest.raises(InvalidInputError, match=said):
+        list(simhash.backfill(index, text_field=field))
+    with pytest.raises(InvalidInputError, match=said):
+        simhash.create_index(f"{index}-new", text_field=field, mappings={"properties": properties})
+    simhash.put_mapping(index, text_field=())
+    with pytest.raises(InvalidInputError, match=said):
+        list(simhash.ingest(index, [{"body": "x"}], text_field=field))
+    with pytest.raises(InvalidInputError, match=said):
+        list(simhash.screen(index, [{"body": "x"}], text_field=field))

@@ -116,7 +116,7 @@ def command(
 
 
 def _rows(path: str) -> Iterator[Any]:
-    for record in Reader([path]):
+    for record in Reader([path], format="csv" if ".tsv" in path else "auto"):
         try:
             document = document_of(record)
             id_ = to_action(record, None).get("_id")  # of an export, or of a _bulk file

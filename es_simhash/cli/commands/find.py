@@ -93,6 +93,7 @@ def _print_answer(record: Record, text: str | Exception, outcome: NearDups | Exc
     type=INPUT_FILE,
     help="Search for each line: of files as for ingest, or JSON strings. Prints JSON Lines.",
 )
+@options.delimiter
 @options.text_field
 @options.max_distance
 @options.takes(LookupOptions)
@@ -119,6 +120,7 @@ def command(
     document_id: str | None,
     fingerprint: int | None,
     many: str | None,
+    delimiter: str | None,
     text_field: tuple[str, ...],
     target: Target,
     *,
@@ -140,8 +142,8 @@ def command(
     text = piped_text(text, file, document_id, fingerprint, many) or text
     if sum(given is not None for given in (text, file, document_id, fingerprint, many)) != 1:
         raise click.UsageError("pass exactly one of TEXT, --file, --id, --fingerprint and --input")
-    if text_field and many is None:
-        raise click.UsageError("--text-field is for the documents of --input")
+    if many is None:
+        options.refuse_given("is for the documents of --input: leave it out", "delimiter", "text_field")
     in_memory = {name: lookup.pop(name) for name in ("lookups", "memory_bytes", "memory_file")}
     if in_memory["memory_file"] is not None and many is None:
         raise click.UsageError("--memory-file is for --input: leave it out")
@@ -149,7 +151,7 @@ def command(
     with connect(target, index) as connection:
         settings = connection.settings(index).values()
         if many is not None:
-            code = _find_many(connection, index, many, text_field, lookup | in_memory)
+            code = _find_many(connection, index, Reader([many], delimiter=delimiter), text_field, lookup | in_memory)
             _warn_of_unfilled(connection, index)
             return code
         if not as_json and lookup["source"] is False:
@@ -190,9 +192,8 @@ def _warn_of_unfilled(connection: Connection, index: str) -> None:
 
 
 def _find_many(
-    connection: Connection, index: str, path: str, text_fields: tuple[str, ...], lookup: dict[str, Any]
+    connection: Connection, index: str, reader: Reader, text_fields: tuple[str, ...], lookup: dict[str, Any]
 ) -> int:
-    reader = Reader([path])
     waiting: deque[tuple[Record, str | InvalidInputError]] = deque()  # read, and not answered
 
     def texts() -> Iterator[Any]:

@@ -45,6 +45,7 @@ FIRST = 500
 @click.option("--id-field", metavar="FIELD", help="Field that holds the id. Default: _id, else the server makes an id.")
 @options.text_field
 @options.format_
+@options.delimiter
 @click.option("--create", is_flag=True, help="Create the index if it does not exist; needs --text-field.")
 @options.passages
 @click.option(
@@ -100,6 +101,7 @@ def command(
     id_field: str | None,
     text_field: tuple[str, ...],
     format_: Format,
+    delimiter: str | None,
     on_duplicate: Literal["tag", "skip", "replace", "none"],
     contained: float | None,
     grouping: dict[str, Any],
@@ -121,16 +123,16 @@ def command(
     """
     Write the documents of FILE... to INDEX with their fingerprints.
 
-    A file holds JSON Lines, or CSV or TSV with a header, in UTF-8, plain or as gzip, bzip2 or xz; - is stdin. A line
-    may also be an export with _id and _source. A file for _bulk, whose first line is an action, is carried out: index,
-    create, update and delete, with id, routing and pipeline, but to INDEX, whatever index it names. TSV knows no
-    quotes; --format csv reads them. A JSON line is sent as it is, with the fingerprint put in, so that no number is
-    rewritten. Lines that cannot be read, and documents that the server refuses, do not stop the others: the
-    command prints the first of them on stderr, writes all of them to the report, and exits with 1. A document that
-    has an id replaces the document with that id. A near-duplicate of a document in INDEX, or of an earlier document
-    of the files, is tagged with the canonical of its group, unless --on-duplicate says otherwise. With --contained
-    that holds too for documents that add nothing to a document of INDEX, or to one of the files that is not much later;
-    where the longer one comes later, es-simhash reconcile --contained finds it.
+    A file holds JSON Lines, or CSV with a header, in UTF-8, plain or as gzip, bzip2 or xz; - is stdin. A line may also
+    be an export with _id and _source. A file for _bulk, whose first line is an action, is carried out: index, create,
+    update and delete, with id, routing and pipeline, but to INDEX, whatever index it names. A JSON line is sent as it
+    is, with the fingerprint put in, so that no number is rewritten. Lines that cannot be read, and documents that the
+    server refuses, do not stop the others: the command prints the first of them on stderr, writes all of them to the
+    report, and exits with 1. A document that has an id replaces the document with that id. A near-duplicate of a
+    document in INDEX, or of an earlier document of the files, is tagged with the canonical of its group, unless
+    --on-duplicate says otherwise. With --contained that holds too for documents that add nothing to a document of
+    INDEX, or to one of the files that is not much later; where the longer one comes later, es-simhash reconcile
+    --contained finds it.
 
     Ctrl-C finishes the lines that were read, and a second one stops at once; the command says how to go on. With
     --checkpoint a run that was killed can go on too: no line is lost, and none is written twice, also without ids.
@@ -151,14 +153,20 @@ def command(
         | {"on_duplicate": None if on_duplicate == "none" else on_duplicate}
         | {"id_from": "content" if content_ids else None}
     )
-    purpose: dict[str, Any] = {"index": index, "prefix": target.prefix, "format": format_, "id_field": id_field}
+    purpose: dict[str, Any] = {
+        "index": index,
+        "prefix": target.prefix,
+        "format": format_,
+        "delimiter": delimiter,
+        "id_field": id_field,
+    }
     purpose |= {"content_ids": content_ids, "on_duplicate": on_duplicate, "contained": contained, "op_type": op_type}
     saved = IngestCheckpoint(checkpoint, purpose, files) if checkpoint else None
     start = saved.position if saved else Position()
     with ExitStack() as stack:
         if saved:
             stack.callback(saved.close)
-        reader = Reader(files, format=format_, start=(start.file, start.line))
+        reader = Reader(files, format=format_, delimiter=delimiter, start=(start.file, start.line))
         connection = stack.enter_context(connect(target, index))
         before: WrittenBefore | None = None
         if saved:
@@ -175,7 +183,8 @@ def command(
         if not actions.pass_unreadable(tally):
             return _say_unreadable(index, tally, saved, is_new=is_new, as_json=as_json)
         if is_new:
-            _check_text_field(files, format_, text_field, skip, end)
+            _check_grouping(index, text_field, grouping)
+            _check_text_field(Reader(files, format=format_, delimiter=delimiter), text_field, skip, end)
             made = connection.simhash.create_index(
                 index, text_field=text_field, max_distance=max_distance, passages=bool(passages), dry_run=dry_run
             )
@@ -230,19 +239,17 @@ def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_jso
     return 1 if tally.failed else 0
 
 
-def _check_text_field(
-    files: Sequence[str], format_: Format, text_field: Sequence[str], skip: int, end: int | None
-) -> None:
+def _check_text_field(reader: Reader, text_field: Sequence[str], skip: int, end: int | None) -> None:
     """
     Refuse to create an index for text fields that no document has. Cost: the lines before the first that has one.
     Lines that cannot be read are for the ingest to report.
     """
-    if not all(Path(each).is_file() for each in files):
+    if reader.total is None:
         return  # a stream can be read only once
     wanted = {*text_field, *(each.partition(".")[0] for each in text_field)}
     names: dict[str, None] = {}
     lines = 0
-    for record in islice(Reader(files, format=format_), skip, end):
+    for record in islice(reader, skip, end):
         lines += 1
         with suppress(InvalidInputError):
             found = document_of(record)
@@ -254,6 +261,19 @@ def _check_text_field(
         raise InvalidInputError(
             f"none of {count(lines, 'line')} has a field {shorten(', '.join(text_field))}, so nothing was created or "
             f"written: pass --text-field with one of {shorten(', '.join(names))}"
+        )
+
+
+def _check_grouping(index: str, text_field: Sequence[str], grouping: Mapping[str, Any]) -> None:
+    """Refuse to create an index for a grouping by fields of the user's, which it would not map."""
+    orders = [each for each in grouping["canonical"] or () if each not in ("id", "longest")]
+    wanted = {"--per": grouping["per"], "--within": grouping["within"], "--key": grouping["key"], "--canonical": orders}
+    if given := [name for name, value in wanted.items() if value]:
+        texts = [word for name in text_field for word in ("--text-field", name)]
+        raise InvalidInputError(
+            f"--create maps no field for {', '.join(given)}, so nothing was created or written: put it into a FILE "
+            f"with your mapping, run {say_command('create', index, *texts, '--mappings', 'FILE')}, then ingest "
+            "without --create"
         )
 
 
