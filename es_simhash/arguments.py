@@ -116,12 +116,23 @@ def check_function(name: str, value: Any) -> Callable[..., Any]:
     return value  # type: ignore[no-any-return]
 
 
+def _refuse_empty(name: str, wanted: str, value: str) -> NoReturn:
+    raise InvalidInputError(Said(Argument(name), f" {shorten(value)} is empty: give {wanted}"))
+
+
 def check_name(name: str, value: Any, *, wanted: str = "a string") -> str:
     """Return *value* if it is a string that is not blank and that a request can hold."""
+    if isinstance(value, str) and not value.strip():
+        _refuse_empty(name, wanted, value)
+    return check_key(name, value, wanted=wanted)
+
+
+def check_key(name: str, value: Any, *, wanted: str = "a string") -> str:
+    """Return *value*, an id or a routing, if it is a string that a request can hold; it may be of blanks."""
     if not isinstance(value, str):
         _wrong_type(name, wanted, value)
-    if not value.strip():
-        raise InvalidInputError(Said(Argument(name), f" {shorten(value)} is empty: give {wanted}"))
+    if not value:
+        _refuse_empty(name, wanted, value)
     if has_lone_surrogate(value):
         raise InvalidInputError(
             Said(Argument(name), f" {shorten(value)} has half a character (a lone surrogate): correct it")
@@ -172,12 +183,19 @@ def check_items(name: str, value: Any, *, of: str) -> Iterable[Any]:
     return value
 
 
-def check_names(name: str, value: Any, *, of: str = "names") -> tuple[str, ...]:
+def check_names(
+    name: str, value: Any, *, of: str = "names", check: Callable[[str, Any], str] = check_name
+) -> tuple[str, ...]:
     """Return the strings in *value*, each of which a request can hold; none is right too."""
     items = tuple(check_items(name, value, of=of))
     if not all(isinstance(each, str) for each in items):
         _wrong_type(name, f"a list of {of}", value)
-    return tuple(check_name(name, each) for each in items)
+    return tuple(check(name, each) for each in items)
+
+
+def check_ids(name: str, value: Any) -> tuple[str, ...]:
+    """Return the ids in *value*, as :func:`check_names` does."""
+    return check_names(name, value, of="ids", check=check_key)
 
 
 def check_object(name: str, value: Any) -> Mapping[str, Any]:

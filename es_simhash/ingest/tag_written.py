@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from es_simhash.arguments import check_name, check_names
+from es_simhash.arguments import check_ids, check_name
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.ingest import ingest
 from es_simhash.ingest.reading import IngestOptions
@@ -39,7 +39,7 @@ async def tag_written(
     Cost: for every 2,000 ids a search that reads them, an ingest of their texts, and a refresh.
     """
     check_index(check_name("index", index))
-    every = list(dict.fromkeys(check_names("ids", ids, of="ids")))
+    every = list(dict.fromkeys(check_ids("ids", ids)))
     await refresh(server, index)
     reader, fields = await reading_primaries(server, index), await _fields(server, index, request)
     for begin in range(0, len(every), PART):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from es_simhash.arguments import check_count, check_name, check_names
+from es_simhash.arguments import check_count, check_ids, check_name
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import to_hex
 from es_simhash.lookup.paste import Exists, block_condition, esql_name, esql_string, plan_to_paste, write
@@ -86,7 +86,7 @@ def build_esql(
         plan = plan_to_paste(max_distance, documents=documents, most_terms=_MOST_ESQL_TERMS, is_checked=True)
     check_plan(plan, max_distance)
     check_count("size", size, 1, MOST_ROWS)
-    excluded = [esql_string(each) for each in check_names("exclude_ids", exclude_ids, of="ids")]
+    excluded = [esql_string(each) for each in check_ids("exclude_ids", exclude_ids)]
     wanted = to_hex(fingerprint)
     conditions = [f"_id NOT IN ({', '.join(excluded)})"] if excluded else []
     conditions.append(write(block_condition(fingerprint, plan, prefix=prefix), "esql"))

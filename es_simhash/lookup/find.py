@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from es_simhash.arguments import check_name
+from es_simhash.arguments import check_key
 from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.hashing import BLOCK_BITS, fingerprint as compute_fingerprint, from_hex, to_hex
 from es_simhash.lookup.fetch import ask_source, meant_hits, search_hits
@@ -196,7 +196,7 @@ COPIES = 100
 
 def check_id(id: str) -> None:
     """Raise an error if *id* cannot be the ``_id`` of a document, or cannot be sent."""
-    check_name("id", id, wanted="the id of a document")
+    check_key("id", id, wanted="the id of a document")
 
 
 async def find_of(server: Port, index: Index, id: str, options: LookupOptions) -> NearDups:
@@ -258,7 +258,7 @@ async def read_fingerprint(server: Port, index: Index, id: str, routing: str | N
     """
     check_id(id)
     if routing is not None:
-        check_name("routing", routing)
+        check_key("routing", routing)
     hits, gaps = await _read_stored(server, check_index(index), id, routing)
     check_whole(gaps)
     return _fingerprint_of(hits, id, index, Fields(server.prefix).fingerprint)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
@@ -14,8 +13,8 @@ from es_simhash.arguments import (
     Count,
     check_field,
     check_fields,
-    check_name,
-    check_names,
+    check_ids,
+    check_key,
     check_options,
     option,
 )
@@ -372,9 +371,9 @@ class LookupOptions:
     max_distance: int | None = option(None, Count(0, 64))
     size: int | None = option(None, Count(), "N", "Return the N nearest of each search. Default: all.")
     filter: Filter = None
-    exclude_ids: Iterable[str] = option((), partial(check_names, of="ids"))
+    exclude_ids: Iterable[str] = option((), check_ids)
     source: bool | Sequence[str] = False
-    routing: str | None = option(None, check_name)
+    routing: str | None = option(None, check_key)
     plan: LookupPlan | None = option(None, lambda _, plan: check_plan(plan, 0))
     verify: Verify | None = None
     preset: str | Preset | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal, TypeAlias
 
-from es_simhash.arguments import check_choice, check_count, check_name, check_names, check_sendable
+from es_simhash.arguments import check_choice, check_count, check_ids, check_name, check_sendable
 from es_simhash.errors import Argument, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
 from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, LookupPlan, check_plan, neighbour_count, plan_lookup
@@ -167,7 +167,7 @@ def build_body(
 def _all_of(clauses: Sequence[Query], filter: Filter, exclude_ids: Iterable[str]) -> Query:
     """Return the inside of a bool query: *clauses*, the caller's *filter*, and none of *exclude_ids*."""
     query: Query = {"filter": [*clauses, *check_filter(filter)]}
-    if excluded := check_names("exclude_ids", exclude_ids, of="ids"):
+    if excluded := check_ids("exclude_ids", exclude_ids):
         query["must_not"] = [{"ids": {"values": list(excluded)}}]
     return query
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
-from es_simhash.arguments import Choice, Count, check_name, check_names, check_options, option
+from es_simhash.arguments import Choice, Count, check_ids, check_key, check_options, option
 from es_simhash.errors import Advice, InvalidInputError, MappingError, Said
 from es_simhash.lookup.lookup_options import OnIncomplete, check_complete
 from es_simhash.lookup.query import Filter, check_filter
@@ -79,8 +78,8 @@ class PassageOptions:
     )
     size: int | None = option(None, Count(), "N", "Return N documents at most. Default: all.")
     filter: Filter = None
-    exclude_ids: Iterable[str] = option((), partial(check_names, of="ids"))
-    routing: str | None = option(None, check_name)
+    exclude_ids: Iterable[str] = option((), check_ids)
+    routing: str | None = option(None, check_key)
     on_incomplete: OnIncomplete = option("raise", Choice(get_args(OnIncomplete)))
     sizes: PassageSizes = PassageSizes()
 

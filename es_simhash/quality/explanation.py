@@ -10,7 +10,7 @@ from math import sqrt
 from operator import mul
 from typing import Any, Literal
 
-from es_simhash.arguments import check_count, check_fields, check_items, check_name
+from es_simhash.arguments import check_count, check_fields, check_items, check_key
 from es_simhash.errors import NAME_TEXT_FIELD, InvalidInputError, WrongTypeError, count, shorten
 from es_simhash.hashing import (
     DEFAULT_SCHEME,
@@ -393,7 +393,7 @@ async def explain_documents(
     """Return how the documents *ids* and *texts*, two together, differ; costs a search for each document."""
     check_index(index)
     for each in ids:
-        check_name("first" if each is ids[0] else "second", each, wanted="the id of a document")
+        check_key("first" if each is ids[0] else "second", each, wanted="the id of a document")
     given = tuple(check_items("texts", texts, of="texts"))
     if not all(isinstance(each, str) for each in given):
         raise WrongTypeError(f"texts must be a list of texts, not {shorten(texts)}")

@@ -17,6 +17,7 @@ from es_simhash.record import Record
 from es_simhash.removal.decisions import Decisions, approvals, in_words, last_words
 from es_simhash.removal.removal_file import Event, RemovalFile
 from es_simhash.removal.sqlite_file import damaged
+from es_simhash.tables.tabular import for_spreadsheets
 from es_simhash.transport.protocol import Key
 from es_simhash.transport.raw_json import join_members
 
@@ -210,9 +211,6 @@ COLUMNS = (
 )
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
 def write_csv(paths: Sequence[FilePath], file: IO[str]) -> int:
     """
     Write what the removals *paths* have, without the texts of ``_source``, as CSV; return the number of rows.
@@ -235,6 +233,5 @@ def write_csv(paths: Sequence[FilePath], file: IO[str]) -> int:
             "fields": json.dumps(each.get("fields", {}), ensure_ascii=False),
             "canonical_fields": json.dumps(canonical.get("fields", {}), ensure_ascii=False),
         }
-        texts = {name: f"'{text}" for name, text in row.items() if isinstance(text, str) and text.startswith(_FORMULA)}
-        rows.writerow(row | texts)
+        rows.writerow(for_spreadsheets(row))
     return number

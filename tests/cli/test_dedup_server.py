@@ -125,14 +125,17 @@ def test_pairs(run, grouped, server):
     assert [sorted((row["id"], row["other_id"])) for row in rows] == [["a", "b"]]
     assert {row["index"] for row in rows} == {grouped}
     other = f"{grouped}-archive"
-    put(server, other, [{"_id": "x", "body": TEXT}])
+    put(server, other, [{"_id": "=1+1", "body": TEXT}])
     assert run("backfill", other, "-t", "body").exit_code == 0
     server.request("POST", f"/{other}/_refresh")
-    found = lines(run("groups", grouped, "--pairs", "--against", other, "-d", 0))
+    arguments = ("groups", grouped, "--pairs", "--against", other, "-d", 0)
+    found = lines(run(*arguments))
     assert {(each["id"], each["other_id"], each["other_index"]) for each in found} == {
-        ("a", "x", other),
-        ("b", "x", other),
+        ("a", "=1+1", other),
+        ("b", "=1+1", other),
     }
+    rows = list(csv.DictReader(io.StringIO(run(*arguments, "--format", "csv").stdout)))
+    assert [row["other_id"] for row in rows] == ["'=1+1"] * 2  # a spreadsheet would compute it
 
 
 def test_plan_shows_and_apply_does_it_in_one_step(run, grouped, server, tmp_path):

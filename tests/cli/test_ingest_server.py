@@ -147,6 +147,24 @@ def test_a_new_index_may_have_passages(run, index, server):
     assert found["id"] == "1"
 
 
+@pytest.mark.parametrize(
+    "grouping",
+    [("--per", "source"), ("--within", "published:7d"), ("--key", "url"), ("--canonical", "-published")],
+    ids=lambda given: given[0],
+)
+def test_a_new_index_maps_no_field_of_the_grouping(server, run, index, grouping):
+    """Nothing is created, and the way is said; an order that needs no field is recorded."""
+    arguments = ("ingest", index, "-", "--create", "-t", "body", "--canonical", "longest")
+    line = json.dumps({"_id": "1", "body": TEXT, "source": "a"})
+    failed(
+        run(*arguments, *grouping, stdin=line),
+        f"maps no field for {grouping[0]}",
+        f"create {index} --text-field body --mappings FILE",
+    )
+    assert server.request("GET", f"/{index}", missing_ok=True) is None
+    assert run(*arguments, stdin=line).exit_code == 0
+
+
 def test_a_misspelt_text_field_is_told(run, index, server, tmp_path):
     """Before the index is created; of a stream, which can be read only once, afterwards, with the way to repair it."""
     line = json.dumps({"_id": "1", "title": "", "body": TEXT}) + "\n"

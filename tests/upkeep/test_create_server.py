@@ -190,6 +190,25 @@ def test_a_data_stream_takes_documents_without_an_id(opensearch, stream, simhash
     assert plain.kind == "refused"  # a data stream takes no other operation
 
 
+def test_an_id_of_blanks_is_an_id(server, index, simhash):
+    """Servers take it: it is written, found by, left out and explained as any other."""
+    simhash.create_index(index, text_field="body", passages=True, settings=ONE_SHARD)
+    written = list(simhash.ingest(index, [{"_id": " ", "body": ONE}, {"_id": "b", "body": ONE}]))
+    assert [(each.id, each.action) for each in written] == [(" ", "written"), ("b", "tagged")]
+    server.request("POST", f"/{index}/_refresh")
+    for found in (simhash.find_near_dups_of(index, " "), simhash.find_passages_of(index, " ")):
+        assert [each.id for each in found] == ["b"]
+    for found in (
+        simhash.find_near_dups(index, ONE, exclude_ids=[" "]),
+        simhash.find_passages(index, ONE, exclude_ids=[" "]),
+    ):
+        assert [each.id for each in found] == ["b"]
+    assert simhash.explain(index, " ", "b").by_rule == 1
+    assert [each.id for each in simhash.tag_written(index, [" "])] == [" "]
+    with pytest.raises(InvalidInputError, match="'' is empty"):
+        simhash.find_near_dups_of(index, "")
+
+
 @pytest.mark.parametrize(("field", "real"), [("text", "body"), ("all", "body"), ("body.words", "body")])
 def test_a_field_that_no_document_holds_is_told_with_the_real_one(server, index, simhash, field, real):
     """An alias, a field that the server copies others into, a multi-field; before anything is done."""

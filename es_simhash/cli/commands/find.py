@@ -24,7 +24,7 @@ from es_simhash.cli.grouping_options import PRESET_NUMBERS, lookup_options, meas
 from es_simhash.cli.input_files import piped_text, read_text_argument
 from es_simhash.cli.input_records import Reader, Record, document_of
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import Tracker, count, error, note, print_json, print_line, warn
+from es_simhash.cli.output import Tracker, count, error, note, print_json, print_line, say_command, warn
 from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
 from es_simhash.cli.tables import print_result
 from es_simhash.cli.unfingerprinted import UnfingerprintedText
@@ -176,9 +176,18 @@ def command(
             raise
         _warn_of_unfilled(connection, index)
     _print_near_dups(found, index, as_json=as_json, recorded=recorded, fields=fields)
-    if not found and not as_json and len((content or " ").split()) == 1:
-        note("the text is one word: if it is the id of a document, pass it with --id")
+    if not found and found.plan is not None and not as_json:
+        _say_where_to_go_on(index, content, has_passages=any(each.passages for each in settings))
     return 0
+
+
+def _say_where_to_go_on(index: str, content: str | None, *, has_passages: bool) -> None:
+    if len((content or " ").split()) == 1:
+        note("the text is one word: if it is the id of a document, pass it with --id")
+    add = say_command("create", index, "--existing", "--passages", "--yes")
+    after = "" if has_passages else f", after {add} and {say_command('backfill', index)}"
+    note(f"a text that is a part of a longer one is found by {say_command('passages', index)}{after}")
+    note("a document that was written a moment ago is found after the next refresh of the index")
 
 
 def _recorded_distance(settings: IndexSettings) -> int:

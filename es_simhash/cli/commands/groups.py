@@ -38,7 +38,7 @@ from es_simhash.cli.tables import print_sheets
 from es_simhash.groups.grouping_request import Resources
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.tables.notebook import Sheet
-from es_simhash.tables.tabular import sheets_of
+from es_simhash.tables.tabular import for_spreadsheets, sheets_of
 
 
 @options.manual(
@@ -157,7 +157,7 @@ def _print_pairs(
                 said.add(pair.rule)
                 note(f"rule: {pair.rule}")
             if format_ == "csv":
-                rows.writerow(_cells(pair.to_dict()))
+                rows.writerow(_cells(for_spreadsheets(pair.to_dict())))
             else:
                 print_json(pair.to_dict())
 
