@@ -1,9 +1,10 @@
-"""The fingerprinted documents of an index as columns, 30 to 80 bytes each. No requests. Loads numpy: import lazily."""
+"""The fingerprinted documents of an index as columns: some 40 bytes each, and its id. No requests. Loads numpy: import lazily."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 from typing import Any
@@ -69,6 +70,57 @@ class Row:
         return Key(self.index, self.id, self.routing)
 
 
+class Ids:
+    """Whole ids, UTF-8 one after another: each takes 8 bytes and its own length."""
+
+    def __init__(self, ids: Iterable[str] = ()) -> None:
+        self._bytes = bytearray()
+        self._bounds = array("q", [0])
+        self.extend(ids)
+
+    def extend(self, ids: Iterable[str]) -> None:
+        for id_ in ids:
+            self._bytes += id_.encode()
+            self._bounds.append(len(self._bytes))
+
+    def __getitem__(self, place: int) -> str:
+        return self._bytes[self._bounds[place] : self._bounds[place + 1]].decode()
+
+    def ranks(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many of the ids at *places* are smaller than each, by code points, as UTF-8 sorts."""
+        bounds = np.frombuffer(self._bounds, np.int64)
+        begin, end = bounds[places], bounds[places + 1]
+        ranks = np.zeros(len(places), np.int64)
+        tied = np.arange(len(places))  # those with the rank of another one, of which 8 more bytes are read
+        while len(tied):
+            words, rest = self._words(begin[tied], end[tied])
+            order = np.lexsort([rest, words, ranks[tied]])
+            tied, words, rest = tied[order], words[order], rest[order]
+            is_next = np.append(True, np.diff(ranks[tied]) != 0)
+            is_new = is_next | np.append(True, (words[1:] != words[:-1]) | (rest[1:] != rest[:-1]))
+            del words, order
+            ranks[tied] += _first_of(is_new) - _first_of(is_next)
+            begin[tied] += 8
+            tied = tied[~(is_new & np.append(is_new[1:], True)) & (rest > 8)]
+        return ranks
+
+    def _words(self, begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+        """Return 8 bytes from each *begin* as a number, and how many more there are: 9 stands for all above 8."""
+        # A NUL is a byte as any other: so where an id ends decides after its bytes.
+        rest = np.minimum(end - begin, 9).astype(np.uint8)
+        data, words = np.frombuffer(self._bytes, np.uint8), np.zeros(len(begin), np.uint64)
+        for at in range(8):
+            words <<= np.uint64(8)
+            has_more = rest > at
+            words[has_more] |= data[begin[has_more] + at]
+        return words, rest
+
+
+def _first_of(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the place of the last of *flags* up to each."""
+    return np.maximum.accumulate(np.where(flags, np.arange(len(flags)), 0))
+
+
 class Table:
     """
     Collects what *grouping* needs from hits; ``None`` where documents are not grouped.
@@ -98,6 +150,7 @@ class Table:
         self._names: dict[str, int] = {}
         self._values: dict[tuple[str, ...], int] = {}
         self._exacts: dict[Exact, int] = {}
+        self._ids = Ids()
         self._routings: dict[int, str] = {}
         self._count = 0
         self._parts: list[Columns] = []
@@ -128,6 +181,7 @@ class Table:
             if "_routing" in hit:
                 self._routings[place] = hit["_routing"]
         self._count += len(hits)
+        self._ids.extend(hit["_id"] for hit in hits)
         if hits:
             self._parts.append(self._read(hits))
 
@@ -144,8 +198,6 @@ class Table:
         digits = [(hit["fields"].get(self._fields.fingerprint) or (None,))[0] for hit in hits]
         columns: Columns = {
             "fingerprint": np.array([0 if each is None else from_hex(each) for each in digits], np.uint64),
-            # Fixed width, so no object for each id; sorts by code points, as UTF-8 does.
-            "id": np.array([hit["_id"].encode() for hit in hits], np.bytes_),
             "index": np.array([self._names.setdefault(hit["_index"], len(self._names)) for hit in hits], np.int32),
             "state": np.array([self._state(hit["fields"]) for hit in hits], np.int64),
         }
@@ -198,15 +250,15 @@ class Table:
         return self._parts[0]
 
     def ids(self, places: NDArray[np.int64]) -> list[str]:
-        return [each.decode() for each in self._columns()["id"][places].tolist()]
+        return [self._ids[place] for place in places.tolist()]
 
     def _with_equal_ids(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return those of *places* whose document has the id of another of them, equal ids one after another."""
         if len(self._names) < 2 and not self._routings:
             return places[:0]
-        ids = self._columns()["id"][places]
-        order = np.argsort(ids, kind="stable")
-        same = ids[order][1:] == ids[order][:-1]
+        ranks = self._ids.ranks(places)
+        order = np.argsort(ranks, kind="stable")
+        same = np.diff(ranks[order]) == 0
         found: NDArray[np.int64] = places[order[np.append(same, False) | np.append(False, same)]]
         return found
 
@@ -214,7 +266,7 @@ class Table:
         columns = self._columns()
         name = list(self._names)[columns["index"][place]]
         fingerprint = -1 if "bare" in columns and columns["bare"][place] else int(columns["fingerprint"][place])
-        return Row(columns["id"][place].decode(), name, fingerprint, self._routings.get(place))
+        return Row(self._ids[place], name, fingerprint, self._routings.get(place))
 
     def with_candidates(self, max_distance: int | None = None) -> NDArray[np.int64]:
         """Return the places of the documents that may have a neighbour, by all that decides but their texts."""
@@ -298,13 +350,14 @@ class Table:
         """Return the places in canonical order."""
         columns = self._columns()
         # By name: the numbers of indices follow the order in which hits came, which the next run need not have.
-        places = {name: place for place, name in enumerate(sorted(self._names))}
-        names = np.array([places[name] for name in self._names], np.int32)
+        numbers = {name: number for number, name in enumerate(sorted(self._names))}
+        names = np.array([numbers[name] for name in self._names], np.int32)
         # The last key of a lexsort is the first that decides.
-        keys = [names[columns["index"]], columns["id"], *(columns[name] for name in reversed(self._ranks))]
+        places = np.arange(self._count)
+        keys = [names[columns["index"]], self._ids.ranks(places), *(columns[name] for name in reversed(self._ranks))]
         if self._routings:
-            routings = [self._routings.get(place, "").encode() for place in range(self._count)]
-            keys.insert(0, np.array(routings, np.bytes_))
+            routings = Ids(self._routings.get(place, "") for place in range(self._count))
+            keys.insert(0, routings.ranks(places))
         return np.lexsort(keys)
 
     def _documents(self, order: NDArray[np.int64], texts: Texts | None = None) -> Documents:

@@ -284,15 +284,14 @@ def test_copies_cost_nothing():
     grouping = Grouping(similarity=0.8, within=Within("at", 5))
     table = Table("simhash", grouping, dates=["at"])
     count = 500_000
-    names = np.array([b"x"], np.bytes_).repeat(count)
     columns = {
         "fingerprint": np.full(count, 7, np.uint64),
-        "id": names,
         "index": np.zeros(count, np.int32),
         "state": np.zeros(count, np.int64),
         "date": np.arange(count) % 2 * 100,
     }
     table._names["a"] = 0
+    table._ids.extend(["x"] * count)
     table._parts, table._count = [columns], count
     store = TextStore()
     texts = Texts(store, np.full(count, store.add(["the cat sat on a mat"])[0], np.int64))

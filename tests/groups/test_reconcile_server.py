@@ -269,3 +269,13 @@ def test_the_order_counts_every_digit(server, index, simhash, kind, values, cano
     simhash.reconcile(index, canonical=canonical)
     first = "b" if canonical == "-at" else "c"
     assert stored_groups(read_all(server, index)) == dict.fromkeys("abc", first)
+
+
+def test_an_id_that_ends_in_nul(server, index, simhash):
+    """A document is no duplicate of itself, for groups and for a plan."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": id_, "body": texts(1)[0]} for id_ in ("a\0", "a")], on_duplicate=None))
+    simhash.reconcile(index)
+    assert stored_groups(read_all(server, index)) == {"a": "a", "a\0": "a"}
+    [group] = simhash.groups(index)
+    assert (group.id, [each.id for each in group.members]) == ("a", ["a", "a\0"])
