@@ -14,7 +14,7 @@ from typing import Any, Literal
 from es_simhash.arguments import check_field, check_fields
 from es_simhash.errors import NAME_TEXT_FIELD, Argument, InvalidInputError, MappingError, Said, count, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
-from es_simhash.groups.lacking import unfilled_query
+from es_simhash.groups.lacking import unfilled_by_index
 from es_simhash.groups.reconcile import Reconciled, reconcile
 from es_simhash.groups.recorded import field_kinds, refuse_regrouping, settle_grouping
 from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
@@ -218,13 +218,13 @@ async def setup(
     if resolved.each:
         has_fingerprint = {"exists": {"field": f"{server.prefix}.fingerprint"}}
         with_fingerprint = await count_whole(server, index, has_fingerprint, patience=Patience())
-    text_fields = next(iter(wanted.resolved.each.values())).text_fields
-    unfilled = unfilled_query(text_fields, server.prefix, resolved.mappings.values())
+    texts = {name: own.text_fields for name, own in wanted.resolved.each.items()}
+    unfilled = unfilled_by_index(texts, server.prefix, resolved.mappings)
     missing = await count_whole(server, index, unfilled, patience=Patience())
     found = Setup(
         index_key(index),
         tuple(resolved.mappings),
-        text_fields,
+        tuple(dict.fromkeys(field for fields in texts.values() for field in fields)),
         str(agreed.scheme),
         wanted.grouping.max_distance if agreed.max_distance is None else agreed.max_distance,
         wanted.grouping.to_dict(),
@@ -247,7 +247,7 @@ async def setup(
         # A document may have something of its own where our fields would go; no query finds it.
         or any(may_hold(resolved.mappings[name], server.prefix) for name in resolved.unmapped)
     ):
-        found = await _foresee(server, index, found)
+        found = await _foresee(server, index, found, texts)
     return replace(found, rollover=await _read_rollover(server, index, wanted.resolved))
 
 
@@ -280,7 +280,9 @@ async def _decide(
     grouping = await settle_grouping(server, future, request, record=False)
     tuning, measured = None, None
     if documents and (is_free or preset_of(grouping, settings) is None):
-        tuning = await tune(server, index, TuneOptions(sample=SAMPLE, schemes=[settings.scheme], text_field=named))
+        tuning = await tune(
+            server, index, TuneOptions(sample=SAMPLE, schemes=[settings.scheme], text_field=future.text_fields.all)
+        )
         chosen = tuning.recommended if is_open and tuning.sampled >= FEW else None
         if is_open and not has_presets and tuning.sampled >= FEW:
             own = [each for each in tuning.schemes if each.scheme == str(settings.scheme)]
@@ -343,9 +345,10 @@ def preset_of(grouping: Grouping, settings: IndexSettings) -> str | None:
     return None
 
 
-async def _foresee(server: Port, index: Index, found: Setup) -> Setup:
+async def _foresee(server: Port, index: Index, found: Setup, texts: Mapping[str, tuple[str, ...]]) -> Setup:
     """Return *found* with what a run would write; all documents are read, as far as their present state decides it."""
-    options = BackfillOptions(text_field=found.text_fields, dry_run=True)
+    is_one = len({*texts.values()}) == 1
+    options = BackfillOptions(text_field=found.text_fields if is_one else None, dry_run=True)
     found = replace(found, filled=await finish_backfill(server, index, options))
     if found.recorded or found.changed:
         return found
@@ -358,12 +361,11 @@ async def _carry_out(server: Port, index: Index, wanted: _Wanted, found: Setup) 
     def said() -> str:
         return f"setup ended before {at}: run it again, and it goes on"
 
-    settings, lacking = agree(wanted.resolved, server.context), wanted.lacking
+    lacking = wanted.lacking
     with noting(said):
-        if lacking["fields"]:
-            await put_mapping(
-                server, lacking["fields"], settings.scheme, found.text_fields, settings.max_distance, value=None
-            )
+        for name in lacking["fields"]:
+            own = wanted.resolved.each[name]
+            await put_mapping(server, name, own.scheme, own.text_fields, own.max_distance, value=None)
         at = "its grouping was recorded"
         if lacking["grouping"]:
             # Another program may have recorded one meanwhile: then this refuses, and a second run takes it.

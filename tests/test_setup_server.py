@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import replace
 from random import Random
 
 import click
@@ -11,6 +12,7 @@ from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerpri
 from es_simhash.cli import app
 from es_simhash.cli.commands import find
 from es_simhash.hashing import segment
+from es_simhash.mapping.mapping import NEEDED_FIELDS
 from tests.estates.wire import Wire
 from tests.servers.command_line import failed
 from tests.servers.fixtures import client_through
@@ -453,3 +455,40 @@ def test_an_index_is_no_template(run, plain):
         run("export", "index-template", plain),
         f"{plain!r} is an index, not an index template, alias or data stream: setup",
     )
+
+
+def test_several_indices_each_by_its_own_record(server, index, simhash):
+    """Other text fields, and a marker that one of them lacks: nothing recorded is overwritten, nothing miscounted."""
+    names = [f"{index}-{field}" for field in ("body", "title")]
+    for name, field in zip(names, ("body", "title"), strict=True):
+        simhash.create_index(
+            name,
+            text_field=field,
+            settings=ONE_SHARD,
+            mappings={"properties": {"title": {"type": "text"}, "body": {"type": "text"}}},
+        )
+        put(server, name, [{"_id": field, field: "a text of this index"}, {"_id": "other", "note": field}])
+    put(server, names[0], [{"_id": "without", "title": "not the text here"}])
+    [lacking] = (each["mappings"] for each in server.request("GET", f"/{names[1]}/_mapping").values())
+    ours = lacking["properties"]["simhash"]["properties"]
+    lacking["properties"]["simhash"]["properties"] = {name: ours[name] for name in NEEDED_FIELDS}
+    server.request("PUT", f"/{index}-x-lacking", {"settings": ONE_SHARD, "mappings": lacking})
+    names.append(f"{index}-x-lacking")
+    would = simhash.setup(f"{index}-*", dry_run=True)
+    assert (would.missing, would.text_fields) == (2, ("body", "title"))
+    simhash.setup(f"{index}-*")
+    assert [meta_of(server, name)["text_fields"] for name in names] == [["body"], ["title"], ["title"]]
+    held = {name: read_all(server, name) for name in names}
+    assert ["simhash" in held[names[0]][id_] for id_ in ("body", "other", "without")] == [True, False, False]
+    assert held[names[1]]["title"]["simhash"]["fingerprint"] == held[names[0]]["body"]["simhash"]["fingerprint"]
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+def test_a_busy_server_fails_no_sample(server, plain, number, impatient):
+    """A setup that has done everything ends with it."""
+    with client_through(server, Wire(script={})) as simhash:
+        simhash.setup(plain, text_field="body")
+        expected = simhash.check_sample(plain)
+    with client_through(server, Wire(script={("search", number): "429"})) as simhash:
+        found = simhash.check_sample(plain)
+    assert replace(found, forecast=()) == replace(expected, forecast=())  # that one is estimated from what is known

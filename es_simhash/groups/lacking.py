@@ -7,6 +7,7 @@ What a plan, a check, a setup and the command line say of an index that is fille
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from es_simhash.hashing import Scheme, fingerprints
@@ -18,7 +19,7 @@ from es_simhash.mapping.rule import target_of
 from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.limits import is_beyond
 from es_simhash.transport.protocol import Index
-from es_simhash.transport.retry import ATTEMPTS, Patience, search_texts
+from es_simhash.transport.retry import ATTEMPTS, Patience, retry, search_texts
 
 _READ = 200
 
@@ -32,6 +33,21 @@ def unfilled_query(
     """
     without = {"must_not": [{"exists": {"field": Fields(prefix).fingerprint}}]}
     return {"bool": {**without, "filter": exist_clauses(text_fields, mappings)}}
+
+
+def unfilled_by_index(
+    text_fields: Mapping[str, tuple[str, ...]], prefix: str, mappings: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return :func:`unfilled_query` for indices, by name, each with its own *text_fields*."""
+    parts = []
+    for fields in dict.fromkeys(text_fields.values()):
+        names = [name for name in text_fields if text_fields[name] == fields]
+        query = unfilled_query(fields, prefix, [mappings[name] for name in names])
+        parts.append((names, query))
+    if len(parts) == 1:
+        return parts[0][1]
+    each = [{"bool": {"filter": [{"terms": {"_index": names}}, query]}} for names, query in parts]
+    return {"bool": {"should": each, "minimum_should_match": 1}}
 
 
 async def count_unfilled(
@@ -58,7 +74,9 @@ async def count_unfilled(
         return 0  # it has features, and nobody but their writer knows which documents should have some
     drawn = {"query": query, "random_score": {"seed": 0, "field": "_seq_no"}, "boost_mode": "replace"}
     try:
-        answer = await search_texts(server, index, {"size": _READ, "query": {"function_score": drawn}}, text_fields)
+        body = {"size": _READ, "query": {"function_score": drawn}}
+        search = partial(search_texts, server, index, body, text_fields)
+        answer = await retry(server, search, patience=Patience(attempts))
     except Exception as error:
         if not is_beyond(error, "hits"):
             raise

@@ -1,4 +1,4 @@
-"""The fingerprinted documents of an index as columns: some 40 bytes each, and its id. No requests. Loads numpy: import lazily."""
+"""The fingerprinted documents of an index as columns: 40 bytes, and the id. No requests. Loads numpy: import lazily."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Ids:
         tied = np.arange(len(places))  # those with the rank of another one, of which 8 more bytes are read
         while len(tied):
             words, rest = self._words(begin[tied], end[tied])
-            order = np.lexsort([rest, words, ranks[tied]])
+            order = np.lexsort((rest, words, ranks[tied]))
             tied, words, rest = tied[order], words[order], rest[order]
             is_next = np.append(True, np.diff(ranks[tied]) != 0)
             is_new = is_next | np.append(True, (words[1:] != words[:-1]) | (rest[1:] != rest[:-1]))
@@ -354,7 +354,11 @@ class Table:
         names = np.array([numbers[name] for name in self._names], np.int32)
         # The last key of a lexsort is the first that decides.
         places = np.arange(self._count)
-        keys = [names[columns["index"]], self._ids.ranks(places), *(columns[name] for name in reversed(self._ranks))]
+        keys: list[NDArray[Any]] = [
+            names[columns["index"]],
+            self._ids.ranks(places),
+            *(columns[name] for name in reversed(self._ranks)),
+        ]
         if self._routings:
             routings = Ids(self._routings.get(place, "") for place in range(self._count))
             keys.insert(0, routings.ranks(places))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.faults import Fault
@@ -19,6 +19,9 @@ SETTINGS_SECONDS = 60.0
 
 # How long statistics and limits of an index are used: they only decide which plan is the fastest.
 STATS_SECONDS = 600.0
+
+# Names of indices that a client object remembers something of.
+MOST_NAMES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,20 @@ class Resolved:
         return tuple(name for name in self.mappings if name not in self.each and name not in faulty)
 
 
+_Value = TypeVar("_Value")
+
+
+class Recent(dict[str, _Value]):
+    """What was learned of each name, of some thousand at most: the half learned longest ago goes first."""
+
+    def __setitem__(self, name: str, value: _Value) -> None:
+        self.pop(name, None)
+        super().__setitem__(name, value)
+        if len(self) > MOST_NAMES:
+            for old in list(self)[: MOST_NAMES // 2]:
+                self.pop(old, None)  # perhaps another thread took it
+
+
 @dataclass(slots=True)
 class Context:
     """
@@ -107,13 +124,13 @@ class Context:
     prefix: str = DEFAULT_PREFIX
     wanted: str | Scheme | None = None
     clock: Callable[[], float] = lambda: 0.0
-    _settings: dict[str, tuple[float, IndexSettings, Resolved]] = field(default_factory=dict)
-    _stats: dict[str, tuple[float, IndexStats]] = field(default_factory=dict)
-    _limits: dict[str, tuple[float, Limits]] = field(default_factory=dict)
-    _confirmed: dict[str, tuple[float, Resolved | None, Any]] = field(default_factory=dict)
-    _filled: dict[str, float] = field(default_factory=dict)
-    _longest: dict[str, int] = field(default_factory=dict)
-    _met: set[str] = field(default_factory=set)
+    _settings: Recent[tuple[float, IndexSettings, Resolved]] = field(default_factory=Recent)
+    _stats: Recent[tuple[float, IndexStats]] = field(default_factory=Recent)
+    _limits: Recent[tuple[float, Limits]] = field(default_factory=Recent)
+    _confirmed: Recent[tuple[float, Resolved | None, Any]] = field(default_factory=Recent)
+    _filled: Recent[float] = field(default_factory=Recent)
+    _longest: Recent[tuple[float, int]] = field(default_factory=Recent)
+    _met: Recent[None] = field(default_factory=Recent)
 
     def of_prefix(self, prefix: str) -> Context:
         """Return the memory for another *prefix*: what was learned of indices is about the fields of one."""
@@ -178,11 +195,13 @@ class Context:
         self._stats[index_key(index)] = (self.clock(), stats)
 
     def longest_text(self, index: Index) -> int:
-        """Return how many characters the longest text of *index* had that lookups have seen; 0 if none was."""
-        return self._longest.get(index_key(index), 0)
+        """Return how many characters the longest text of *index* had that lookups have seen lately; 0 if none was."""
+        when, characters = self._longest.get(index_key(index), (0.0, 0))
+        return characters if self.clock() - when < STATS_SECONDS else 0
 
     def note_text(self, index: Index, characters: int) -> None:
-        self._longest[index_key(index)] = max(self.longest_text(index), characters)
+        if characters > self.longest_text(index):
+            self._longest[index_key(index)] = self.clock(), characters
 
     def is_filled(self, index: Index) -> bool:
         return self.clock() - self._filled.get(index_key(index), -math.inf) < SETTINGS_SECONDS
@@ -193,7 +212,7 @@ class Context:
     def meets(self, what: str) -> bool:
         """Return whether the user was told of *what* before; from now on, yes."""
         is_known = what in self._met
-        self._met.add(what)
+        self._met[what] = None
         return is_known
 
     def limits(self, index: Index) -> Limits:

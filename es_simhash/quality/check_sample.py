@@ -22,6 +22,7 @@ from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, check_index, index_key
+from es_simhash.transport.retry import retry
 from es_simhash.upkeep.check import check_indices
 
 # The distances, in bits, that candidates are forecast for.
@@ -142,7 +143,7 @@ async def _count_blocks(server: Port, index: Index, fingerprinted: int) -> Count
     ours = Fields(server.prefix)
     names = [ours.fingerprint, ours.group, *ours.blocks]
     aggs = {f"a{at}": {"terms": {"field": field, "size": _HOTTEST}} for at, field in enumerate(names)}
-    answer = await server.search(index=index, body={"size": 0, "aggs": aggs})
+    answer = await retry(server, lambda: server.search(index=index, body={"size": 0, "aggs": aggs}))
     found = answer.get("aggregations") or {}
     counts = {
         field: [(each["key"], each["doc_count"]) for each in (found.get(f"a{at}") or {}).get("buckets", ())]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -25,8 +26,8 @@ from es_simhash.texts.measures import WORD_SHINGLES, compare_pairs
 from es_simhash.transport.answers import Gap, find_gaps
 from es_simhash.transport.limits import Fitting, is_beyond
 from es_simhash.transport.pages import Hits
-from es_simhash.transport.protocol import Index, Key, Progress
-from es_simhash.transport.retry import search_texts
+from es_simhash.transport.protocol import Index, Key, Progress, document_key
+from es_simhash.transport.retry import retry, search_texts
 
 LARGEST_SAMPLE = 10_000
 # Documents fetched at once; with texts of a few thousand characters, a few megabytes.
@@ -96,7 +97,7 @@ async def sample_documents(
     query knows an empty text, or the texts that a mapping hides.
     """
     drawn = 0
-    hits: list[Mapping[str, Any]] = []
+    hits: dict[Key, Mapping[str, Any]] = {}  # copies of a shard may order equal scores otherwise from page to page
     gaps: dict[Gap, None] = {}
     page = Fitting(min(size, _PAGE), "hits")
     while len(hits) < size:
@@ -116,7 +117,7 @@ async def sample_documents(
             "docvalue_fields": list(docvalue_fields),
         }
         try:
-            answer = await search_texts(server, index, body, text_fields, source=source)
+            answer = await retry(server, partial(search_texts, server, index, body, text_fields, source=source))
         except Exception as error:
             if drawn and is_beyond(error, "hits"):
                 break
@@ -127,12 +128,13 @@ async def sample_documents(
         found = answer["hits"]["hits"]
         for hit in found:
             drawn += 1
-            hits += [hit] if not with_text or text_or_none(hit, text_fields) else []
+            if not with_text or text_or_none(hit, text_fields):
+                hits.setdefault(document_key(hit), hit)
             if len(hits) == size:
                 break
         if len(found) < wanted:
             break
-    return hits, list(gaps), drawn
+    return list(hits.values()), list(gaps), drawn
 
 
 LOOKUPS = 200

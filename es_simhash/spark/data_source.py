@@ -311,9 +311,8 @@ class _Writer(DataSourceArrowWriter):
     def _fields(self, row: Mapping[str, Any], at: str) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         if self.has_fingerprints and row["fingerprint"] is not None:
-            fields |= fingerprint_fields(from_hex(row["fingerprint"]), prefix=self.connection.prefix)[
-                self.connection.prefix
-            ]
+            prefix, value = self.connection.prefix, self.resolved.each[row["index"]].value
+            fields |= fingerprint_fields(from_hex(row["fingerprint"]), prefix=prefix, value=value)[prefix]
         if self.grouping is not None and row["group"] is not None:
             canonical, distance = row["duplicate_of"], row["distance"]
             fields |= group_fields(row["group"], canonical=canonical, distance=distance, at=at)

@@ -28,7 +28,7 @@ from es_simhash.passages.candidates import without_passages_query
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.protocol import Call, Index, error_text, local_names, status_of
-from es_simhash.transport.retry import retry, unless_refused
+from es_simhash.transport.retry import Patience, retry, unless_refused
 from es_simhash.upkeep.put_fields import read_mappings
 from es_simhash.writes.targets import read_source_modes
 
@@ -159,7 +159,7 @@ async def _count_candidates(server: Port, index: Index, fingerprinted: int, sett
     """Return about how many of the *fingerprinted* are candidates of a lookup; ``None`` if this login may not ask."""
     if not fingerprinted:
         return 0.0
-    sampled = await unless_refused(sample_stats(server, index), 401, 403)
+    sampled = await unless_refused(retry(server, lambda: sample_stats(server, index)), 401, 403)
     if sampled is None:
         return None
     stats = replace(sampled, documents=fingerprinted)
@@ -177,8 +177,9 @@ async def _is_derived(server: Port, name: str) -> bool:
 async def _count(server: Port, index: Index, name: str, query: Mapping[str, Any]) -> tuple[int, list[Gap]]:
     """Count the documents of the concrete index *name* that match *query*, and that *index* shows."""
     if index == name:
-        return await count_documents(server, name, query)
-    return await count_documents(server, index, {"bool": {"filter": [query, {"term": {"_index": name}}]}})
+        return await count_documents(server, name, query, patience=Patience())
+    shown = {"bool": {"filter": [query, {"term": {"_index": name}}]}}
+    return await count_documents(server, index, shown, patience=Patience())
 
 
 async def _judge_passages(server: Port, index: Index, name: str, settings: IndexSettings) -> tuple[int, list[Fault]]:

@@ -134,23 +134,21 @@ def _left(mapping: Mapping[str, Any], prefix: str, groups_only: bool) -> IndexSe
 
 
 class _Clearing:
-    """Removes the fields *names* of ours from documents, by a script if the server allows scripts."""
+    """Removes the fields *names* of ours from documents, each by a script if the server allows that."""
 
     def __init__(self, prefix: str, names: Sequence[str]) -> None:
         self.documents = 0
         self.failures: list[Failure] = []
         self._prefix = prefix
         self._names = names
-        self._scripts = True
 
     async def clear(self, server: Port, hits: Hits) -> None:
         hits = [hit for hit in hits if own_content(hit.get("_source") or {}, self._prefix) is None]
-        outcomes = await self._send(server, hits)
-        refused = [hit for hit, outcome in zip(hits, outcomes, strict=True) if outcome.status == 400]
-        if refused and self._scripts:
-            # No script language here, or none allowed: a partial document does it as well.
-            self._scripts = False
-            outcomes = [each for each in outcomes if each.status != 400] + await self._send(server, refused)
+        outcomes = await self._send(server, hits, script=True)
+        if refused := [hit for hit, outcome in zip(hits, outcomes, strict=True) if outcome.status == 400]:
+            # No script language here, none allowed, or not for this document: a partial document does it as well.
+            done = [outcome for outcome in outcomes if outcome.status != 400]
+            outcomes = done + await self._send(server, refused, script=False)
         for outcome in outcomes:
             if outcome.is_done:
                 self.documents += 1
@@ -158,13 +156,13 @@ class _Clearing:
                 self.failures.append(outcome.to_failure())
         refuse_hindered(outcomes)
 
-    async def _send(self, server: Port, hits: Sequence[Mapping[str, Any]]) -> list[Outcome]:
+    async def _send(self, server: Port, hits: Sequence[Mapping[str, Any]], *, script: bool) -> list[Outcome]:
         operations = []
         for hit in hits:
             header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}
             if "_routing" in hit:
                 header["routing"] = hit["_routing"]
-            operations.append(Operation("update", header, _clear(hit, self._names, self._prefix, script=self._scripts)))
+            operations.append(Operation("update", header, _clear(hit, self._names, self._prefix, script=script)))
         return await send_bulk(server, operations)
 
 

@@ -273,3 +273,21 @@ def test_tagging_what_was_written_keeps_lists_whole(server, call, simhash, index
     [report] = call(simhash.tag_written(index, ["a"], key="parts.source"))
     assert (report.action, report.fingerprinted, report.reason) == ("written", True, None)
     assert {name: each for name, each in read_all(server, index)["a"].items() if name != "simhash"} == given
+
+
+def test_a_document_that_lacks_one_of_two_text_fields_keeps_a_fingerprint(server, call, simhash, index):
+    """What is tagged was read whole, so a field that is not there is no text that stays as it was."""
+    call(simhash.create_index(index, text_field=["title", "body"], settings=ONE_SHARD))
+    for id_, document in {"a": {"body": "one text"}, "b": {"title": "one text", "body": None}, "c": {"n": 1}}.items():
+        server.request("PUT", f"/{index}/_doc/{id_}", document)
+    reports = list(call(simhash.tag_written(index, ["a", "b", "c"])))
+    assert [(each.action, each.fingerprinted, each.reason) for each in reports] == [
+        ("written", True, None),
+        ("tagged", True, None),
+        ("written", False, None),
+    ]
+    call(simhash.backfill(index))
+    stored = read_all(server, index)
+    assert stored["a"]["simhash"]["fingerprint"] == stored["b"]["simhash"]["fingerprint"]
+    assert {name: stored[name].get("title") for name in stored} == {"a": None, "b": "one text", "c": None}
+    assert "title" not in stored["a"]

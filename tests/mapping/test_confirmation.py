@@ -1,14 +1,16 @@
 """Settings that were read before are confirmed: when, against what, and beside other threads."""
 
 import copy
+from functools import partial
 
 import pytest
 
 from es_simhash import IncompleteSearchError, build_mapping
-from es_simhash.mapping.context import Context
+from es_simhash.mapping.context import MOST_NAMES, STATS_SECONDS, Context, IndexStats, Resolved
 from es_simhash.mapping.mapping import mapping_update
 from es_simhash.mapping.meta import is_marked, marker_name, read_settings, retired_markers
 from es_simhash.mapping.resolve import Attempts, SettingsChanged, confirm, read_index_settings, send_confirmed
+from es_simhash.transport.limits import Limits
 from es_simhash.transport.protocol import Call
 from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, scripted
 from tests.transport.fake_server import unmarked
@@ -245,3 +247,34 @@ def test_a_marker_of_earlier_settings_is_retired():
     assert is_marked(again, old, prefix="simhash")
     assert retired_markers(again, prefix="simhash").keys() == {"retired", marker_name(old), marker_name(new)}
     assert retired_markers(unmarked(), prefix="simhash") == {}
+
+
+def test_a_client_remembers_some_thousand_names():
+    """A service with an index for each tenant does not grow for ever; what was learned last stays."""
+    context = Context()
+    settings, resolved = read_settings(build_mapping(), prefix="simhash"), Resolved()
+    for number in range(3 * MOST_NAMES):
+        name = f"tenant-{number}"
+        context.learn(name, settings, resolved)
+        context.learn_stats(name, IndexStats())
+        context.learn_limits(name, Limits())
+        context.learn_filled(name)
+        context.note_text(name, 10)
+        context.meets(name)
+    kept = [value for value in map(partial(getattr, context), Context.__slots__) if isinstance(value, dict)]
+    assert len(kept) == 7
+    assert all(MOST_NAMES // 2 <= len(each) <= MOST_NAMES for each in kept)
+    assert (context.recall(name), context.longest_text(name)) == ((settings, resolved), 10)
+
+
+def test_one_long_text_is_forgotten_after_a_while():
+    """Else each later lookup in its index costs a request more."""
+    now = [0.0]
+    context = Context(clock=lambda: now[0])
+    context.note_text("news", 1_000_000)
+    context.note_text("news", 500)
+    assert context.longest_text("news") == 1_000_000
+    now[0] = STATS_SECONDS
+    assert context.longest_text("news") == 0
+    context.note_text("news", 500)
+    assert context.longest_text("news") == 500

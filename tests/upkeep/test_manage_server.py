@@ -15,6 +15,7 @@ from es_simhash import (
 )
 from es_simhash.mapping.meta import build_settings, is_marked, marker_name, markers_in_use, read_settings
 from es_simhash.mapping.resolve import TRUSTED_SECONDS
+from tests.servers.support import read_all
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
@@ -45,6 +46,27 @@ def test_fields_that_an_index_does_not_have(server, index, simhash):
         removed = simhash.remove_fields(index, **options)
         assert (removed.documents, removed.failures, removed.indices) == (0, (), ())
     assert server.request("GET", f"/{index}/_mapping") == before
+
+
+def test_one_document_that_refuses_its_change_leaves_scripts_on(server, index, simhash, monkeypatch):
+    """The others, read after it, have no null in place of our object."""
+    monkeypatch.setattr("es_simhash.upkeep.remove_fields.PAGE", 1)
+    simhash.create_index(
+        index,
+        text_field="body",
+        settings=ONE_SHARD,
+        mappings={"dynamic": False, "properties": {"body": {"type": "text"}}},
+    )
+    odd = {"_id": "0", "body": TEXT, "unknown": 1}
+    list(simhash.ingest(index, [odd, *({"_id": id_, "body": TEXT} for id_ in "1234")]))
+    server.request("PUT", f"/{index}/_mapping", {"dynamic": "strict"})
+    server.request("POST", f"/{index}/_refresh")
+    removed = simhash.remove_fields(index)
+    assert (removed.documents, [each.id for each in removed.failures], removed.indices) == (4, ["0"], ())
+    held = read_all(server, index)
+    expected = {"body": TEXT} if server.product == "opensearch" else {"body": TEXT, "simhash": None}
+    assert [held[id_] for id_ in "1234"] == [expected] * 4
+    assert held["0"]["simhash"]["fingerprint"]
 
 
 def test_create_refuses_a_clash(index, simhash):
