@@ -4,6 +4,7 @@ from .client.sync_client import SimHashClient
 from .dashboards import build_dashboards
 from .dashboards.check_pack import DashboardPack
 from .errors import (
+    AnswerError,
     EmbeddedServerError,
     GuardRailError,
     IncompleteSearchError,
@@ -87,6 +88,7 @@ __all__ = [
     "DEFAULT_PREFIX",
     "DEFAULT_SCHEME",
     "PRESETS",
+    "AnswerError",
     "AsyncSimHashClient",
     "BackfillProgress",
     "Boilerplate",

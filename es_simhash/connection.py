@@ -9,13 +9,18 @@ server what it is. Where the login comes from is decided by the caller.
 from __future__ import annotations
 
 import base64
+import io
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPResponse
+from socket import socket
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from es_simhash.errors import InvalidInputError, MissingDependencyError, shorten
+from es_simhash.transport.secrets import login_in, secrets_of
 
 _DEFAULT_PORTS = {"http": 9200, "https": 443}
 
@@ -110,6 +115,12 @@ def split_url(url: str) -> tuple[str, Login]:
         raise _bad_url(url)
     if any(character.isspace() or not character.isprintable() for character in parts.hostname):
         raise _bad_url(url, "its host has a character that no host has")
+    if parts.query or parts.fragment:
+        # Not shown: it may be a key.
+        raise InvalidInputError(
+            "the URL has a parameter, which no request would carry: leave out what follows its path, and set a key by "
+            "ES_SIMHASH_API_KEY"
+        )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     place = f"{host}:{port or _DEFAULT_PORTS[parts.scheme]}"
     shown = urlunsplit((parts.scheme, place, parts.path.rstrip("/"), "", ""))
@@ -148,8 +159,9 @@ def open_client(server: Server, login: Mapping[str, str], index: str) -> tuple[A
         if product == "opensearch":
             client.close()
             client = _opensearch_client(server, headers)
-    except BaseException:
+    except BaseException as error:
         client.close()
+        hide_login(error, headers)
         raise
     return client, product
 
@@ -162,6 +174,57 @@ def open_async_client(server: Server, login: Mapping[str, str], index: str) -> A
     return make(server, dict(login), kind="Async")
 
 
+class _Arriving(io.RawIOBase):
+    """What arrives on a socket, within as many seconds for all of it as the *connection* waits for each part."""
+
+    def __init__(self, connection: socket, arriving: io.RawIOBase) -> None:
+        self._socket = connection
+        self._arriving = arriving
+        self._seconds = connection.gettimeout()
+        self._end = time.monotonic() + (self._seconds or 0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        if self._seconds is not None:
+            left = self._end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("timed out")
+            self._socket.settimeout(left)
+        try:
+            return self._arriving.readinto(buffer)
+        finally:
+            self._socket.settimeout(self._seconds)
+
+    def close(self) -> None:
+        self._arriving.close()
+        super().close()
+
+
+class _TimedResponse(HTTPResponse):
+    """An answer whose time is for the whole, so that a server cannot hold a command by a byte now and then."""
+
+    def __init__(self, sock: socket, *args: Any, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        self.fp = io.BufferedReader(_Arriving(sock, self.fp.detach()))
+
+
+def _time_answers(client: Any) -> Any:
+    """Return the blocking *client*, whose time is for whole answers; that of an async client is already."""
+    transport = client.transport
+    pool = getattr(transport, "node_pool", None)
+    for node in pool.all() if pool is not None else transport.connection_pool.connections:
+        kind = node.pool.ConnectionCls
+        node.pool.ConnectionCls = type(kind.__name__, (kind,), {"response_class": _TimedResponse})
+    return client
+
+
+def hide_login(error: BaseException, headers: Mapping[str, str]) -> None:
+    """Take the login in *headers* out of what *error* says: a server or a proxy may repeat it."""
+    secrets_of(*login_in(headers)).hide_in(error)
+
+
 def _elasticsearch_client(server: Server, headers: dict[str, str], kind: str = "") -> Any:
     import elasticsearch  # noqa: PLC0415 -- slow to import, and useless with OpenSearch
 
@@ -171,7 +234,8 @@ def _elasticsearch_client(server: Server, headers: dict[str, str], kind: str = "
             options["ca_certs"] = server.ca_file
         if server.is_insecure:
             options |= {"verify_certs": False, "ssl_show_warn": False}
-    return getattr(elasticsearch, f"{kind}Elasticsearch")(server.urls, **options)
+    client = getattr(elasticsearch, f"{kind}Elasticsearch")(server.urls, **options)
+    return client if kind else _time_answers(client)
 
 
 def _opensearch_client(server: Server, headers: dict[str, str], kind: str = "") -> Any:
@@ -186,7 +250,8 @@ def _opensearch_client(server: Server, headers: dict[str, str], kind: str = "") 
         options |= {"use_ssl": True, "verify_certs": not server.is_insecure, "ssl_show_warn": False}
         if server.ca_file:
             options["ca_certs"] = server.ca_file
-    return getattr(opensearchpy, f"{kind}OpenSearch")(server.urls, **options)
+    client = getattr(opensearchpy, f"{kind}OpenSearch")(server.urls, **options)
+    return client if kind else _time_answers(client)
 
 
 def _detect(client: Any, index: str, login: dict[str, str], url: str) -> str:

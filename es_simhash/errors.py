@@ -14,6 +14,7 @@ The errors of es_simhash, and nothing else.
     ├── WritesRefusedError          a server takes no writes now, whichever the document
     ├── LeaseError                  another follower has the lease of an index, or it cannot be written
     ├── SearchFailedError           one search of a batch was refused by the server
+    ├── AnswerError                 what came is no answer of a search server
     ├── MissingDependencyError      also an ImportError: an extra is not installed
     ├── PipelineError               a server cannot compute the fingerprints, or has another pipeline in its place
     ├── RoundsError                 groups were not finished in the rounds allowed
@@ -283,11 +284,11 @@ class NoIndexError(IncompleteSearchError):
 
 class SearchFailedError(SimHashError):
     """
-    The server refused one search of a batch, and the others have their answers; or its answer is nested too deeply.
+    The server refused one search of a batch, and the others have their answers.
 
     Attributes:
         status:
-            HTTP status of that search; 0 of an answer that cannot be read.
+            HTTP status of that search.
         error:
             The server's own description of the error, unchanged.
     """
@@ -296,6 +297,23 @@ class SearchFailedError(SimHashError):
         super().__init__(message)
         self.status = status
         self.error = error
+
+
+class AnswerError(SimHashError):
+    """
+    What came is no answer of a search server: it cannot be read, or lacks what every answer to such a request has.
+
+    Attributes:
+        api:
+            The request, by its name in this library.
+        came:
+            The first characters of what came.
+    """
+
+    def __init__(self, message: str, *, api: str = "", came: str = "") -> None:
+        super().__init__(message)
+        self.api = api
+        self.came = came
 
 
 class MissingDependencyError(SimHashError, ImportError):

@@ -16,7 +16,14 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import tracking, warn
 from es_simhash.cli.stopping import watch_requests
 from es_simhash.client.port import finish
-from es_simhash.connection import Server, ca_file_of_environment, login_of_environment, open_client, split_url
+from es_simhash.connection import (
+    Server,
+    ca_file_of_environment,
+    hide_login,
+    login_of_environment,
+    open_client,
+    split_url,
+)
 from es_simhash.transport.protocol import error_text, status_of
 
 _T = TypeVar("_T")
@@ -91,6 +98,7 @@ def connect(target: Target, index: str, *, is_quiet: bool = False) -> Iterator[C
         finally:
             client.close()
     except Exception as error:
+        hide_login(error, headers)
         if "index_not_found_exception" in error_text(error):
             click.get_current_context().meta["es_simhash.like"] = _names_like(server, headers, index)
         if status_of(error) is None and urlsplit(url).port != urlsplit(f"//{given.rpartition('//')[2]}").port:

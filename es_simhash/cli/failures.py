@@ -101,8 +101,6 @@ def _describe_client_error(error: BaseException, server: str, like: Sequence[str
         )
     if "ConnectionTimeout" in names:
         return f"{server} did not answer in time: check whether it is overloaded, or pass a larger --timeout"
-    if "SerializationError" in names:
-        return f"{server} answers, but not as a search server does ({_cause(error)}): check the URL"
     if status in (301, 302, 303, 307, 308):
         return f"{server} sends to another address ({status}): pass that address by --url or ES_SIMHASH_URL"
     if status is None:
@@ -140,7 +138,7 @@ def _describe_status(error: BaseException, status: int, server: str, like: Seque
     if "index_not_found_exception" in text:
         close = f"did you mean {' or '.join(like)}" if like else "check the name"
         return f"{reason}: {close}, or create the index with es-simhash create"
-    if "all shards failed" in text:
+    if "all shards failed" in text and status != 400:  # which names what each shard refuses, such as a limit
         return f"{reason}: see which shards have no copy (GET _cat/shards/INDEX) and the log of {server}"
     if status == 429 or status >= 500:
         return f"{server} cannot serve this now ({status}): {reason}; try again when it is less busy, or see its log"

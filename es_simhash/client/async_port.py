@@ -119,8 +119,11 @@ async def _fill(feed: Feed[_T], items: AsyncIterable[_T], room: asyncio.Event) -
             room.clear()
             if not feed.offer(item):
                 await room.wait()
-    except Exception as error:  # noqa: BLE001 -- raised where the items are taken, after those before it
-        feed.end(error)
+    except (Exception, asyncio.CancelledError) as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        feed.end(error)  # a source may pass on that a task of its own was cancelled
     else:
         feed.end()
 

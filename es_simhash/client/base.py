@@ -154,11 +154,11 @@ class SyncBase(BaseClient):
     def _convert(
         self,
         documents: Iterable[Any],
-        operation: Coroutine[Any, Any, _T],
+        operation: Callable[[], Coroutine[Any, Any, _T]],
         convert: Callable[[Iterable[Any], _T], Iterator[Any]],
     ) -> Iterator[Any]:
         """Carry *operation* out and return what *convert* makes of the caller's documents and of its result."""
-        return convert(documents, finish(operation))
+        return convert(documents, finish(operation()))
 
 
 class AsyncBase(BaseClient):
@@ -200,14 +200,14 @@ class AsyncBase(BaseClient):
     async def _convert(
         self,
         documents: Iterable[Any] | AsyncIterable[Any],
-        operation: Coroutine[Any, Any, _T],
+        operation: Callable[[], Coroutine[Any, Any, _T]],
         convert: Callable[[AsyncIterable[Any], _T], AsyncIterator[Any]],
     ) -> AsyncIterator[Any]:
         """Carry *operation* out when the first item is read, and yield what *convert* makes of both."""
         from es_simhash.client.async_port import as_async  # noqa: PLC0415
 
         source = documents if isinstance(documents, AsyncIterable) else as_async(documents)
-        converted = cast("AsyncGenerator[Any, None]", convert(source, await operation))
+        converted = cast("AsyncGenerator[Any, None]", convert(source, await operation()))
         async with aclosing(converted) as found:
             async for item in found:
                 yield item

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from es_simhash.errors import InvalidInputError, SearchFailedError, WrongTypeError, shorten
+from es_simhash.client.answer_shapes import is_answer, odd_answer, what_came
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.transport.protocol import Call, error_text, status_of
 from es_simhash.transport.raw_json import split_items, split_members
+from es_simhash.transport.secrets import Secrets, login_in, secrets_of
 
 _quoted = json.encoder.encode_basestring_ascii
 _JSON = {"accept": "application/json", "content-type": "application/json"}
@@ -74,37 +79,45 @@ class Dialect:
                     f"{type(client).__name__} has no transport of a known kind, so no document can be archived"
                 )
             client = client if reading is None else reading
+        if call.api == "bulk":
+            call = replace(call, arguments={**call.arguments, "body": list(_with_header_text(call.arguments["body"]))})
         if "params" in call.arguments:
             return partial(client.perform_request, "POST", "/_mget", headers=_JSON, **call.arguments)
         return partial(attrgetter(self.methods[call.api])(client), **call.arguments)
 
     def call(self, client: Any, call: Call) -> Any:
         """Make *call* with a sync client and return the answer as plain values."""
-        try:
-            return _answer(call, self._prepared(client, self._with_options(call))())
-        except Exception as error:
-            if not self._is_unknown(error):
-                _note_remedy(call, error)
-                raise
-        return _answer(call, self._prepared(client, call)())
+        with _explaining(client, call):
+            if not (is_old := _is_old(client)):
+                try:
+                    return _answer(client, call, self._prepared(client, self._with_options(call))())
+                except Exception as error:
+                    if not self._is_unknown(error):
+                        raise
+            answer = _answer(client, call, self._prepared(client, call)())
+            if not is_old:
+                _remember_old(client)
+            return answer
 
     async def call_async(self, client: Any, call: Call) -> Any:
         """Make *call* with an async client and return the answer as plain values."""
-        try:
-            return _answer(call, await self._prepared(client, self._with_options(call))())
-        except Exception as error:
-            if not self._is_unknown(error):
-                _note_remedy(call, error)
-                raise
-        return _answer(call, await self._prepared(client, call)())
+        with _explaining(client, call):
+            if not (is_old := _is_old(client)):
+                try:
+                    return _answer(client, call, await self._prepared(client, self._with_options(call))())
+                except Exception as error:
+                    if not self._is_unknown(error):
+                        raise
+            answer = _answer(client, call, await self._prepared(client, call)())
+            if not is_old:
+                _remember_old(client)
+            return answer
 
     def _with_options(self, call: Call) -> Call:
         """Return *call* with the search options in the body of each of its searches, or with the source options."""
         if call.raw_source and self.source_options:
             return replace(call, arguments={**call.arguments, "params": self.source_options})
         body = call.arguments.get("body")
-        if call.api == "bulk" and body is not None:
-            return replace(call, arguments={**call.arguments, "body": list(_with_header_text(body))})
         if not self.search_options or body is None or call.api not in ("search", "msearch"):
             return call
         if call.api == "search":
@@ -121,11 +134,59 @@ class Dialect:
         return any(name in text for name in (*self.search_options, *self.source_options))
 
 
-def _note_remedy(call: Call, error: Exception) -> None:
+# When the server of a client refused the options last. It may be upgraded, so it is asked again later.
+_OLD: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+_OLD_SECONDS = 600
+
+
+def _is_old(client: Any) -> bool:
+    return client in _OLD and time.monotonic() - _OLD[client] < _OLD_SECONDS
+
+
+def _remember_old(client: Any) -> None:
+    with suppress(TypeError):  # a wrapper that nothing can refer to weakly
+        _OLD[client] = time.monotonic()
+
+
+@contextmanager
+def _explaining(client: Any, call: Call) -> Iterator[None]:
+    """Take the login of *client* out of an exception, say what to do, and name an answer that cannot be read."""
+    try:
+        yield
+    except Exception as error:
+        _secrets(client).hide_in(error)
+        if (came := what_came(error)) is not None:
+            raise odd_answer(call, came, _place(client)) from error
+        _note_remedy(error)
+        raise
+
+
+def _nodes(client: Any) -> list[Any]:
+    """Return what holds the connections of *client*, one for each address; empty for a client of another kind."""
+    transport = getattr(client, "transport", None)
+    pool = getattr(transport, "node_pool", None)  # of elastic_transport
+    return list(
+        pool.all() if pool is not None else getattr(getattr(transport, "connection_pool", None), "connections", ())
+    )
+
+
+def _place(client: Any) -> str:
+    """Return the addresses that *client* asks, without a login."""
+    urls = [str(getattr(node, "base_url", None) or getattr(node, "host", "")) for node in _nodes(client)]
+    return " or ".join(urls) or "the server"
+
+
+def _secrets(client: Any) -> Secrets:
+    """Return what *client* logs in with."""
+    holders = [client, *_nodes(client)]
+    headers = [getattr(holder, name, None) for holder in holders for name in ("_headers", "headers")]
+    # Of opensearch-py's async client: a pair of aiohttp's, which knows its header.
+    pairs: list[Any] = [getattr(node, "_http_auth", None) for node in _nodes(client)]
+    return secrets_of(*login_in(*headers), *(pair.encode() for pair in pairs if hasattr(pair, "encode")))
+
+
+def _note_remedy(error: Exception) -> None:
     """Note on *error* what to do, if a request is too large, or the client speaks to something else than it thinks."""
-    if isinstance(error, RecursionError):  # both clients pass on all but a ValueError
-        said = f"the server's answer to {call.api} cannot be read: it is nested too deeply; check the server's address"
-        raise SearchFailedError(said) from error
     if status_of(error) == 413:
         error.add_note(
             "the request is larger than the server allows (http.max_content_length) or a proxy before it (such as "
@@ -157,16 +218,36 @@ def _with_header_text(lines: Iterable[Any]) -> Iterator[Any]:
             yield next(each)
 
 
-def _answer(call: Call, answer: Any) -> Any:
-    """Return *answer* as plain values; raise if it should have sources as text, and a wrapper has read them."""
+def _answer(client: Any, call: Call, answer: Any) -> Any:
+    """Return *answer* as plain values, without the login; raise if it is none, or if sources are no text as asked."""
     # elasticsearch-py wraps each answer in an object that keeps the response's headers beside its body.
     plain: Any = answer if isinstance(answer, (dict, list, bool)) else getattr(answer, "body", answer)
+    if not is_answer(call, plain):
+        raise odd_answer(call, _secrets(client).hide(plain), _place(client))
     if call.raw_source and not all(isinstance(item.get("_source", ""), str) for item in plain["docs"]):
         raise WrongTypeError(
             "the client, or its transport, is wrapped in code that reads answers itself, so no document can be "
             "archived as the server sent it: give a client without the wrapper"
         )
+    _hide_in_refusals(client, call, plain)
     return plain
+
+
+# Where the answer to one request has answers to several.
+_PARTS = {"msearch": "responses", "mget": "docs", "simulate_pipeline": "docs"}
+
+
+def _hide_in_refusals(client: Any, call: Call, answer: dict[str, Any]) -> None:
+    """Take the login out of what the server says of failures within its *answer*; documents stay as they are."""
+    parts = answer[_PARTS[call.api]] if call.api in _PARTS else []
+    if call.api == "bulk" and answer.get("errors"):
+        parts = [result for item in answer["items"] for result in item.values()]
+    for part in parts:
+        if "error" in part:
+            part["error"] = _secrets(client).hide(part["error"])
+    for part in (answer, *parts):
+        if failures := (part.get("_shards") or {}).get("failures"):
+            part["_shards"]["failures"] = _secrets(client).hide(failures)
 
 
 ELASTICSEARCH = Dialect(

@@ -10,6 +10,7 @@ from contextvars import copy_context
 from threading import Thread
 from typing import Any, ParamSpec, TypeVar
 
+from es_simhash.client.answer_shapes import count_operations
 from es_simhash.client.dialects import Dialect, find_dialect, writes_standard_json
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
@@ -56,10 +57,7 @@ def note_unanswered(error: BaseException, calls: Sequence[Call | Compute]) -> No
     """Note on an interrupt or a cancellation how many operations were sent in *calls*, whose answer nobody reads."""
     if not isinstance(error, Exception):
         bodies = [each.arguments["body"] for each in calls if isinstance(each, Call) and each.api == "bulk"]
-        # A deletion is one line, any other operation two.
-        lines = [line for body in bodies for line in body]
-        if lines:
-            number = (len(lines) + sum(isinstance(line, dict) and line.keys() == {"delete"} for line in lines)) // 2
+        if number := sum(map(count_operations, bodies)):
             error.add_note(f"up to {number:,} more operations were sent, and their answer was not read")
 
 

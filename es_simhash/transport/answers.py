@@ -14,13 +14,21 @@ from es_simhash.errors import IncompleteSearchError
 from es_simhash.transport.protocol import error_text, status_of
 
 GapKind = Literal[
-    "shards_failed", "shards_silent", "shards_missing", "no_shard", "timed_out", "terminated_early", "clusters"
+    "shards_failed",
+    "shards_silent",
+    "shards_missing",
+    "no_shard",
+    "unsaid",
+    "timed_out",
+    "terminated_early",
+    "clusters",
 ]
 
 _SENTENCES: dict[GapKind, str] = {
     "shards_failed": "{number} of {total} shards failed{cause}",
     "shards_silent": "{number} of {total} shards did not answer: they have no active copy",
     "shards_missing": "shards have no active copy",
+    "unsaid": "the answer does not say which shards it covers",
     "no_shard": "no shard was searched: no open index matches",
     "timed_out": "the search timed out",
     "terminated_early": "the search was terminated early",
@@ -45,7 +53,8 @@ class Gap:
     One reason why an answer may lack documents; *cause* has the server's words for the first failure.
     ``"shards_silent"``: shards without any copy, which OpenSearch reports neither as failed nor as successful.
     ``"shards_missing"``: the whole request failed because a shard has no active copy. ``"no_shard"``: nothing was
-    searched. ``"clusters"``: other clusters were left out.
+    searched. ``"unsaid"``: the answer lacks what says whether it is complete, as where a proxy or a client cuts it.
+    ``"clusters"``: other clusters were left out.
     """
 
     kind: GapKind
@@ -71,11 +80,14 @@ def find_gaps(answer: Mapping[str, Any], *, ignore: Iterable[GapKind] = ()) -> l
     Return why *answer*, of a search or of opening a point in time, does not cover all documents that were asked for.
     Not of a refresh: that counts copies, so a replica that is not there yet looks like a shard without any copy.
     *ignore*: kinds that mean nothing for this request. OpenSearch reports an early end of a composite aggregation whose
-    page is full, and of a terms aggregation that counts without looking at documents.
+    page is full, and of a terms aggregation that counts without looking at documents. A point in time that is opened
+    need not speak of its shards: its searches do.
     """
     gaps = []
     shards = answer.get("_shards") or {}
     total, failed = shards.get("total"), shards.get("failed", 0)
+    if total is None:
+        gaps.append(Gap("unsaid"))
     if failed:
         gaps.append(Gap("shards_failed", failed, total or 0, _first_cause(shards.get("failures") or ())))
     if total == 0:

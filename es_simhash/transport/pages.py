@@ -17,8 +17,8 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.transport.answers import Gap, find_gaps, is_closed, is_shard_missing, is_slice_refused
 from es_simhash.transport.limits import LARGEST, Fitting, smaller
 from es_simhash.transport.protocol import Call, Index, error_text, status_of
-from es_simhash.transport.retry import ATTEMPTS, Patience, attempt, is_passing
-from es_simhash.transport.server import Server
+from es_simhash.transport.retry import ATTEMPTS, Patience, attempt, is_passing, retry
+from es_simhash.transport.server import Answer, Server
 
 Hits = Sequence[Mapping[str, Any]]
 Pages: TypeAlias = AsyncGenerator[Hits, None]
@@ -37,7 +37,7 @@ class View:
         self.pit = opened["pit_id"] if self.is_opensearch else opened["id"]
         self.keep_alive = f"{keep_alive}s"
         self.largest_page = LARGEST
-        self.gaps = dict.fromkeys(find_gaps(opened))
+        self.gaps = dict.fromkeys(find_gaps(opened, ignore=["unsaid"]))
         self.ranked = False
         self.attempts = 1
 
@@ -186,7 +186,15 @@ class Reading:
                 else:
                     self.gaps = list(view.gaps)
                     return
-        scroll = Scroll(self.server, self.index, self.body, page=page, options=options, keep_alive=keep_alive)
+        scroll = Scroll(
+            self.server,
+            self.index,
+            self.body,
+            page=page,
+            options=options,
+            keep_alive=keep_alive,
+            attempts=self.attempts,
+        )
         async with aclosing(scroll.read()) as pages:
             async for hits in pages:
                 self.gaps = scroll.gaps
@@ -238,7 +246,7 @@ class Slice:
         part, view = self.part, self.view
         if view is None:
             sliced = {**self.body, "slice": {"id": part[0], "max": part[1]}} if part[1] > 1 else self.body
-            scroll = Scroll(self.server, self.index, sliced, page=self.page)
+            scroll = Scroll(self.server, self.index, sliced, page=self.page, attempts=ATTEMPTS)
             async with aclosing(scroll.read()) as pages:
                 async for hits in pages:
                     yield hits
@@ -367,7 +375,11 @@ async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hi
 
 @dataclass
 class Scroll:
-    """As :class:`Reading`, by a scroll; in the *order* of *body* where that is empty."""
+    """
+    As :class:`Reading`, by a scroll; in the *order* of *body* where that is empty.
+    A page that was refused for load is asked for again. Whether the server had moved on before it refused, only the
+    count of all hits says: if some are missing at the end, the refusal is raised.
+    """
 
     server: Server
     index: Index
@@ -377,6 +389,8 @@ class Scroll:
     options: Mapping[str, Any] = field(default_factory=dict)
     keep_alive: int = KEEP_ALIVE_SECONDS
     order: Mapping[str, Any] = field(default_factory=lambda: _UNORDERED)
+    attempts: int = 1
+    _refusal: Exception | None = field(default=None, init=False)
     _gaps: dict[Gap, None] = field(default_factory=dict, init=False)
 
     @property
@@ -385,14 +399,26 @@ class Scroll:
 
     async def read(self) -> Pages:
         server = self.server
-        answer = await self._open()
-        scroll = answer.get("_scroll_id")
+        patience = Patience(self.attempts)
+        answer = await retry(server, self._open, patience=patience)
+        scroll, left = answer.get("_scroll_id"), answer["hits"]["total"]["value"]
+
+        async def following() -> Answer:
+            try:
+                return await server.scroll(body={"scroll_id": scroll, "scroll": f"{self.keep_alive}s"})
+            except Exception as error:
+                self._refusal = error
+                raise
+
         try:
             while hits := answer["hits"]["hits"]:
+                left -= len(hits)
                 yield hits
-                answer = await server.scroll(body={"scroll_id": scroll, "scroll": f"{self.keep_alive}s"})
+                answer = await retry(server, following, patience=patience)
                 scroll = answer.get("_scroll_id", scroll)
                 self._gaps |= dict.fromkeys(find_gaps(answer))
+            if self._refusal is not None and left > 0:
+                raise self._refusal
         finally:
             await _end_scroll(server, scroll)
 

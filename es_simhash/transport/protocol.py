@@ -6,7 +6,7 @@ document. No operation lives here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
@@ -105,7 +105,10 @@ def cause_of(error: BaseException | Mapping[str, Any]) -> str:
 
 def error_text(error: BaseException) -> str:
     """Return all that a client's exception says about its cause, for looking up a word of the server."""
-    return " ".join(str(_attribute(error, name) or "") for name in ("message", "error", "body", "info")) + f" {error}"
+    said = [str(_attribute(error, name) or "") for name in ("message", "error", "body", "info")]
+    with suppress(AttributeError, LookupError, TypeError):  # of a client that fails over what the server said
+        said.append(str(error))
+    return " ".join(said)
 
 
 Index = str | Sequence[str]

@@ -1,6 +1,7 @@
 """How the commands reach a server: URL, login and product; a login is never shown."""
 
 import asyncio
+import base64
 import contextlib
 import json
 import socket
@@ -10,7 +11,8 @@ import traceback
 import pytest
 from opensearchpy import AsyncOpenSearch
 
-from es_simhash import AsyncSimHashClient, SearchFailedError, SimHashClient
+from es_simhash import AnswerError, AsyncSimHashClient, SimHashClient
+from tests.servers.canned import canned_server
 from tests.servers.command_line import TEXT, failed
 from tests.servers.fixtures import make_client
 
@@ -90,7 +92,8 @@ def test_an_answer_that_is_nested_too_deeply(run, index):
     """Neither client calls that an answer that is no JSON."""
     body = b'{"a":' + b"[" * 100_000
     head = "HTTP/1.1 200 OK\r\nX-Elastic-Product: Elasticsearch\r\nContent-Type: application/json"
-    said = "the server's answer to get_mapping cannot be read: it is nested too deeply; check the server's address"
+    said = "answers, but not as a search server does: to get_mapping of {index} came 'what is nested too deeply'"
+    said = said.format(index=index)
     with answering(f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body) as url:
         for more in PRODUCTS[1:]:
             assert said in failed(run("find", index, TEXT, "--url", url, *more))
@@ -99,7 +102,7 @@ def test_an_answer_that_is_nested_too_deeply(run, index):
             async with AsyncOpenSearch(url) as client:
                 await AsyncSimHashClient(client).find_near_dups(index, TEXT)
 
-        with pytest.raises(SearchFailedError, match=said):
+        with pytest.raises(AnswerError, match=said):
             asyncio.run(look())
 
 
@@ -169,6 +172,45 @@ def test_no_representation_of_a_client_has_its_password(server):
 @pytest.mark.parametrize("url", ["ftp://x", "http://", "http://host:port", "http://[::1"])
 def test_urls_that_cannot_be(run, index, url):
     failed(run("check", index, "--url", url), "cannot be used")
+
+
+def test_a_lowered_limit_is_named(run, server, index):
+    """It is the server's own error: which setting, and no word of missing shards."""
+    settings = {"index": {"max_docvalue_fields_search": 3}}
+    server.request("PUT", f"/{index}", {"settings": settings, "mappings": {"properties": {"body": {"type": "text"}}}})
+    server.request("PUT", f"/{index}/_doc/1?refresh=true", {"body": TEXT})
+    line = failed(run("setup", index, "--text-field", "body", "--yes"), "index.max_docvalue_fields_search")
+    assert "which shards have no copy" not in line
+
+
+def test_a_parameter_in_a_url_is_refused(run, index, server):
+    """No request would carry it; and it may be a key, so it is not shown."""
+    for end in ("?apikey=s3cr3t", "/?apikey=s3cr3t", "#s3cr3t"):
+        assert "s3cr3t" not in failed(run("check", index, "--url", server.url + end), "has a parameter")
+
+
+def test_a_login_that_a_proxy_repeats_is_not_shown(run, index, monkeypatch):
+    """Not with --json either, nor where the product is still asked for."""
+    monkeypatch.setenv("ES_SIMHASH_USER", "me")
+    monkeypatch.setenv("ES_SIMHASH_PASSWORD", "hunter#2")
+    with canned_server() as canned:
+        canned.give(b"", status=403)
+        canned.echoes = lambda _, headers: json.dumps({"error": {"type": "x", "reason": str(headers)}}).encode()
+        for more in PRODUCTS:
+            for as_json in ([], ["--json"]):
+                result = run("find", index, TEXT, "--url", canned.url, *more, *as_json)
+                assert "***" in result.output
+                assert base64.b64encode(b"me:hunter#2").decode() not in result.output
+
+
+def test_the_time_of_a_command_is_for_the_whole_answer(run, index):
+    """A server that sends a byte now and then holds no command."""
+    for drips in ("body", "headers"):
+        with canned_server() as canned:
+            canned.drips = drips
+            for more in PRODUCTS[1:]:
+                said = run("find", index, TEXT, "--url", canned.url, "--timeout", "1", *more)
+                failed(said, f"{canned.url} did not answer in time", "--timeout")
 
 
 def test_logins_that_cannot_be(run, index, monkeypatch):

@@ -22,6 +22,7 @@ EXAMPLES = [
     errors.IncompleteSearchError("m", results=FOUND, reasons=("r",)),
     errors.NoIndexError("m", reasons=("r",)),
     errors.SearchFailedError("m", status=429, error={"type": "t"}),
+    errors.AnswerError("m", api="search", came="<html>"),
     errors.MissingDependencyError("m"),
     errors.PipelineError("m", kind="differs"),
     errors.LeaseError("m", kind="held"),

@@ -3,10 +3,13 @@
 import asyncio
 import contextvars
 import copy
+import gc
 import inspect
 import subprocess
 import sys
 import threading
+import warnings
+import weakref
 from contextlib import aclosing, closing
 from functools import partial
 from types import SimpleNamespace
@@ -14,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from es_simhash import AsyncSimHashClient, SimHashClient, build_mapping
-from es_simhash.client.async_port import AsyncioServer
+from es_simhash.client.async_port import AsyncioServer, feeding
 from es_simhash.client.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect, is_async_client
 from es_simhash.client.port import BlockingServer, finish, stream
 from es_simhash.errors import InvalidInputError
@@ -23,16 +26,18 @@ from es_simhash.transport.protocol import Call, Compute, Progress, noting
 from es_simhash.transport.server import Server
 from tests.transport.by_hand import ServerError
 
+NOTHING = {"hits": {"hits": []}}
+
 
 class Client:
-    """Answers every method with its name and arguments; ``mget`` fails."""
+    """Answers a search with its arguments, beside no hits; ``mget`` fails."""
 
     def __init__(self):
         self.calls = []
 
     def search(self, **arguments):
         self.calls.append(arguments)
-        return {"search": arguments}
+        return NOTHING | {"search": arguments}
 
     def mget(self, **arguments):
         raise OSError("no")
@@ -71,9 +76,9 @@ async def everything(server):
 
 
 EXPECTED = (
-    {"search": {"index": "a", "body": {}}},
+    NOTHING | {"search": {"index": "a", "body": {}}},
     3,
-    [*({"search": {"index": str(n)}} for n in range(5)), OSError, 3],
+    [*(NOTHING | {"search": {"index": str(n)}} for n in range(5)), OSError, 3],
     "no",
 )
 
@@ -399,29 +404,39 @@ class OldServer:
         self.bodies.append(bodies)
         if any("search_pipeline" in each for each in bodies):
             raise ServerError(400, "Unknown key for a VALUE_STRING in [search_pipeline].")
-        return {"answered": len(bodies)}
+        return {"responses": [NOTHING] * len(bodies)} | (NOTHING if len(bodies) == 1 else {})
 
 
 @pytest.mark.parametrize(
-    ("call", "answered"),
+    ("call", "asked"),
     [
         (Call("search", {"body": {"size": 1}}), 1),
         (Call("msearch", {"body": [{"index": "a"}, {"size": 1}, {"index": "b"}, {"size": 2}]}), 2),
     ],
 )
-def test_every_search_goes_without_the_default_pipeline(call, answered):
-    """Where the server knows pipelines by name; an older one is asked once more. The call itself is not changed."""
+def test_every_search_goes_without_the_default_pipeline(call, asked):
+    """Where the server knows pipelines by name; an older one is asked once more, and then remembered for its client."""
     client = OldServer()
     before = copy.deepcopy(call)
-    assert OPENSEARCH.call(client, call) == {"answered": answered}
+    for _ in range(3):
+        assert OPENSEARCH.call(client, call)
     assert [[each.get("search_pipeline") for each in bodies] for bodies in client.bodies] == [
-        ["_none"] * answered,
-        [None] * answered,
+        ["_none"] * asked,
+        *[[None] * asked] * 3,
     ]
     client = OldServer()
-    assert ELASTICSEARCH.call(client, call) == {"answered": answered}
+    assert ELASTICSEARCH.call(client, call)
     assert len(client.bodies) == 1
     assert call == before
+
+
+def test_what_an_old_server_refuses_keeps_no_client_alive():
+    """It is remembered weakly."""
+    client = OldServer()
+    OPENSEARCH.call(client, Call("search", {"body": {}}))
+    kept = weakref.ref(client)
+    del client
+    assert kept() is None
 
 
 @pytest.mark.parametrize("most_threads", [0, 1, 4])
@@ -454,7 +469,7 @@ def test_groups_of_calls_whatever_threads_there_are(monkeypatch, most_threads, c
         return finish(BlockingServer(Slow(), ELASTICSEARCH).together([*calls, *computed], concurrency=concurrency))
 
     monkeypatch.setattr(threading.Thread, "start", start_some)
-    expected = [{"search": {"index": str(n)}} for n in range(6)]
+    expected = [NOTHING | {"search": {"index": str(n)}} for n in range(6)]
     assert group([]) == expected
     started.clear()
     assert group([Compute(threading.get_ident)]) == [*expected, threading.get_ident()]
@@ -493,11 +508,11 @@ def test_threads_have_the_context_of_the_caller():
     class Reads(Client):
         def search(self, **arguments):
             meeting.wait(30)  # so that each thread has a call
-            return {"caller": CALLER.get(None)}
+            return NOTHING | {"caller": CALLER.get(None)}
 
     CALLER.set("mine")
     calls = [Call("search", {"index": str(n)}) for n in range(3)]
-    assert finish(BlockingServer(Reads(), ELASTICSEARCH).together(calls)) == [{"caller": "mine"}] * 3
+    assert finish(BlockingServer(Reads(), ELASTICSEARCH).together(calls)) == [NOTHING | {"caller": "mine"}] * 3
 
 
 def test_every_request_is_in_every_dialect():
@@ -588,6 +603,40 @@ def test_an_interrupt_says_what_was_not_answered(calls, number):
             return error.__notes__
 
     assert asyncio.run(cancelled()) == said
+
+
+@pytest.mark.parametrize("is_task_cancelled", [False, True])
+def test_a_source_that_passes_a_cancellation_on(is_task_cancelled):
+    """A task of its own was cancelled: its reader gets that, and does not wait; so where the reader is cancelled."""
+    taken = []
+
+    async def documents():
+        yield 1
+        if is_task_cancelled:
+            await asyncio.Event().wait()
+        helper = asyncio.ensure_future(asyncio.Event().wait())
+        helper.cancel()
+        await helper
+
+    async def work():
+        async with feeding(documents()) as feed:
+            while items := await asyncio.to_thread(feed.take):
+                taken.extend(item for _, item in items)
+                if is_task_cancelled:
+                    asyncio.current_task().cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(work())
+    assert taken == [1]
+
+
+def test_a_conversion_that_nobody_reads_asks_nothing():
+    """No operation is left behind that nobody awaits, which Python warns of."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        AsyncSimHashClient(AsyncClient(), dialect="opensearch").with_fingerprints("i", [{}])
+        gc.collect()
+    assert not said
 
 
 def test_a_request_that_is_too_large_has_a_note():

@@ -147,6 +147,7 @@ def test_a_failure_at_any_request_leaves_nothing_open(options, failure):
     [
         ({"_shards": {"total": 2, "failed": 1}}, "1 of 2 shards failed"),
         ({"_shards": {"total": 0, "failed": 0}}, "no shard was searched"),
+        ({"_shards": {}}, "does not say which shards it covers"),
         ({"_shards": WHOLE, "timed_out": True}, "timed out"),
         ({"_shards": WHOLE, "terminated_early": True}, "terminated early"),
         ({"_shards": WHOLE, "_clusters": {"total": 2, "skipped": 1}}, "1 of 2 clusters did not answer"),

@@ -112,7 +112,7 @@ def test_an_index_without_source_is_asked_for_stored_fields(partly):
         if body["_source"] is not True:
             return failed | {"hits": {"hits": []}} if partly else ServerError(400, refusal)
         hit = {"_index": "i", "_id": "a", "fields": {name: [BASE] for name in body["stored_fields"][:1]}}
-        return {"hits": {"hits": [hit]}}
+        return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": [hit]}}
 
     [answer], calls = verified([near_dups(("i", "a"))], server)
     assert [each.similarity for each in answer] == [1.0]
@@ -135,7 +135,7 @@ def test_reasons(hit, words):
     def server(call):
         hits = [{"_index": "i", "_id": "b", "_source": {"title": BASE}}]
         hits += [] if hit is None else [{"_index": "i", "_id": "a", **hit}]
-        return {"hits": {"hits": hits}}
+        return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits}}
 
     [answer], _ = verified([near_dups(("i", "a"), ("i", "b"))], server)
     assert [each.id for each in answer] == ["b", "a"]
@@ -179,7 +179,7 @@ def test_samples(documents, window):
         if start + size > window:
             return ServerError(400, "Result window is too large, see max_result_window")
         ids = range(start, min(documents, start + size))
-        return {"hits": {"hits": [{"_id": number} for number in ids]}}
+        return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": [{"_id": number} for number in ids]}}
 
     found, reasons = draw(2_600, server)
     assert found == list(range(len(found)))

@@ -20,7 +20,8 @@ class Groups:
     def __call__(self, call):
         body = call.arguments["body"]
         if "aggs" not in body:
-            return {"hits": {"hits": [], "total": {"value": sum(map(sum, self.groups.values()))}}}
+            hits = {"hits": [], "total": {"value": sum(map(sum, self.groups.values()))}}
+            return {"_shards": {"total": 2, "successful": 2, "failed": 0}, "hits": hits}
         [(name, aggregation)] = body["aggs"].items()
         found = self._page(aggregation["composite"]) if "composite" in aggregation else self._named(body)
         if isinstance(found, Exception):

@@ -61,13 +61,30 @@ def test_a_failure_at_any_call(kind, failure):
     for number in range(len(read(filled(**kind))[0].calls)):
         store = filled(**kind)
         run, seen = read(store, fail_at=number, failure=failure)
-        is_retried = run.hit == "search" and is_passing(failure) and store.has_pit
+        is_retried = run.hit in ("search", "scroll") and is_passing(failure)
         if is_retried or run.hit in CLOSES:
             assert (run.error, sorted(seen), len(run.waits)) == (None, sorted(store.docs), is_retried)
         else:
             assert run.error is failure
             assert len(seen) == len(set(seen))
         assert closed_all(run, store)
+
+
+def test_a_scroll_that_moved_on_before_it_was_refused():
+    """What it passed over is missed by the count of all hits, so the refusal comes out, after all that was read."""
+
+    class Lossy(FakeServer):
+        is_busy = False
+
+        def scroll(self, body):
+            answer = super().scroll(body)
+            self.is_busy = not self.is_busy
+            return ServerError(429, "full") if self.is_busy else answer
+
+    store = Lossy({f"{n:02}": {"n": n} for n in range(9)}, has_pit=False)
+    with pytest.raises(ServerError, match="full"):
+        read(store)
+    assert not store.open
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -57,7 +57,7 @@ class GroupingMethods(SyncBase):
         check_fields("text_field", text_field, may_lack=True)
         return self._convert(
             actions,
-            read_index_settings(self._server(), index),
+            lambda: read_index_settings(self._server(), index),
             lambda items, settings: with_fingerprints(
                 items,
                 text_field=text_fields_of(settings, text_field),

@@ -1,0 +1,270 @@
+"""What no search server answers: one error that says what came from where, and never the login."""
+
+import asyncio
+import base64
+import json
+import logging
+import traceback
+from urllib.parse import quote
+
+import elasticsearch
+import opensearchpy
+import pytest
+
+from es_simhash import AnswerError, AsyncSimHashClient, SimHashClient
+from es_simhash.client.async_port import AsyncioServer
+from es_simhash.client.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect
+from es_simhash.client.port import BlockingServer, finish
+from es_simhash.connection import Server, open_async_client, open_client
+from es_simhash.transport.answers import Gap, find_gaps
+from es_simhash.transport.pages import View
+from es_simhash.transport.protocol import Call
+from es_simhash.transport.secrets import Secrets
+from tests.servers.canned import canned_server, zipped
+
+LIBRARIES = (elasticsearch, opensearchpy)
+COUNTED = {"size": 0, "aggs": {"n": {"value_count": {"field": "f"}}}, "query": {"match_all": {}}}
+NAMED = {"name": "n"}
+# One request of each kind, with what its answers go by.
+CALLS = [
+    Call("bulk", {"body": [{"delete": {"_index": "i", "_id": "1"}}]}),
+    Call("create_index", {"index": "i", "body": {}}),
+    Call("field_caps", {"index": "i", "fields": ["f"]}),
+    Call("get_alias", {"index": "i"}),
+    Call("get_data_stream", NAMED),
+    Call("get_index_template", NAMED),
+    Call("get_legacy_template", NAMED),
+    Call("get_mapping", {"index": "i"}),
+    Call("get_pipeline", {"id": "n"}),
+    Call("get_settings", {"index": "i"}),
+    Call("index_stats", {"index": "i", "metric": "docs", "level": "shards"}),
+    Call("mget", {"body": {"docs": [{"_index": "i", "_id": "1"}]}}),
+    Call("mget", {"body": {"docs": [{"_index": "i", "_id": "1"}]}}, raw_source=True),
+    Call("msearch", {"body": [{"index": "i"}, COUNTED]}),
+    Call("msearch", {"body": [{"index": "i"}, COUNTED]}, bare_keys=True),
+    Call("open_point_in_time", {"index": "i", "keep_alive": "1m"}),
+    Call("put_index_template", {"name": "n", "body": {"index_patterns": ["i"]}}),
+    Call("put_mapping", {"index": "i", "body": {}}),
+    Call("put_pipeline", {"id": "n", "body": {"processors": []}}),
+    Call("put_settings", {"index": "i", "body": {"x": 1}}),
+    Call("refresh", {"index": "i"}),
+    Call("scroll", {"body": {"scroll_id": "s", "scroll": "1m"}}),
+    Call("search", {"index": "i", "body": COUNTED}),
+    Call("simulate_pipeline", {"body": {"docs": []}}),
+    # What is read of these may be absent.
+    Call("clear_scroll", {"body": {"scroll_id": ["s"]}}),
+    Call("close_point_in_time", {"body": {"id": "p"}}),
+    Call("cluster_health", {"index": "i", "level": "shards"}),
+    Call("simulate_index", NAMED),
+    Call("simulate_template", {"body": {"index_patterns": ["i"]}}),
+]
+LENIENT = {"clear_scroll", "close_point_in_time", "cluster_health", "simulate_index", "simulate_template"}
+REFUSED = {"error": {"type": "x", "reason": "no", "root_cause": []}, "status": 400}
+WHOLE = {"total": 1, "successful": 1, "failed": 0}
+ODD = {
+    "a page": b"<html><body>Sign in</body></html>",
+    "null": b"null",
+    "nothing": b"",
+    "a list": b"[]",
+    "a number": b"17",
+    "a text": b'"hits"',
+    "truncated": b'{"hits": {"hits": [',
+    "not UTF-8": b'{"a": "\xff\xfe"}',
+    "too deep": b'{"a":' + b"[" * 100_000,
+    "a refusal": json.dumps(REFUSED).encode(),
+    "parts of a wrong kind": json.dumps(
+        dict.fromkeys(("hits", "docs", "items", "responses", "fields", "_shards", "acknowledged", "pit_id", "i"), 1)
+        | {"data_streams": {}, "index_templates": "x", "id": 7}
+    ).encode(),
+}
+
+
+def outcomes(url, library, calls, *, is_async, **options):
+    """Return what becomes of each of *calls*: its answer, or its exception."""
+    if not is_async:
+        with library_client(library)(url, **options) as client:
+            server = BlockingServer(client, find_dialect(client))
+            return finish(server.together(calls, concurrency=1))
+
+    async def work():
+        async with library_client(library, "Async")(url, **options) as client:
+            return await AsyncioServer(client, find_dialect(client)).together(calls, concurrency=1)
+
+    return asyncio.run(work())
+
+
+def library_client(library, kind=""):
+    return getattr(library, f"{kind}Elasticsearch" if library is elasticsearch else f"{kind}OpenSearch")
+
+
+@pytest.fixture(scope="module")
+def canned():
+    with canned_server() as server:
+        yield server
+
+
+@pytest.fixture(params=[False, True], ids=["sync", "async"])
+def is_async(request):
+    return request.param
+
+
+@pytest.fixture(params=LIBRARIES, ids=lambda library: library.__name__)
+def library(request):
+    return request.param
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_answer_to_any_request(canned, library, is_async, odd):
+    """One error for all of them, which names the server, the request, and what came."""
+    canned.give(ODD[odd])
+    found = outcomes(canned.url, library, CALLS, is_async=is_async)
+    for call, error in zip(CALLS, found, strict=True):
+        assert isinstance(error, AnswerError), (call.api, error)
+        assert str(error).startswith(f"{canned.url} answers, but not as a search server does: to {call.api}")
+        assert error.api == call.api
+        assert len(str(error)) < 600
+    assert "Sign in" in str(found[0]) or odd != "a page"
+
+
+def test_an_answer_that_cannot_be_unpacked(canned, library, is_async):
+    canned.give(b"no gzip at all", content_encoding="gzip")
+    for error in outcomes(canned.url, library, CALLS, is_async=is_async, max_retries=0):
+        assert isinstance(error, AnswerError), error
+    canned.give(zipped(b"{}"), content_encoding="gzip")
+    for error in outcomes(canned.url, library, CALLS, is_async=is_async, max_retries=0):
+        assert isinstance(error, (AnswerError, dict, *CONNECTION_ERRORS)), error
+
+
+CONNECTION_ERRORS = (elasticsearch.ConnectionError, opensearchpy.ConnectionError)
+
+
+@pytest.mark.parametrize("body", [b"null", b"[]", b"<html>", b'{"error": []}', b'{"error": {"root_cause": null}}'])
+def test_an_odd_refusal(canned, library, is_async, body):
+    """An error of the client or of ours, but no failure of either to read it."""
+    canned.give(body, status=400)
+    for error in outcomes(canned.url, library, CALLS, is_async=is_async):
+        module = type(error).__module__.partition(".")[0]
+        assert module in ("elasticsearch", "opensearchpy", "es_simhash"), repr(error)
+
+
+def test_answers_with_fewer_parts_than_were_asked_for(canned, library, is_async):
+    """Each part belongs to an operation, a document or a search; a hit says where it is."""
+    hits = {"hits": {"hits": [{"_id": "1"}]}}
+    for body in ({"items": [], "docs": [], "responses": []}, hits, {"_shards": WHOLE, "hits": {"hits": []}}):
+        canned.give(json.dumps(body).encode())
+        calls = [call for call in CALLS if call.api in ("bulk", "mget", "msearch", "search", "scroll")]
+        found = outcomes(canned.url, library, calls, is_async=is_async)
+        assert {type(error) for error in found} == {AnswerError}
+
+
+def test_an_answer_without_shards_is_a_gap(canned, library, is_async):
+    """It says nothing of the documents that it may lack; a point in time need not, because its searches do."""
+    canned.give(b'{"id": "p", "pit_id": "p", "hits": {"hits": []}}')
+    calls = [Call("search", {"body": {}}), Call("scroll", {"body": {"scroll_id": "s"}}), CALLS[15]]
+    found = outcomes(canned.url, library, calls, is_async=is_async)
+    assert [find_gaps(answer) for answer in found] == [[Gap("unsaid")]] * 3
+    assert not View(found[2], 1).gaps
+
+
+LOGINS = {
+    "password": {"Authorization": f"Basic {base64.b64encode(b'elastic:hunt/er#2 pw').decode()}"},
+    "key": {"Authorization": f"ApiKey {base64.b64encode(b'theid:the+secret=key').decode()}"},
+    "bearer": {"Authorization": "Bearer abc.DEF-ghi_123"},
+    "own header": {"X-Api-Key": "s3cr3t-of-the-gateway"},
+}
+WORDS = ("hunt/er#2 pw", "the+secret=key", "abc.DEF-ghi_123", "s3cr3t-of-the-gateway")
+
+
+def repeated(headers):
+    """Return what a careless server makes of the *headers* of a request: as they are, and in other forms."""
+    values = [value for name, value in headers.items() if name.lower() in ("authorization", "x-api-key")]
+    tokens = [value.rpartition(" ")[2] for value in values]
+    pairs = [base64.b64decode(token).decode() for token in tokens if token.endswith("=") or len(token) % 4 == 0]
+    secrets = [pair.partition(":")[2] for pair in pairs if ":" in pair]
+    every = [*values, *tokens, *pairs, *secrets]
+    every += [quote(value, safe="") for value in every]
+    return every + [base64.b64encode(b"x" * n + value.encode()).decode() for value in every for n in range(3)]
+
+
+def forms_of(login):
+    held = [word for word in WORDS if any(word in form for form in repeated(login))]
+    cores = [base64.b64encode(word.encode()).decode()[: len(word)] for word in held]
+    tokens = [value.rpartition(" ")[2] for value in login.values()]
+    return {*held, *cores, *tokens, *(quote(word, safe="") for word in held)}
+
+
+@pytest.mark.parametrize("login", LOGINS)
+@pytest.mark.parametrize("status", [200, 400, 500])
+def test_the_login_is_never_repeated(canned, library, is_async, login, status, caplog):
+    """In no error, its notes, its traceback, its cause, nor in what is said of parts of an answer."""
+    caplog.set_level(logging.DEBUG, "es_simhash")
+    headers = LOGINS[login]
+
+    def refuse(path, sent):
+        reason = {"type": "x", "reason": " ".join(repeated(sent))}
+        failed = {"total": 1, "successful": 0, "failed": 1, "failures": [{"reason": reason}]}
+        body = {"error": {**reason, "root_cause": [reason]}, "status": status}
+        if status == 200:
+            body = {"_shards": failed, "timed_out": False, "hits": {"hits": []}, "aggregations": {"n": {"value": 0}}}
+            item = {"_index": "i", "_id": "1", "status": 429, "error": reason}
+            parts = {"_bulk": {"errors": True, "items": [{"delete": item}]}, "_mget": {"docs": [item]}}
+            parts["_msearch"] = {"responses": [body]}
+            body = next((part for word, part in parts.items() if word in path), body)
+        return json.dumps(body).encode()
+
+    canned.give(b"", status=status)
+    canned.echoes = refuse
+    try:
+        found = outcomes(canned.url, library, CALLS, is_async=is_async, headers=headers, max_retries=0)
+    finally:
+        canned.echoes = None
+    for call, outcome in zip(CALLS, found, strict=True):
+        said = json.dumps(outcome) if isinstance(outcome, dict) else "".join(traceback.format_exception(outcome))
+        said += str(vars(outcome).values()) if isinstance(outcome, Exception) and library is opensearchpy else ""
+        said += caplog.text
+        assert "***" in said or call.api in LENIENT or status == 200, call.api
+        for form in forms_of(headers):
+            assert form not in said, (call.api, form)
+
+
+def test_documents_are_not_cleaned():
+    """They are the user's, whatever word is in them."""
+
+    class Reads:
+        _headers = LOGINS["password"]
+
+        def search(self, **_):
+            hit = {"_index": "i", "_id": "1", "_source": {"body": "hunt/er#2 pw"}}
+            return {"_shards": WHOLE, "timed_out": False, "hits": {"hits": [hit]}}
+
+    for dialect in (ELASTICSEARCH, OPENSEARCH):
+        [hit] = dialect.call(Reads(), Call("search", {"body": {}}))["hits"]["hits"]
+        assert hit["_source"] == {"body": "hunt/er#2 pw"}
+
+
+def test_what_is_too_short_is_no_secret():
+    """A password of three letters stands in any sentence; in its header it is hidden all the same."""
+    header = f"Basic {base64.b64encode(b'u:the').decode()}"
+    hidden = Secrets(header).hide(["the index", header, "u:the"])
+    assert hidden == ["the index", "Basic ***", "***"]
+
+
+@pytest.mark.parametrize("drips", ["body", "headers"])
+@pytest.mark.parametrize("product", ["elasticsearch", "opensearch"])
+def test_the_time_is_for_the_whole_answer(product, is_async, drips):
+    """A server that sends a byte now and then holds nobody: the client's own exception says that it took too long."""
+    with canned_server() as server:
+        server.drips = drips
+        target = Server(server.url, product=product, timeout_seconds=0.5)
+
+        async def look():
+            async with open_async_client(target, {}, "i") as client:
+                await AsyncSimHashClient(client).get_settings("i")
+
+        def look_and_wait():
+            client, _ = open_client(target, {}, "i")
+            with client:
+                SimHashClient(client).get_settings("i")
+
+        with pytest.raises((elasticsearch.ConnectionTimeout, opensearchpy.ConnectionTimeout)):
+            asyncio.run(look()) if is_async else look_and_wait()
