@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,9 +66,25 @@ class _Named(io.FileIO):
             raise
 
 
-def open_text(path: FilePath, mode: Literal["w", "a"] = "w") -> io.TextIOWrapper:
-    """Open a text file that grows line by line, such as a report; any error of it, at its end too, has its name."""
-    return io.TextIOWrapper(io.BufferedWriter(_Named(path, mode)), encoding="utf-8", errors="backslashreplace")
+class _Kept(_Named):
+    """A file that has what it had before until something is written: nobody may answer what is asked first."""
+
+    _is_kept = True
+
+    def write(self, data: Any) -> int:
+        if self._is_kept and stat.S_ISREG(os.fstat(self.fileno()).st_mode):
+            self.truncate(0)
+        self._is_kept = False
+        return super().write(data)
+
+
+def open_text(path: FilePath, mode: Literal["w", "a", "kept"] = "w") -> io.TextIOWrapper:
+    """
+    Open a text file that grows line by line, such as a report; any error of it, at its end too, has its name.
+    *mode* ``kept``: what was in it goes with the first write.
+    """
+    raw = _Kept(path, "a") if mode == "kept" else _Named(path, mode)
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace")
 
 
 _GZIP = b"\x1f\x8b"  # much that is the user's

@@ -100,7 +100,7 @@ class _Report(click.File):
                 refuse_output(value)
                 if ctx is not None and ctx.params.get("dry_run"):
                     refuse_in_dry_run(value)
-                file = open_text(value)
+                file = open_text(value, "kept")
             except InvalidInputError as error:
                 self.fail(str(error), param, ctx)
             except OSError as error:

@@ -108,7 +108,7 @@ async def apply_removal(
         if share is not None:
             guards = replace(removal.header.guards, max_share=share)
             removal.header = replace(removal.header, guards=guards)
-        doubts = await server.compute(removal.find_doubts, removal.header, removal.kept)
+        _, doubts = await server.compute(removal.refusals)
         refuse_doubts(doubts, {"other_titles": other_titles, "large_groups": large_groups})
         async with aclosing(_apply(server, removal, on_regrouped, sizes, dry_run=dry_run)) as parts:
             async for part in parts:

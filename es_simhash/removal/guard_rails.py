@@ -27,7 +27,9 @@ def in_english(sentence: str, **values: object) -> str:
 
 DEFAULT_MAX_SHARE = 0.2
 SHOWN = 3
-MOST_TITLES, FEWEST_TITLES = 0.5, 20
+MOST_TITLES, FEWEST_TITLES, FEWEST_SAME = 0.5, 20, 2
+SHORT_BYTES = 100
+"""Of a text that may say nothing, such as "No description available.": in UTF-8, so that logographs count more."""
 
 
 def check_max_share(share: Any) -> float:
@@ -90,7 +92,8 @@ class Titles(Record):
     @property
     def is_suspicious(self) -> bool:
         """Whether the title is what tells these documents apart: one that is written anew now and then is none."""
-        return self.differ > MOST_TITLES * self.number and (self.same_words or self.number >= FEWEST_TITLES)
+        fewest = FEWEST_SAME if self.same_words else FEWEST_TITLES
+        return self.differ > MOST_TITLES * self.number and self.number >= fewest
 
     def words(self, say: Say = in_english) -> str:
         """Return what is suspicious, for people."""
@@ -104,6 +107,34 @@ class Titles(Record):
         return say(
             "{differ} of {number} documents have another {field} than what stays: they may be different documents",
             **counts,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OneText(Record):
+    """A short *text* that a document which stays has, and others that would go for it: *titles* in *documents*."""
+
+    argument: ClassVar[str] = "other_titles"
+
+    field: str
+    text: str
+    titles: int
+    documents: int
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether the text says nothing, and the title tells these documents apart."""
+        return self.documents > FEWEST_SAME and self.titles > MOST_TITLES * self.documents
+
+    def words(self, say: Say = in_english) -> str:
+        """Return what is suspicious, for people."""
+        return say(
+            "{documents} documents have the short text {text}, and {titles} different values of {field}: they may be "
+            "different documents",
+            documents=f"{self.documents:,}",
+            text=shorten(self.text),
+            titles=f"{self.titles:,}",
+            field=self.field,
         )
 
 
@@ -132,7 +163,7 @@ class OneStays(Record):
         )
 
 
-Doubt: TypeAlias = Titles | OneStays
+Doubt: TypeAlias = Titles | OneText | OneStays
 """What makes it doubtful that documents of a plan are copies; *argument* of the apply allows it."""
 
 

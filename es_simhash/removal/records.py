@@ -51,6 +51,10 @@ class PlannedDocument(Record):
         """Sequence number and primary term."""
         return self.seq_no, self.primary_term
 
+    def shown(self, name: str) -> list[str]:
+        """Return its value of a field, as text, in which neither case nor spaces count; nothing if it has none."""
+        return ["".join(json.dumps(self.fields[name]).casefold().split())] if name in self.fields else []
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedRemoval(Record):

@@ -40,7 +40,7 @@ from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
 from es_simhash.groups.large_group import FEWEST
 from es_simhash.journal import disk_failure
 from es_simhash.removal.decisions import Decisions, approvals, last_words, parse_decisions
-from es_simhash.removal.guard_rails import Doubt, Guards, OneStays, Share, Titles
+from es_simhash.removal.guard_rails import SHORT_BYTES, Doubt, Excess, Guards, OneStays, OneText, Share, Titles
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import Archived, PlannedRemoval
 from es_simhash.removal.sqlite_file import (
@@ -154,9 +154,28 @@ class Lines:
 
     def find_doubts(self, header: PlanHeader, kept: Collection[Key] = ()) -> list[Doubt]:
         """Return what makes it doubtful that the documents of the plan, without those *kept*, are copies."""
-        found: list[Doubt] = [self.find_titles(header.title, kept)]
+        titles = self.find_titles(header.title, kept)
+        found: list[Doubt] = [titles]
+        if header.title is not None and not titles.is_suspicious:
+            found += self._find_one_text(header, header.title, kept)
         found += self._find_crowd(header.guards.documents, kept)
         return [each for each in found if each.is_suspicious]
+
+    def _find_one_text(self, header: PlanHeader, title: str, kept: Collection[Key]) -> list[OneText]:
+        """Return the short text that most documents with other titles have, if there is one."""
+        groups: dict[Key, OneText] = {}
+        titles: dict[Key, list[str]] = {}
+        for removal in self.removals("same"):
+            canonical = removal.canonical
+            fields = canonical.fields
+            text = " ".join(str(fields[name]) for name in header.decided_by[canonical.index] if name in fields)
+            if removal.document.key in kept or not 0 < len(text.encode("utf-8", "replace")) <= SHORT_BYTES:
+                continue
+            shown = titles.setdefault(canonical.key, canonical.shown(title))
+            shown += removal.document.shown(title)
+            groups[canonical.key] = OneText(title, text, len({*shown}), len(shown))
+        found = [group for group in groups.values() if group.is_suspicious]
+        return sorted(found, key=lambda group: -group.documents)[:1]
 
     def _find_crowd(self, documents: int, kept: Collection[Key]) -> list[OneStays]:
         """Return the document that most others go for, if these are many."""
@@ -357,6 +376,10 @@ class RemovalFile(Lines):
                 row = at, data, hashlib.sha256(data).hexdigest()
                 self._db.execute("INSERT INTO decisions (at, file, sha256) VALUES (?, ?, ?)", row)
         self._count(data, at)
+
+    def refusals(self) -> tuple[list[Excess], list[Doubt]]:
+        """Return what ``apply`` refuses of what is not kept, by the numbers of the plan."""
+        return self.count_guards().find_excess(len(self)), self.find_doubts(self.header, self.kept)
 
     def count_guards(self) -> Guards:
         """Return the guard rails, without what is kept."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import islice
 from math import isnan
@@ -146,9 +147,11 @@ class Review:
     """The review of a removal, which is read and found whole when it is made; else InvalidInputError is raised."""
 
     def __init__(self, path: FilePath) -> None:
-        self._removal = RemovalFile(path)
-        self.sha256 = self._removal.sha256
-        self.summary: Summary = summarize(self._removal.removals(), self._removal.header.guards)
+        with ExitStack() as stack:
+            self._removal = stack.enter_context(RemovalFile(path))
+            self.sha256 = self._removal.sha256
+            self.summary: Summary = summarize(self._removal.removals(), self._removal.header.guards)
+            stack.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -159,8 +162,7 @@ class Review:
     @property
     def allowing(self) -> list[str]:
         """The options of the command ``apply`` without which it would refuse the plan."""
-        header = self._removal.header
-        return allowing(header.excess, self._removal.find_doubts(header))
+        return allowing(*self._removal.refusals())
 
     def html(self, *, language: str = "en") -> Iterator[str]:
         from es_simhash.removal.review_page import Page, Words, write_page  # noqa: PLC0415 -- only for pages
@@ -187,7 +189,8 @@ class Review:
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers of the plan as plain JSON values."""
         header = self._removal.header
-        titles = self._removal.find_titles(header.title)
+        titles = self._removal.find_titles(header.title, self._removal.kept)
+        excess, _ = self._removal.refusals()
         return {
             "plan": self.sha256,
             "at": header.at,
@@ -197,7 +200,7 @@ class Review:
             "shown": dict(header.shown),
             "max_share": header.guards.max_share,
             "protect": header.guards.protect,
-            "excess": [asdict(each) for each in header.excess],
+            "excess": [asdict(each) for each in excess],
             "titles": titles.to_dict() if header.title is not None else None,
             "decisions": [each.to_dict() for each in self._removal.log],
             "kept": len(self._removal.kept),
@@ -211,8 +214,9 @@ def describe(removal: RemovalFile, say: Say = in_english, language: str = "en") 
     guards = header.guards
     limit = say("at most {share} % of the documents", share=f"{guards.max_share * 100:g}")
     limit += say(", and of each value of {field}", field=guards.protect) if guards.protect else ""
-    refused = [refusal(header.excess, say).typed] if header.excess else []
-    refused += [doubt_refusal(each, say).typed for each in removal.find_doubts(header)]
+    excess, doubts = removal.refusals()
+    refused = [refusal(excess, say).typed] if excess else []
+    refused += [doubt_refusal(each, say).typed for each in doubts]
     decided = say("{number} of them stay, by {by}", number=f"{len(removal.kept):,}", by=in_words(removal.approved))
     before = say("{number} stay by earlier decisions", number=f"{header.decided or 0:,}")
     return {

@@ -4,10 +4,11 @@ import gzip
 
 import pytest
 
-from es_simhash.cli.output_files import refuse_output, write_whole
+from es_simhash.cli.output_files import open_text, refuse_output, write_whole
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.mask import mask_json
 from es_simhash.journal import Journal
+from tests.servers.archives import write_archive
 
 
 @pytest.mark.parametrize("kind", ["page", "mask", "report"])
@@ -51,6 +52,19 @@ def test_a_missing_folder_is_found_before_the_work(tmp_path):
     with pytest.raises(FileNotFoundError) as failed:
         write_whole(path, ["x"])
     assert failed.value.filename == str(path)
+
+
+def test_a_report_is_kept_until_there_is_another(local, tmp_path):
+    """No server is asked, or answers, before."""
+    report, archive = tmp_path / "report", write_archive(tmp_path / "removal.db", [("news", "b", None, "{}", "a")])
+    report.write_text("old\n")
+    result = local("restore", archive, "--report", report, "--url", "ftp://x")
+    assert (result.exit_code, report.read_text()) == (1, "old\n"), result.output
+    for lines in (["new\n"], ["newer\n"] * 9_999):
+        with open_text(report, "kept") as file:
+            assert report.read_text() != ""
+            file.writelines(lines)
+        assert report.read_text() == "".join(lines)
 
 
 def test_only_its_owner_reads_a_page(tmp_path):

@@ -99,6 +99,23 @@ def test_what_was_approved_goes_the_next_night(server, night):
     assert (night.folder / "news-2026-11-04.html").exists()
 
 
+def test_what_is_refused_is_tried_again(server, night):
+    """What was approved waits until it is allowed."""
+    put(server, "news", [{"_id": id_, "body": TEXT} for id_ in "abcd"])
+    first = night("2026-11-01", APPROVE="1", MAX_SHARE="0.01")
+    assert first.returncode == 0, first.stderr
+    plan, decisions = night.folder / "news-2026-11-01.db", night.folder / "news-2026-11-01.decisions.json"
+    decide_file(decisions, removal_summary(plan)["plan"], [])
+    refused = night("2026-11-02", APPROVE="1", MAX_SHARE="0.01")
+    assert (refused.returncode, decisions.exists()) == (1, True)
+    assert "more than the share of 0.01" in refused.stderr
+    assert {*"abcd"} <= read_all(server, "news").keys()
+    subprocess.run(["es-simhash", "apply", plan, "--yes", "--max-share", "1"], check=True)
+    last = night("2026-11-03", APPROVE="1", MAX_SHARE="0.01")
+    assert (last.returncode, decisions.exists()) == (0, False), last.stderr
+    assert "3 by earlier runs" in last.stdout
+
+
 def test_the_script_is_plain_shell():
     """It needs no Bash."""
     shell = shutil.which("dash") or "/bin/sh"

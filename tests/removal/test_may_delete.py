@@ -101,7 +101,8 @@ def test_guards():
 def test_titles():
     """Of few texts that are only similar, other titles say nothing; of many, or with the same words, they do."""
     for differ, number, same_words, is_refused in (
-        (3, 3, True, True), (1, 2, True, False), (19, 19, False, False), (11, 20, False, True), (10, 20, False, False),
+        (3, 3, True, True), (2, 2, True, True), (1, 1, True, False),
+        (1, 2, True, False), (19, 19, False, False), (11, 20, False, True), (10, 20, False, False),
     ):  # fmt: skip
         titles = Titles("title", differ, number, same_words)
         assert titles.is_suspicious == is_refused

@@ -21,6 +21,7 @@ from tests.servers.removals import (
     apply_in_batches,
     archived,
     copies,
+    decide_file,
     file_size_limit,
     fill,
     lines_of as archived_lines,
@@ -417,18 +418,40 @@ def test_one_process_at_a_time(server, index, sync_simhash, plan):
 def test_fields_to_show_are_found(server, index, simhash, plan):
     """By their names, in the mapping or in documents; what is asked for is shown instead, and a title in any case."""
     documents = {
-        id_: {"body": TEXT, "Headline": f"h {id_}", "url": f"u/{id_}", "published_at": "2026-01-01"} for id_ in "ab"
+        id_: {"body": TEXT, "Headline": f"h {id_}", "url": f"u/{id_}", "published_at": "2026-01-01"} for id_ in "abc"
     }
     fill(server, index, simhash, documents, mappings={"dynamic": False})
     made = simhash.plan_removal(index, plan, **ALL)
     header = read_plan(plan).header
     assert header.shown == {"Headline": "title", "url": "url", "published_at": "date"}
-    assert (made.differing, made.doubts[0].differ) == ({"Headline": 1, "url": 1}, 1)
+    assert (made.differing, made.doubts[0].differ) == ({"Headline": 2, "url": 2}, 2)
     with pytest.raises(GuardRailError, match="have another Headline"):
         list(simhash.apply_removal(plan))
-    assert outcomes(simhash.apply_removal(plan, other_titles=True)) == {"b": ("deleted", None)}
+    assert outcomes(simhash.apply_removal(plan, other_titles=True)) == dict.fromkeys("bc", ("deleted", None))
     plan_again(simhash, index, plan, show=["url"], **ALL)
     assert read_plan(plan).header.shown == {"url": "url", "Headline": "title"}
+
+
+@pytest.mark.parametrize("text", ["No description available.", "暂无商品描述，敬请期待", TEXT])
+def test_a_short_text_with_many_titles(server, index, simhash, plan, text):
+    """It says nothing, so that its documents may be different ones; copies of others do not hide that."""
+    documents = {f"p{n}": {"body": text, "title": f"Thing {n // 3}"} for n in range(3 * 2 + 1)}
+    documents |= {f"q{n}": {"body": OTHER, "title": "News"} for n in range(40)}
+    fill(server, index, simhash, documents)
+    made = simhash.plan_removal(index, plan, **ALL)
+    assert not made.doubts
+    documents = {f"p{n}": {"body": text, "title": f"Thing {n}"} for n in range(7)}
+    put(server, index, [{"_id": id_, **each} for id_, each in documents.items()])
+    list(simhash.backfill(index))
+    made = plan_again(simhash, index, plan, **ALL)
+    if text is TEXT:  # more than 100 bytes
+        assert not made.doubts
+        return
+    assert [(each.text, each.titles, each.documents) for each in made.doubts] == [(text, 7, 7)]
+    with pytest.raises(GuardRailError, match="7 documents have the short text .*, and 7 different values of title"):
+        list(simhash.apply_removal(plan))
+    kept = decide_file(plan.with_name("kept"), made.sha256, [(index, f"p{n}", None) for n in range(1, 6)])
+    assert {each.action for each in simhash.apply_removal(plan, decisions=kept)} == {"deleted", "kept"}
 
 
 def test_titles_that_few_documents_have_are_compared(server, index, simhash, plan):

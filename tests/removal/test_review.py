@@ -323,6 +323,22 @@ def test_numbers(plan):
     assert (found["canonicals"], found["lowest"]) == (3, 0.83)
 
 
+def test_what_apply_refuses_is_judged_by_what_people_left(plan):
+    """Shares of the whole and of a value, titles, and many for one: as ``apply`` does."""
+    rows = [removal(f"d{n}", "c", similarity=1.0, source="a", title=f"t{n}") for n in range(4)]
+    rows = [replace(row, difference="same", protected=("a",)) for row in rows]
+    path = plan(rows, documents=9, protect="source", values={"a": Share(4, 9)})
+    with Review(path) as review:
+        sha256 = review.sha256
+        assert review.allowing == ["--max-share", "0.445", "--other-titles"]
+        assert len(review.to_dict()["excess"]) == 2
+    kept = decide_file(path.with_name("kept"), sha256, [("news", f"d{n}", None) for n in range(3)])
+    decide_removal(path, kept)
+    with Review(path) as review:
+        assert (review.allowing, review.to_dict()["excess"]) == ([], [])
+        assert "will refuse" not in "".join(review.text())
+
+
 def test_titles_are_no_source():
     """A field whose values do not repeat, or are long, is not counted by."""
     rows = [removal(f"d{n}", title=f"title {n}", lang="en") for n in range(10)]

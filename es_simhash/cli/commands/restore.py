@@ -77,6 +77,8 @@ def command(
                     connection.to_refresh.add(each.index)
             except DamagedError as found:
                 damage = found
+        if report is not None and report.seekable() and not counts.actions:
+            report.truncate(0)
     if as_json:
         print_json({"dry_run": dry_run, "documents": dict(counts.actions), "regrouped": regrouped.to_dicts()})
     else:
