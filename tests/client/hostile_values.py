@@ -19,6 +19,7 @@ class Unfriendly:
 THING = Unfriendly()
 NUMBERS = ("5", [5], {}, THING, float("nan"), float("inf"), -1, 10**400, 10**5000, True)
 NAMES = (5, b"x", THING, "", " ", HALF, ["a"], {"a": 1})
+KEYS = tuple(each for each in NAMES if each != " ")  # an id and a routing may be of blanks
 FIELDS = (*NAMES, "a..b", ".a", "a.", ".")
 LISTS = (5, THING, "name", {"a": 1}, b"x")
 OBJECTS = (5, "text", [5], THING, {5: 1}, {"a": HALF}, {"a": {HALF: 1}}, DEEP)
@@ -34,8 +35,8 @@ HOSTILE = {
     "pipeline name": (*NAMES, "a*", "a,b", "a/b", "a b", "?x"),
     "seed": (*NUMBERS, 1.5, None),
     "name": (*NAMES, None),
-    "id": (*NAMES, None),
-    "routing": NAMES,
+    "id": (*KEYS, None),
+    "routing": KEYS,
     "field": FIELDS,
     "fields": (5, THING, "", " ", HALF, "a..b", {"a": 1}, ["a", ""], ["a", 5], ["a", "a"], [HALF], {"a"}),
     "field names": (*LISTS, [""], [5], [HALF], ["a..b"], None),
