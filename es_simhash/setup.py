@@ -26,7 +26,7 @@ from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
-from es_simhash.quality.check_sample import find_templates
+from es_simhash.quality.check_sample import find_short_texts, find_templates
 from es_simhash.quality.health import Finding
 from es_simhash.quality.read_stats import count_groups
 from es_simhash.quality.tune import PresetFigures, TuneOptions, Tuning, enough_distance, tune
@@ -381,7 +381,8 @@ async def _carry_out(server: Port, index: Index, wanted: _Wanted, found: Setup) 
     found = replace(found, filled=filled, groups=grouped)
     if not grouped.duplicates:
         return found
-    return replace(found, findings=tuple(await find_templates(server, index)))
+    findings = [*await find_templates(server, index), *await find_short_texts(server, index)]
+    return replace(found, findings=tuple(findings))
 
 
 async def _read_rollover(server: Port, index: Index, resolved: Resolved) -> str:

@@ -245,6 +245,20 @@ def test_log_lines(server, index, sync_client):
     assert not any("numbers" in each for each in found.notes)
 
 
+def test_a_short_text_with_many_titles_is_told(server, plain, simhash):
+    """Only where the titles tell its documents apart; a true copy has the same title."""
+    texts = [("No description available.", "Thing {}"), ("The same few words.", "News")]
+    for number, (text, title) in enumerate(texts):
+        rows = [{"_id": f"{number}t{n}", "body": text, "title": title.format(n)} for n in range(6)]
+        put(server, plain, rows)
+    found = simhash.setup(plain, text_field="body")
+    [told] = [each for each in found.findings if each.kind == "short_text"]
+    assert told.message == (
+        "6 documents have the short text 'No description available.', and 6 of them that were read have 6 different "
+        "values of title"
+    )
+
+
 def test_template_text_comes_before_a_plan(run, server, index):
     """Flats of one agency, most of whose text is the agency's: no removal is advised before that is said."""
     *agency, last = random_texts(4, 9)

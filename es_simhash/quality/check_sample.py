@@ -10,14 +10,16 @@ from es_simhash.errors import IncompleteSearchError
 from es_simhash.groups.lacking import unfilled_query
 from es_simhash.lookup.find import index_stats
 from es_simhash.lookup.plan import explain_plan
-from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.fields import Fields, read_values
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import read_present_settings
+from es_simhash.mapping.resolve import read_present_settings, resolve_index
 from es_simhash.quality.boilerplate import find_shared_templates
 from es_simhash.quality.health import Diagnosis, Finding, judge_blocks, judge_missing, judge_sample
 from es_simhash.quality.read_stats import count_groups
 from es_simhash.quality.sampling import SampleOptions, sample_documents
+from es_simhash.removal.find_shown import find_shown
+from es_simhash.removal.guard_rails import FEWEST_SAME, SHORT_BYTES, OneText
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.pages import Hits
@@ -30,6 +32,8 @@ _FORECAST = (0, 3, 5, 8, 10, 12)
 # Documents without fingerprint that are read, to tell those without features from those forgotten.
 _MISSING = 200
 _HOTTEST = 3
+# Frequent texts that are looked at, and documents read of each.
+_FREQUENT, _READ = 10, 20
 
 # Findings about block terms, why not all were counted, and the largest group with its size.
 Counted: TypeAlias = tuple[list[Finding], list[Gap], tuple[str, int] | None]
@@ -86,6 +90,30 @@ async def find_templates(server: Port, index: Index) -> list[Finding]:
     documents, _ = await count_documents(server, index, {"exists": {"field": Fields(server.prefix).fingerprint}})
     counted = await _count_blocks(server, index, documents)
     return await find_shared_templates(server, index, settings, settings.text_fields, counted[0], counted[2])
+
+
+async def find_short_texts(server: Port, index: Index) -> list[Finding]:
+    """Return the frequent texts that are so short that only their titles tell documents apart; costs 13 requests."""
+    resolved = await resolve_index(server, index)
+    shown = await find_shown(server, index, resolved, ())
+    title = next((name for name, kind in shown.items() if kind == "title"), None)
+    if title is None:
+        return []
+    fingerprint, texts = Fields(server.prefix).fingerprint, resolved.text_fields.all
+    aggs = {"texts": {"terms": {"field": fingerprint, "size": _FREQUENT, "min_doc_count": FEWEST_SAME + 1}}}
+    answer = await retry(server, lambda: server.search(index=index, body={"size": 0, "aggs": aggs}))
+    found: list[Finding] = []
+    for bucket in answer["aggregations"]["texts"]["buckets"]:
+        body = {"query": {"term": {fingerprint: bucket["key"]}}, "size": _READ, "_source": [title, *texts]}
+        hits = (await retry(server, partial(server.search, index=index, body=body)))["hits"]["hits"]
+        read = [hit.get("_source") or {} for hit in hits]
+        text = " ".join(str(value) for name in texts for value in read_values(read[0], name)) if read else ""
+        titles = [str(value).casefold() for source in read for value in read_values(source, title)[:1]]
+        one = OneText(title, text, len({*titles}), len(titles))
+        if one.is_suspicious and 0 < len(text.encode("utf-8", "replace")) <= SHORT_BYTES:
+            values = {"documents": bucket["doc_count"], "text": text, "titles": one.titles, "whole": one.documents}
+            found.append(Finding("warning", "short_text", {**values, "field": title}))
+    return found
 
 
 async def _examine(

@@ -41,6 +41,7 @@ FindingKind = Literal[
     "hot_copies",
     "hot_template",
     "group_template",
+    "short_text",
     "lost_canonicals",
 ]
 
@@ -139,6 +140,12 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
         "hot",
         "of {whole:,} different documents with {field} {term!r}, {part:,} have this text in common: {text!r}",
         _LEARN,
+    ),
+    "short_text": Sentence(
+        "texts",
+        "{documents:,} documents have the short text {text!r}, and {whole:,} of them that were read have {titles:,} "
+        "different values of {field}",
+        "they may be different documents: see them with es-simhash groups before you remove any",
     ),
     "group_template": Sentence(
         "texts",
