@@ -30,7 +30,6 @@ from es_simhash.cli.output import (
     warn,
 )
 from es_simhash.cli.stopping import Request, say_if_stopped, stop_requests, this_command
-from es_simhash.ingest.actions import find_own_record, refuse_own_record
 from es_simhash.ingest.checkpoint import CHECKPOINT_LINES, IngestCheckpoint, Position, WrittenBefore
 from es_simhash.ingest.item import has_fingerprint
 from es_simhash.transport.raw_json import read_json
@@ -262,9 +261,6 @@ class IngestActions:
 
     def _read(self) -> Iterator[_Line]:
         for record in self._records:
-            if find_own_record(record.value) is not None:
-                self._records = iter(())  # closes the file
-                refuse_own_record(record.value, record.place)
             try:
                 action = to_action(record, self._id_field)
             except InvalidInputError as failure:

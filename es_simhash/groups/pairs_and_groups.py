@@ -9,10 +9,18 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_count
-from es_simhash.errors import Advice, InvalidInputError, MappingError, Said, SchemeMismatchError
+from es_simhash.errors import (
+    Advice,
+    IncompleteSearchError,
+    InvalidInputError,
+    MappingError,
+    Said,
+    SchemeMismatchError,
+    shorten,
+)
 from es_simhash.groups.grouping_request import GroupingRequest, Resources
 from es_simhash.groups.read import read_all, read_texts
-from es_simhash.groups.recorded import refuse_regrouping
+from es_simhash.groups.recorded import refuse_group_faults, refuse_regrouping
 from es_simhash.hashing import from_hex
 from es_simhash.lookup.content import compare_contents
 from es_simhash.lookup.fetch import FETCH, fetch_hits, fetch_texts
@@ -367,6 +375,7 @@ async def _read_grouping(server: Port, index: Index, options: GroupOptions) -> R
     resolved = await resolve_index(server, index)
     settings = agree(resolved, server.context)
     GroupingRequest(preset=options.preset).check_scheme(settings)
+    refuse_group_faults(resolved, server.prefix)
     refuse_regrouping(resolved.each)
     if resolved.each and all(Grouping.read(own) is None for own in resolved.each.values()):
         raise MappingError(
@@ -438,10 +447,11 @@ class _Reader:
         fields = self._fields
         # Of each group its canonicals, and the others.
         members: dict[str, tuple[list[NearDup], list[NearDup]]] = {name: ([], []) for name in names}
-        source = check_source(self._options.source)
+        source, seen = check_source(self._options.source), set[str]()
 
         def note(hits: Hits) -> None:
             for hit in hits:
+                seen.add(hit["_index"])
                 own = hit.get("fields", {})
                 if fields.fingerprint in own:
                     each = NearDup(
@@ -460,6 +470,12 @@ class _Reader:
             "_source": source,
         }
         check_whole(await read_each(server, self._index, body, note, page=PAGE))
+        if not seen:
+            raise IncompleteSearchError(
+                f"no document has the groups that {fields.group} shows, such as {shorten(names[0])}: use a login that "
+                "sees the field without a mask, or read again if documents are deleted now",
+                reasons=("groups without documents",),
+            )
         found = []
         for name, parts in members.items():
             canonicals, others = (sorted(part, key=attrgetter("order")) for part in parts)

@@ -87,9 +87,12 @@ class GroupLookups:
         stats = replace(found, documents=max(found.documents, SMALLEST))
         self.subject = replace(self.subject, stats=stats)
 
-    def batch(self, fingerprints: Sequence[int]) -> MultiSearch:
-        """Return the request for one or more *fingerprints*."""
-        return make_multi_search([Question(self.subject, each) for each in fingerprints])
+    def batch(self, fingerprints: Sequence[int], *, filter: Mapping[str, Any] | None = None) -> MultiSearch:
+        """Return the request for one or more *fingerprints*; *filter*: which documents, if not as usual."""
+        subject = self.subject
+        if filter is not None:
+            subject = replace(subject, options=replace(subject.options, filter=filter))
+        return make_multi_search([Question(subject, each) for each in fingerprints])
 
     @property
     def milliseconds(self) -> float:
@@ -130,9 +133,9 @@ class GroupLookups:
         """Return the group that *found* is in; ``None`` if it never was grouped."""
         return self._read(found, self._fields.group)
 
-    def is_duplicate(self, found: NearDup) -> bool:
-        """Return whether *found* has another canonical."""
-        return self._read(found, self._fields.duplicate_of) is not None
+    def duplicate_of(self, found: NearDup) -> str | None:
+        """Return the name of the canonical of *found*; ``None`` if it has no other one."""
+        return self._read(found, self._fields.duplicate_of)
 
     def at_of(self, found: NearDup) -> str:
         """Return when *found* was grouped; empty, and so before all others, if it never was."""

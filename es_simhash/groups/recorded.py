@@ -57,9 +57,7 @@ async def settle_grouping(
     what is requested; :func:`finish_regrouping` ends it.
     """
     settings = agree(resolved, server.context)
-    for name in resolved.each:
-        if faults := find_group_faults(resolved.mappings[name], prefix=server.prefix):
-            raise mapping_error(name, faults)
+    refuse_group_faults(resolved, server.prefix)
     if not may_differ and not regroup:
         refuse_regrouping(resolved.each)
     has_texts = bool(resolved.each) and all(one.text_fields for one in resolved.each.values())
@@ -71,6 +69,13 @@ async def settle_grouping(
     if record:
         await record_grouping(server, resolved, grouping, regroup=regroup)
     return grouping
+
+
+def refuse_group_faults(resolved: Resolved, prefix: str) -> None:
+    """Raise MappingError if an index lacks a field of groups, or this login may not see it."""
+    for name in resolved.each:
+        if faults := find_group_faults(resolved.mappings[name], prefix=prefix):
+            raise mapping_error(name, faults)
 
 
 async def record_grouping(server: Port, resolved: Resolved, grouping: Grouping, *, regroup: bool = False) -> None:

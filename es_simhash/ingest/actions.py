@@ -1,8 +1,7 @@
 """
 Finds the texts of one bulk action, a dict or its JSON text, and puts the fingerprint fields in.
 
-Nothing is computed or sent here, and nothing given is changed. ``with_fingerprints`` reads many actions. Lines of our
-exports of removals and reports are told from documents here too.
+Nothing is computed or sent here, and nothing given is changed. ``with_fingerprints`` reads many actions.
 """
 
 from __future__ import annotations
@@ -27,27 +26,6 @@ _STRING_OR_COMMENT = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\r
 
 # Painless wants functions before statements, so nothing can be put in front of them.
 _BEGINS_WITH_FUNCTION = re.compile(r"\s*\w[\w.<>\[\], ]*\s+\w+\s*\([^)]*\)\s*\{")
-
-OwnRecord: TypeAlias = Literal["removal", "report"]
-_REMOVAL = frozenset({"id", "index", "seq_no", "primary_term", "canonical", "distance"})
-_REPORT = frozenset({"id", "action", "reason"})
-# Everything that a report of any version may have: a document of a user has something else as well.
-_OF_REPORTS = _REPORT | {
-    *("file", "line", "position", "index", "routing", "fingerprinted", "source", "kind", "updated"),
-    *("canonical", "canonical_index", "distance", "similarity", "contained_in"),
-}
-_ACTIONS = frozenset(
-    {
-        *("written", "tagged", "replaced", "skipped", "dropped", "refused", "unreadable", "unchanged", "untagged"),
-        *("deleted", "kept", "would delete", "would tag", "would untag", "restored", "would restore", "exists"),
-        "differs",
-    }
-)
-_SENTENCES: Mapping[OwnRecord, str] = {
-    "removal": "is a line of what es-simhash history exports, and no document: es-simhash restore puts documents back",
-    "report": "is a line of a report of es-simhash, and no document: es-simhash restore puts removed documents back "
-    "from the file of their removal",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,29 +281,3 @@ def with_id(action: Any) -> Any:
     if not isinstance(action, Mapping) or action.get("_op_type", "index") not in ("index", "create"):
         return action
     return action if action.get("_id") is not None else {**action, "_id": new_id()}
-
-
-def find_own_record(document: Any) -> OwnRecord | None:
-    """
-    Return which file of this library *document* is a line of; ``None`` for any document of a user.
-
-    >>> plain = {"id": "1", "index": "news", "seq_no": 3, "primary_term": 1, "canonical": {"id": "2"}, "distance": 0}
-    >>> find_own_record(plain)
-    'removal'
-    >>> find_own_record({"id": "1", "action": "shipped", "reason": "sold"}) is None
-    True
-    """
-    if not isinstance(document, Mapping):
-        return None
-    names = document.keys()
-    if names >= _REMOVAL and isinstance(document["canonical"], Mapping):
-        return "removal"
-    if names >= _REPORT and names <= _OF_REPORTS and document["action"] in _ACTIONS:
-        return "report"
-    return None
-
-
-def refuse_own_record(document: Any, place: str) -> None:
-    """Raise if *document* is a line of a file of this library; *place* names it in the message."""
-    if (kind := find_own_record(document)) is not None:
-        raise InvalidInputError(f"{place} {_SENTENCES[kind]}")

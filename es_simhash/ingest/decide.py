@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_function
 from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.hashing import Scheme
 from es_simhash.ingest.in_flight import Document, InFlight, Straight
-from es_simhash.lookup.content import Exact, Unread, compare_contents
+from es_simhash.lookup.content import Comparison, Exact, Unread, compare_contents
+from es_simhash.lookup.fetch import NoText
 from es_simhash.lookup.near_dups import NearDup
 from es_simhash.mapping.fields import read_text
 from es_simhash.mapping.meta import check_text_fields
@@ -116,6 +118,8 @@ class Uncompared:
         return f"document {shorten(self.id)} is near and was not compared: {self.why}"
 
 
+_STALE = Unread("text", str(NoText("changed")))
+
 BY_KEY = "key"
 """What a report gives as the reason where the key of a document decided."""
 
@@ -209,8 +213,10 @@ class _Neighbour:
 class Decider:
     """The maker of decisions, in the order of writing; it adds drafts to the memory of those in flight."""
 
-    def __init__(self, grouping: Grouping, policy: OnDuplicate) -> None:
+    def __init__(self, grouping: Grouping, policy: OnDuplicate, scheme: Scheme | None = None) -> None:
+        """*scheme*: by which the texts of the index were fingerprinted; ``None`` if that is not known."""
         self.grouping = grouping
+        self._scheme = scheme
         self._policy = policy
         self._rule = grouping.pair_rule
         self.in_flight = InFlight(grouping.max_distance)
@@ -293,10 +299,18 @@ class Decider:
             comparison = compare_contents(draft.content, each.content, self._rule, distance=distance)
             if comparison.unread is not None and unread is None:
                 uncompared.append(Uncompared(each.id, comparison.unread))
+            elif self._is_stale(each, comparison):
+                uncompared.append(Uncompared(each.id, _STALE))
             if comparison.are_neighbours:
                 yield _Neighbour(distance, each, comparison.similarity, comparison.by_key)
         if unread is not None and is_unread:
             uncompared.append(Uncompared(None, unread))
+
+    def _is_stale(self, found: Document, comparison: Comparison) -> bool:
+        """Return whether the text of *found* counts for nothing, so that its rejection does not either."""
+        if comparison.are_neighbours or comparison.because != "texts" or found.content is None or self._scheme is None:
+            return False
+        return not found.content.fits(found.fingerprint, self._scheme)
 
     def _candidates(
         self, draft: Document, found: Iterable[Document], blockers: set[int]

@@ -51,6 +51,8 @@ logger = logging.getLogger("es_simhash")
 PAGE = 1_000
 # Most documents with fingerprints of the table that one search brings; more of them are read page by page.
 DOCUMENTS = 2_000
+# Most canonicals whose copies a search leaves out: a query may have 65,536 values.
+NAMES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,8 @@ class ExistingLookup:
             return await self._read(server, await self._group_lookups.ask(server, asked.fingerprints))
         near = {each: [*asked.near.get(each, ()), *shown.get(each, ())] for each in {*asked.near, *shown}}
         found = await server.compute(self._documents_near, near, facts.documents.values())
-        return await self._existing(server, found, dict.fromkeys(near, sentences(facts.gaps)) if facts.gaps else {})
+        gaps = dict.fromkeys(near, sentences(facts.gaps)) if facts.gaps else {}
+        return await self._existing(server, found, gaps, near)
 
     async def look_up_first(self, server: Port, items: Iterable[Entry]) -> Existing:
         """Return what searches show near *items* now, while nothing else is asked."""
@@ -287,11 +290,11 @@ class ExistingLookup:
         fingerprints = sorted({*map(to_hex, chain(*near.values()))})
         return {"terms": {Fields(self._ingest.prefix).fingerprint: fingerprints}}
 
-    def _body(self, among: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the search, without a size, for the documents that match all of *among*."""
+    def _body(self, among: Sequence[Mapping[str, Any]], *, copies: bool = False) -> dict[str, Any]:
+        """Return the search, without a size, for the documents that match all of *among*; under star, no *copies*."""
         fields = Fields(self._ingest.prefix)
         query: dict[str, Any] = {"filter": list(among)}
-        if self._grouping.rule == "star":
+        if self._grouping.rule == "star" and not copies:
             query["must_not"] = {"exists": {"field": fields.duplicate_of}}
         at = {"field": fields.at, "format": "epoch_millis"}
         return {
@@ -352,7 +355,7 @@ class ExistingLookup:
                 Document(
                     key.id,
                     None if digits is None else from_hex(digits),
-                    hit["fields"].get(fields.group, (key.id,))[0],
+                    (hit["fields"].get(fields.duplicate_of) or hit["fields"].get(fields.group, (key.id,)))[0],
                     key.index,
                     hit.get("_source") if with_source else None,  # else it is only the text, which the content has
                     key.routing,
@@ -378,7 +381,7 @@ class ExistingLookup:
             for value in sorted(some, key=lambda each: (each ^ wanted).bit_count()):
                 for document in by_fingerprint.get(value, ()):
                     nearest.setdefault((document.index, document.id, document.routing), document)
-            found[wanted] = sorted(nearest.values(), key=lambda each: (each.at, each.id, each.index))
+            found[wanted] = ExistingLookup._in_order(nearest.values())
         return found
 
     async def _read(self, server: Port, found: Mapping[int, NearDups]) -> Existing:
@@ -389,10 +392,76 @@ class ExistingLookup:
         return await self._existing(server, near, gaps)
 
     async def _existing(
-        self, server: Port, near: Mapping[int, Sequence[Document]], gaps: Mapping[int, tuple[str, ...]]
+        self,
+        server: Port,
+        near: Mapping[int, Sequence[Document]],
+        gaps: Mapping[int, tuple[str, ...]],
+        table: Near | None = None,
     ) -> Existing:
-        canonicals = {} if self._grouping.rule == "star" else await self._other_canonicals(server, near.values())
+        """Return what is *near*, and the rest that counts; *table*: what the table has near, if that was asked."""
+        canonicals: Mapping[str, int] = {}
+        if self._grouping.rule == "star":
+            orphans, more = await self._orphans(server, near, table)
+            near = {each: self._in_order((*near.get(each, ()), *orphans.get(each, ()))) for each in {*near, *orphans}}
+            gaps = {each: (*gaps.get(each, ()), *more.get(each, ())) for each in {*gaps, *more}}
+        else:
+            canonicals = await self._other_canonicals(server, near.values())
         return Existing(near, canonicals, gaps, is_compared=self._grouping.similarity is not None)
+
+    async def _orphans(
+        self, server: Port, near: Mapping[int, Sequence[Document]], table: Near | None
+    ) -> tuple[dict[int, list[Document]], dict[int, tuple[str, ...]]]:
+        """
+        Return the copies near each fingerprint whose canonical is gone, deleted by another program, and why some may
+        be missing. Cost: the same lookups once more, of copies alone; where some name canonicals that are not near,
+        one search for these.
+        """
+        if not near:
+            return {}, {}
+        found, gaps = await self._copies_near(server, near, table)
+        in_flight = self._ingest.decider.in_flight
+        named = {each.group for some in found.values() for each in some}
+        named = {each for each in named if not in_flight.hides(each)}
+        if not named:
+            return {}, gaps
+        fields = Fields(self._ingest.prefix)
+        hits, unread = await self._hits(server, canonicals_body(sorted(named), fields, key=self._grouping.key))
+        if unread:
+            return {}, gaps | dict.fromkeys((each for each, some in found.items() if some), sentences(unread))
+        lost = named - {name_of(hit, fields) for hit in hits.values()}
+        orphans = {each: [one for one in some if one.group in lost] for each, some in found.items()}
+        wanted = {_key_of(one): None for some in orphans.values() for one in some}
+        contents = await self._contents(server, wanted) if wanted else None
+
+        def with_content(orphan: Document) -> Document:
+            content = None if contents is None else contents[_key_of(orphan)]
+            return replace(orphan, content=content, is_member=False, is_orphan=True)
+
+        return {
+            each: [with_content(one) for one in some if contents is None or _key_of(one) in contents]
+            for each, some in orphans.items()
+            if some
+        }, gaps
+
+    async def _copies_near(
+        self, server: Port, near: Mapping[int, Sequence[Document]], table: Near | None
+    ) -> tuple[dict[int, list[Document]], dict[int, tuple[str, ...]]]:
+        """Return the copies near each fingerprint that name no canonical of *near*, and why some may be missing."""
+        field = Fields(self._ingest.prefix).duplicate_of
+        there = sorted({each.group for some in near.values() for each in some})[:NAMES]
+        copies = {"bool": {"filter": {"exists": {"field": field}}, "must_not": {"terms": {field: there}}}}
+        if table is None:
+            batch = self._group_lookups.batch(list(near), filter=copies)
+            answers = await self._group_lookups.take(server, batch, await attempt(server.send(batch.call())))
+            gaps = {each: answer.reasons for each, answer in answers.items() if not answer.complete}
+            return {each: self._documents(answer, None) for each, answer in answers.items()}, gaps
+        hits, unread = await self._hits(server, self._body([self._among(table), copies], copies=True))
+        found = await server.compute(self._documents_near, table, self._documents_in(hits, None).values())
+        return found, dict.fromkeys(table, sentences(unread)) if unread else {}
+
+    @staticmethod
+    def _in_order(documents: Iterable[Document]) -> list[Document]:
+        return sorted(documents, key=lambda each: (each.at, each.id, each.index))
 
     def _read_contents(self, hits: Mapping[Key, Mapping[str, Any]]) -> dict[Key, Content] | None:
         rule, text_fields = self._grouping.pair_rule, self._ingest.text_fields
@@ -420,13 +489,13 @@ class ExistingLookup:
             Document(
                 each.id,
                 each.fingerprint,
-                self._group_lookups.group_of(each) or each.id,
+                self._group_lookups.duplicate_of(each) or self._group_lookups.group_of(each) or each.id,
                 each.index,
                 each.source,
                 each.routing,
                 content=None if contents is None else contents[each.key],
                 at=int(milliseconds_of(self._group_lookups.at_of(each)) or 0),
-                is_member=self._group_lookups.is_duplicate(each),
+                is_member=self._group_lookups.duplicate_of(each) is not None,
             )
             for each in sorted(there, key=lambda each: (self._group_lookups.at_of(each), each.id, each.index))
         ]
@@ -445,6 +514,10 @@ class ExistingLookup:
 
         await retry(server, lambda: read_each(server, self._index, body, note, page=PAGE))
         return known
+
+
+def _key_of(document: Document) -> Key:
+    return Key(document.index or "", document.id, document.routing)
 
 
 def _written_to(item: Entry) -> str | None:

@@ -27,7 +27,8 @@ class Document:
     document is the canonical; *canonical* is its fingerprint, where it was looked up. *position*: among the documents
     given, from 0; ``None`` for one that a search showed. *source*: only where the policy wants to see it. *content*:
     ``None`` where only distances count. *at*: when it was grouped, in milliseconds since 1970; 0 if never.
-    *must_write*: an update, or its id is in the index: never skipped.
+    *must_write*: an update, or its id is in the index: never skipped. *is_orphan*: the canonical of its group is gone,
+    and it stands for that.
     In flight it is a node of that memory too: *earlier* had its id before, *is_settled* means that its write is done.
     One object for each document, because Python's garbage collector looks at all of them again and again.
     """
@@ -44,6 +45,7 @@ class Document:
     must_write: bool = False
     is_member: bool = False
     canonical: int | None = None
+    is_orphan: bool = False
     earlier: Document | None = field(default=None, init=False, compare=False, repr=False)
     replaces: tuple[Document, ...] = field(default=(), init=False, compare=False, repr=False)
     replaced_by: tuple[Document, ...] = field(default=(), init=False, compare=False, repr=False)

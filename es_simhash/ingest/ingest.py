@@ -51,7 +51,7 @@ from es_simhash.transport.protocol import Call, Compute, Progress, check_index, 
 from es_simhash.transport.retry import check_shards, now, unless_refused
 from es_simhash.writes.bulk import Bulk
 from es_simhash.writes.operations import writes_refused
-from es_simhash.writes.targets import read_source_modes
+from es_simhash.writes.targets import read_source_modes, refuse_unseen
 
 
 async def ingest(
@@ -93,6 +93,7 @@ async def _ingest(
         resolved = await resolve_index(server, index)
         target = WriteTarget(resolved, agree(resolved, server.context))
         if options.on_duplicate is not None:
+            await refuse_unseen(server, resolved)
             await _choose_grouping(server, index, target, options, record=False)
         return
     target = await find_write_target(server, index)
@@ -107,6 +108,7 @@ async def _ingest(
         if options.on_duplicate is None:
             await check_shards(server, index)
         else:
+            await refuse_unseen(server, target.resolved)
             total = length_hint(documents)
             grouper = await make_grouper(server, index, target, source, options.on_duplicate, options, total)
             await grouper.lookup.prepare(server)
@@ -161,12 +163,13 @@ async def make_grouper(
     """Return what groups the documents of *source*, *total* or more, which then reads what they are compared by."""
     mappings, grouping = await _choose_grouping(server, index, target, options, record=record)
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
+    is_recorded = all(own.text_fields for own in target.resolved.each.values())
     ingest = GroupedIngest(
         server.context,
         index,
         target.settings,
         options,
-        Decider(grouping, policy),
+        Decider(grouping, policy, target.settings.scheme if is_recorded else None),
         TextFields(target.resolved.text_fields, source.text_fields),
         source.reader,
         is_updatable=not any(map(find_source_faults, mappings.values())),

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import from_hex
 from es_simhash.hashing.pool import TextHashes
 from es_simhash.ingest.actions import MakeFields, Part, Whole
@@ -420,6 +420,10 @@ def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, no
     gaps = gaps or (existing.key_gaps if draft.exact is not None else ())
     if gaps or decision.uncompared:
         item.problem = _missed(gaps or (), decision.uncompared)
+    elif decision.leader is not None and decision.leader.is_orphan:
+        item.problem = (
+            f"{shorten(decision.leader.id)} is near, and its canonical {shorten(decision.group)} is gone: run reconcile"
+        )
     if decision.verdict != "skip" and item.outcome is None:
         created = item.upsert
         is_alike = created is not None and created.draft is not None and _are_alike(draft, created.draft)

@@ -8,7 +8,7 @@ as text there, and from then on no lookup through the alias works.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,7 +28,7 @@ from es_simhash.arguments import (
 )
 from es_simhash.errors import Argument, InvalidInputError, MappingError, Said, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
-from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body, refuse_own_record
+from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body
 from es_simhash.ingest.checkpoint import LARGEST_BATCH, IngestCheckpoint
 from es_simhash.ingest.decide import Decider, Decision, OnDuplicate, check_policy
 from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, put_decision, read_own, upsert_of
@@ -109,8 +109,6 @@ OpType = Literal["index", "create"]
 EARLY = 2
 # What our fields, the action line and the id add to a document in a request, roughly.
 OWN_CHARACTERS = 300
-# Names that only few documents have, and each line of a file of ours.
-_TELLING = frozenset({"action", "canonical"})
 # What an action has that is a plain document with an id.
 _ENVELOPE = frozenset({"_index", "_id", "_source"})
 
@@ -300,7 +298,7 @@ class Source:
         for name, mapping in target.resolved.mappings.items():
             check_held(name, mapping, fields)
         self._text_field = fields[0] if len(fields) == 1 and "." not in fields[0] else None
-        self._unusual = SPECIAL | _TELLING | dotted_names(prefix) | {prefix}
+        self._unusual = SPECIAL | dotted_names(prefix) | {prefix}
         self._options = options
         self._saved = saved
         self._position = self._done = saved.position.line if saved else 0
@@ -412,9 +410,6 @@ class Source:
         if read is not None:
             operation, text = read
             return Item(position, operation, weight=weight, texts=(text,))
-        if isinstance(action, (dict, Mapping)) and not _TELLING.isdisjoint(action):
-            plain = {name: value for name, value in action.items() if name != self._prefix}
-            refuse_own_record(plain, f"document {position}")
         try:
             operation = self._as_asked(to_operation(action, self._index))
             self._check_index(operation.header["_index"])

@@ -170,7 +170,7 @@ class Settlement:
         existing = await self._lookup.look_up(server, again)
         # Searches may show what this batch wrote: the order of writing counts, so each is compared as it is decided.
         existing = existing.without({item.draft.id for item in again if item.outcome and item.draft})
-        decide_items(self._decider, again, existing, self._prefix, at)
+        await server.compute(decide_items, self._decider, again, existing, self._prefix, at)
         if self._preparer is not None:
             await self._preparer.run(server, again)
         operations = {

@@ -18,6 +18,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError
+from es_simhash.hashing import Scheme, fingerprint
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.user_fields import exact_text
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
@@ -57,7 +58,7 @@ Exact: TypeAlias = tuple[str, ...]
 class Content:
     """What a document is compared by; its first comparison replaces its text by 8 bytes a shingle or unit."""
 
-    __slots__ = ("_prepared", "_text", "characters", "digest", "exact", "moment", "per", "unread")
+    __slots__ = ("_prepared", "_text", "characters", "digest", "exact", "found", "is_stale", "moment", "per", "unread")
 
     def __init__(
         self,
@@ -69,6 +70,9 @@ class Content:
         exact: Exact | None = None,
     ) -> None:
         self._text = text
+        # Of a document of the index: its text, and whether that is known not to be the one of its fingerprint.
+        self.found: str | None = None
+        self.is_stale: bool | None = None
         self.exact = exact
         self.characters = 0 if text is None else len(text)
         self.digest = b"" if text is None else blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -90,6 +94,15 @@ class Content:
     def key(self) -> Hashable:
         """A value that only documents share which are compared in the same way with every other."""
         return self.digest, self.per, self.moment, self.unread is None
+
+    def fits(self, expected: int | None, scheme: Scheme) -> bool:
+        """
+        Return whether the text found in an index is that of its fingerprint *expected*.
+        It is not if it was changed, redacted or cut since, or is masked for this login.
+        """
+        if self.is_stale is None:
+            self.is_stale = self.found is not None and fingerprint(self.found, scheme=scheme) != expected
+        return not self.is_stale
 
     @property
     def size(self) -> int:
@@ -212,9 +225,12 @@ def read_content(hit: Mapping[str, Any], rule: PairRule, text_fields: Mapping[st
     if rule.similarity is None:
         return Content(per=per, moment=moment)
     try:
-        return Content(read_hit(hit, text_fields[hit["_index"]]), per=per, moment=moment)
+        text = read_hit(hit, text_fields[hit["_index"]])
     except InvalidInputError as error:
         return Content(per=per, moment=moment, unread=Unread("text", str(error)))
+    content = Content(text, per=per, moment=moment)
+    content.found = text
+    return content
 
 
 def exact_of(values: Mapping[str, Any], key: Sequence[str], dates: Collection[str]) -> Exact | None:

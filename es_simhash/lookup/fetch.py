@@ -107,7 +107,7 @@ class NoText:
             case "deleted":
                 return "the document was deleted meanwhile"
             case "changed":
-                return "its text does not fit its fingerprint: it was changed, redacted or cut"
+                return "its text does not fit its fingerprint: it was changed, redacted, cut or masked"
             case _:
                 return self.detail
 

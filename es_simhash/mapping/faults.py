@@ -63,7 +63,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "not_mapped": (
         "field {field!r} is not mapped; it must be {wanted!r}",
-        Said("add it with ", ADD_FIELDS, ", and ", _BACKFILL),
+        Said("add it with ", ADD_FIELDS, ", and ", _BACKFILL, ", or use a login that sees it"),
     ),
     "wrong_type": ("field {field!r} is mapped as {found!r}; it must be {wanted!r}", _ANEW),
     "not_an_object": ("field {field!r} is {found}; it must be a plain object", _ANEW),

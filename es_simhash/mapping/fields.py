@@ -59,6 +59,11 @@ WITHOUT_FINGERPRINT = ("passages", "error", CONTAINED_IN, *GROUPED)
 _FINGERPRINT = re.compile("[0-9a-f]{16}")
 
 
+def is_fingerprint(value: object) -> bool:
+    """Return whether *value* is what the field ``fingerprint`` has: 16 lower-case hex digits."""
+    return isinstance(value, str) and _FINGERPRINT.fullmatch(value) is not None
+
+
 def fingerprint_fields(
     fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX, value: bool = True, passages: Sequence[str] = ()
 ) -> dict[str, Any]:
@@ -317,7 +322,7 @@ def own_content(document: Mapping[str, Any], prefix: str) -> Any:
     dotted = _read_dotted(document, prefix) if has_dotted else {}
     ours = {**dotted, **(held or {})}
     digits = ours.get("fingerprint")
-    if not ours or (isinstance(digits, str) and _FINGERPRINT.fullmatch(digits)):
+    if not ours or is_fingerprint(digits):
         return None
     return ours if any(ours[name] is not None for name in ours.keys() - WITHOUT_FINGERPRINT) else None
 

@@ -14,8 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 from es_simhash.errors import WRITE_RECORD, Said, WritesRefusedError, shorten
+from es_simhash.hashing import fingerprint, from_hex
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
+from es_simhash.mapping.fields import Fields, full_name, is_fingerprint, text_or_none
 from es_simhash.mapping.mapping import mapping_update, with_source_mode
 from es_simhash.mapping.meta import (
     IndexSettings,
@@ -33,13 +35,15 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import ATTEMPTS, agree
 from es_simhash.mapping.shards import reading_primaries, settings_call
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.pages import read_each
-from es_simhash.transport.protocol import Call, Index, Key, error_text, status_of
-from es_simhash.transport.retry import refresh, retry, unless_refused
-from es_simhash.writes.bulk import send_surely
+from es_simhash.transport.pages import Hits, read_each
+from es_simhash.transport.protocol import Call, Index, Key, document_key, error_text, status_of
+from es_simhash.transport.retry import refresh, retry, search_texts, unless_refused
+from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import Operation, new_id
 
 PAGE = 500
+# Documents that are looked at to see which field is masked, of canonicals and of copies.
+SAMPLE = 20
 
 
 async def find_copies(server: Port, index: Index, ids: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -198,20 +202,89 @@ async def refuse_updates(server: Port, index: Index, mappings: Mapping[str, Mapp
 async def refuse_masked(server: Port, names: Iterable[str]) -> None:
     """
     Raise WritesRefusedError if this login may see only parts of the documents of an index, or only some of them.
-    What it reads may be hashes in place of values, and would be archived so. Both products refuse its updates, so an
-    update of a document that is not there shows it, and changes nothing. Costs a bulk request.
+    What it reads may be hashes in place of values, and would be archived so. Costs a bulk request.
     """
-    names = list(names)
-    probes = [Operation("update", Key(name, new_id(), "0").header(), {"doc": {}}) for name in names]
-    for name, outcome in zip(names, await send_surely(server, probes), strict=True):
-        # A login that lacks the right to write is refused by 403, these by 500 (OpenSearch) or 400 (Elasticsearch).
-        if outcome.hindrance == "forbidden" and outcome.status not in (401, 403):
+    for name, error in (await _find_restricted(server, names)).items():
+        raise WritesRefusedError(
+            f"this login sees only a part of index {shorten(name)}: masked or hidden fields, or some documents "
+            f"({error}): use a login that sees all of it",
+            kind="forbidden",
+            index=name,
+        )
+
+
+async def refuse_unseen(server: Port, resolved: Resolved) -> None:
+    """
+    Raise WritesRefusedError if this login sees a mask, or nothing, where decisions need our fields or the text.
+    A login that sees only some documents decides among these. Costs a bulk request; for a login that sees only a part
+    also two searches for each index.
+    """
+    for name in await _find_restricted(server, resolved.each):
+        if field := await _find_unseen(server, name, resolved.each[name]):
             raise WritesRefusedError(
-                f"this login sees only a part of index {shorten(name)}: masked or hidden fields, or some documents "
-                f"({outcome.error}): use a login that sees all of it",
+                f"this login sees {field} of index {shorten(name)} masked, or not at all, so it can decide "
+                "nothing there: use a login that sees the field as it is",
                 kind="forbidden",
                 index=name,
             )
+
+
+async def _find_restricted(server: Port, names: Iterable[str]) -> dict[str, str]:
+    """
+    Return the indices of which this login may see only a part, and what the server says.
+    Both products refuse its updates, so an update of a document that is not there shows it, and changes nothing.
+    """
+    names = list(names)
+    if not names:
+        return {}
+    probes = [Operation("update", Key(name, new_id(), "0").header(), {"doc": {}}) for name in names]
+    outcomes = zip(names, await send_bulk(server, probes), strict=True)
+    # A login that lacks the right to write is refused by 403, these by 500 (OpenSearch) or 400 (Elasticsearch).
+    return {
+        name: str(outcome.error)
+        for name, outcome in outcomes
+        if outcome.hindrance == "forbidden" and outcome.status not in (401, 403)
+    }
+
+
+async def _find_unseen(server: Port, name: str, settings: IndexSettings) -> str | None:
+    """
+    Return which of our fields, or the text, is never as it must be in a sample of the index; ``None`` if all are.
+    A mask is told from what contradicts: no server says what it masks.
+    """
+    fields, seen = Fields(server.prefix), dict[str, bool]()
+    shown = [fields.fingerprint, *fields.blocks, fields.group, fields.duplicate_of]
+    tagged = {"exists": {"field": fields.duplicate_of}}
+    for clause in ({"must_not": tagged}, {"filter": tagged}):
+        query = {"bool": {"must": {"exists": {"field": fields.fingerprint}}, **clause}}
+        body = {"query": query, "size": SAMPLE, "docvalue_fields": shown}
+        answer = await search_texts(server, name, body, settings.text_fields)
+        for field, is_right in await server.compute(_judge_hits, answer["hits"]["hits"], fields, settings):
+            seen[field] = seen.get(field, False) or is_right
+    return next((field for field, is_right in seen.items() if not is_right), None)
+
+
+def _judge_hits(hits: Hits, fields: Fields, settings: IndexSettings) -> list[tuple[str, bool]]:
+    """Return for each field of each of *hits* whether it is as it must be."""
+    found: list[tuple[str, bool]] = []
+    for hit in hits:
+        values = {name: some[0] for name, some in (hit.get("fields") or {}).items()}
+        digits, group = values.get(fields.fingerprint), values.get(fields.group)
+        digits = digits if is_fingerprint(digits) else None
+        found.append((fields.fingerprint, digits is not None))
+        if digits is None:
+            continue
+        found += [(name, values.get(name) == digits[4 * n : 4 * n + 4]) for n, name in enumerate(fields.blocks)]
+        if (canonical := values.get(fields.duplicate_of)) is not None:
+            found.append((fields.duplicate_of, canonical == group))
+        elif group is not None:
+            key = document_key(hit)
+            found.append((fields.group, group in (key.id, full_name(key.index, key.id), full_name(*key))))
+        if settings.text_fields:
+            text = text_or_none(hit, settings.text_fields)
+            is_fit = text is not None and fingerprint(text, scheme=settings.scheme) == from_hex(digits)
+            found.append((", ".join(settings.text_fields), is_fit))
+    return found
 
 
 async def _check_next(server: Port, index: str, settings: IndexSettings) -> None:

@@ -11,7 +11,15 @@ import uuid
 import pytest
 from click.testing import CliRunner
 
-from es_simhash import AsyncSimHashClient, InvalidInputError, SimHashClient, WritesRefusedError, fingerprint_fields
+from es_simhash import (
+    AsyncSimHashClient,
+    IncompleteSearchError,
+    InvalidInputError,
+    MappingError,
+    SimHashClient,
+    WritesRefusedError,
+    fingerprint_fields,
+)
 from es_simhash.cli import app
 from tests.servers.fixtures import Calls
 from tests.servers.servers import send
@@ -324,6 +332,89 @@ def test_who_sees_a_part_writes_nothing_of_it(partly):
     assert client.search(index=index, body={"query": {"match_all": {}}, "size": 10})["hits"]["hits"] == before
     assert client.indices.get_mapping(index=index)[index]["mappings"]["_meta"] == recorded
     assert owner.reconcile(index).is_settled
+
+
+MASKS = {
+    "text masked": ({"masked_fields": ["body"]}, "body"),
+    "text hidden": ({"fls": ["~body"]}, "body"),
+    "group masked": ({"masked_fields": ["simhash.group"]}, "simhash.group"),
+    "duplicate_of masked": ({"masked_fields": ["simhash.duplicate_of"]}, "simhash.duplicate_of"),
+    "duplicate_of hidden": ({"fls": ["~simhash.duplicate_of"]}, "simhash.duplicate_of"),
+    "fingerprint masked": ({"masked_fields": ["simhash.fingerprint"]}, "simhash.fingerprint"),
+    "block masked": ({"masked_fields": ["simhash.block2"]}, "simhash.block2"),
+    "note hidden": ({"fls": ["~note"]}, None),
+    "some documents": ({"dls": '{"term": {"team": "ours"}}'}, None),
+}
+
+
+@pytest.fixture
+def masked(guarded, login):
+    """Return a function that makes an index with a group, of which a login sees what it is told to."""
+    made, owner = [], address(guarded, *guarded.login)
+    text = " ".join(f"The same text twice, in sentence {number} of ten." for number in range(10))
+
+    def make(limits):
+        name = f"guarded-{uuid.uuid4().hex}"
+        made.append(name)
+        rights = {"index_patterns": [name], "allowed_actions": ["*"], **limits}
+        role = {"cluster_permissions": ["*"], "index_permissions": [rights]}
+        user = {"password": PASSWORD, "opendistro_security_roles": ["masked"]}
+        for path, body in (("roles", role), ("internalusers", user)):
+            status, answer, _ = send(owner, "PUT", f"/_plugins/_security/api/{path}/masked", body)
+            assert status < 300, answer
+        with make_client(guarded, *guarded.login) as client:
+            simhash = SimHashClient(client)
+            simhash.create_index(name, text_field="body", mappings={"properties": {"team": {"type": "keyword"}}})
+            documents = [
+                {"_id": f"{n}", "body": text, "note": "n", "team": "ours" if n else "theirs"} for n in range(3)
+            ]
+            assert [each.action for each in simhash.ingest(name, documents, verify=0.8)][1:] == ["tagged"] * 2
+            client.indices.refresh(index=name)
+        return name, login("masked"), text
+
+    yield make
+    send(owner, "DELETE", f"/{','.join(made)}?ignore_unavailable=true")
+
+
+@pytest.mark.parametrize(("limits", "field"), MASKS.values(), ids=MASKS)
+def test_who_sees_a_mask_decides_nothing(masked, limits, field):
+    """One sentence names the field; a login that sees all that decides, of some documents, decides among these."""
+    index, simhash, text = masked(limits)
+    work = [
+        lambda: list(simhash.ingest(index, [{"_id": "9", "body": text, "team": "ours"}], on_duplicate="skip")),
+        lambda: list(simhash.ingest(index, [{"_id": "9", "body": text, "team": "ours"}])),
+    ]
+    if field is None:
+        assert [each.action for some in [act() for act in work] for each in some] == ["skipped", "tagged"]
+        return
+    for act in [*work, lambda: list(simhash.tag_written(index, ["1"]))]:
+        with pytest.raises((WritesRefusedError, MappingError), match="login") as refused:
+            act()
+        assert field in str(refused.value)
+
+
+def test_who_sees_no_text_or_group_reads_no_wrong_answer(masked, tmp_path):
+    """What cannot be compared is unsure, or counted as left out; groups that cannot be read are an error."""
+    for name in ("text masked", "text hidden"):
+        index, simhash, text = masked(MASKS[name][0])
+        assert [each.answer for each in simhash.screen(index, [text])] == ["unsure"]
+    plan = simhash.plan_removal(index, tmp_path / "plan", max_share=1)
+    assert (plan.count, dict(plan.left_out)) == (0, {"unreadable": 3})
+    index, simhash, _ = masked(MASKS["duplicate_of hidden"][0])
+    with pytest.raises(MappingError, match=r"simhash\.duplicate_of.*use a login that sees it"):
+        list(simhash.groups(index))
+    index, simhash, _ = masked(MASKS["group masked"][0])
+    with pytest.raises(IncompleteSearchError, match=r"simhash\.group shows"):
+        list(simhash.groups(index))
+
+
+def test_a_visible_copy_is_shown_where_its_canonical_is_hidden(masked):
+    """By documents that a login may see: its search shows one of each group, and screen finds that."""
+    index, simhash, text = masked(MASKS["some documents"][0])
+    page = simhash.search_distinct(index, {"query": {"match_all": {}}, "sort": ["_doc"]})
+    assert [each.group for each in page.hits] == ["0"]
+    assert page.hits[0].hit["_id"] in ("1", "2")
+    assert [(each.answer, each.id) for each in simhash.screen(index, [text])] == [("near", page.hits[0].hit["_id"])]
 
 
 def test_who_may_only_read_can_screen(guarded, login):

@@ -215,8 +215,8 @@ def test_documents_that_break_off(call, simhash, index):
         list(call(simhash.screen(index, broken())))
 
 
-def test_one_text_costs_three_requests(call, simhash, index, monkeypatch):
-    """Settings, mapping and search, where the answer comes soon; else the mapping is read again."""
+def test_one_text_costs_four_requests(call, simhash, index, monkeypatch):
+    """Settings, mapping, search, and that of copies, where answers come soon; else the mapping is read again."""
     call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
     list(call(simhash.ingest(index, [{"_id": "a", "body": "the council votes on the new bridge"}])))
     sent = []
@@ -233,7 +233,7 @@ def test_one_text_costs_three_requests(call, simhash, index, monkeypatch):
         monkeypatch.setattr(screen, "TRUSTED_SECONDS", most)
         sent.clear()
         [found] = call(simhash.screen(index, ["Nothing of this kind was told in the north before."]))
-        assert (found.answer, sent) == ("new", ["get_settings", "get_mapping", "msearch", *apis])
+        assert (found.answer, sent) == ("new", ["get_settings", "get_mapping", "msearch", "msearch", *apis])
 
 
 def test_what_another_program_wrote_is_tagged_by_its_ids(server, call, simhash, index):
@@ -291,3 +291,50 @@ def test_a_document_that_lacks_one_of_two_text_fields_keeps_a_fingerprint(server
     assert stored["a"]["simhash"]["fingerprint"] == stored["b"]["simhash"]["fingerprint"]
     assert {name: stored[name].get("title") for name in stored} == {"a": None, "b": "one text", "c": None}
     assert "title" not in stored["a"]
+
+
+@pytest.mark.parametrize("rule", [{"verify": 0.6}, {"verify": False, "max_distance": 12}], ids=["texts", "12 bits"])
+@pytest.mark.parametrize("lookups", ["server", "memory"])
+def test_a_copy_stands_for_a_canonical_that_another_program_deleted(server, call, simhash, index, lookups, rule):
+    """For screen, skips, tags and what is tagged by its id; reconcile is not needed first, and right afterwards."""
+    text, other = "the council votes on the new bridge across the harbour", "a ferry goes to the island at nine"
+    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
+    list(call(simhash.ingest(index, [{"_id": id_, "body": text} for id_ in "ab"], **rule)))
+    server.request("DELETE", f"/{index}/_doc/a?refresh=true")
+    screened = list(call(simhash.screen(index, [text, other])))
+    assert [(each.answer, each.id) for each in screened] == [("near", "b"), ("new", None)]
+    given = [{"_id": "c", "body": text}, {"_id": "d", "body": other}]
+    skipped, written = call(simhash.ingest(index, given, on_duplicate="skip", lookups=lookups))
+    assert (skipped.action, skipped.index, written.action) == ("skipped", index, "written")
+    assert skipped.reason == "'b' is near, and its canonical 'a' is gone: run reconcile"
+    [tagged] = call(simhash.ingest(index, [{"_id": "e", "body": text}], lookups=lookups))
+    assert (tagged.action, tagged.canonical, tagged.distance) == ("tagged", "a", 0)
+    server.request("PUT", f"/{index}/_doc/f?refresh=true", {"body": text})
+    [tagged] = call(simhash.tag_written(index, ["f"]))
+    assert (tagged.action, tagged.canonical) == ("tagged", "a")
+    [back] = call(simhash.ingest(index, [{"_id": "a", "body": text}], lookups=lookups))
+    assert (back.action, back.canonical) == ("written", "a")
+    assert call(simhash.reconcile(index)).changed == 0
+    server.request("DELETE", f"/{index}/_doc/a?refresh=true")
+    call(simhash.reconcile(index))
+    assert [(each.id, len(each.members)) for each in call(simhash.groups(index))] == [("b", 3)]
+
+
+def test_a_text_that_was_changed_by_another_program_makes_it_unsure(server, call, simhash, index):
+    """As where a login sees a mask in its place: what was near by bits was not compared."""
+    text = "the council votes on the new bridge across the harbour"
+    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
+    list(call(simhash.ingest(index, [{"_id": "a", "body": text}], verify=0.6)))
+    server.request("POST", f"/{index}/_update/a?refresh=true", {"doc": {"body": "redacted"}})
+    [screened] = call(simhash.screen(index, [text]))
+    assert screened.answer == "unsure"
+    assert "its text does not fit its fingerprint" in screened.reason
+    [written] = call(simhash.ingest(index, [{"_id": "b", "body": text}]))
+    assert (written.action, "was not compared" in written.reason) == ("written", True)
+
+
+def test_a_document_with_the_names_of_our_reports_is_ingested(call, simhash, index):
+    """Such as a line of somebody's log of moderation."""
+    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
+    log = [{"id": "7", "action": "deleted", "reason": "spam"}, {"id": "8", "action": "kept", "reason": None, "line": 1}]
+    assert [each.action for each in call(simhash.ingest(index, log))] == ["written", "written"]

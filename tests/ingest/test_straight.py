@@ -10,7 +10,7 @@ from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.ingest import ingest
 from es_simhash.ingest.reading import IngestOptions, IngestSizes
 from es_simhash.mapping.fields import own_fields, own_text
-from tests.ingest.ingesting import A, B, C, D, filled
+from tests.ingest.ingesting import A, B, C, D, filled, is_writing
 from tests.transport.by_hand import carry_out, scripted
 from tests.transport.fake_server import INDEX
 
@@ -110,7 +110,7 @@ def test_what_goes_straight():
     documents = [{"_id": "b", "body": B}, {"_id": "a2", "body": A}, {"_id": "c", "body": C, "n": 1}]
     store = filled()
     run = carry_out(ingest(port, INDEX, documents, IngestOptions()), store)
-    [bulk] = [call for call in run.calls if call.api == "bulk"]
+    [bulk] = [call for call in run.calls if is_writing(call)]
     bodies = bulk.arguments["body"][1::2]
     assert [isinstance(each, str) for each in bodies] == [True, False, True]
     assert json.loads(bodies[2])["simhash"]["fingerprint"] == f"{fingerprint(C):016x}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import sqlite3
 from contextlib import closing
@@ -386,33 +385,3 @@ def test_no_line_of_an_archive_is_lost_between_batches(server, made, sync_simhas
     assert [each.id for each in sync_simhash._stream(flow)] == [row[1] for row in rows]
     assert len(read_all(server, made)) == 23
     assert {each["line"] for each in lines_of(path)} == set(range(23))
-
-
-def test_our_own_files_are_no_documents(server, made, run, simhash, tmp_path):
-    """An ingest of an export or a report writes nothing, and says what to do with it."""
-    put(
-        server,
-        made,
-        [{"_id": "a", **json.loads(source_of("one two"))}, {"_id": "b", **json.loads(source_of("one two"))}],
-    )
-    plan, export = tmp_path / "removal.db", tmp_path / "export.jsonl.gz"
-    assert simhash.plan_removal(made, plan, max_share=1.0).count == 1
-    assert run("history", plan, "--export", export).exit_code == 0
-    report = tmp_path / "report.jsonl"
-    good = tmp_path / "good.jsonl"
-    good.write_text(json.dumps({"_id": "new", "body": "another text"}) + "\n")
-    assert run("ingest", made, good, "--report", report).exit_code == 0
-    other = tmp_path / "tagged.jsonl"
-    records = [each.to_dict() for each in simhash.apply_removal(plan, dry_run=True)]
-    other.write_text("".join(json.dumps(each) + "\n" for each in records))
-    before = read_all(server, made)
-    for path in (export, report, other):
-        result = run("ingest", made, path)
-        assert result.exit_code == 1, result.output
-        assert "restore" in result.stderr
-        assert len(result.stderr.splitlines()) == 1
-    lines = [json.loads(line) for line in gzip.decompress(export.read_bytes()).splitlines()]
-    for documents in (lines, records):
-        with pytest.raises(InvalidInputError, match="document 0 is a line of"):
-            list(simhash.ingest(made, documents))
-    assert read_all(server, made) == before
