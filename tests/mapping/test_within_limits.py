@@ -42,7 +42,11 @@ class Refuses:
             return ServerError(400, refusal) if isinstance(refusal, str) else refusal
         number = min(self.hits, body.get("size", 3))
         self.hits -= number if "scroll_id" in body else 0
-        return {**WHOLE, "_scroll_id": "s", "hits": {"hits": [{"_id": str(n)} for n in range(number)]}}
+        return {
+            **WHOLE,
+            "_scroll_id": "s",
+            "hits": {"total": {"value": number}, "hits": [{"_id": str(n)} for n in range(number)]},
+        }
 
 
 def failed(reason):
