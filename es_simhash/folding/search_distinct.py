@@ -29,7 +29,7 @@ from es_simhash.folding.request import DistinctOptions, DistinctSearch, Place, i
 from es_simhash.groups.recorded import refuse_regrouping
 from es_simhash.hashing import from_hex, hamming_distance, hamming_distances
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_index_settings, read_settings_by_index, resolve_index
@@ -279,7 +279,7 @@ class _Reader:
 
     def _fingerprint(self, hit: Hit) -> int | None:
         values = (hit.get("fields") or {}).get(self.search.fields.fingerprint)
-        return from_hex(values[0]) if values else None
+        return read_fingerprint(values[0]) if values else None
 
     def _is_new(self, hit: Hit) -> bool:
         """Return whether *hit* is no near-duplicate of one that was shown."""

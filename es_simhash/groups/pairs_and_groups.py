@@ -26,7 +26,7 @@ from es_simhash.lookup.content import compare_contents
 from es_simhash.lookup.fetch import FETCH, fetch_hits, fetch_texts
 from es_simhash.lookup.judge import Asked
 from es_simhash.lookup.lookup_options import LookupOptions, Verification, Verified
-from es_simhash.lookup.near_dups import NearDup, cells_of
+from es_simhash.lookup.near_dups import NearDup, cells_of, hit_fingerprints
 from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.lookup.rules import Rules, rules_for
 from es_simhash.mapping.context import Context, Resolved
@@ -453,12 +453,12 @@ class _Reader:
             for hit in hits:
                 seen.add(hit["_index"])
                 own = hit.get("fields", {})
-                if fields.fingerprint in own:
+                if digits := hit_fingerprints(hit, fields.fingerprint):
                     each = NearDup(
                         hit["_id"],
                         hit["_index"],
                         int((own.get(fields.distance) or [0])[0]),
-                        from_hex(own[fields.fingerprint][0]),
+                        from_hex(digits[0]),
                         source=None if source is False else hit.get("_source"),
                         routing=hit.get("_routing"),
                     )

@@ -24,7 +24,7 @@ from es_simhash.lookup.fetch import FETCH, FoundTexts, fetch_hits, fetch_texts
 from es_simhash.lookup.find import index_stats
 from es_simhash.lookup.find_many import MultiSearch, make_multi_search, take_answer
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.near_dups import NearDup, NearDups
+from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints
 from es_simhash.lookup.question import Question, Subject
 from es_simhash.mapping.context import ASSUMED, Context, IndexStats, TextFields
 from es_simhash.mapping.fields import Fields, full_name, read_text
@@ -225,8 +225,7 @@ class _Seeds:
         for hit in hits:
             self.note(document_key(hit))
             self.ids.add(hit["_id"])
-            if values := hit.get("fields", {}).get(self.name):
-                self.fingerprints.add(int(values[0], 16))
+            self.fingerprints.update(int(digits, 16) for digits in hit_fingerprints(hit, self.name)[:1])
 
     def note(self, key: Key) -> None:
         self.matching |= {key.id, full_name(*key)}

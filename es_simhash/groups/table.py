@@ -16,10 +16,9 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.groups.assign import MISSING, Documents, Nodes, group_documents, group_fingerprints, similar_pairs
 from es_simhash.groups.grouping_request import Resources
-from es_simhash.hashing import from_hex
 from es_simhash.lookup.content import Exact, TextStore, exact_of, moment_of
 from es_simhash.mapping.dates import LAST_OF_NANOS
-from es_simhash.mapping.fields import Fields, full_name, read_text
+from es_simhash.mapping.fields import Fields, full_name, read_fingerprint, read_text
 from es_simhash.mapping.rule import Grouping, OrderKey
 from es_simhash.transport.protocol import Key
 
@@ -186,7 +185,10 @@ class Table:
             self._parts.append(self._read(hits))
 
     def _is_row(self, fields: Mapping[str, Any]) -> bool:
-        return bool(fields.get(self._fields.fingerprint)) or (bool(self.key) and all(map(fields.get, self.key)))
+        return self._fingerprint(fields) is not None or (bool(self.key) and all(map(fields.get, self.key)))
+
+    def _fingerprint(self, fields: Mapping[str, Any]) -> int | None:
+        return read_fingerprint((fields.get(self._fields.fingerprint) or (None,))[0])
 
     @property
     def _ranks(self) -> list[str]:
@@ -195,9 +197,9 @@ class Table:
 
     def _read(self, hits: Sequence[Mapping[str, Any]]) -> Columns:
         """Return a row for each of *hits*; only where a key counts, some have no fingerprint."""
-        digits = [(hit["fields"].get(self._fields.fingerprint) or (None,))[0] for hit in hits]
+        found = [self._fingerprint(hit["fields"]) for hit in hits]
         columns: Columns = {
-            "fingerprint": np.array([0 if each is None else from_hex(each) for each in digits], np.uint64),
+            "fingerprint": np.array([value or 0 for value in found], np.uint64),
             "index": np.array([self._names.setdefault(hit["_index"], len(self._names)) for hit in hits], np.int32),
             "state": np.array([self._state(hit["fields"]) for hit in hits], np.int64),
         }
@@ -208,7 +210,7 @@ class Table:
             columns["date"] = np.array([whole for whole, _ in dates], np.int64)
             columns["nanos"] = np.array([nanos for _, nanos in dates], np.int32)
         if self.key:
-            columns["bare"] = np.array([each is None for each in digits], np.bool_)
+            columns["bare"] = np.array([value is None for value in found], np.bool_)
             columns["key"] = np.array([self._exact(hit["fields"]) for hit in hits], np.int64)
         for number, key in enumerate(self._keys):
             ranks = [self._rank(key, hit) for hit in hits]

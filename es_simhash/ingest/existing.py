@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.groups.read import ATTEMPTS, GroupLookups, canonicals_body, fetch_contents, name_of
-from es_simhash.hashing import from_hex, to_hex
+from es_simhash.hashing import to_hex
 from es_simhash.ingest.decide import Existing
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item
@@ -34,9 +34,9 @@ from es_simhash.lookup.content import (
 from es_simhash.lookup.find_many import MultiSearch
 from es_simhash.lookup.lookup_options import ResidentError, as_fault, pays
 from es_simhash.lookup.memory_operations import Resident
-from es_simhash.lookup.near_dups import NearDups
+from es_simhash.lookup.near_dups import NearDups, hit_fingerprints
 from es_simhash.mapping.dates import milliseconds_of
-from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.pages import Hits, read_each
@@ -354,7 +354,7 @@ class ExistingLookup:
             key: [
                 Document(
                     key.id,
-                    None if digits is None else from_hex(digits),
+                    read_fingerprint(digits),
                     (hit["fields"].get(fields.duplicate_of) or hit["fields"].get(fields.group, (key.id,)))[0],
                     key.index,
                     hit.get("_source") if with_source else None,  # else it is only the text, which the content has
@@ -510,7 +510,10 @@ class ExistingLookup:
         known: dict[str, int] = {}
 
         def note(hits: Hits) -> None:
-            known.update({name_of(hit, fields): from_hex(hit["fields"][fields.fingerprint][0]) for hit in hits})
+            for hit in hits:
+                known.update(
+                    (name_of(hit, fields), int(each, 16)) for each in hit_fingerprints(hit, fields.fingerprint)
+                )
 
         await retry(server, lambda: read_each(server, self._index, body, note, page=PAGE))
         return known

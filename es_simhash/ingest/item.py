@@ -19,7 +19,6 @@ from itertools import chain, islice
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.hashing import from_hex
 from es_simhash.hashing.pool import TextHashes
 from es_simhash.ingest.actions import MakeFields, Part, Whole
 from es_simhash.ingest.decide import Decider, Decision, Existing, Uncompared
@@ -33,6 +32,7 @@ from es_simhash.mapping.fields import (
     group_fields,
     our_object,
     own_content,
+    read_fingerprint,
     read_text,
     with_fields,
     without_fingerprint,
@@ -291,8 +291,7 @@ def _fingerprint_of(operation: Operation, prefix: str) -> tuple[int | None, bool
         if not isinstance(doc, Mapping) or prefix not in doc:
             return None, "script" in body
         own = our_object(doc, prefix)
-    digits = own.get("fingerprint")
-    return (None if digits is None else from_hex(digits)), True
+    return read_fingerprint(own.get("fingerprint")), True
 
 
 def upsert_of(operation: Operation, prefix: str) -> Operation | None:

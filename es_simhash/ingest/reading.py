@@ -8,7 +8,7 @@ as text there, and from then on no lookup through the alias works.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -38,7 +38,7 @@ from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, PAUSE, fingerpr
 from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import PUT_TEMPLATE
-from es_simhash.mapping.fields import dotted_names, own_fields
+from es_simhash.mapping.fields import dotted_names, own_content, own_fields
 from es_simhash.mapping.mapping import check_held
 from es_simhash.mapping.meta import IndexSettings, check_text_fields, text_fields_of
 from es_simhash.mapping.port import Port
@@ -425,6 +425,8 @@ class Source:
                 if item.part.upsert is not None and (created := upsert_of(operation, rules.prefix)) is not None:
                     item.upsert = Item(position, created, item.part.upsert.problem)
             except (ValueError, RecursionError) as error:
+                if _is_taken(operation.body, self._prefix):
+                    return self._refused(position, error)
                 item.problem = str(error)
         return item
 
@@ -518,3 +520,9 @@ class Source:
                 f"the document names index {shorten(name)}, which has no fields of ours or is not behind "
                 f"{shorten(self._index)}: ingest it into {shorten(name)} itself"
             )
+
+
+def _is_taken(body: Any, prefix: str) -> bool:
+    """Return whether a document, or a part of an update, has something of the user's own where our object goes."""
+    parts = (body, *map(body.get, ("doc", "upsert"))) if isinstance(body, Mapping) else ()
+    return any(isinstance(part, Mapping) and own_content(part, prefix) is not None for part in parts)

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 from es_simhash.groups.reconcile import untag
-from es_simhash.hashing import from_hex
 from es_simhash.ingest.containers import ContainedLookup
 from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.ingest.in_flight import Document
@@ -22,7 +21,7 @@ from es_simhash.ingest.item import Item, decide_items, put_decision, regroup_bod
 from es_simhash.ingest.prepare import Preparer
 from es_simhash.ingest.reading import GroupedIngest
 from es_simhash.lookup.content import compare_contents
-from es_simhash.mapping.fields import Fields, group_fields
+from es_simhash.mapping.fields import Fields, group_fields, read_fingerprint
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.pages import Hits, read_each
@@ -261,7 +260,7 @@ async def relink(server: Port, ingest: GroupedIngest, items: Sequence[Item]) -> 
         shown = [shown] if isinstance(shown, str) else shown
         if not grouping.key and (successor.fingerprint is None or not shown):
             return None
-        distances = (successor.distance_to(from_hex(each)) for each in shown)
+        distances = (successor.distance_to(read_fingerprint(each)) for each in shown)
         distance = min((each for each in distances if each is not None), default=None)
         if grouping.rule == "star":
             content = None if reader is None else reader.read(found["_source"])

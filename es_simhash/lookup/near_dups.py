@@ -11,7 +11,7 @@ from es_simhash.errors import MappingError, WrongTypeError, count, shorten
 from es_simhash.hashing import Scheme, from_hex, hamming_distance, to_hex
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.lookup.plan import LookupPlan
-from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_text
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_fingerprint, read_text
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.tables.notebook import Part, Sheet, cut, flat_source
 from es_simhash.tables.tabular import Tabular
@@ -266,9 +266,12 @@ class NearDups(Sequence[NearDup], Tabular):
 
 
 def hit_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:
-    """Return the fingerprints, in hex digits, that *hit* carries in the docvalue field *name*; empty if it has none."""
+    """
+    Return the fingerprints, in hex digits, that *hit* carries in the docvalue field *name*; none if one of its values
+    is no fingerprint: who wrote that may have meant any.
+    """
     digits: Sequence[str] = hit.get("fields", {}).get(name) or ()
-    return digits
+    return () if any(read_fingerprint(value) is None for value in digits) else digits
 
 
 def by_fingerprint(hits: Iterable[Mapping[str, Any]], name: str) -> dict[int, list[Mapping[str, Any]]]:

@@ -47,9 +47,11 @@ class Candidates:
         field, size = self.question.field, self.question.subject.options.size
         self.count += len(hits)
         if broken := [hit for hit in hits if not hit_fingerprints(hit, field)]:
-            said = (f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {field}" for hit in broken)
-            self.reasons |= dict.fromkeys(said)
             hits = [hit for hit in hits if hit_fingerprints(hit, field)]
+            # Only its block terms say that such a document may be near; a scan goes by none.
+            for hit in [] if self.question.plan.is_scan else broken:
+                said = f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {field}: backfill it"
+                self.reasons[said] = None
         self.near_dups += self.rescore(hits)
         if size is not None and len(self.near_dups) > size:
             self.near_dups = heapq.nsmallest(size, self.near_dups, key=lambda each: each.order)
@@ -218,7 +220,7 @@ class NearFingerprints:
         for hit in hits:
             digits = hit_fingerprints(hit, self._question.field)
             if not digits:
-                self.unreadable += 1
+                self.unreadable += not self._question.plan.is_scan
                 continue
             distance, nearest = min((self._distance(value), value) for value in map(from_hex, digits))
             if distance <= self._question.max_distance:

@@ -31,6 +31,7 @@ FaultKind = Literal[
     "not_searchable", "without_fingerprint", "no_source", "partial_source", "hidden_groups", "hidden_field",
     "template", "no_template", "not_verified", "regrouping", "no_marker", "several_markers", "pipeline_errors",
     "without_passages", "passages_partial", "no_fields", "own_field",
+    "unreadable_fingerprint",
 ]
 # fmt: on
 
@@ -86,6 +87,10 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "without_fingerprint": (
         "documents with a text and without fingerprint, which no lookup finds: {found} of {wanted}",
         Said(_BACKFILL, " (texts without features get none)"),
+    ),
+    "unreadable_fingerprint": (
+        "documents with something else than 16 hex digits in {field!r}, which another program wrote: {found}",
+        Said(_BACKFILL),
     ),
     "no_source": (
         "the index stores no _source, so no document can be updated",
@@ -174,7 +179,7 @@ class Fault:
 
     def _say(self, part: int) -> str:
         found, wanted = self.found, self.wanted
-        if self.kind in ("without_fingerprint", "without_passages", "pipeline_errors"):
+        if self.kind in ("without_fingerprint", "unreadable_fingerprint", "without_passages", "pipeline_errors"):
             found, wanted = (f"{int(each):,}" if each.isdecimal() else each for each in (found, wanted))
         known = ""
         if self.kind in ("no_fields", "own_field") and wanted:

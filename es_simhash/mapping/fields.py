@@ -64,6 +64,11 @@ def is_fingerprint(value: object) -> bool:
     return isinstance(value, str) and _FINGERPRINT.fullmatch(value) is not None
 
 
+def read_fingerprint(digits: Any) -> int | None:
+    """Return the fingerprint that *digits* of a document are; ``None`` if they are none: anybody may write them."""
+    return int(digits, 16) if isinstance(digits, str) and _FINGERPRINT.fullmatch(digits) else None
+
+
 def fingerprint_fields(
     fingerprint: int | None, *, prefix: str = DEFAULT_PREFIX, value: bool = True, passages: Sequence[str] = ()
 ) -> dict[str, Any]:
@@ -310,8 +315,8 @@ def carries(partial: Mapping[str, Any], field: str) -> bool:
 def own_content(document: Mapping[str, Any], prefix: str) -> Any:
     """
     Return what *document* has of the user's own where our object goes; ``None`` if nothing.
-    An object is ours if it has a fingerprint, or only what a document may have of ours without one. Keys of others
-    beside a fingerprint stay there.
+    An object is ours if it has a fingerprint, something else in its place beside the block terms, or only what a
+    document may have of ours without one. Keys of others beside a fingerprint stay there.
     """
     held = document.get(prefix)
     has_dotted = not dotted_names(prefix).isdisjoint(document)
@@ -321,8 +326,7 @@ def own_content(document: Mapping[str, Any], prefix: str) -> Any:
         return held
     dotted = _read_dotted(document, prefix) if has_dotted else {}
     ours = {**dotted, **(held or {})}
-    digits = ours.get("fingerprint")
-    if not ours or is_fingerprint(digits):
+    if not ours or read_fingerprint(ours.get("fingerprint")) is not None or ours.keys() >= {*OWNED[:5]}:
         return None
     return ours if any(ours[name] is not None for name in ours.keys() - WITHOUT_FINGERPRINT) else None
 

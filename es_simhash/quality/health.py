@@ -13,9 +13,9 @@ from math import sqrt
 from typing import Any, Literal, NamedTuple
 
 from es_simhash.errors import ADD_FIELDS, WRITE_WHOLE, InvalidInputError, Said
-from es_simhash.hashing import Scheme, block_terms, fingerprints, from_hex
+from es_simhash.hashing import Scheme, block_terms, fingerprints
 from es_simhash.mapping.faults import Fault
-from es_simhash.mapping.fields import Fields, read_text, text_or_none
+from es_simhash.mapping.fields import Fields, read_fingerprint, read_text, text_or_none
 from es_simhash.quality.edits import count_scripts
 from es_simhash.record import Record
 from es_simhash.tables.notebook import Part, Sheet
@@ -382,10 +382,7 @@ def _unsigned(value: Any) -> int | None:
 
 
 def _fingerprint(values: Mapping[str, Any], name: str) -> int | None:
-    try:
-        return from_hex((values.get(name) or [""])[0])
-    except (InvalidInputError, TypeError):
-        return None
+    return read_fingerprint((values.get(name) or [None])[0])
 
 
 def _share(part: Sequence[str], whole: Sequence[Any]) -> Values:

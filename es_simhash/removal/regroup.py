@@ -17,8 +17,8 @@ from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.read import canonicals_body, lost_canonicals, name_of
 from es_simhash.groups.reconcile import Reconciled, reconcile
-from es_simhash.hashing import from_hex, hamming_distance
-from es_simhash.mapping.fields import Fields
+from es_simhash.hashing import hamming_distance
+from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import narrowed, resolve_index
 from es_simhash.mapping.rule import Grouping
@@ -233,10 +233,11 @@ async def _find_elsewhere(server: Port, names: Sequence[str], lost: Sequence[str
         if await read_each(server, names, body, note, page=HITS):
             return None
         for hit in canonicals:
-            bits = from_hex(hit["fields"][fields.fingerprint][0])
+            bits = read_fingerprint(hit["fields"][fields.fingerprint][0])
             name = name_of(hit, fields)
             own = [each for each in said if each[0] == name]
-            if any(hamming_distance(bits, from_hex(digits)) == distance for _, digits, distance in own):
+            pairs = ((bits, read_fingerprint(digits), distance) for _, digits, distance in own)
+            if any(a is not None and b is not None and hamming_distance(a, b) == distance for a, b, distance in pairs):
                 found.setdefault(name, set()).add(hit["_index"])
     return found
 

@@ -131,6 +131,8 @@ async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, An
         if lacking:
             faults.append(Fault("without_fingerprint", found=str(lacking), wanted=str(documents)))
         faults += await _pipeline_errors(server, index, name, mapping)
+    if ready and fingerprinted:
+        faults += await _find_unreadable(server, index, name)
     with_passages = None
     if ready and settings is not None and settings.passages is not None:
         with_passages, more_faults = await _judge_passages(server, index, name, settings)
@@ -180,6 +182,14 @@ async def _count(server: Port, index: Index, name: str, query: Mapping[str, Any]
         return await count_documents(server, name, query, patience=Patience())
     shown = {"bool": {"filter": [query, {"term": {"_index": name}}]}}
     return await count_documents(server, index, shown, patience=Patience())
+
+
+async def _find_unreadable(server: Port, index: Index, name: str) -> list[Fault]:
+    """Return whether documents of index *name* have a fingerprint that is none; the server may refuse to look."""
+    field = Fields(server.prefix).fingerprint
+    query = {"bool": {"filter": {"exists": {"field": field}}, "must_not": {"regexp": {field: "[0-9a-f]{16}"}}}}
+    found = await unless_refused(_count(server, index, name, query), 400, 401, 403)
+    return [Fault("unreadable_fingerprint", field, str(found[0]))] if found and found[0] else []
 
 
 async def _judge_passages(server: Port, index: Index, name: str, settings: IndexSettings) -> tuple[int, list[Fault]]:

@@ -1,0 +1,56 @@
+"""A document whose fingerprint is none, written around the library: what each flow makes of it, on real servers."""
+
+import pytest
+
+from es_simhash import IncompleteSearchError, document_fields
+from tests.servers.support import ONE_SHARD, random_texts, read_all, texts
+
+NEAR, FAR = texts(1, seed=9)[0], random_texts(1, 3)[0]
+
+
+@pytest.fixture
+def filled(server, call, simhash, index):
+    """Two copies, and a third of which the fingerprint was overwritten; another one has no more than such a value."""
+    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD, max_distance=3))
+    list(call(simhash.ingest(index, [{"_id": id_, "body": NEAR} for id_ in "ab"], on_duplicate=None)))
+    ours = document_fields(NEAR)["simhash"] | {"fingerprint": "zzz"}
+    server.request("PUT", f"/{index}/_doc/bad", {"body": NEAR, "simhash": ours})
+    server.request("PUT", f"/{index}/_doc/worse?refresh=true", {"note": "mine", "simhash": {"fingerprint": "Mine"}})
+    return index
+
+
+def test_only_what_it_could_match_is_incomplete(filled, call, simhash):
+    """It is named there; all other lookups are complete."""
+    how = {"max_distance": 3, "on_incomplete": "return"}
+    near, far = call(simhash.find_near_dups_many(filled, [NEAR, FAR], **how))
+    assert (len(near), near.complete, far.complete) == (2, False, True)
+    assert [("'bad'" in reason, "backfill" in reason) for reason in near.reasons] == [(True, True)]
+    with pytest.raises(IncompleteSearchError, match="'bad'"):
+        call(simhash.find_near_dups(filled, text=NEAR, max_distance=3))
+    assert call(simhash.find_near_dups(f"{filled}*", text=FAR)).complete
+
+
+def test_other_flows_go_on_and_a_backfill_mends(server, filled, call, simhash):
+    """Groups, pairs, statistics, screening and ingest leave it out or say so."""
+    call(simhash.reconcile(filled))
+    assert [len(group.members) for group in call(simhash.groups(filled))] == [2]
+    assert len(list(call(simhash.pairs(filled)))) == 1
+    call(simhash.stats(filled))
+    call(simhash.check_sample(filled))
+    assert [each.answer for each in call(simhash.screen(filled, [NEAR, FAR]))] == ["near", "new"]
+    brought = document_fields(FAR)["simhash"] | {"fingerprint": "yyy"}
+    documents = [
+        {"_id": "near", "body": NEAR},
+        {"_id": "brought", "body": FAR, "simhash": brought},
+        {"_id": "own", "body": FAR, "simhash": {"colour": "red"}},
+    ]
+    assert [each.action for each in call(simhash.ingest(filled, documents))] == ["tagged", "written", "refused"]
+    server.request("POST", f"/{filled}/_refresh")
+    brought = read_all(server, filled)["brought"]["simhash"]
+    assert brought["fingerprint"] == document_fields(FAR)["simhash"]["fingerprint"]
+    counted = [fault.found for fault in call(simhash.check(filled))[0].faults if fault.kind == "unreadable_fingerprint"]
+    assert counted == ["2"]
+    call(simhash.setup(filled))
+    stored = read_all(server, filled)
+    assert stored["bad"]["simhash"]["fingerprint"] == stored["a"]["simhash"]["fingerprint"]
+    assert call(simhash.find_near_dups(filled, text=NEAR)).complete
