@@ -27,7 +27,7 @@ def test_only_what_it_could_match_is_incomplete(filled, call, simhash):
     assert [("'bad'" in reason, "backfill" in reason) for reason in near.reasons] == [(True, True)]
     with pytest.raises(IncompleteSearchError, match="'bad'"):
         call(simhash.find_near_dups(filled, text=NEAR, max_distance=3))
-    assert call(simhash.find_near_dups(f"{filled}*", text=FAR)).complete
+    assert call(simhash.find_near_dups(f"{filled}*", text=FAR, max_distance=3)).complete
 
 
 def test_other_flows_go_on_and_a_backfill_mends(server, filled, call, simhash):
