@@ -142,7 +142,12 @@ def warn_of_lacking(
         except Exception:  # noqa: BLE001 -- the command itself says what is wrong with the index
             return
     for number, kind, what, so in (
-        (lacking[0], "without_fingerprint", "with a text and without fingerprint", unfilled),
+        (
+            lacking[0],
+            "without_fingerprint",
+            "with a text field and without fingerprint (texts without letters get none)",
+            unfilled,
+        ),
         (lacking[1], "ungrouped", "never grouped", ungrouped),
     ):
         if number and so is not None:

@@ -1,5 +1,5 @@
 """
-Which documents nobody has finished: with a text and without its fingerprint, or with a fingerprint and no group.
+Which documents nobody has finished: with a text field and without its fingerprint, or with a fingerprint and no group.
 
 What a plan, a check, a setup and the command line say of an index that is filled in part is counted here.
 """
@@ -7,21 +7,16 @@ What a plan, a check, a setup and the command line say of an index that is fille
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
-from es_simhash.hashing import Scheme, fingerprints
-from es_simhash.mapping.fields import Fields, text_or_none
+from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.mapping import exist_clauses
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import target_of
 from es_simhash.transport.buckets import count_whole
-from es_simhash.transport.limits import is_beyond
 from es_simhash.transport.protocol import Index
-from es_simhash.transport.retry import ATTEMPTS, Patience, retry, search_texts
-
-_READ = 200
+from es_simhash.transport.retry import ATTEMPTS, Patience
 
 
 def unfilled_query(
@@ -53,7 +48,6 @@ def unfilled_by_index(
 async def count_unfilled(
     server: Port,
     index: Index,
-    scheme: Scheme,
     text_fields: Sequence[str],
     *,
     mappings: Sequence[Mapping[str, Any]] = (),
@@ -61,35 +55,12 @@ async def count_unfilled(
     attempts: int = ATTEMPTS,
 ) -> int:
     """
-    Return how many documents of *index* that match *clauses* should have a fingerprint, and have none.
-    No query knows an empty text, or one without letters. So up to 200 of them are read, drawn at random: the number is
-    exact where there are no more, else it is 0 if none of these needs one, or how many the query finds; of these the
-    share of those drawn where *mappings* hide texts from queries.
+    Return how many documents of *index* that match *clauses* have a text field, and no fingerprint.
+    No query knows an empty text, or one without letters: such a document counts too, and where *mappings* hide texts
+    from queries each one without a fingerprint.
     """
     query = {"bool": {"filter": [unfilled_query(text_fields, server.prefix, mappings), *clauses]}}
-    number = await count_whole(server, index, query, patience=Patience(attempts))
-    if not number or not text_fields:
-        return number
-    if scheme.name == "weighted":
-        return 0  # it has features, and nobody but their writer knows which documents should have some
-    drawn = {"query": query, "random_score": {"seed": 0, "field": "_seq_no"}, "boost_mode": "replace"}
-    try:
-        body = {"size": _READ, "query": {"function_score": drawn}}
-        search = partial(search_texts, server, index, body, text_fields)
-        answer = await retry(server, search, patience=Patience(attempts))
-    except Exception as error:
-        if not is_beyond(error, "hits"):
-            raise
-        return number
-    texts = [text_or_none(hit, text_fields) for hit in answer["hits"]["hits"]]
-    # What cannot be read is for backfill to report.
-    known = [text for text in texts if text is not None]
-    values: list[int | None] = await server.compute(lambda: fingerprints(known, scheme=scheme))
-    lacking = len(texts) - values.count(None)
-    if not exist_clauses(text_fields, mappings):
-        lacking -= texts.count(None)  # most of these have no text
-        return lacking if number <= _READ else number * lacking // len(texts)
-    return lacking if number <= _READ or not lacking else number
+    return await count_whole(server, index, query, patience=Patience(attempts))
 
 
 async def count_lacking(
@@ -102,16 +73,15 @@ async def count_lacking(
     attempts: int = ATTEMPTS,
 ) -> tuple[int, int]:
     """
-    Return how many documents lack the fingerprint of their text, and how many the group that their index records.
+    Return how many documents with a text field lack a fingerprint, and how many the group that their index records.
     *each*: the settings of the indices behind *index*, by name. *with_groups*: else the second is 0, without a request.
     *attempts*: of each count, while the server is too busy.
     """
     fields = Fields(server.prefix)
     unfilled = 0
     if each:
-        scheme = next(iter(each.values())).scheme
         texts = sorted({name for own in each.values() for name in own.text_fields})
-        unfilled = await count_unfilled(server, index, scheme, texts, mappings=mappings, attempts=attempts)
+        unfilled = await count_unfilled(server, index, texts, mappings=mappings, attempts=attempts)
     grouped = [name for name, own in each.items() if target_of(own) is not None]
     if not grouped or not with_groups:
         return unfilled, 0

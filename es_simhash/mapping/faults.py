@@ -85,7 +85,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "not_searchable": ("the index cannot be searched ({found})", "open it, or see the health of the cluster"),
     "without_fingerprint": (
-        "documents with a text and without fingerprint, which no lookup finds: {found} of {wanted}",
+        "documents with a text field and without fingerprint, which no lookup finds: {found} of {wanted}",
         Said(_BACKFILL, " (texts without features get none)"),
     ),
     "unreadable_fingerprint": (

@@ -261,7 +261,8 @@ class RemovalPlan:
         excess:
             Each share that is larger than *max_share*; where there is any, ``apply_removal`` refuses the plan as it is.
         without_fingerprint:
-            How many documents have a text and no fingerprint, so that they were not looked at: ``backfill`` adds them.
+            How many documents have a text field and no fingerprint, so that they were not looked at: ``backfill`` adds
+            it where the text has letters.
         ungrouped:
             Where the index records a grouping, how many documents have a fingerprint and no group: ``reconcile`` groups
             them. The plan has their duplicates all the same.

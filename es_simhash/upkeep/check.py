@@ -1,8 +1,8 @@
 """
 Finds faults that prevent lookups and ingest in an index; ``mapping.faults`` defines them. Nothing is written.
 
-Cost: two requests (mappings, settings), one more for an alias, up to six counts for each index, and where documents
-seem to lack their fingerprint a search that reads up to 200 of them; two requests more for the candidates of a lookup.
+Cost: two requests (mappings, settings), one more for an alias, up to seven counts for each index; two requests more for
+the candidates of a lookup.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, An
     if ready and settings is not None and fingerprinted < documents:
         clauses = [] if index == name else [{"term": {"_index": name}}]
         texts = settings.text_fields
-        lacking = await count_unfilled(server, index, settings.scheme, texts, mappings=[mapping], clauses=clauses)
+        lacking = await count_unfilled(server, index, texts, mappings=[mapping], clauses=clauses)
         if lacking:
             faults.append(Fault("without_fingerprint", found=str(lacking), wanted=str(documents)))
         faults += await _pipeline_errors(server, index, name, mapping)
