@@ -27,11 +27,10 @@ from typing import Any
 import numpy as np
 from noise import Way, find_candidates, known_similarity
 from numpy.typing import NDArray
-from quality import read_set
+from quality import Truth, read_set
 
 from es_simhash.groups.all_pairs import near_pairs
 from es_simhash.hashing import fingerprint_array
-from es_simhash.quality import Truth
 from es_simhash.quality.edits import EDITS, REVISIONS, Edit, date, other_numbers, typo, wrong_letters
 from es_simhash.texts.measures import PRESETS, compare_pairs
 

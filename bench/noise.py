@@ -27,10 +27,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from quality import read_set
+from quality import Truth, read_set
 
 from es_simhash.hashing import fingerprint_array
-from es_simhash.quality import Truth
 from es_simhash.texts.measures import PRESETS, TextMeasure, compare_pairs
 
 RATES = (0.0, 0.01, 0.02, 0.05, 0.1)

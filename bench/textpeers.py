@@ -24,10 +24,9 @@ from typing import Any
 
 from opensearchpy import OpenSearch, helpers
 from plans import EMPTY
-from quality import POSITIVE, Result, is_chinese, read_set, score, timed
+from quality import POSITIVE, Result, Truth, is_chinese, read_set, score, timed
 
 from es_simhash import SimHashClient
-from es_simhash.quality import Truth
 from es_simhash.servers import embedded_server
 
 ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}

@@ -51,7 +51,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "decide": "Take in what people decided about a plan.",
         "history": "Say where a removed document has gone.",
         "tune": "Recommend a preset for the texts of an index.",
-        "evaluate": "Measure recall and precision on known pairs.",
         "boilerplate": "Learn which passages are template text.",
         "fingerprint": "Print the fingerprints of texts.",
         "query": "Print the search for a text or fingerprint.",
@@ -68,7 +67,6 @@ SECTIONS: dict[str, dict[str, str]] = {
 _BESIDE = {
     "boilerplate": "tune",
     "decide": "plan",
-    "explain": "evaluate",
     "history": "plan",
     "passages": "find",
     "reconcile": "groups",

@@ -1,7 +1,5 @@
-from .evaluation import Evaluation, Report, check_picture, evaluate, plot_report
 from .explanation import Explanation, Feature, explain
 from .health import Diagnosis
-from .known_pairs import Truth, read_truth
 from .read_stats import StatsOptions
 from .report.figures import require_drawing
 from .report.words import LANGUAGES
@@ -12,21 +10,14 @@ __all__ = [
     "LANGUAGES",
     "Count",
     "Diagnosis",
-    "Evaluation",
     "Explanation",
     "Feature",
-    "Report",
     "SourceCounts",
     "Stats",
     "StatsOptions",
     "TimeCounts",
-    "Truth",
     "Tuning",
-    "check_picture",
-    "evaluate",
     "explain",
-    "plot_report",
-    "read_truth",
     "require_drawing",
     "utc_text",
 ]

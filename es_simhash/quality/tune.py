@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
-from operator import attrgetter
 from random import Random
 from typing import Any
 
@@ -34,7 +33,7 @@ from es_simhash.mapping.resolve import read_present_settings, resolve_index
 from es_simhash.quality.edits import EDITS, NOISE, REVISIONS, Edit, Scripts, conversion_is_available, count_scripts
 from es_simhash.quality.known_pairs import SAME_LETTERS, RealPairs
 from es_simhash.quality.sampling import SampleOptions, read_real_pairs, sample_documents, sample_option
-from es_simhash.tables.notebook import Html, Part, Sheet, draw_shares
+from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, PRESETS, WORD_SHINGLES, Preset, compare_pairs
 from es_simhash.transport.answers import sentences
@@ -205,21 +204,14 @@ class Tuning(Tabular):
             {"edit": kind, "copies": each, "similarity": self.similarity[kind]} for kind, each in self.copies.items()
         ]
         bars = {"recall": 1.0, "recall above bound": 1.0, "precision": 1.0}
-        curves = [self._curve(name) for name in dict.fromkeys(each.scheme for each in self.schemes)]
         return [
             Sheet(_OF_PRESETS, presets, bars),
             Sheet("Edited copies", copies),
             Sheet(_OF_SCHEMES, schemes, bars, keys=("scheme", "max distance")),
-            *curves,
         ]
 
     def _notes(self) -> Mapping[str, Sequence[str]]:
         return {"not every document was looked at": self.reasons, "note": self.notes}
-
-    def _curve(self, scheme: str) -> Html:
-        figures = sorted((each for each in self.schemes if each.scheme == scheme), key=attrgetter("max_distance"))
-        lines = {name: [getattr(each, name) for each in figures] for name in ("recall", "precision")}
-        return draw_shares(f"{scheme}, by distance alone", [each.max_distance for each in figures], lines)
 
 
 _OF_PRESETS = "Presets, after verification. wrong letters: recall of copies in which 2 % of the letters are wrong"

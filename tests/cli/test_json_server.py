@@ -38,10 +38,6 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         {"_id": id_, "body": text, "source": "x"} for id_, text in {"a": TEXT, "b": TEXT.upper(), "c": OTHER}.items()
     ]
     (tmp_path / "news.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
-    (tmp_path / "docs.jsonl").write_text(
-        "".join(json.dumps({"id": each["_id"], "text": each["body"]}) + "\n" for each in lines)
-    )
-    (tmp_path / "pairs.tsv").write_text("id1\tid2\tjaccard\na\tb\t0.9\n")
     plan = tmp_path / "removal.db"
     server.request("PUT", f"/_index_template/{index}", {"index_patterns": [f"{index}-later"]})
     commands = [
@@ -74,7 +70,6 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["check", index, "--sample", "10"],
         ["tune", index, "--sample", "3"],
         ["boilerplate", index, "--out", tmp_path / "mask.json"],
-        ["evaluate", tmp_path / "docs.jsonl", tmp_path / "pairs.tsv"],
         ["report", index, "--out", tmp_path / "report.html"],
         ["fingerprint", TEXT],
         ["explain", "--fingerprints", "0123456789abcdef", "0123456789abcdee"],

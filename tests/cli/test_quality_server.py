@@ -1,4 +1,4 @@
-"""The commands find --preset, evaluate --index, explain --index, check --sample and tune on real servers."""
+"""The commands find --preset, explain --index, check --sample and tune on real servers."""
 
 import json
 
@@ -18,18 +18,11 @@ TEXTS = {
 
 
 @pytest.fixture
-def files(tmp_path):
-    """The documents and their one known pair."""
-    documents, pairs = tmp_path / "docs.jsonl", tmp_path / "pairs.csv"
-    documents.write_text("".join(json.dumps({"id": key, "text": text}) + "\n" for key, text in TEXTS.items()))
-    pairs.write_text("id1,id2,jaccard\na,b,0.86\n")
-    return documents, pairs
-
-
-@pytest.fixture
-def news(run, index, server, files):
+def news(run, index, server, tmp_path):
     """An index with the documents."""
-    result = run("ingest", index, files[0], "--create", "-t", "text", "--id-field", "id")
+    documents = tmp_path / "docs.jsonl"
+    documents.write_text("".join(json.dumps({"id": key, "text": text}) + "\n" for key, text in TEXTS.items()))
+    result = run("ingest", index, documents, "--create", "-t", "text", "--id-field", "id")
     assert result.exit_code == 0, result.output
     server.request("POST", f"/{index}/_refresh")
     return index
@@ -43,14 +36,6 @@ def test_find_with_a_preset(run, news):
     assert found["unverified"] == []
     assert "similarity" in run("find", news, "--id", "b", "-d", 20, "--verify", "0.5").stdout
     assert json.loads(run("find", news, TEXT, "--preset", "identical", "--json").stdout)["near_dups"][0]["id"] == "a"
-
-
-def test_evaluate_through_a_server(run, news, files):
-    """The index's answers give the figures that comparing every pair gives."""
-    arguments = ["evaluate", *files, "--preset", "similar", "--json"]
-    through = json.loads(run(*arguments, "--index", news).stdout)
-    assert through == json.loads(run(*arguments).stdout)
-    assert through["verified"]["recall"] == 1.0
 
 
 def test_explain_documents(run, news):

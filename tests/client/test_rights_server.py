@@ -43,7 +43,6 @@ USES = {
     "search": ("shared", "search INDEX bridge"),
     "search --distinct": ("shared", "search INDEX bridge --distinct --total"),
     "find --scheme": ("shared", "find INDEX bridge -d 12 --scheme shingles"),
-    "evaluate --index": ("shared", "evaluate DOCS PAIRS --index INDEX"),
     "explain --index": ("shared", "explain --index INDEX 1 2"),
     "check --sample": ("shared", "check INDEX --sample 9"),
     "tune": ("shared", "tune INDEX"),
@@ -170,11 +169,8 @@ def run(secured, index, monkeypatch, tmp_path):
     monkeypatch.setenv("ES_SIMHASH_CA_FILE", str(secured.ca_path))
     for name in ("PRODUCT", "API_KEY", "DEBUG"):
         monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
-    words = {"INDEX": index, "DOCS": str(tmp_path / "docs.jsonl"), "PAIRS": str(tmp_path / "pairs.csv")}
-    words |= {"PLAN": str(tmp_path / "removal.db"), "OUT": str(tmp_path / "other.db")}
+    words = {"INDEX": index, "PLAN": str(tmp_path / "removal.db"), "OUT": str(tmp_path / "other.db")}
     words |= {"STATE": f"{index}-state", "REPORT": str(tmp_path / "report.html")}
-    (tmp_path / "docs.jsonl").write_text("".join(json.dumps({"id": f"{n}", "text": TEXT}) + "\n" for n in range(9)))
-    (tmp_path / "pairs.csv").write_text("id1,id2,jaccard\n1,2,1.0\n")
 
     def run(line, name, password):
         monkeypatch.setenv("ES_SIMHASH_USER", name)

@@ -1,4 +1,4 @@
-"""Evaluation against known pairs, explanations, edits, tuning and presets; no server."""
+"""Explanations, edits, tuning and presets; no server."""
 
 import pickle
 import random
@@ -9,9 +9,7 @@ from es_simhash import (
     PRESETS,
     IfSimilar,
     InvalidInputError,
-    MissingDependencyError,
     NearDup,
-    NearDups,
     get_preset,
     get_scheme,
 )
@@ -19,9 +17,8 @@ from es_simhash.errors import SchemeError
 from es_simhash.hashing import fingerprint, hamming_distance
 from es_simhash.lookup.lookup_options import Verification, asked_rule
 from es_simhash.mapping.rule import PairRule
-from es_simhash.quality import edits, evaluate, explain, read_truth
+from es_simhash.quality import edits, explain
 from es_simhash.quality.edits import NOISE
-from es_simhash.quality.evaluation import plot_report
 from es_simhash.quality.explanation import list_features
 from es_simhash.quality.tune import DISTANCES, inject, measure_preset, measure_scheme, near_in_sample, recommend
 from es_simhash.texts.measures import TextMeasure
@@ -37,123 +34,6 @@ BASE = " ".join(SENTENCES)
 EDITED = BASE.replace("Tuesday", "Friday")
 PART = " ".join(SENTENCES[:4])
 OTHER = "Nobody expected the harbour to freeze in October, least of all the crew of the small blue ferry."
-DOCUMENTS = [
-    {"id": "base", "text": BASE},
-    {"id": "edited", "text": EDITED},
-    {"id": "part", "text": PART},
-    {"id": "other", "text": OTHER},
-    {"id": "blank", "text": " "},
-    {"id": "none", "text": None},
-]
-PAIRS = [
-    {"id1": "edited", "id2": "base", "jaccard": "0.93"},
-    {"id1": "base", "id2": "part", "jaccard": 0.72},
-    {"id1": "part", "id2": "other", "jaccard": 0.85},
-]
-
-
-@pytest.fixture(scope="module")
-def truth():
-    """Three known pairs of six documents, one of them no pair that any text shows."""
-    return read_truth(DOCUMENTS, PAIRS)
-
-
-def test_recall_and_precision(truth):
-    """Positives are found or missed, and reported pairs are right, forgiven or wrong."""
-    report = evaluate(truth, max_distance=30, similarity=0.5)
-    pairs = {(each["id1"], each["id2"]): each for each in report.pairs()}
-    assert pairs["base", "edited"]["known"] == 0.93
-    assert pairs["base", "edited"]["distance"] == hamming_distance(fingerprint(BASE), fingerprint(EDITED))
-    assert pairs["base", "part"]["known"] == 0.72
-    assert pairs["edited", "part"]["known"] == 0.0
-    assert not any("blank" in pair or "none" in pair for pair in pairs)
-    found = report.measure(verified=True)
-    assert (found.positives, found.reported, found.found, found.forgiven) == (2, 3, 1, 2)
-    assert (found.recall, found.precision, found.precision_forgiving) == (1 / 2, 1 / 3, 2 / 3)
-    assert report.measure(0).recall == 0.0
-    assert report.measure(0).precision is None
-
-
-def test_report_has_the_figures_by_distance_and_length(truth):
-    """The JSON has every distance up to the largest, and classes of length that add up to the whole."""
-    found = evaluate(truth, max_distance=9).to_dict()
-    assert {"recall", "precision", "precision_forgiving", "verified", "by_distance", "by_length"} <= found.keys()
-    assert [row["max_distance"] for row in found["by_distance"]] == list(range(10))
-    assert found["by_distance"][9]["verified"] == found["verified"]
-    assert sum(row["positives"] for row in found["by_length"]) == found["positives"] == 2
-    assert sum(row["verified"]["reported"] for row in found["by_length"]) == found["verified"]["reported"]
-    assert found["without_fingerprint"] == 2
-
-
-def test_a_limit_of_forgiveness_is_inclusive(truth):
-    """A pair exactly 0.1 below a positive is forgiven, whatever binary fractions make of it."""
-    close = read_truth(DOCUMENTS, [{"id1": "base", "id2": "edited", "jaccard": 0.7}])
-    found = evaluate(close, max_distance=8, positive=0.8).measure(verified=True)
-    assert (found.found, found.forgiven, found.recall) == (0, 1, None)
-
-
-def test_the_default_and_what_goes_before_it(truth):
-    """Without a preset the default scheme is measured as `similar` looks things up; what is given goes before."""
-    found = evaluate(truth)
-    assert (found.scheme, found.max_distance, found.similarity) == (get_scheme(), 12, 0.8)
-    found = evaluate(truth, preset="near", scheme="words", max_distance=5)
-    assert (found.scheme.name, found.max_distance, found.similarity) == ("words", 5, 0.9)
-
-
-def test_answers_of_a_search_are_measured_as_they_are(truth):
-    """The search decides what is reported; one that fails, or finds strangers, is no measurement."""
-
-    def search(texts):
-        near = NearDup("edited", "i", 2, 7)
-        return [NearDups((near,) if text in (BASE, EDITED) else (), scheme=get_scheme("words")) for text in texts]
-
-    report = evaluate(truth, search=search)
-    assert report.scheme == get_scheme("words")
-    assert [(each["id1"], each["id2"], each["distance"]) for each in report.pairs()] == [("base", "edited", 2)]
-    with pytest.raises(InvalidInputError, match="'stranger'"):
-        evaluate(truth, search=lambda texts: [NearDups((NearDup("stranger", "i", 0, 0),))] * len(texts))
-    with pytest.raises(InvalidInputError, match="too busy"):
-        evaluate(truth, search=lambda texts: [RuntimeError("too busy")] * len(texts))
-
-
-@pytest.mark.parametrize(
-    ("documents", "pairs", "words"),
-    [
-        ([], PAIRS, "no documents"),
-        (DOCUMENTS, [], "no pairs"),
-        ([*DOCUMENTS, DOCUMENTS[0]], PAIRS, "'base' of an earlier one"),
-        ([{"text": "x"}], PAIRS, "give each an id"),
-        ([{"id": "1", "text": 5}], PAIRS, "give a string"),
-        (DOCUMENTS, [*PAIRS, {"id1": "x", "id2": "y", "jaccard": 1}], "2 unknown documents, first 'x' in pair 4"),
-        (DOCUMENTS, [{"id1": "base", "id2": "part"}], "no jaccard"),
-        (DOCUMENTS, [{"id1": "base", "id2": "part", "jaccard": "high"}], "'high'"),
-        (DOCUMENTS, [{"id1": "base", "id2": "part", "jaccard": "nan"}], "'nan'"),
-        (DOCUMENTS, [{"id1": "base", "id2": "base", "jaccard": 1}], "with itself"),
-    ],
-)
-def test_refused_truth(documents, pairs, words):
-    """What cannot be measured with is refused in one line that names it."""
-    with pytest.raises(InvalidInputError, match=words) as caught:
-        read_truth(documents, pairs)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_plot(truth, tmp_path, suffix):
-    """A picture is written in the format of its name."""
-    pytest.importorskip("matplotlib")
-    path = tmp_path / f"figures.{suffix}"
-    plot_report(evaluate(truth, max_distance=5), path)
-    assert path.read_bytes()[:60].count(b"PNG" if suffix == "png" else b"<?xml") == 1
-    with pytest.raises(InvalidInputError, match="png"):
-        plot_report(evaluate(truth, max_distance=1), tmp_path / "figures.txt")
-
-
-def test_plot_without_matplotlib(truth, tmp_path, monkeypatch):
-    """The extra is named where it is missing."""
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    with pytest.raises(MissingDependencyError, match="plot"):
-        plot_report(evaluate(truth, max_distance=1), tmp_path / "figures.svg")
 
 
 @pytest.mark.parametrize("scheme", ["shingles", "words", "keywords"])

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import random
-import re
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, strategies as st
 
 from es_simhash import MissingDependencyError, NearDup, NearDups, Pair, table
 from es_simhash.groups.pairs_and_groups import Group
-from es_simhash.quality.evaluation import evaluate
 from es_simhash.quality.explanation import explain
 from es_simhash.quality.health import Diagnosis, Finding
-from es_simhash.quality.known_pairs import read_truth
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats
 from es_simhash.quality.tune import PresetFigures, SchemeFigures, Tuning
-from es_simhash.tables.notebook import SHOWN_CHARACTERS, SHOWN_ROWS, draw_shares
+from es_simhash.tables.notebook import SHOWN_CHARACTERS, SHOWN_ROWS
 from es_simhash.tables.tabular import to_columns, to_frame
 
 HOSTILE = [
@@ -186,7 +182,7 @@ def test_a_table_of_many_results():
 
 
 def test_figures_are_tables():
-    """Diagnosis, tuning, evaluation and explanation, each with what matters in its title."""
+    """Diagnosis, tuning and explanation, each with what matters in its title."""
     finding = Finding("warning", "text_field_unknown")
     assert "news: healthy; 3 of 4 documents have a fingerprint" in read(Diagnosis("news", 4, 3, 3, (finding,)))
     presets = (PresetFigures("near", 10, 0.8, 0.9, 0.95, 1.5),)
@@ -195,7 +191,6 @@ def test_figures_are_tables():
     shown = read(tuning)
     assert "news: recommended preset: near, from a sample of 10 of 100 documents" in shown
     assert {"few texts", "0.950", "typo"} <= set(shown)
-    assert 'aria-label="recall: 0.5 at max_distance 3, 0.5 at 3; precision: unknown"' in tuning._repr_html_()
     assert [(row["kind"], row["name"], row["recall"]) for row in tuning.to_dicts()] == [
         ("preset", "near", 0.9),
         ("scheme", "shingles-2", 0.5),
@@ -218,34 +213,6 @@ def test_stats_are_a_row_for_each_number():
     assert {"news: 10 documents, 5 duplicates (50.0 %), 5 groups", HOSTILE[0], HOSTILE[1], "By source"} <= set(
         read(stats)
     )
-
-
-def test_an_evaluation_is_a_row_for_each_distance():
-    """With the figures by distance and those verified side by side."""
-    texts = {"a": "one two three four five", "b": "one two three four five six", "c": "else"}
-    pairs = [{"id1": "a", "id2": "b", "jaccard": 0.9}]
-    truth = read_truth([{"id": id_, "text": text} for id_, text in texts.items()], pairs)
-    report = evaluate(truth, max_distance=4)
-    rows = report.to_dicts()
-    assert [row["max_distance"] for row in rows] == [0, 1, 2, 3, 4]
-    assert rows[4]["verified.recall"] == report.measure(4, verified=True).recall
-    assert {"By max_distance", "verified reported"} <= set(read(report))
-    assert report._repr_html_().count("<path") == 3 + 2 * 4
-
-
-@given(st.lists(st.tuples(st.integers(0, 64), st.none() | st.floats(0, 1)), min_size=1, unique_by=lambda each: each[0]))
-def test_a_curve_is_drawn_within_its_picture(points):
-    """Whatever the distances and gaps: every known share is a point, and none is outside."""
-    points.sort()
-    known = [share for _, share in points if share is not None]
-    picture = draw_shares(HOSTILE[0], [distance for distance, _ in points], {"recall": [share for _, share in points]})
-    drawn = re.findall(r'<path d="([^"]*)" class="recall"', picture)[0]
-    places = [tuple(map(float, each.split())) for each in re.split(" ?[ML]", drawn)[1:]]
-    alone = drawn.count("M") - sum(" L" in run for run in drawn.split("M")[1:])
-    assert alone == 0
-    assert len(known) <= len(places) <= 2 * len(known)
-    assert all(0 <= x <= 540 and 12 <= y <= 200 for x, y in places)
-    assert "<script>" not in picture
 
 
 def test_columns_lose_nothing():
