@@ -31,7 +31,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "setup": "Make an index that exists ready, in one step.",
         "ingest": "Write documents with their fingerprints.",
         "find": "Find near-duplicates.",
-        "search": "Search without near-duplicates among the hits.",
         "report": "Write a page about the near-duplicates.",
         "plan": "Plan which duplicates to delete.",
         "review": "Show a plan, to judge it.",

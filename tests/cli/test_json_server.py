@@ -47,7 +47,6 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["export", "index-template", index, "-t", "body"],
         ["find", index, TEXT],
         ["passages", index, TEXT],
-        ["search", index, TEXT, "--distinct"],
         ["setup", index, "--yes"],
         ["backfill", index],
         ["follow", index, "--once", "--state-index", f"{index}-state"],

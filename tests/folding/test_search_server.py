@@ -4,13 +4,11 @@ import base64
 import hashlib
 import json
 import random
-import shlex
 from collections import Counter
 
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, hamming_distance
-from tests.servers.command_line import failed
 from tests.servers.support import ONE_SHARD, WORDS, put, texts
 
 SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
@@ -380,49 +378,3 @@ def test_arguments(server, simhash):
     ):
         with pytest.raises(InvalidInputError, match=message):
             simhash.search_distinct("news", {"aggs": {"wrong": wrong}}, counts="groups")
-
-
-def test_the_command(run, server, filled, tmp_path):
-    words = " ".join(WORDS[:2])
-    shown = json.loads(run("search", filled, words, "--distinct", "--total", "--similar", "1", "--json").stdout)
-    wanted = fold(read_all(server, filled, {"query": {"match": {"body": words}}}), "group")
-    assert [each["_id"] for each in shown["hits"]] == [hit["_id"] for hit in wanted[:10]]
-    assert shown["total"] == len(wanted)
-    assert any(each["similar"] for each in shown["hits"])
-    more = run("search", filled, words, "--distinct", "--after", shown["after"], "--json")
-    for after, said in (
-        (shown["after"][:-4], "give --after as it was printed"),
-        (shown["after"], "give the INDEX, WORDS"),
-    ):
-        failed(run("search", filled, "other words", "--distinct", "--after", after), "--after", said)
-    assert [each["_id"] for each in json.loads(more.stdout)["hits"]] == [hit["_id"] for hit in wanted[10:20]]
-    table = run("search", filled, words, "--distinct", "--similar", "1")
-    assert "10 distinct hits on this page\n" in table.stdout
-    assert table.stdout.splitlines()[1].split() == ["score", "similar", "id", "body"]
-    assert f"10 distinct hits of {len(wanted):,}\n" in run("search", filled, words, "--distinct", "--total").stdout
-    [first] = [each for each in shown["hits"] if each["similar_count"] > 1][:1]
-    other, left = first["similar"][0], first["similar_count"] - 1
-    folded = [line.split() for line in table.stdout.partition("what they stand for")[2].splitlines()]
-    assert [first["_id"], other["id"], str(other["distance"])] in folded
-    assert [first["_id"], "and", f"{left:,}", "more"] in folded
-    again = shlex.split(table.stderr.partition("there are more: es-simhash ")[2])
-    assert run(*again).stderr.count("--after") == 1
-    following = json.loads(run(*again, "--json").stdout)["hits"]
-    assert [each["_id"] for each in following] == [hit["_id"] for hit in wanted[10:20]]
-    long = run("search", filled, words, "--distinct", "--by", "3", "--size", "20")
-    assert "there are more: raise --size, or give --after the string that --json prints as after" in long.stderr
-    assert "10 hits" in run("search", filled, words).stdout
-    query = tmp_path / "query.json"
-    query.write_text(json.dumps({"query": {"term": {"step": 1}}, "sort": "day"}), encoding="utf-8")
-    assert run("search", filled, "--query", query, "--distinct", "--by", "3").exit_code == 0
-    pasted = run("search", filled, words, "--paste")
-    first, body = pasted.stdout.split("\n", 1)
-    assert first == f"GET /{filled}/_search"
-    assert server.request("POST", f"/{filled}/_search", json.loads(body))["hits"]["hits"]
-    assert "takes all documents without a group for one" in pasted.stderr
-    query.write_text("{", encoding="utf-8")
-    failed(run("search", filled, "--query", query), "is no JSON", "write a search as an object")
-    for wrong in ("many", "\N{SUPERSCRIPT TWO}"):
-        assert "group, or a number of bits" in run("search", filled, words, "--distinct", "--by", wrong).stderr
-    for extra in (("--total",), ("--similar", "1"), ("--by", "3"), ("--after", "x")):
-        assert f"{extra[0]} needs --distinct" in run("search", filled, words, *extra).stderr
