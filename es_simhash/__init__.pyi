@@ -63,7 +63,6 @@ from .mapping.rule import PairRule
 from .passages.found import Overlap, Overlaps, Passage
 from .pipeline.build import build_pipeline, build_search_template
 from .pipeline.install import InstalledPipeline
-from .quality.boilerplate import Boilerplate, learn_boilerplate
 from .quality.report.report_page import IndexReport
 from .quality.stats import Stats
 from .removal.decisions import Decisions
@@ -91,7 +90,6 @@ __all__ = [
     "AnswerError",
     "AsyncSimHashClient",
     "BackfillProgress",
-    "Boilerplate",
     "DashboardPack",
     "Decisions",
     "DistinctHit",
@@ -183,7 +181,6 @@ __all__ = [
     "get_preset",
     "get_scheme",
     "hamming_distance",
-    "learn_boilerplate",
     "make_plan",
     "plan_lookup",
     "removal_history",

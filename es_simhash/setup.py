@@ -26,10 +26,10 @@ from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
-from es_simhash.quality.check_sample import find_short_texts, find_templates
+from es_simhash.quality.check_sample import find_large_group, find_short_texts
 from es_simhash.quality.health import Finding
 from es_simhash.quality.read_stats import count_groups
-from es_simhash.quality.tune import PresetFigures, TuneOptions, Tuning, enough_distance, tune
+from es_simhash.quality.tune import PresetFigures, TuneOptions, Tuning, tune
 from es_simhash.texts.measures import DEFAULT_PRESET, PRESETS
 from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.protocol import Index, check_index, index_key, noting
@@ -90,10 +90,10 @@ class Setup:
         presets:
             The same of every preset; empty where nothing was measured.
         notes:
-            What the sample shows beside: two ways of writing Chinese, many numbers, why fewer texts were drawn.
+            Why some documents could not be drawn or counted, when the texts were measured.
         findings:
-            Template text that many of the documents have, or the largest group, as
-            :meth:`SimHashClient.check_sample` finds it: what speaks against removing duplicates.
+            A group of very many documents, as :meth:`SimHashClient.check_sample` finds it: what speaks against removing
+            duplicates before somebody has looked.
         filled:
             The last report of the backfill, with the first 100 failures of all, or what it would report; ``None`` in a
             dry run of an index without fingerprints, unless documents may have a field of their own there.
@@ -235,8 +235,7 @@ async def setup(
         measured=wanted.measured,
     )
     if (tuning := wanted.tuning) is not None:
-        notes = (*tuning.reasons, *tuning.notes)
-        found = replace(found, sampled=tuning.sampled, presets=tuning.presets, notes=notes)
+        found = replace(found, sampled=tuning.sampled, presets=tuning.presets, notes=tuning.reasons)
     if with_fingerprint:
         found = replace(found, outside=(await count_groups(server, index)).lost)
     if not dry_run:
@@ -280,13 +279,11 @@ async def _decide(
     grouping = await settle_grouping(server, future, request, record=False)
     tuning, measured = None, None
     if documents and (is_free or preset_of(grouping, settings) is None):
-        tuning = await tune(
-            server, index, TuneOptions(sample=SAMPLE, schemes=[settings.scheme], text_field=future.text_fields.all)
-        )
+        options = TuneOptions(sample=SAMPLE, text_field=future.text_fields.all)
+        tuning = await tune(server, index, options, scheme=settings.scheme)
         chosen = tuning.recommended if is_open and tuning.sampled >= FEW else None
         if is_open and not has_presets and tuning.sampled >= FEW:
-            own = [each for each in tuning.schemes if each.scheme == str(settings.scheme)]
-            request = replace(request, max_distance=enough_distance(own))
+            request = replace(request, max_distance=tuning.enough_distance)
         elif is_open and has_presets:
             request = replace(request, preset=chosen or WIDEST)
         grouping = await settle_grouping(server, future, request, record=False)
@@ -381,7 +378,7 @@ async def _carry_out(server: Port, index: Index, wanted: _Wanted, found: Setup) 
     found = replace(found, filled=filled, groups=grouped)
     if not grouped.duplicates:
         return found
-    findings = [*await find_templates(server, index), *await find_short_texts(server, index)]
+    findings = [*await find_large_group(server, index), *await find_short_texts(server, index)]
     return replace(found, findings=tuple(findings))
 
 

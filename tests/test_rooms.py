@@ -24,7 +24,7 @@ OPERATIONS = {
     "mapping": "resolve shards within_limits",
     "passages": "candidates find_passages",
     "pipeline": "install",
-    "quality": "boilerplate check_sample explanation read_report read_stats sampling tune",
+    "quality": "check_sample explanation read_report read_stats sampling tune",
     "removal": "apply delete find_shown make_plan plan_contained present regroup restore tags",
     "": "setup",
     "upkeep": "backfill check follow follow_changes follow_lease pausing put_fields remove_fields template",

@@ -326,7 +326,7 @@ async def _find(
 
 @_tool("explain", "index first second texts text_field max_changes characters")
 async def explain(simhash: AsyncSimHashClient, asked: dict[str, Any], _: Shown) -> Answer:
-    return Answer((await simhash.explain(**asked)).to_dict(most=5))
+    return Answer((await simhash.explain(**asked)).to_dict())
 
 
 @_tool(

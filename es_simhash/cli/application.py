@@ -50,7 +50,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "decide": "Take in what people decided about a plan.",
         "history": "Say where a removed document has gone.",
         "tune": "Recommend a preset for the texts of an index.",
-        "boilerplate": "Learn which passages are template text.",
         "fingerprint": "Print the fingerprints of texts.",
         "query": "Print the search for a text or fingerprint.",
         "export": "Print or install mapping, templates, pipeline, charts.",
@@ -64,7 +63,6 @@ SECTIONS: dict[str, dict[str, str]] = {
 
 # A command is ``command`` of the module ``commands.NAME``, with ``_`` for ``-``; these are beside another one.
 _BESIDE = {
-    "boilerplate": "tune",
     "decide": "plan",
     "history": "plan",
     "passages": "find",

@@ -1,5 +1,5 @@
 """
-Writes pages, masks and reports. Which files these may replace is told by first bytes: those of the same kind, and none
+Writes pages and reports. Which files these may replace is told by first bytes: those of the same kind, and none
 that is compressed, or a database.
 """
 
@@ -90,15 +90,15 @@ def open_text(path: FilePath, mode: Literal["w", "a", "kept"] = "w") -> io.TextI
 _GZIP = b"\x1f\x8b"  # much that is the user's
 _DATABASE = b"SQLite format 3\0"  # a removal, a checkpoint
 # How the files of a kind begin. Reports and results are lines and pictures of many kinds.
-_BEGINS = {"page": b'<!DOCTYPE html>\n<html lang="', "mask": b'{\n  "format": "es-simhash boilerplate"'}
+_BEGINS = {"page": b'<!DOCTYPE html>\n<html lang="'}
 
 
 def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = (), kind: str = "report") -> None:
     """
     Raise InvalidInputError if a new file at *path* would replace a removal, or one of *inputs*.
-    *kind*: a ``"page"`` or ``"mask"`` replaces only a regular file that is empty or of the same kind; other
-    kinds may go to a pipe or a terminal, or replace any text. A missing folder is a FileNotFoundError at once: long
-    work must not end in a file that cannot be made.
+    *kind*: a ``"page"`` replaces only a regular file that is empty or a page; other kinds may go to a pipe or a
+    terminal, or replace any text. A missing folder is a FileNotFoundError at once: long work must not end in a file
+    that cannot be made.
     """
     path = Path(path)
     if not path.exists():

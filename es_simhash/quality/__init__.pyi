@@ -1,4 +1,4 @@
-from .explanation import Explanation, Feature, explain
+from .explanation import Explanation, explain
 from .health import Diagnosis
 from .read_stats import StatsOptions
 from .report.figures import require_drawing
@@ -11,7 +11,6 @@ __all__ = [
     "Count",
     "Diagnosis",
     "Explanation",
-    "Feature",
     "SourceCounts",
     "Stats",
     "StatsOptions",

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.groups.lacking import unfilled_query
-from es_simhash.lookup.find import index_stats
-from es_simhash.lookup.plan import explain_plan
 from es_simhash.mapping.fields import Fields, read_values
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings, resolve_index
-from es_simhash.quality.boilerplate import find_shared_templates
-from es_simhash.quality.health import Diagnosis, Finding, judge_blocks, judge_missing, judge_sample
+from es_simhash.quality.health import Diagnosis, Finding, judge_blocks, judge_groups, judge_missing, judge_sample
 from es_simhash.quality.read_stats import count_groups
 from es_simhash.quality.sampling import SampleOptions, sample_documents
 from es_simhash.removal.find_shown import find_shown
@@ -27,23 +24,17 @@ from es_simhash.transport.protocol import Index, check_index, index_key
 from es_simhash.transport.retry import retry
 from es_simhash.upkeep.check import check_indices
 
-# The distances, in bits, that candidates are forecast for.
-_FORECAST = (0, 3, 5, 8, 10, 12)
 # Documents without fingerprint that are read, to tell those without features from those forgotten.
 _MISSING = 200
-_HOTTEST = 3
 # Frequent texts that are looked at, and documents read of each.
 _FREQUENT, _READ = 10, 20
-
-# Findings about block terms, why not all were counted, and the largest group with its size.
-Counted: TypeAlias = tuple[list[Finding], list[Gap], tuple[str, int] | None]
 
 
 async def diagnose(server: Port, index: Index, options: SampleOptions) -> Diagnosis:
     """
     Return the faults of the fingerprints of *index*, and notes about them; write nothing.
-    Cost: a request for each 1,000 documents sampled, about two for every 10,000 groups that have a duplicate, and about
-    fifteen more.
+    Cost: a request for each 1,000 documents sampled, about two for every 10,000 groups that have a duplicate, and
+    about ten more.
     """
     shown = index_key(check_index(index))
     checks = await check_indices(server, index)
@@ -66,12 +57,10 @@ async def diagnose(server: Port, index: Index, options: SampleOptions) -> Diagno
         if fault.kind == "no_source" or fault.kind == "partial_source"  # noqa: PLR1714 -- mypy reads only this
     ]
     findings += await _find_missing(server, index, settings, documents - fingerprinted, fields)
-    counted = await _count_blocks(server, index, fingerprinted)
-    findings += counted[0]
-    findings += await find_shared_templates(server, index, settings, fields, counted[0], counted[2])
+    frequent, uncounted = await _count_terms(server, index, fingerprinted)
+    findings += frequent
     lost = await _find_lost(server, index)
     findings += lost[0]
-    forecast = await _forecast(server, index)
     ranks = {"error": 0, "warning": 1, "note": 2}
     return Diagnosis(
         shown,
@@ -79,17 +68,15 @@ async def diagnose(server: Port, index: Index, options: SampleOptions) -> Diagno
         fingerprinted,
         len(hits),
         tuple(sorted(findings, key=lambda each: ranks[each.severity])),
-        forecast,
-        (*sentences([*gaps, *counted[1]]), *lost[1]),
+        (*sentences([*gaps, *uncounted]), *lost[1]),
     )
 
 
-async def find_templates(server: Port, index: Index) -> list[Finding]:
-    """Return the template text that documents with a frequent block term, or the largest group, have in common."""
-    settings = await read_present_settings(server, index)
+async def find_large_group(server: Port, index: Index) -> list[Finding]:
+    """Return the finding about the largest group, if it is so large that its documents may be no copies."""
     documents, _ = await count_documents(server, index, {"exists": {"field": Fields(server.prefix).fingerprint}})
-    counted = await _count_blocks(server, index, documents)
-    return await find_shared_templates(server, index, settings, settings.text_fields, counted[0], counted[2])
+    findings, _ = await _count_terms(server, index, documents)
+    return [each for each in findings if each.kind == "large_group"]
 
 
 async def find_short_texts(server: Port, index: Index) -> list[Finding]:
@@ -166,29 +153,21 @@ async def _find_lost(server: Port, index: Index) -> tuple[list[Finding], tuple[s
     return [Finding("error", "lost_canonicals", values)], ()
 
 
-async def _count_blocks(server: Port, index: Index, fingerprinted: int) -> Counted:
-    """Return the findings about block terms, why not all were counted, and the largest group with its size."""
+async def _count_terms(server: Port, index: Index, fingerprinted: int) -> tuple[list[Finding], list[Gap]]:
+    """Return the findings about block terms and the largest group, and why not all were counted."""
     ours = Fields(server.prefix)
-    names = [ours.fingerprint, ours.group, *ours.blocks]
-    aggs = {f"a{at}": {"terms": {"field": field, "size": _HOTTEST}} for at, field in enumerate(names)}
+    queries: dict[str, dict[str, Any]] = {name: {"match_all": {}} for name in ours.blocks}
+    queries[ours.group] = {"exists": {"field": ours.duplicate_of}}
+    aggs = {
+        name: {"filter": query, "aggs": {"most": {"terms": {"field": name, "size": 1}}}}
+        for name, query in queries.items()
+    }
     answer = await retry(server, lambda: server.search(index=index, body={"size": 0, "aggs": aggs}))
     found = answer.get("aggregations") or {}
     counts = {
-        field: [(each["key"], each["doc_count"]) for each in (found.get(f"a{at}") or {}).get("buckets", ())]
-        for at, field in enumerate(names)
+        name: [(bucket["key"], bucket["doc_count"]) for bucket in each["most"]["buckets"]]
+        for name, each in found.items()
     }
-    equal, groups = counts.pop(ours.fingerprint), counts.pop(ours.group)
+    largest = judge_groups(counts.pop(ours.group, ()), fingerprinted, index=index_key(index))
     # OpenSearch calls it an early end when it counts terms without looking at documents.
-    gaps = find_gaps(answer, ignore=["terminated_early"])
-    return judge_blocks(counts, fingerprinted, equal[0][1] if equal else 0), gaps, groups[0] if groups else None
-
-
-async def _forecast(server: Port, index: Index) -> tuple[Mapping[str, Any], ...]:
-    stats = await index_stats(server, index, max(_FORECAST))
-    rows = []
-    for distance in _FORECAST:
-        best = explain_plan(distance, stats=stats, limits=server.context.limits(index))[0]
-        candidates, milliseconds = round(best.passing, 1), round(best.milliseconds, 2)
-        plan = {"max_distance": distance, "plan": best.plan.name}
-        rows.append({**plan, "candidates": candidates, "milliseconds": milliseconds})
-    return tuple(rows)
+    return judge_blocks(counts, fingerprinted) + largest, find_gaps(answer, ignore=["terminated_early"])

@@ -1,13 +1,10 @@
-"""Explains why two texts, or two documents, are near-duplicates, or why not; features are strings here, not hashes."""
+"""Explains why two texts, or two documents, are near-duplicates, or why not."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import sqrt
-from operator import mul
 from typing import Any, Literal
 
 from es_simhash.arguments import check_count, check_fields, check_items, check_key
@@ -15,17 +12,12 @@ from es_simhash.errors import NAME_TEXT_FIELD, InvalidInputError, WrongTypeError
 from es_simhash.hashing import (
     DEFAULT_SCHEME,
     Scheme,
-    estimated_cosine,
     fingerprint,
     from_hex,
     get_scheme,
     hamming_distance,
-    split_blocks,
     to_hex,
 )
-from es_simhash.hashing.characters import normalise_text, shingle_lengths, to_codes
-from es_simhash.hashing.features import ONE, keyword_extractor, repeat_weight, word_extractor
-from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.lookup.content import Content, read_content, why_apart
 from es_simhash.lookup.find import COPIES, no_document, read_rules
 from es_simhash.lookup.judge import CHANGED, Verdict, decide
@@ -38,60 +30,13 @@ from es_simhash.mapping.meta import IndexSettings, no_text_field
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings
 from es_simhash.mapping.rule import PairRule
-from es_simhash.quality.known_pairs import DUPLICATE, LETTER_EDITS, LETTER_SHINGLES, SAME_LETTERS
 from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, Similarity, compare_texts
+from es_simhash.texts.measures import WORD_SHINGLES, Similarity
 from es_simhash.texts.worddiff import WordDiff, word_diff
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.protocol import Index, check_index
 from es_simhash.transport.retry import search_texts
-
-
-def list_features(text: str, scheme: Scheme) -> dict[str, float]:
-    """
-    Return the features of *text* under *scheme* with their weights, in order of first appearance.
-
-    Memory: about 150 bytes for each character of the text.
-
-    Examples:
-        >>> from es_simhash.hashing import get_scheme
-        >>> list_features("北京 abcd", get_scheme("shingles"))
-        {'北京': 1.0, '京ab': 1.0, 'abcd': 1.0}
-    """
-    if scheme.name == "weighted":
-        raise InvalidInputError(f"scheme {scheme.id} takes features, not text: list your own features")
-    prepare = preprocessor(scheme)
-    prepared = text if prepare is None else prepare([text])[0]
-    if scheme.name == "shingles":
-        counts = _count_shingles(prepared, scheme)
-        weighting = scheme.parameters["weighting"]
-        return {shingle: repeat_weight(count, weighting) / ONE for shingle, count in counts.items()}
-    extractor = keyword_extractor if scheme.name == "keywords" else word_extractor
-    return {name: weight / ONE for name, weight in extractor(scheme)([prepared])[0].items()}
-
-
-def _count_shingles(text: str, scheme: Scheme) -> Counter[str]:
-    stripped = normalise_text(text).replace(" ", "")
-    size = scheme.parameters["size"]
-    lengths = [size] * len(stripped) if scheme.version == 1 else shingle_lengths(to_codes(stripped), size).tolist()
-    shingles = (
-        stripped[start : start + length] for start, length in enumerate(lengths) if start + length <= len(stripped)
-    )
-    return Counter(shingles) or Counter([stripped] if stripped else [])
-
-
-# Texts longer than this are fingerprinted and compared whole, but their features are not listed.
-_MAX_CHARACTERS = 200_000
-
-
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """A shingle or word of either text, with its weight in each; 0 where a text does not have it."""
-
-    name: str
-    first: float
-    second: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +52,9 @@ class Explanation(Tabular):
         similarity:
             Jaccard similarity and containment of the texts, by their shingles of some 7 letters, or of 5 Chinese
             characters.
-        letters:
-            Edit similarity of their letters.
-        edited:
-            Jaccard similarity by shingles of 5 letters.
         numbers:
             ``"only"`` if nothing but numbers differs, ``"replaced"`` if numbers stand in the places of others beside
             other differences, else ``"same"``; ``None`` if a text has no letters.
-        features:
-            Features of either text, of which the fingerprints are made; those that count most first. Empty where a text
-            is too long to list them.
-        is_cut:
-            Whether the features were left out for length.
         diff:
             The words that differ.
         rule:
@@ -141,11 +77,7 @@ class Explanation(Tabular):
     first: int | None
     second: int | None
     similarity: Similarity
-    letters: float
-    edited: float
     numbers: Literal["only", "replaced", "same"] | None
-    features: tuple[Feature, ...]
-    is_cut: bool
     diff: WordDiff
     rule: PairRule | None = None
     index: str | None = None
@@ -174,135 +106,45 @@ class Explanation(Tabular):
         """Distance of the fingerprints in bits; ``None`` where a text has none."""
         return None if self.first is None or self.second is None else hamming_distance(self.first, self.second)
 
-    @property
-    def differing_bits(self) -> tuple[int, ...]:
-        """The bits that differ, 0 for the most significant, so that bits 0 to 15 are block 0."""
-        if self.first is None or self.second is None:
-            return ()
-        difference = self.first ^ self.second
-        return tuple(bit for bit in range(64) if difference >> (63 - bit) & 1)
-
-    @property
-    def equal_blocks(self) -> tuple[int, ...]:
-        """The blocks that are equal, 0 to 3."""
-        if self.first is None or self.second is None:
-            return ()
-        pairs = zip(split_blocks(self.first), split_blocks(self.second), strict=True)
-        return tuple(number for number, (one, other) in enumerate(pairs) if one == other)
-
-    @property
-    def shared(self) -> tuple[Feature, ...]:
-        """Features of both texts."""
-        return tuple(each for each in self.features if each.first and each.second)
-
-    @property
-    def differing(self) -> tuple[Feature, ...]:
-        """Features of one text only, and those whose weights differ."""
-        return tuple(each for each in self.features if each.first != each.second)
-
-    @property
-    def cosine(self) -> float | None:
-        """Cosine similarity of the weighted features, which the distance estimates; ``None`` where unknown."""
-        sides = [each.first for each in self.features], [each.second for each in self.features]
-        norms = [sqrt(sum(weight * weight for weight in side)) for side in sides]
-        return sum(map(mul, *sides)) / (norms[0] * norms[1]) if all(norms) else None
-
-    @property
-    def presets(self) -> tuple[str, ...]:
-        """Names of the presets that report the texts as near-duplicates, under this scheme, and in this index."""
-        distance, rule = self.distance, self.rule
-        counts_numbers = rule is not None and rule.measure.numbers == "same"
-        if self.because in ("fingerprint", "per", "within"):
-            return ()
-        known = {WORD_SHINGLES: self.similarity.jaccard, LETTER_SHINGLES: self.edited, LETTER_EDITS: self.letters}
-        return tuple(
-            preset.name
-            for preset in PRESETS.values()
-            if distance is not None
-            and distance <= preset.max_distance
-            and self.scheme.has_features_of(get_scheme(preset.scheme))
-            and (self.numbers == "same" or (preset.numbers or ("same" if counts_numbers else "any")) == "any")
-            and known[preset.text_measure()] >= preset.similarity
-        )
-
-    @property
-    def is_noise(self) -> bool:
-        """Whether the words differ and the letters hardly do, and not by numbers alone: errors, not another text."""
-        is_by_letters = self.similarity.jaccard < DUPLICATE and self.letters >= SAME_LETTERS
-        return is_by_letters and self.numbers != "only"
-
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return a row for each feature: its name, and its weight in both texts."""
-        return [_plain(each) for each in self.features]
+        """Return one row, without the words that differ."""
+        row = self.to_dict()
+        del row["diff"]
+        return [row]
 
     def _title(self) -> str:
         if self.verdict is not None:
             return self.verdict
         distance = "no distance" if self.distance is None else f"distance {count(self.distance, 'bit')}"
-        letters = f", {self.letters:.1%} of the letters" if self.is_noise else ""
-        return f"{distance}; {self.similarity.jaccard:.1%} {WORD_SHINGLES.of_what}{letters} are the same"
+        return f"{distance}; {self.similarity.jaccard:.1%} {WORD_SHINGLES.of_what} are the same"
 
     def _sheets(self) -> Sequence[Part]:
-        of_all = [("differ", self.differing), ("are shared", self.shared)]
-        features = [
-            Sheet(f"Features that {which}: {len(each):,}", [_cells(one) for one in each], most=SHOWN_FEATURES)
-            for which, each in of_all
-            if each and not self.is_cut
-        ]
         figures = [{"": name, "value": value, "what that is": said} for name, value, said in self._figures()]
-        return [*self.diff.marked(), Sheet("", figures, folded=("value", "what that is")), *features]
+        return [*self.diff.marked(), Sheet("", figures, folded=("value", "what that is"))]
 
     def _figures(self) -> Iterator[tuple[str, str, str]]:
         """Yield what people read of it, how alike the two are first."""
         of_what = f"{WORD_SHINGLES.of_what} (Jaccard; in Chinese, of 5 characters)"
         yield "similarity", f"{self.similarity.jaccard:.4f}", of_what
         yield "containment", f"{self.similarity.containment:.4f}", "of those of the smaller text"
-        yield "letters", f"{self.letters:.4f}", "stay (edit similarity)"
         if self.distance is not None:
             yield "distance", count(self.distance, "bit"), f"of 64 ({self.scheme})"
-        if self.cosine is not None:
-            yield "cosine", f"{self.cosine:.4f}", "of the weighted features, of which the fingerprint is made"
-        yield "presets", ", ".join(self.presets) or "none", "report the two" if self.presets else "reports the two"
         if self.numbers is not None and self.numbers in _NUMBERS:
             yield "numbers", self.numbers, _NUMBERS[self.numbers]
-        if self.is_noise:
-            yield "noise", "yes", "the words differ, the letters hardly do: wrong letters or numbers, not another text"
         for name, value in (("A", self.first), ("B", self.second)):
             yield name, "none" if value is None else to_hex(value), "no features" if value is None else "fingerprint"
-        if self.differing_bits:
-            yield "bits", ", ".join(map(str, self.differing_bits)), "differ, 0 for the most significant"
-        if self.distance is not None:
-            yield "blocks", ", ".join(map(str, self.equal_blocks)) or "none", "equal"
-        if self.is_cut:
-            yield "features", "not listed", "the texts are too long"
 
-    def to_dict(self, *, most: int = 20) -> dict[str, Any]:
-        """Return everything as plain JSON values, with the *most* weighty features of each kind."""
-        distance = self.distance
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
         return {
             "verdict": self.verdict,
             "because": self.because,
             "scheme": str(self.scheme),
-            "fingerprints": [None if each is None else to_hex(each) for each in (self.first, self.second)],
-            "distance": distance,
-            "differing_bits": list(self.differing_bits),
-            "equal_blocks": list(self.equal_blocks),
-            "estimated_cosine": None if distance is None else round(estimated_cosine(distance), 4),
-            "cosine": None if self.cosine is None else round(self.cosine, 4),
+            "fingerprints": [None if value is None else to_hex(value) for value in (self.first, self.second)],
+            "distance": self.distance,
             "jaccard": round(self.similarity.jaccard, 4),
             "containment": round(self.similarity.containment, 4),
-            "letters": round(self.letters, 4),
-            "edited": round(self.edited, 4),
             "numbers": self.numbers,
-            "is_noise": self.is_noise,
-            "presets": list(self.presets),
-            "features": {
-                "shared_count": len(self.shared),
-                "differing_count": len(self.differing),
-                "shared": [_plain(each) for each in self.shared[:most]],
-                "differing": [_plain(each) for each in self.differing[:most]],
-                "left_out_for_length": self.is_cut,
-            },
             "diff": {
                 "excerpts": [
                     [{"change": part.change.value, "text": part.text} for part in excerpt]
@@ -314,28 +156,17 @@ class Explanation(Tabular):
         }
 
 
-SHOWN_FEATURES = 12
-"""Features of each kind that people are shown; all are in ``features``."""
-_NUMBERS: Mapping[str | None, str] = {
+_NUMBERS: Mapping[str, str] = {
     "only": "nothing but numbers differs: the figures of another day, or a correction",
     "replaced": "numbers stand in the places of other numbers, and other words differ too",
 }
-
-
-def _cells(feature: Feature) -> dict[str, Any]:
-    return {"feature": feature.name, "weight in A": feature.first, "weight in B": feature.second}
-
-
-def _plain(feature: Feature) -> dict[str, Any]:
-    return {"feature": feature.name, "first": round(feature.first, 4), "second": round(feature.second, 4)}
 
 
 def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, max_changes: int = 4) -> Explanation:
     """
     Return why two texts are near-duplicates, or why not.
 
-    Bounded in time and memory: the features of texts beyond 200,000 characters are not listed, and a diff of long texts
-    ends where it says so.
+    Bounded in time and memory: a diff of long texts ends where it says so.
 
     Args:
         first:
@@ -353,33 +184,16 @@ def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, m
 
     Examples:
         >>> found = explain("The boat leaves at nine.", "the boat leaves at nine!")
-        >>> found.distance, found.similarity.jaccard, found.equal_blocks, found.presets[0]
-        (0, 1.0, (0, 1, 2, 3), 'identical')
+        >>> found.distance, found.similarity.jaccard
+        (0, 1.0)
     """
     used = get_scheme(scheme)
-    letters, edited = LETTER_EDITS.after(used), LETTER_SHINGLES.noting_numbers().after(used)
-    score = edited.compare(*edited.prepare([first, second]))
+    measure = WORD_SHINGLES.noting_numbers().after(used)
+    score = measure.compare(*measure.prepare([first, second]))
     values = [fingerprint(text, scheme=used) for text in (first, second)]
-    is_cut = max(len(first), len(second)) > _MAX_CHARACTERS
-    features = () if is_cut else _compare(list_features(first, used), list_features(second, used))
-    return Explanation(
-        used,
-        values[0],
-        values[1],
-        compare_texts(first, second, scheme=used),
-        letters.compare(*letters.prepare([first, second])).similarity,
-        score.similarity,
-        score.numbers,
-        features,
-        is_cut,
-        word_diff(first, second, max_changes=max_changes),
-    )
-
-
-def _compare(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[Feature, ...]:
-    names = dict.fromkeys([*first, *second])
-    features = [Feature(name, first.get(name, 0.0), second.get(name, 0.0)) for name in names]
-    return tuple(sorted(features, key=lambda each: -max(each.first, each.second)))
+    similarity = Similarity(score.similarity, score.containment or 0.0)
+    diff = word_diff(first, second, max_changes=max_changes)
+    return Explanation(used, values[0], values[1], similarity, score.numbers, diff)
 
 
 async def explain_documents(

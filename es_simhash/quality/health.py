@@ -13,10 +13,10 @@ from math import sqrt
 from typing import Any, Literal, NamedTuple
 
 from es_simhash.errors import ADD_FIELDS, WRITE_WHOLE, InvalidInputError, Said
+from es_simhash.groups.large_group import is_large
 from es_simhash.hashing import Scheme, block_terms, fingerprints
 from es_simhash.mapping.faults import Fault
-from es_simhash.mapping.fields import Fields, read_fingerprint, read_text, text_or_none
-from es_simhash.quality.edits import count_scripts
+from es_simhash.mapping.fields import Fields, read_fingerprint, text_or_none
 from es_simhash.record import Record
 from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
@@ -32,15 +32,10 @@ FindingKind = Literal[
     "rounded",
     "stale",
     "short",
-    "two_scripts",
     "missing",
     "missing_of_sample",
-    "featureless",
-    "no_texts",
     "hot",
-    "hot_copies",
-    "hot_template",
-    "group_template",
+    "large_group",
     "short_text",
     "lost_canonicals",
 ]
@@ -54,15 +49,6 @@ class Sentence(NamedTuple):
 
 _SHARE = "{part:,} of {whole:,} sampled documents"
 _HOT_TERM = "{field} {term!r} is in {documents:,} documents; by chance it would be in {chance:,}"
-_COOLER = (
-    "texts with much in common, such as boilerplate or copies: lookups near them read more; leave boilerplate out "
-    "(es-simhash boilerplate), or group the copies"
-)
-_LEARN = (
-    "if it is template and not content, leave it out: es-simhash boilerplate {index} --out mask.json, then backfill a "
-    "second prefix with --boilerplate mask.json"
-)
-
 SENTENCES: Mapping[FindingKind, Sentence] = {
     "not_ready": Sentence("mapping", "{index}: {fault}", Said("{advice}")),
     "no_source": Sentence("mapping", f"{{index}}: {Fault('no_source')}", Fault("no_source").advice),
@@ -110,36 +96,17 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
         "document {example!r}",
         "one changed word changes many of their bits: look up with a preset or with verification",
     ),
-    "two_scripts": Sentence(
-        "texts",
-        "{traditional:,} of the sampled texts are in traditional and {simplified:,} in simplified Chinese; {pairs:,} "
-        "pairs of them are the same text in the two scripts",
-        "they are not found as near-duplicates of each other: backfill a second prefix with a scheme that has "
-        "the preprocess step t2s",
-    ),
     "missing": Sentence("missing", "documents without a fingerprint: {missing:,}", "backfill the index"),
     "missing_of_sample": Sentence(
         "missing",
         f"documents that may lack their fingerprint: {{missing:,}}; {_SHARE} of those examined should have one",
         "backfill the index",
     ),
-    "featureless": Sentence(
-        "missing",
-        "documents without a fingerprint: {missing:,}; those examined ({whole:,}) have no features",
-        "nothing: such texts match nothing",
-    ),
-    "no_texts": Sentence(
-        "missing",
-        "of the documents without a fingerprint that were examined ({whole:,}), {part:,} hold something other than a "
-        "text in the text field, such as document {example!r}",
-        "give a string there; until then no lookup finds them (backfill names each)",
-    ),
-    "hot": Sentence("hot", _HOT_TERM, _COOLER),
-    "hot_copies": Sentence("hot", f"{_HOT_TERM}; {{copies:,}} documents share one fingerprint", _COOLER),
-    "hot_template": Sentence(
+    "hot": Sentence(
         "hot",
-        "of {whole:,} different documents with {field} {term!r}, {part:,} have this text in common: {text!r}",
-        _LEARN,
+        "{field} {term!r} is in {documents:,} documents; by chance it would be in {chance:,}",
+        "texts with much in common, such as template text or copies: lookups near them read more; leave template text "
+        "out of the field, or group the copies",
     ),
     "short_text": Sentence(
         "texts",
@@ -147,11 +114,10 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
         "different values of {field}",
         "they may be different documents: see them with es-simhash groups before you remove any",
     ),
-    "group_template": Sentence(
-        "texts",
-        "the group {group!r} has {documents:,} documents, but of {whole:,} different ones {part:,} have this text in "
-        "common: {text!r}",
-        _LEARN,
+    "large_group": Sentence(
+        "groups",
+        "{documents:,} documents repeat document {group!r}",
+        "look whether they are copies before you remove any: es-simhash groups {index} --min-size {documents}",
     ),
 }
 """The sentences of each kind."""
@@ -206,9 +172,8 @@ class Finding(Record):
 class Diagnosis(Tabular):
     """
     The health of one index.
-    *sampled*: how many fingerprinted documents were drawn at random and read. *findings*: errors first. *forecast*: for
-    each max_distance the plan that would be used, with its expected candidates and milliseconds. *reasons*: why the
-    figures are not about all documents; empty if they are.
+    *sampled*: how many fingerprinted documents were drawn at random and read. *findings*: errors first. *reasons*: why
+    the figures are not about all documents; empty if they are.
     """
 
     index: str
@@ -216,7 +181,6 @@ class Diagnosis(Tabular):
     fingerprinted: int = 0
     sampled: int = 0
     findings: tuple[Finding, ...] = ()
-    forecast: tuple[Mapping[str, Any], ...] = ()
     reasons: tuple[str, ...] = field(default=())
 
     @property
@@ -241,16 +205,7 @@ class Diagnosis(Tabular):
             {"severity": each.severity, "topic": each.topic, "found": each.message, "what to do": each.advice}
             for each in self.findings
         ]
-        lookups = [
-            {
-                "max distance": each["max_distance"],
-                "candidates": each["candidates"],
-                "milliseconds": each["milliseconds"],
-            }
-            for each in self.forecast
-        ]
-        said = "Lookups by distance: candidates, and milliseconds more than an empty search"
-        return [Sheet("Findings", findings, folded=("found", "what to do")), Sheet(said, lookups)]
+        return [Sheet("Findings", findings, folded=("found", "what to do"))]
 
     def _notes(self) -> Mapping[str, Sequence[str]]:
         return {"not every document was looked at": self.reasons}
@@ -308,9 +263,6 @@ def _judge_texts(
     shingles = shingle_sets([text for _, text, _ in known])
     short = [name for (name, _, _), found in zip(known, shingles, strict=True) if found.size < FEW_SHINGLES]
     findings = []
-    scripts = count_scripts([text for _, text, _ in known], scheme)
-    if scripts is not None and scripts.are_mixed:
-        findings.append(Finding("warning" if scripts.pairs else "note", "two_scripts", asdict(scripts)))
     absent = [hit["_id"] for hit, text in zip(hits, texts, strict=True) if text is None]
     if absent:
         findings.append(Finding("warning", "unreadable_texts", _share(absent, hits)))
@@ -332,45 +284,34 @@ def judge_missing(
     lost = [value for value in fingerprints(texts, scheme=scheme) if value is not None]
     if not hits or not text_fields:
         return [Finding("error", "missing", {"missing": missing})]
-    others = [hit["_id"] for hit in hits if _holds_no_text(hit, text_fields)]
-    found = []
-    if others:
-        values: Values = {"part": len(others), "whole": len(hits), "example": others[0]}
-        found.append(Finding("error", "no_texts", values))
-    if lost:
-        values = {"missing": drawn_from, "part": len(lost), "whole": len(hits)}
-        return [Finding("error", "missing_of_sample", values), *found]
-    return found or [Finding("note", "featureless", {"missing": missing, "whole": len(hits)})]
+    if not lost:
+        return []
+    return [Finding("error", "missing_of_sample", {"missing": drawn_from, "part": len(lost), "whole": len(hits)})]
 
 
-def _holds_no_text(hit: Mapping[str, Any], text_fields: Sequence[str]) -> bool:
-    """Return whether the text fields of a hit hold something else, such as a number."""
-    try:
-        read_text(hit.get("_source") or {}, text_fields)
-    except InvalidInputError:
-        return True
-    return False
-
-
-def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted: int, most_equal: int) -> list[Finding]:
+def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted: int) -> list[Finding]:
     """
     Return a finding for each block field with a term that far more documents share than chance explains.
-    *counts*: the most frequent terms of each block field with their documents, most frequent first. *most_equal*:
-    number of documents with the most frequent fingerprint; it tells terms that are hot because of copies.
+    *counts*: the most frequent term of each block field, if there is one, with its documents.
     """
     chance = fingerprinted / 2**16
     findings = []
     for name, terms in counts.items():
-        hot = [(term, count) for term, count in terms if count > _HOT * (chance + sqrt(chance) + 1)]
-        if hot:
-            term, count = hot[0]
-            severity: Severity = "warning" if count > fingerprinted / 100 else "note"
-            values: Values = {"field": name, "term": term, "documents": count, "chance": round(chance, 1)}
-            if most_equal > count / 2:
-                findings.append(Finding(severity, "hot_copies", {**values, "copies": most_equal}))
-            else:
+        for term, count in terms:
+            if count > _HOT * (chance + sqrt(chance) + 1):
+                severity: Severity = "warning" if count > fingerprinted / 100 else "note"
+                values: Values = {"field": name, "term": term, "documents": count, "chance": round(chance, 1)}
                 findings.append(Finding(severity, "hot", values))
     return findings
+
+
+def judge_groups(largest: Sequence[tuple[str, int]], documents: int, *, index: str) -> list[Finding]:
+    """Return a finding where the largest group, if there is one, takes in so many documents that most are no copies."""
+    return [
+        Finding("warning", "large_group", {"index": index, "group": name, "documents": members})
+        for name, members in largest
+        if is_large(members, documents)
+    ]
 
 
 def _unsigned(value: Any) -> int | None:

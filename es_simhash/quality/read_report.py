@@ -1,4 +1,4 @@
-"""Reads what a report shows: numbers, the groups that are shown, and what presets would remove."""
+"""Reads what a report shows: numbers, and the groups that are shown."""
 
 from __future__ import annotations
 
@@ -7,35 +7,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from es_simhash.arguments import check_options
-from es_simhash.errors import IncompleteSearchError
-from es_simhash.hashing import get_scheme
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import Fields, read_values, text_or_none
-from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import countable_field, node_of
 from es_simhash.quality.check_sample import diagnose
-from es_simhash.quality.known_pairs import PresetSample, sample_presets
 from es_simhash.quality.read_stats import StatsOptions, read_stats
 from es_simhash.quality.report.report_page import WIDEST_SEARCH, IndexReport, Member, Reason, ShownGroup, WhyShown
-from es_simhash.quality.sampling import (
-    LOOKUPS,
-    SampleOptions,
-    read_real_pairs,
-    sample_documents,
-    sample_option,
-    seed_option,
-)
+from es_simhash.quality.sampling import SampleOptions, sample_option, seed_option
 from es_simhash.quality.stats import Stats
 from es_simhash.removal.find_shown import find_shown
-from es_simhash.texts.measures import PRESETS, WORD_SHINGLES, TextMeasure
+from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import aggregate, aggregate_named
 from es_simhash.transport.limits import Fitting
-from es_simhash.transport.protocol import Index, Progress, document_key
+from es_simhash.transport.protocol import Index, Progress
 from es_simhash.transport.retry import now, retry, search_texts
 
 # Characters of a text that are kept.
@@ -215,11 +204,10 @@ class ReportOptions(StatsOptions):
         time_field:
             Date field to count by; by default the one that the index records as its order of canonicals.
         filter:
-            A query, or a list of queries; only documents that match all of them are counted, shown and drawn for
-            the presets. The health is that of all fingerprints.
+            A query, or a list of queries; only documents that match all of them are counted and shown.
+            The health is that of all fingerprints.
         sample:
-            Documents drawn at random whose fingerprints are examined, 1 to 10,000. The presets are measured with
-            200 others.
+            Documents drawn at random whose fingerprints are examined, 1 to 10,000.
         seed:
             Chooses what is drawn at random.
     """
@@ -235,8 +223,7 @@ class ReportOptions(StatsOptions):
 async def read_report(server: Port, index: Index, options: ReportOptions, *, version: str) -> IndexReport:
     """
     Return the report about *index*; *version* is that of this library.
-    Cost: that of :func:`read_stats` and of :func:`diagnose`, three searches for each group that is shown, and a lookup
-    for each of up to 200 documents.
+    Cost: that of :func:`read_stats` and of :func:`diagnose`, and three searches for each group that is shown.
     """
     at = now()
     resolved = await resolve_index(server, index)
@@ -257,8 +244,7 @@ async def read_report(server: Port, index: Index, options: ReportOptions, *, ver
     shown = {kind: name for name, kind in found.items() if kind in ("title", "url")}
     shown_groups = _Groups(index, fields, texts, measure, shown, options.source_field, options.time_field, clauses)
     groups = await shown_groups.read(server, stats)
-    presets = await _sample_presets(server, index, settings, options.seed, clauses)
-    return IndexReport(stats, diagnosis, presets, groups, at, version, options.seed, clauses)
+    return IndexReport(stats, diagnosis, groups, at, version, options.seed, clauses)
 
 
 def _recorded_time(resolved: Resolved) -> str | None:
@@ -270,27 +256,3 @@ def _recorded_time(resolved: Resolved) -> str | None:
         dates = [each for each in fields if (node_of(mapping, each) or {}).get("type") in ("date", "date_nanos")]
         found.add(next(iter(dates), None))
     return found.pop() if len(found) == 1 else None
-
-
-async def _sample_presets(
-    server: Port, index: Index, settings: IndexSettings, seed: int, clauses: Sequence[Mapping[str, Any]]
-) -> tuple[PresetSample, ...]:
-    """Return what the presets would remove; empty where they are for another scheme, or no text is known."""
-    fields = settings.text_fields
-    if not fields or any(get_scheme(each.scheme) != settings.scheme for each in PRESETS.values()):
-        return ()
-    query = {"bool": {"filter": [*clauses, {"exists": {"field": Fields(server.prefix).fingerprint}}]}}
-    hits, gaps, _ = await sample_documents(server, index, LOOKUPS, query=query, text_fields=fields, seed=seed)
-    check_whole(gaps)
-    sampled = [(document_key(hit), text) for hit in hits if (text := text_or_none(hit, fields))]
-    if not sampled:
-        return ()
-    farthest = max(each.max_distance for each in PRESETS.values())
-    pairs, missing = await read_real_pairs(
-        server, index, sampled, settings=settings, max_distance=farthest, seed=seed, clauses=clauses
-    )
-    if missing:
-        raise IncompleteSearchError(f"near-duplicates may be missing: {'; '.join(missing)}", reasons=missing)
-    drawn = min(len(sampled), LOOKUPS)
-    found: tuple[PresetSample, ...] = await server.compute(lambda: sample_presets(pairs, drawn, seed=seed))
-    return found

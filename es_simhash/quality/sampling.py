@@ -1,33 +1,21 @@
-"""Reads samples of an index: documents with texts, and pairs whose texts are compared."""
+"""Reads samples of an index: documents with texts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from random import Random
 from typing import Any
-
-import numpy as np
 
 from es_simhash.arguments import Count, check_fields, check_options, option
 from es_simhash.errors import NAME_TEXT_FIELD, InvalidInputError, Said, shorten
-from es_simhash.hashing import Scheme, fingerprints
-from es_simhash.lookup.fetch import fetch_texts
-from es_simhash.lookup.find_many import find_many
-from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.near_dups import NearDup, NearDups
-from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.quality.known_pairs import LETTER_EDITS, LETTER_SHINGLES, SAME_LETTERS, RealPairs
-from es_simhash.texts.measures import WORD_SHINGLES, compare_pairs
 from es_simhash.transport.answers import Gap, find_gaps
 from es_simhash.transport.limits import Fitting, is_beyond
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, Key, Progress, document_key
-from es_simhash.transport.retry import retry, search_texts
+from es_simhash.transport.retry import search_texts
 
 LARGEST_SAMPLE = 10_000
 # Documents fetched at once; with texts of a few thousand characters, a few megabytes.
@@ -134,90 +122,4 @@ async def sample_documents(
                 break
         if len(found) < wanted:
             break
-    return list(hits.values()), list(gaps), drawn
-
-
-LOOKUPS = 200
-"""Sampled documents that are looked up."""
-_TOGETHER = 20
-MOST_NEAR = 250_000
-"""Once so many documents near sampled ones were read, no more of these are looked up."""
-# One is looked up at a time where one has more documents near it, so that no more are in memory at once.
-_MANY = 10_000
-# Of the documents near one, so many are compared, and as many of those farther away; each then stands for several.
-_COMPARED, _NEAR = 50, 12
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """A sampled text, by its number, and a document near it; *weight* is the number of pairs that it stands for."""
-
-    number: int
-    near_dup: NearDup
-    weight: float
-
-
-async def read_real_pairs(
-    server: Port,
-    index: Index,
-    sampled: Sequence[tuple[Key, str]],
-    *,
-    settings: IndexSettings,
-    max_distance: int,
-    seed: int,
-    clauses: Sequence[Mapping[str, Any]] = (),
-) -> tuple[RealPairs, tuple[str, ...]]:
-    """
-    Return pairs of *sampled* documents and documents near them, compared by text, and what may be missing.
-    A pair occurs as often as its documents are drawn, so shares of these pairs are shares of all pairs of the index.
-    Cost: a lookup for each of up to 200 documents, fewer where :data:`MOST_NEAR` are near them, and a search for every
-    500 that are compared. *sampled*: keys and texts, drawn at random. *max_distance*: in bits, inclusive. *seed*:
-    chooses which documents are compared where one has many near it. *clauses*: queries that the documents near the
-    sampled ones must match.
-    """
-    chance = Random(seed)
-    asked = sampled[:LOOKUPS]
-    texts = [text for _, text in asked]
-    values = await server.compute(lambda: list(fingerprints(texts, scheme=settings.scheme)))
-    pairs: list[_Pair] = []
-    reasons: dict[str, None] = {}
-    options = LookupOptions(max_distance=max_distance, filter=clauses or None, on_incomplete="return")
-    done = near = largest = 0
-    while done < len(asked) and near <= MOST_NEAR:
-        part = values[done : done + (_TOGETHER if done and largest <= _MANY else 1)]
-        for answer in await find_many(server, index, None, part, options):
-            if isinstance(answer, Exception):
-                raise answer
-            reasons |= dict.fromkeys(answer.reasons)
-            pairs += _draw(done, asked[done][0], answer, chance)
-            done, near, largest = done + 1, near + len(answer), max(largest, len(answer))
-        server.tell(Progress(done, len(asked), "looking up near-duplicates"))
-    near_keys = list({each.near_dup.key: None for each in pairs})
-    found = await fetch_texts(server, index, near_keys, TextFields(others=settings.text_fields))
-    known = [each for each in pairs if each.near_dup.key in found.texts]
-    server.tell(Progress(0, len(known), "comparing texts"))
-    compared: RealPairs = await server.compute(lambda: _compare(texts[:done], known, found.texts, settings.scheme))
-    return compared, tuple(reasons)
-
-
-def _draw(number: int, itself: Key, answer: NearDups, chance: Random) -> list[_Pair]:
-    near = [each for each in answer if each.key != itself]
-    pairs = []
-    # Apart, because the many that are farther away would crowd out the few that matter most.
-    for part in ([each for each in near if each.distance <= _NEAR], [each for each in near if each.distance > _NEAR]):
-        drawn = part if len(part) <= _COMPARED else chance.sample(part, _COMPARED)
-        pairs += [_Pair(number, each, len(part) / len(drawn)) for each in drawn]
-    return pairs
-
-
-def _compare(texts: Sequence[str], pairs: Sequence[_Pair], others: dict[Key, str], scheme: Scheme) -> RealPairs:
-    places = {key: len(texts) + place for place, key in enumerate(others)}
-    left = np.array([each.number for each in pairs], np.int64)
-    right = np.array([places[each.near_dup.key] for each in pairs], np.int64)
-    every = [*texts, *others.values()]
-    similarity, _ = compare_pairs(every, left, right, measure=WORD_SHINGLES.after(scheme))
-    letters, _ = compare_pairs(every, left, right, measure=LETTER_EDITS.after(scheme), bound=SAME_LETTERS)
-    edited, _ = compare_pairs(every, left, right, measure=LETTER_SHINGLES.after(scheme))
-    distance = np.array([each.near_dup.distance for each in pairs], np.int64)
-    weight = np.array([each.weight for each in pairs], np.float64)
-    return RealPairs(distance, similarity, weight, left, letters, edited, len(texts))
+    return hits, list(gaps), drawn

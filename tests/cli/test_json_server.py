@@ -68,7 +68,6 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["explain", "--index", index, "a", "b"],
         ["check", index, "--sample", "10"],
         ["tune", index, "--sample", "3"],
-        ["boilerplate", index, "--out", tmp_path / "mask.json"],
         ["report", index, "--out", tmp_path / "report.html"],
         ["fingerprint", TEXT],
         ["explain", "--fingerprints", "0123456789abcdef", "0123456789abcdee"],

@@ -1,4 +1,4 @@
-"""Which files a page, a mask or a report may replace, and how they are written."""
+"""Which files a page or a report may replace, and how they are written."""
 
 import gzip
 
@@ -6,12 +6,11 @@ import pytest
 
 from es_simhash.cli.output_files import open_text, refuse_output, write_whole
 from es_simhash.errors import InvalidInputError
-from es_simhash.hashing.mask import mask_json
 from es_simhash.journal import Journal
 from tests.servers.archives import write_archive
 
 
-@pytest.mark.parametrize("kind", ["page", "mask", "report"])
+@pytest.mark.parametrize("kind", ["page", "report"])
 def test_what_is_not_written_over(tmp_path, kind):
     """A gzip file, a database, an input; a page may replace a page, and a report any text."""
     other = tmp_path / "other"
@@ -21,8 +20,7 @@ def test_what_is_not_written_over(tmp_path, kind):
     (tmp_path / "empty").touch()
     refuse_output(tmp_path / "empty", kind=kind)
     (tmp_path / "old.html").write_text('<!DOCTYPE html>\n<html lang="en">', encoding="utf-8")
-    (tmp_path / "mask").write_text(mask_json([]), encoding="utf-8")
-    for name, replaced_by in (("other", "report"), ("old.html", "report page"), ("mask", "report mask")):
+    for name, replaced_by in (("other", "report"), ("old.html", "report page")):
         if kind in replaced_by.split():
             refuse_output(tmp_path / name, kind=kind)
         else:

@@ -18,7 +18,7 @@ BASE = "The council approved the new bridge over the river on Tuesday after a lo
 def test_explain_texts_and_files(local, tmp_path):
     edited = BASE.replace("Tuesday", "Friday")
     found = json.loads(local("explain", BASE, edited, "--json").stdout)
-    assert found["distance"] == len(found["differing_bits"]) > 0
+    assert found["distance"] > 0
     path = tmp_path / "old.txt"
     path.write_text(BASE, encoding="utf-8")
     assert json.loads(local("explain", "--file", path, "-", "--json", stdin=edited).stdout) == found

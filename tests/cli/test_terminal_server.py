@@ -60,7 +60,7 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         (0, False, ["explain", f"{HOSTILE}word", HOSTILE]),
         (1, True, ["check", hostile]),
         (2, True, ["check", hostile, "--sample", "9"]),
-        (1, True, ["tune", hostile, "--sample", "5", "--all"]),
+        (1, True, ["tune", hostile, "--sample", "5"]),
         (2, False, ["reconcile", hostile]),
         (9, False, ["query", "--id", f"{HOSTILE}0", "--kql", "--index", f"{hostile}{HOSTILE}"]),
         (1, False, ["remove-fields", hostile, "--yes"]),
@@ -110,7 +110,7 @@ def test_progress_is_for_the_terminal_and_data_for_the_file(server, run, index, 
         ("reconcile", "--dry-run", "--json"): "reading documents",
         ("stats", "--json"): "counting groups",
         ("check", "--sample", "9", "--json"): "sampling texts",
-        ("tune", "--sample", "9", "--json"): "measuring schemes",
+        ("tune", "--sample", "9", "--json"): "measuring presets",
     }
     # A process each: half of them on either product.
     for (name, *options), step in list(steps.items())[server.product == "opensearch" :: 2]:

@@ -98,10 +98,9 @@ def test_a_command_in_a_message_can_be_pasted():
 
 
 def test_the_advice_of_a_finding_can_be_pasted():
-    values = {"index": "news-*", "group": "a", "documents": 9, "whole": 9, "part": 8, "text": "…"}
-    finding = Finding("warning", "group_template", values)
-    assert "es-simhash boilerplate 'news-*' --out" in finding.advice
-    assert Speech("zh")("advice_group_template", **finding.advice_values).count("'news-*'") == 1
+    finding = Finding("warning", "large_group", {"index": "news-*", "group": "a", "documents": 9})
+    assert "es-simhash groups 'news-*' --min-size 9" in finding.advice
+    assert Speech("zh")("advice_large_group", **finding.advice_values).count("'news-*'") == 1
 
 
 @pytest.mark.parametrize(

@@ -252,13 +252,6 @@ FUNCTIONS = {
         "measure": "choice",
         "unit": "choice",
     },
-    "learn_boilerplate": {
-        "texts": "texts",
-        "sources": "texts",
-        "scheme": "scheme",
-        "min_documents": "count",
-        "min_share": "share",
-    },
     "make_plan": {"max_distance": "count", "radii": "radii", "max_terms": "count"},
     "plan_lookup": {"max_distance": "count", "stats": "object of ours", "limits": "object of ours"},
     "rescore": {

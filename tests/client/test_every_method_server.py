@@ -113,7 +113,6 @@ def methods(server, simhash, make_simhash, index, tmp_path):
     server.request("POST", f"/{index}/_refresh")
     search = {"index": index, "body": {"query": {"match_all": {}}, "sort": ["number"]}}
     plain = {
-        "boilerplate": lambda _: simhash.boilerplate(index),
         "check": lambda _: simhash.check(index),
         "check_sample": lambda _: simhash.check_sample(index),
         "explain": lambda _: simhash.explain(index, "00", "01"),

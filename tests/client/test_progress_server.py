@@ -43,7 +43,7 @@ def test_long_calls_tell_their_progress(simhash, index, tmp_path):
     assert [each for each in tell("pairs", index) if each[0] == "reading documents"] == [
         ("reading documents", 40, None)
     ]
-    assert ("measuring schemes", 2, 2) in tell("tune", index, sample=10)
+    assert "measuring presets" in {step for step, *_ in tell("tune", index, sample=10)}
     plan = tmp_path / "removal.db"
     *_, (step, compared, total) = tell("plan_removal", index, plan, max_share=1.0)
     assert (step, compared) == ("comparing texts", total)

@@ -44,7 +44,6 @@ USES = {
     "explain --index": ("shared", "explain --index INDEX 1 2"),
     "check --sample": ("shared", "check INDEX --sample 9"),
     "tune": ("shared", "tune INDEX"),
-    "boilerplate": ("shared", "boilerplate INDEX --out REPORT"),
     "groups": ("shared", "groups INDEX"),
     "query --group-of": ("shared", "query --kql --index INDEX --group-of 1"),
     "stats": ("shared", "stats INDEX"),

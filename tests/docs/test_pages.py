@@ -27,7 +27,6 @@ from es_simhash import (
 )
 from es_simhash.cli import app
 from es_simhash.dashboards.charts import LISTED_GROUPS, SHOWN_GROUPS, SHOWN_SOURCES
-from es_simhash.hashing.mask import FORMAT
 from es_simhash.texts.measures import PRESETS
 from tests.docs.blocks import ROOT, adapt, blocks, commands, execute, ran, run
 from tests.servers.fixtures import get_server, get_templates, make_client
@@ -128,26 +127,6 @@ def test_what_is_installed_is_enough_for_the_commands(name):
     assert all("report" in each.split(",") for each in ways[:2])
     [look] = [block for block in blocks(name, "sh") if "es-simhash report" in block]
     assert not re.search(r"simhash (apply|restore)", look)
-
-
-def test_boilerplate():
-    """Learned, written, and left out; the file that the page shows is a mask."""
-    for block in blocks("docs/boilerplate.md", "python"):
-        run(block, {})
-    [shown] = blocks("docs/boilerplate.md", "json")
-    assert json.loads(shown)["format"] == FORMAT
-
-
-@pytest.fixture
-def news(server):
-    """An index with the names of README, which records 8 bits."""
-    server.remove("news")
-    with make_client(server) as client:
-        SimHashClient(client).create_index("news", text_field="body", max_distance=8, settings=ONE_SHARD)
-    kinds = {"body": {"type": "text"}, "published": {"type": "date"}}
-    server.request("PUT", "/news/_mapping", {"properties": kinds})
-    yield "news"
-    server.remove("news")
 
 
 def test_dashboards(news):

@@ -7,13 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from es_simhash import InvalidInputError, SchemeError, build_mapping, fingerprint, fingerprints, get_scheme
+from es_simhash import SchemeError, build_mapping, fingerprint, fingerprints, get_scheme
 from es_simhash.hashing import Scheme, registry as files
-from es_simhash.hashing.mask import LARGEST_MASK, mask_json, read_mask
+from es_simhash.hashing.mask import LARGEST_MASK
 from es_simhash.mapping.meta import build_settings
 from es_simhash.pipeline.build import build_pipeline
-from es_simhash.quality.boilerplate import learn_boilerplate
-from es_simhash.quality.explanation import list_features
 from es_simhash.texts.measures import UNITS, TextMeasure
 
 VECTORS = json.loads((Path(__file__).parents[1] / "boilerplate_vectors.json").read_text(encoding="utf-8"))
@@ -84,7 +82,6 @@ def test_every_measure_leaves_it_out(mask):
                 == 0
                 < TextMeasure(name, unit).compare(*TextMeasure(name, unit).prepare(texts)).similarity
             )
-    assert "conf" not in list_features(texts[0], scheme)
 
 
 def test_order_form_and_notes_are_no_part_of_a_mask(tmp_path, mask):
@@ -167,71 +164,3 @@ def test_who_takes_no_mask(mask):
 def test_passages_are_those_of_the_whole_text(mask):
     """A mask and passages go together: passages are places in the original text, so nothing is left out of them."""
     assert build_settings(scheme=get_scheme("shingles", boilerplate=mask), passages=True).passages == "complete"
-
-
-@pytest.mark.parametrize("template", [FOOTER, NOTICE])
-def test_what_many_contents_share_is_learned(template):
-    """A passage in many texts of different contents is found, from its first letter to its last."""
-    contents = memos(60)
-    found = learn_boilerplate([*(f"{text}\n\n{template}" for text in contents[:40]), *contents[40:]])
-    assert [(each.documents, each.share, each.source) for each in found.passages] == [(40, round(40 / 60, 4), None)]
-    assert found.passages[0].text in template
-    assert len(found.passages[0].text) > len(template) - 3
-    assert read_mask(found.to_json().encode()) == [found.passages[0].text]
-    assert 0 < found.masked < 0.5
-    assert (found.sampled, found.counted) == (60, 60)
-
-
-def test_copies_of_an_article_are_no_template():
-    """Copies, edited copies and the article under different short titles count once, or not at all."""
-    article, *others = memos(30)
-    words = article.split()
-    edited = [
-        " ".join(["very" if place == number else word for place, word in enumerate(words)]) for number in range(30)
-    ]
-    titled = [f"Copy {number}: {article}" for number in range(30)]
-    found = learn_boilerplate([*[article] * 30, *edited, *titled, *others])
-    assert found.passages == ()
-    assert found.counted < 29 + 5
-
-
-def test_a_footer_of_a_small_source_is_learned():
-    """Within its source a footer is frequent that is rare in the whole."""
-    texts = [f"{text} {FOOTER}" if place < 12 else text for place, text in enumerate(memos(400))]
-    assert not learn_boilerplate(texts, min_documents=5, min_share=0.1).passages
-    sources = ["small" if place < 20 else None if place < 30 else "large" for place in range(400)]
-    found = learn_boilerplate(texts, sources=sources, min_documents=5, min_share=0.1)
-    assert [(each.documents, each.share, each.source) for each in found.passages] == [(12, 0.6, "small")]
-
-
-def test_of_a_changed_template_long_parts_are_left_out(mask):
-    """Of a passage in which one word differs, a part of 50 letters or more is left out, and a shorter one stays."""
-    scheme = get_scheme("words", boilerplate=mask)
-    found = list_features(f"Hello. {FOOTER.replace('delete', 'shred')}", scheme)
-    assert list(found) == ["hello shred", "shred it", "it and", "and tell", "tell the", "the sender"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"texts": "one"}, TypeError),
-        ({"texts": [5]}, TypeError),
-        ({"sources": ["a"]}, InvalidInputError),
-        ({"sources": [5, 5]}, TypeError),
-        ({"min_documents": 1}, InvalidInputError),
-        ({"min_share": 1.5}, InvalidInputError),
-        ({"scheme": "weighted"}, InvalidInputError),
-    ],
-)
-def test_refused_arguments(arguments, error):
-    """What cannot be learned from is refused in one line."""
-    with pytest.raises(error) as caught:
-        learn_boilerplate(**({"texts": ["one", "two"]} | arguments))
-    assert "\n" not in str(caught.value)
-
-
-def test_nothing_to_learn():
-    """Of no text, of texts without letters and of one text nothing is learned."""
-    for texts in ([], ["", "?!"] * 30, ["one"]):
-        assert learn_boilerplate(texts).passages == ()
-    assert json.loads(mask_json([]))["passages"] == []

@@ -52,7 +52,6 @@ def test_lookups_by_letters(server, made, simhash):
     [one, error] = simhash.find_near_dups_many(made, [SCANS[2], 5], max_distance=16, verify=shingles)
     assert {each.id for each in one} == {"a", "b", "c"}
     assert isinstance(error, TypeError)
-    assert simhash.explain(made, "a", "b").is_noise
 
 
 def test_groups_by_letters(server, made, simhash, tmp_path):
@@ -88,17 +87,8 @@ def test_groups_by_letters(server, made, simhash, tmp_path):
     assert set(read_all(server, made)) == {"a", "z"}
 
 
-def test_tune_tells_noise(server, made, simhash):
-    """What the presets find of wrong letters, and how many pairs of the index look like that."""
-    fill(server, made, simhash)
-    found = simhash.tune(made, sample=10)
-    recalls = {each.preset: each.noise_recall for each in found.presets}
-    assert recalls["noisy"] > recalls["similar"]
-    assert any("6 have the same letters" in each for each in found.notes)
-
-
 def test_traditional_and_simplified_chinese_are_verified_after_the_conversion(server, index, simhash):
-    """A scheme that converts them finds, groups and plans them as one text; without it tune proposes the scheme."""
+    """A scheme that converts them finds, groups and plans them as one text."""
     opencc = pytest.importorskip("opencc", reason="needs the extra preprocess")
     simplified = "长江是中华民族的母亲河，也是中华民族发展的重要支撑，国家和沿江省市把修复长江生态环境摆在重要位置。"
     documents = [{"_id": "a", "body": simplified}, {"_id": "b", "body": opencc.OpenCC("s2t").convert(simplified)}]
@@ -116,9 +106,3 @@ def test_traditional_and_simplified_chinese_are_verified_after_the_conversion(se
     simhash.create_index(plain, text_field="body", settings=ONE_SHARD)
     assert [each.canonical for each in simhash.ingest(plain, documents)] == ["a", "b"]
     server.request("POST", f"/{plain}/_refresh")
-    found = simhash.tune(plain, sample=10)
-    assert any("t2s" in each for each in found.notes)
-    assert any("t2s" in each.scheme for each in found.schemes)
-    assert "two_scripts" in {each.kind for each in simhash.check_sample(plain).findings}
-    server.request("DELETE", f"/{plain}/_doc/b?refresh=true")
-    assert any("in one Chinese script" in each and "t2s" in each for each in simhash.tune(plain, sample=10).notes)

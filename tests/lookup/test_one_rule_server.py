@@ -485,24 +485,6 @@ def test_indices_of_different_rules_are_grouped_by_one(run, server, index, simha
     assert simhash.reconcile(both).changed == 0
 
 
-def test_presets_of_an_explanation_are_those_that_find_accepts(server, index, make_simhash):
-    """With the conditions of the index on numbers and values, and its scheme."""
-    simhash = make_simhash(scheme="words")
-    simhash.create_index(index, text_field="body", mappings=MAPPINGS, settings=ONE_SHARD)
-    list(simhash.ingest(index, [{"_id": each, "body": BASES[0]} for each in "ab"], on_duplicate=None))
-    server.request("POST", f"/{index}/_refresh")
-    assert simhash.explain(index, "a", "b").presets == ()
-    grouped = make_simhash()
-    grouped.create_index(f"{index}-2", text_field="body", mappings=MAPPINGS, settings=ONE_SHARD)
-    documents = [{"_id": str(n), "body": f"{BASES[0]} on {n} May", "source": "xyx"[n]} for n in range(3)]
-    list(grouped.ingest(f"{index}-2", documents, on_duplicate=None))
-    grouped.reconcile(f"{index}-2", per="source", verify=Verification(0.8, numbers="same"))
-    assert (grouped.explain(f"{index}-2", "0", "1").presets, grouped.explain(f"{index}-2", "0", "2").presets) == (
-        (),
-        (),
-    )
-
-
 def test_values_that_a_server_may_index_otherwise_decide_nothing(server, index, simhash):
     """What copy_to fills, and fractions, which a rewritten source has in another form: written, with the reason."""
     copying = {"properties": {"origin": {"type": "keyword", "copy_to": "source"}, "source": {"type": "keyword"}}}

@@ -1,18 +1,11 @@
 """Verification, explain, check_sample and tune on real servers, sync and async."""
 
-import gzip
 import json
-from itertools import combinations
-from pathlib import Path
 
 import pytest
 
-from es_simhash import IfSimilar, InvalidInputError, Verification, fingerprint, fingerprint_fields, hamming_distance
-from es_simhash.texts.measures import WORD_SHINGLES
-from es_simhash.texts.shingle_sets import shingle_sets
-from tests.servers.support import ONE_SHARD, read_all, send_lines
-
-DATA = Path(__file__).parents[3] / "shared" / "data"
+from es_simhash import IfSimilar, InvalidInputError, Verification, fingerprint, fingerprint_fields
+from tests.servers.support import ONE_SHARD, read_all
 
 BASE = (
     "The council approved the new bridge over the river on Tuesday after a long debate about its cost. "
@@ -134,8 +127,7 @@ def test_verification_needs_to_know_the_field(server, index, simhash):
 def test_explain_documents(filled, simhash):
     """Two documents are compared by id."""
     found = simhash.explain(filled, "same", "edited")
-    assert found.distance == len(found.differing_bits) > 0
-    assert found.presets[0] == "near"
+    assert found.distance > 0
     is_found = "edited" in [each.id for each in simhash.find_near_dups_of(filled, "same")]
     assert found.verdict.startswith(f"near-duplicates by the rule of {filled} (within ") == is_found
     other = simhash.explain(filled, "same", texts=[OTHER])
@@ -166,7 +158,6 @@ def test_a_sample_finds_what_is_wrong(server, filled, simhash):
     assert healthy.is_healthy
     assert healthy.sampled == 4
     assert healthy.fingerprinted == 4
-    assert [row["max_distance"] for row in healthy.forecast] == [0, 3, 5, 8, 10, 12]
     stale = fingerprinted(BASE) | {"body": OTHER}
     shouted = fingerprinted(BASE)
     shouted["simhash"] = shouted["simhash"] | {"fingerprint": "ABCDEFABCDEFABCD"}
@@ -212,17 +203,10 @@ def test_tune_counts_texts_without_words(server, index, simhash):
 def test_tune(filled, simhash):
     """A sample larger than the index is the index; nothing is written."""
     found = simhash.tune(filled, sample=100)
-    assert found.sampled == 4
-    assert found.documents == 4
+    assert (found.sampled, found.documents) == (4, 4)
     assert found.recommended in {"identical", "near", "similar"}
-    assert {each.scheme for each in found.schemes} == {"shingles-2", "words-1"}
-    assert "100" in found.notes[0]
     assert found.copies["boilerplate after"] == 4
-    assert all(each.recall is not None and each.milliseconds is not None for each in found.presets)
-    whole = simhash.check_sample(filled)
-    counted = {each["max_distance"]: each["candidates"] for each in whole.forecast}
-    assert {each.max_distance: each.candidates for each in found.presets[:3]} == {n: counted[n] for n in (3, 8, 12)}
-    assert counted[12] > 0
+    assert all(each.recall is not None for each in found.presets)
     with pytest.raises(InvalidInputError, match="no document sampled"):
         simhash.tune(filled, text_field="title")
 
@@ -243,69 +227,3 @@ def test_ingest_that_verifies(index, simhash):
     written = list(simhash.ingest(index, documents, on_duplicate=policy, max_distance=64))
     skipped = {each.id: each.canonical for each in written if each.action == "skipped"}
     assert skipped == {"same": "base", "edited": "base"}
-
-
-def fill_texts(simhash, server, index, found):
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    actions = simhash.with_fingerprints(index, [{"_id": str(n), "body": text} for n, text in enumerate(found)])
-    lines = [part for each in actions for part in ({"index": {"_index": index, "_id": each.pop("_id")}}, each)]
-    send_lines(server, lines)
-    server.request("POST", f"/{index}/_refresh")
-
-
-def true_precision(found):
-    """Return by distance which share of the pairs within it has texts that are 80 % the same, and their number."""
-    prints, sets = [fingerprint(text) for text in found], shingle_sets(found)
-    pairs = []
-    for one, other in combinations(range(len(found)), 2):
-        if prints[one] is not None and prints[other] is not None:
-            distance = hamming_distance(prints[one], prints[other])
-            if distance <= 12:
-                pairs.append((distance, WORD_SHINGLES.compare(sets[one], sets[other]).similarity >= 0.8))
-    within = {most: [right for distance, right in pairs if distance <= most] for most in (0, 3, 5, 8, 10, 12)}
-    return {most: (sum(each) / len(each) if each else None, len(each)) for most, each in within.items()}
-
-
-def of_scheme(found, scheme="shingles-2"):
-    return {each.max_distance: each for each in found.schemes if each.scheme == scheme}
-
-
-def test_precision_is_that_of_the_pairs_of_the_index(server, index, simhash):
-    """Forms that differ in their words are near each other and no duplicates: most of what bits alone find is wrong."""
-    form = "Monthly report of the station {} on the river {}: level {} and flow {}, no remarks, next report in a month."
-    names = [f"{a}{b}" for a in ("alba", "bren", "cor", "dun") for b in ("ton", "wick", "ford", "ham", "by")]
-    found = [form.format(a, b, n, 7 * n) for n, (a, b) in enumerate(zip(names * 4, names[3:] * 5, strict=False))]
-    found += found[:5]
-    fill_texts(simhash, server, index, found)
-    truth = true_precision(found)
-    assert truth[12][0] < 0.5
-    figures = of_scheme(simhash.tune(index, sample=len(found)))
-    for most, (precision, pairs) in truth.items():
-        # A pair is seen from either of its ends.
-        assert (figures[most].precision, figures[most].pairs) == (pytest.approx(precision), 2 * pairs)
-
-
-def test_an_index_without_duplicates_has_no_precision(server, index, simhash):
-    """Edited copies, which tune makes itself, are none of the index."""
-    found = ["The council approved the new bridge over the river.", "Shares of the chip maker fell by a tenth."]
-    fill_texts(simhash, server, index, found)
-    figures = of_scheme(simhash.tune(index))
-    assert {(each.precision, each.pairs) for each in figures.values()} == {(None, 0)}
-    assert figures[12].recall > 0.5
-
-
-@pytest.mark.skipif(not DATA.is_dir(), reason="no texts with known pairs here")
-def test_precision_of_a_newswire(server, index, simhash):
-    """
-    Real texts: bits alone are wrong for every other pair at 12 bits, and tune says so.
-
-    The lookups that are drawn have two dozen pairs, so the bound is wide; a precision of 1.0, which edited copies alone
-    would give, is outside.
-    """
-    with gzip.open(DATA / "reuters21578" / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
-        found = [json.loads(line)["text"] for line, _ in zip(lines, range(1000), strict=False)]
-    fill_texts(simhash, server, index, found)
-    truth = true_precision(found)[12][0]
-    figures = of_scheme(simhash.tune(index, sample=len(found)))
-    assert figures[12].precision == pytest.approx(truth, abs=0.4)
-    assert truth < 0.6

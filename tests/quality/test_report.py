@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
-from dataclasses import fields, replace
+from dataclasses import fields
 from datetime import datetime
 from html.parser import HTMLParser
 from itertools import pairwise
 from string import Formatter
 
-import numpy as np
 import pytest
 
 from es_simhash import InvalidInputError, MissingDependencyError
 from es_simhash.quality.health import SENTENCES, Diagnosis, Finding
-from es_simhash.quality.known_pairs import RealPairs, sample_presets
 from es_simhash.quality.report import figures, figures as draw
 from es_simhash.quality.report.report_page import IndexReport, Member, ShownGroup, WhyShown
 from es_simhash.quality.report.words import CHART_WORDS, LANGUAGES, WORDS, Speech
@@ -118,13 +115,6 @@ def full(words=("a text", "another text"), **more):
     )
     why = (WhyShown("largest", 95), WhyShown("farthest", 4), WhyShown("sources", 9), WhyShown("span", 9 * 86_400_000))
     groups = (ShownGroup(name, 95, why, members[0], members[1:]), ShownGroup(other, 3, why[:1], None, members[:1]))
-    pairs = RealPairs(
-        *(
-            np.array(each)
-            for each in ([0, 3, 9, 12], [1.0, 0.95, 0.7, 0.85], [1.0] * 4, [0, 0, 1, 2], [0.0] * 4, [0.0] * 4)
-        ),
-        50,
-    )
     return IndexReport(
         stats,
         Diagnosis(
@@ -133,10 +123,8 @@ def full(words=("a text", "another text"), **more):
             1_230,
             50,
             tuple(Finding("error", kind, values_of(kind, name)) for kind in SENTENCES),
-            (),
             (name,),
         ),
-        sample_presets(pairs, 50),
         groups,
         "2026-01-02T03:04:05.678Z",
         "1.2.3",
@@ -318,35 +306,6 @@ def test_what_cannot_be_made(monkeypatch):
 
 def _not_installed(name):
     raise ImportError(name)
-
-
-def test_the_sample_of_the_presets():
-    """By hand: 4 documents; the first has two copies, the second one that is near by its bits alone."""
-    pairs = RealPairs(
-        np.array([0, 2, 8, 20]),
-        np.array([1.0, 1.0, 0.5, 1.0]),
-        np.array([1.0] * 4),
-        np.array([0, 0, 1, 2]),
-        np.array([1.0, 1.0, 0.95, 1.0]),
-        np.array([1.0, 1.0, 0.7, 1.0]),
-        4,
-    )
-    identical, near, similar, edited, noisy = sample_presets(pairs, 4)
-    assert edited.removed.share == noisy.removed.share == pytest.approx((2 / 3 + 1 / 2) / 4)
-    assert pairs.count_by_letters() == (4, 1)
-    assert identical.removed.share == near.removed.share == similar.removed.share == pytest.approx((2 / 3) / 4)
-    assert (identical.pairs, near.pairs) == (2, 3)
-    assert identical.precision.share == 1.0
-    assert near.precision.share == pytest.approx(2 / 3)
-    for each in (identical, near, similar):
-        assert each.removed.low <= each.removed.share <= each.removed.high
-        assert each.precision.low < 1.0
-    nothing = RealPairs(*(np.empty(0, kind) for kind in "qddqdd"), 100)
-    [first, *_] = sample_presets(nothing, 100)
-    assert (first.removed.share, first.removed.low, first.removed.high, first.precision) == (0, 0, 0.03, None)
-    assert sample_presets(replace(nothing, looked_up=0), 0) == ()
-    assert [each.left_out for each in sample_presets(nothing, 200)] == [100] * 5
-    json.dumps(first.to_dict())
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")

@@ -19,8 +19,7 @@ from es_simhash import (
     get_scheme,
 )
 from es_simhash.groups import pairs_and_groups
-from es_simhash.quality import read_stats, read_stats as group_sizes, sampling
-from es_simhash.texts.measures import PRESETS
+from es_simhash.quality import read_stats, read_stats as group_sizes
 from es_simhash.transport import buckets
 from tests.servers.support import put
 
@@ -278,7 +277,6 @@ def test_a_report(filled, simhash):
         assert member.source == by_id[id_].get("agency", "")
         assert by_id[id_].get("published", "")[:10] == member.time[:10]
         assert member.distance == by_id[id_]["simhash"].get("distance", 0)
-    assert [each.sampled for each in found.presets] == [180] * len(PRESETS)
     # The planted fingerprints are not those of the texts.
     assert "stale" in {each.topic for each in found.diagnosis.findings}
     json.dumps(found.to_dict())
@@ -301,23 +299,13 @@ def test_a_report_shows_titles_and_addresses(server, simhash, index):
     assert found == {"0": ("A bridge", "https://a.example/1"), "1": ("Again", ""), "2": ("", "")}
 
 
-def test_a_report_on_a_giant_group(server, simhash, run, index, monkeypatch):
-    """Once many near-duplicates were read no more documents are looked up for the presets, and the page says so."""
+def test_groups_that_are_cut_say_how_many_more(server, simhash, run, index, monkeypatch):
     simhash.create_index(index, text_field="body", max_distance=3)
     put(server, index, [{"_id": str(n), "body": "rain " * 30} for n in range(30)])
     list(simhash.backfill(index))
     simhash.reconcile(index)
-    monkeypatch.setattr(sampling, "MOST_NEAR", 100)
-    monkeypatch.setattr(sampling, "_MANY", 10)
-    found = simhash.report(index)
-    assert {(each.sampled, each.left_out) for each in found.presets} == {(4, 26)}
-    assert [each.removed.share for each in found.presets] == [pytest.approx(29 / 30)] * len(PRESETS)
     monkeypatch.setattr(pairs_and_groups, "SHOWN_ROWS", 20)
     assert run("groups", index).stdout.rstrip().endswith("and 9 more")
-    notes = simhash.tune(index).notes
-    assert any("near 4 of the sample" in each for each in notes), notes
-    pytest.importorskip("vl_convert")
-    assert "26 more documents were drawn" in found.html()
 
 
 def test_a_report_of_a_part(filled, simhash):
@@ -330,8 +318,6 @@ def test_a_report_of_a_part(filled, simhash):
     assert {each.source for group in found.groups for each in group.members} == {"agency 3"}
     sizes = Counter(each["simhash"].get("group") for each in matching if "simhash" in each)
     assert {each.id: each.documents for each in found.groups} == {each.id: sizes[each.id] for each in found.groups}
-    with_fingerprint = sum("simhash" in each for each in matching)
-    assert {each.sampled for each in found.presets} == {with_fingerprint}
     assert found.diagnosis.documents == len(documents)
     assert found.to_dict()["filter"] == [query]
 

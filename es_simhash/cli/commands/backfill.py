@@ -213,8 +213,6 @@ def _next(found: Setup, example: str, *, is_dry: bool) -> Iterator[str]:
     for finding in found.findings:
         yield f"but {finding.message}"
     next_ones: dict[tuple[str, ...], str] = {}
-    if found.findings:
-        next_ones["boilerplate", found.index, "--out", "mask.json"] = "learns the text that many documents share"
     next_ones |= {
         ("find", found.index, "--id", example): "the near-duplicates of a document",
         ("groups", found.index, "--min-size", "2"): "all groups",

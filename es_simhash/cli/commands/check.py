@@ -37,8 +37,8 @@ def command(
 
     INDEX may be a name, an alias, a pattern, or several of them separated by commas. It reads mappings, counts,
     and a few documents. With --sample it reads many, each time others, and compares: it reports stale and broken
-    fingerprints, short texts, block terms that many documents share, the template text behind these and behind the
-    largest group, and numbers that JavaScript rounded. Writes nothing. Exits with 1 if an index is not ready or
+    fingerprints, short texts, block terms that many documents share, a group of very many documents, and numbers that
+    JavaScript rounded. Writes nothing. Exits with 1 if an index is not ready or
     something is wrong in the sample; with --scheme also if an index has another scheme.
     """
     if sample is None:

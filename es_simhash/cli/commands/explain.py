@@ -48,8 +48,8 @@ def command(
     """
     Explain why texts A and B are near-duplicates, or why not.
 
-    Shows the bits and blocks that differ, the features with their weights, the exact similarity, the presets that
-    report the two, and the words that differ. A and B are texts, files, or ids of documents. Three arguments are INDEX,
+    Shows the distance, the exact similarity, and the words that differ; of documents also what the rule of INDEX says.
+    A and B are texts, files, or ids of documents. Three arguments are INDEX,
     as for other commands, and two ids. Of two fingerprints it shows the distance: 0 bits for texts with the same
     features, about 32 of 64 for texts with nothing in common.
     """

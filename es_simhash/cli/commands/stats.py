@@ -81,9 +81,8 @@ def report(index: str, out: str, language: str, target: Target, *, as_json: bool
     Write a page about the near-duplicates in INDEX: one HTML file that opens anywhere and loads nothing.
 
     It shows how many documents are duplicates, over time and by source; sizes of groups and distances; the largest and
-    the strangest groups with the words that differ; what the presets would remove, estimated from a sample; the health
-    of the fingerprints; and how all that was measured. Charts need: pip install 'es-simhash[report]'. Writes nothing to
-    the index. Over time is by --time-field, or by the date that INDEX records for its canonicals. With --json its
+    the strangest groups with the words that differ; the health of the fingerprints;
+    and how all that was measured. Charts need: pip install 'es-simhash[report]'. Writes nothing to the index. Over time is by --time-field, or by the date that INDEX records for its canonicals. With --json its
     numbers are printed too. es-simhash stats prints numbers alone, on the terminal.
     """
     from es_simhash.quality import require_drawing  # noqa: PLC0415 -- loads XML

@@ -9,7 +9,6 @@ from es_simhash.client.base import SyncBase
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.quality.boilerplate import Boilerplate, BoilerplateOptions
     from es_simhash.quality.explanation import Explanation
     from es_simhash.quality.health import Diagnosis
     from es_simhash.quality.read_report import ReportOptions
@@ -28,8 +27,7 @@ class QualityMethods(SyncBase):
         Return the faults of the fingerprints of *index*, with notes and advice; reads only.
 
         Looks at mapping faults, documents without fingerprint, stale and broken fingerprints, short texts, hot blocks,
-        template text behind these and behind the largest group, numbers that JavaScript rounds, and forecasts
-        candidates by max_distance.
+        a group of very many documents, and numbers that JavaScript rounds.
 
         Args:
             ...
@@ -40,7 +38,7 @@ class QualityMethods(SyncBase):
 
     def tune(self, index: Index, *, options: TuneOptions, progress: OnProgress | None = None) -> Tuning:
         """
-        Return what schemes, distances and presets would find in texts like those of *index*; writes nothing.
+        Return which preset finds edited copies of texts like those of *index*; writes nothing.
 
         The texts are sampled, and copies of them are edited in known ways. The index does not need our fields.
 
@@ -54,26 +52,6 @@ class QualityMethods(SyncBase):
 
         return self._run(tune(self._server(progress), index, options))
 
-    def boilerplate(
-        self, index: Index, *, options: BoilerplateOptions, progress: OnProgress | None = None
-    ) -> Boilerplate:
-        """
-        Return which passages of the texts of *index* are template text: headers, footers, disclaimers; reads only.
-
-        Many sampled documents share such a passage although their other text differs. Write the result of ``to_json()``
-        to a file, read it, and pass its path to ``get_scheme(..., boilerplate=PATH)``. The index does not need our
-        fields. Costs a request for each 1,000 documents sampled.
-
-        Args:
-            ...
-
-        Raises:
-            InvalidInputError: If an argument cannot be used, or the text field is unknown.
-        """
-        from es_simhash.quality.boilerplate import read_boilerplate
-
-        return self._run(read_boilerplate(self._server(progress), index, options))
-
     def explain(
         self,
         index: Index,
@@ -85,7 +63,7 @@ class QualityMethods(SyncBase):
         max_changes: int = 4,
     ) -> Explanation:
         """
-        Return why two documents are near-duplicates, or are not: bits, blocks, features, similarity, words.
+        Return why two documents are near-duplicates, or are not: by the rule, and how alike they are.
 
         A text may take the place of a document, or two of both: by the scheme of *index*.
 
@@ -134,8 +112,8 @@ class QualityMethods(SyncBase):
         """
         Return a report about the near-duplicates in *index*; its ``html()`` is one page that loads nothing.
 
-        It has the numbers of :meth:`stats`, the largest and the strangest groups with the words that differ, an
-        estimate of what each preset would remove, and the health of the fingerprints.
+        It has the numbers of :meth:`stats`, the largest and the strangest groups with the words that differ,
+        and the health of the fingerprints.
 
         Args:
             ...

@@ -10,9 +10,7 @@ from es_simhash.client.base import SyncBase
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.hashing import Scheme
     from es_simhash.lookup.query import Filter
-    from es_simhash.quality.boilerplate import Boilerplate
     from es_simhash.quality.explanation import Explanation
     from es_simhash.quality.health import Diagnosis
     from es_simhash.quality.report.report_page import IndexReport
@@ -36,8 +34,7 @@ class QualityMethods(SyncBase):
         Return the faults of the fingerprints of *index*, with notes and advice; reads only.
 
         Looks at mapping faults, documents without fingerprint, stale and broken fingerprints, short texts, hot blocks,
-        template text behind these and behind the largest group, numbers that JavaScript rounds, and forecasts
-        candidates by max_distance.
+        a group of very many documents, and numbers that JavaScript rounds.
 
         Args:
             index:
@@ -64,11 +61,10 @@ class QualityMethods(SyncBase):
         text_field: str | Sequence[str] = (),
         sample: int = 500,
         seed: int = 0,
-        schemes: Sequence[str | Scheme] = (),
         progress: OnProgress | None = None,
     ) -> Tuning:
         """
-        Return what schemes, distances and presets would find in texts like those of *index*; writes nothing.
+        Return which preset finds edited copies of texts like those of *index*; writes nothing.
 
         The texts are sampled, and copies of them are edited in known ways. The index does not need our fields.
 
@@ -81,8 +77,6 @@ class QualityMethods(SyncBase):
                 Documents drawn at random, 1 to 10,000; all if there are fewer.
             seed:
                 Chooses what is drawn at random.
-            schemes:
-                Schemes to compare; by default ``shingles`` and ``words``. The index's own is always among them.
             progress:
                 Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
 
@@ -91,61 +85,8 @@ class QualityMethods(SyncBase):
         """
         from es_simhash.quality.tune import TuneOptions, tune
 
-        options = TuneOptions(text_field=text_field, sample=sample, seed=seed, schemes=schemes)
+        options = TuneOptions(text_field=text_field, sample=sample, seed=seed)
         return self._run(tune(self._server(progress), index, options))
-
-    def boilerplate(
-        self,
-        index: Index,
-        *,
-        text_field: str | Sequence[str] = (),
-        sample: int = 5000,
-        seed: int = 0,
-        source_field: str | None = None,
-        min_documents: int = 20,
-        min_share: float = 0.01,
-        progress: OnProgress | None = None,
-    ) -> Boilerplate:
-        """
-        Return which passages of the texts of *index* are template text: headers, footers, disclaimers; reads only.
-
-        Many sampled documents share such a passage although their other text differs. Write the result of ``to_json()``
-        to a file, read it, and pass its path to ``get_scheme(..., boilerplate=PATH)``. The index does not need our
-        fields. Costs a request for each 1,000 documents sampled.
-
-        Args:
-            index:
-                Name, list of names, pattern, alias or data stream.
-            text_field:
-                Field or fields of the text; by default those that the index records.
-            sample:
-                Documents drawn at random, 1 to 10,000; all if there are fewer.
-            seed:
-                Chooses what is drawn at random.
-            source_field:
-                Keyword field that says where a document comes from: passages are also counted within each of its
-                values, where a footer of a small source is frequent.
-            min_documents:
-                Fewest sampled documents that have a passage, at least 2.
-            min_share:
-                Their smallest share of the sampled documents, or of those of one source, 0 to 1.
-            progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
-
-        Raises:
-            InvalidInputError: If an argument cannot be used, or the text field is unknown.
-        """
-        from es_simhash.quality.boilerplate import BoilerplateOptions, read_boilerplate
-
-        options = BoilerplateOptions(
-            text_field=text_field,
-            sample=sample,
-            seed=seed,
-            source_field=source_field,
-            min_documents=min_documents,
-            min_share=min_share,
-        )
-        return self._run(read_boilerplate(self._server(progress), index, options))
 
     def explain(
         self,
@@ -158,7 +99,7 @@ class QualityMethods(SyncBase):
         max_changes: int = 4,
     ) -> Explanation:
         """
-        Return why two documents are near-duplicates, or are not: bits, blocks, features, similarity, words.
+        Return why two documents are near-duplicates, or are not: by the rule, and how alike they are.
 
         A text may take the place of a document, or two of both: by the scheme of *index*.
 
@@ -239,8 +180,8 @@ class QualityMethods(SyncBase):
         """
         Return a report about the near-duplicates in *index*; its ``html()`` is one page that loads nothing.
 
-        It has the numbers of :meth:`stats`, the largest and the strangest groups with the words that differ, an
-        estimate of what each preset would remove, and the health of the fingerprints.
+        It has the numbers of :meth:`stats`, the largest and the strangest groups with the words that differ,
+        and the health of the fingerprints.
 
         Args:
             index:
@@ -252,11 +193,10 @@ class QualityMethods(SyncBase):
             text_field:
                 Field whose text is shown; by default those that the index records.
             filter:
-                A query, or a list of queries; only documents that match all of them are counted, shown and drawn for
-                the presets. The health is that of all fingerprints.
+                A query, or a list of queries; only documents that match all of them are counted and shown.
+                The health is that of all fingerprints.
             sample:
-                Documents drawn at random whose fingerprints are examined, 1 to 10,000. The presets are measured with
-                200 others.
+                Documents drawn at random whose fingerprints are examined, 1 to 10,000.
             seed:
                 Chooses what is drawn at random.
             progress:

@@ -10,14 +10,12 @@ from typing import Any, Literal
 
 from es_simhash.mapping.rule import Grouping
 from es_simhash.quality.health import Diagnosis
-from es_simhash.quality.known_pairs import PresetSample
 from es_simhash.quality.report.figures import figures
 from es_simhash.quality.report.words import Speech
 from es_simhash.quality.stats import Stats
 from es_simhash.record import Record
 from es_simhash.tables.notebook import cut, user_text
 from es_simhash.tables.page_frame import template
-from es_simhash.texts.measures import PRESETS
 from es_simhash.texts.worddiff import word_diff
 
 WIDEST_SEARCH = 1_000
@@ -98,9 +96,6 @@ class IndexReport(Record):
             Its numbers, exact.
         diagnosis:
             The health of its fingerprints, from a sample.
-        presets:
-            What each preset would remove, from a sample; empty where the presets do not fit the scheme of the index, or
-            no text could be read.
         groups:
             The largest and the strangest groups.
         at:
@@ -113,11 +108,10 @@ class IndexReport(Record):
             The queries that the counted documents match; empty where all were counted.
     """
 
-    _NAMES = "at version seed filter stats diagnosis presets groups"
+    _NAMES = "at version seed filter stats diagnosis groups"
 
     stats: Stats
     diagnosis: Diagnosis
-    presets: tuple[PresetSample, ...] = ()
     groups: tuple[ShownGroup, ...] = ()
     at: str = ""
     version: str = ""
@@ -156,7 +150,6 @@ class IndexReport(Record):
             hints=[say(f"no_{name}") for name in self.uncharted],
             groups=[_group(each, say) for each in self.groups],
             widest=WIDEST_SEARCH,
-            preset_scheme=next(iter(PRESETS.values())).scheme,
             measured=_measured(self, say),
         )
 
@@ -268,7 +261,6 @@ def _measured(report: IndexReport, say: Speech) -> dict[str, str]:
         "exact": say("exact_words"),
         "sampled": say(
             "sampled_words",
-            presets=report.presets[0].sampled if report.presets else 0,
             health=report.diagnosis.sampled,
             seed=str(report.seed),
         ),
