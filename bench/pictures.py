@@ -1,11 +1,11 @@
 """
-Draws the pictures of docs/dashboards.md and docs/kibana.md: panels of the pack, and distances to one text.
+Draws the pictures of docs/dashboards.md: panels of the pack.
 
-    python bench/pictures.py licenses/docs.jsonl.gz --text X:MIT --out docs
+    python bench/pictures.py licenses/docs.jsonl.gz --out docs
 
 Ingests the texts of the file (JSON Lines with id, title and text) into an OpenSearch of its own, sends the search of
-each panel as the products do where no filter is chosen, and lets Vega draw the answer. The last picture counts
-documents by the script that `es-simhash query --script-field` prints. Needs vl-convert-python and pillow.
+each panel as the products do where no filter is chosen, and lets Vega draw the answer. Needs vl-convert-python
+and pillow.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,7 @@ import vl_convert
 from PIL import Image
 from vectors import connect
 
-from es_simhash import SimHashClient, build_dashboards, build_distance_field, fingerprint
-from es_simhash.dashboards.charts import ENGLISH, chart, given
+from es_simhash import SimHashClient, build_dashboards
 from es_simhash.servers import embedded_server
 
 INDEX = "licences"
@@ -35,8 +33,6 @@ PANELS = {
     "distances": ("panel-distances", 430, 220),
     "hot blocks": ("panel-hot-blocks", 640, 260),
 }
-# How far the chart of distances to one text goes.
-FARTHEST = 40
 FONT = "Inter, 'Open Sans', 'Noto Sans CJK SC', sans-serif"
 
 
@@ -65,17 +61,6 @@ def answered(client: Any, spec: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def distances_to(client: Any, wanted: int) -> dict[str, Any]:
-    """Return a chart of the documents by their distance to *wanted*, as the script field computes it."""
-    script = build_distance_field("script", wanted)["script"]
-    near = {"terms": {"script": script, "size": FARTHEST + 1, "order": {"_key": "asc"}}}
-    answer = client.search(index=INDEX, body={"size": 0, "aggs": {"near": near}})
-    found = [(int(each["key"]), each["doc_count"]) for each in answer["aggregations"]["near"]["buckets"]]
-    rows = [{"distance": bits, "documents": number} for bits, number in found if bits <= FARTHEST]
-    words = replace(ENGLISH, bits="near_dup_distance: bits that differ from the text", duplicates="documents")
-    return chart("distances", given(rows), words)
-
-
 def write(spec: dict[str, Any], path: Path, width: int, height: int) -> None:
     """Draw *spec* in the colours of Kibana's light theme."""
     spec |= {"width": width, "height": height, "background": "#ffffff"}
@@ -93,11 +78,9 @@ def main() -> None:
     """Run, and write the pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("texts", help="JSON Lines with id, title and text, gzip")
-    parser.add_argument("--text", required=True, help="id of the text for the chart of distances")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     documents = read_texts(arguments.texts)
-    [text] = [each["text"] for each in documents if each["id"] == arguments.text]
     pack = build_dashboards(INDEX, text_field="body")
     states = [json.loads(each["attributes"]["visState"]) for each in pack if each["type"] == "visualization"]
     specs = {each["title"].partition(", ")[2]: each["params"]["spec"] for each in states if each["type"] == "vega"}
@@ -106,10 +89,6 @@ def main() -> None:
         fill(client, documents)
         for title, (name, width, height) in PANELS.items():
             write(answered(client, json.loads(specs[title])), arguments.out / f"{name}.png", width, height)
-        wanted = fingerprint(text)
-        if wanted is None:
-            raise RuntimeError("the text has no fingerprint")
-        write(distances_to(client, wanted), arguments.out / "kibana-distance-field.png", 640, 240)
         client.close()
 
 

@@ -48,12 +48,10 @@ from .ingest.decide import IfSimilar
 from .ingest.screen import Screened
 from .ingest.with_fingerprints import with_fingerprints
 from .ingest.written import Written
-from .lookup.esql import build_esql, build_esql_tool
 from .lookup.lookup_options import Verification
 from .lookup.near_dups import NearDup, NearDups, distinct, rescore
-from .lookup.paste import build_query_bar
 from .lookup.plan import LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
-from .lookup.query import build_distance_field, build_query
+from .lookup.query import build_query
 from .lookup.rules import LookupRule
 from .mapping.context import IndexStats
 from .mapping.fields import DEFAULT_PREFIX, document_fields, fingerprint_fields
@@ -158,14 +156,10 @@ __all__ = [
     "block_terms",
     "build_component_template",
     "build_dashboards",
-    "build_distance_field",
-    "build_esql",
-    "build_esql_tool",
     "build_index_template",
     "build_mapping",
     "build_pipeline",
     "build_query",
-    "build_query_bar",
     "build_search_template",
     "decide_removal",
     "distinct",

@@ -412,7 +412,6 @@ def test_numbers_of_a_setup_while_others_write(server, plain, sync_client):
 
 def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path, monkeypatch):
     """A setup that was stopped: each command that then shows too little names the command that goes on."""
-    pytest.importorskip("vl_convert")
     page, plan = tmp_path / "page.html", tmp_path / "plan"
     assert run("create", plain, "--existing", "-t", "body", "--yes").exit_code == 0
     assert f"no lookup finds them; run es-simhash backfill {plain}\n" in run("find", plain, "--id", "0a").stderr
@@ -437,14 +436,13 @@ def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path, monkeypat
 
 
 def test_a_report_by_the_recorded_time(run, plain, simhash, tmp_path):
-    """It has its chart over time by the field of the canonicals, and says which option adds the one by source."""
-    pytest.importorskip("vl_convert")
+    """It has its table over time by the field of the canonicals, and says which option adds the one by source."""
     simhash.setup(plain, text_field="body", time_field="published")
     found = simhash.report(plain)
     assert (found.stats.time.field, found.uncharted) == ("published", ("source",))
     assert "--source-field FIELD" in found.html()
     said = run("report", plain, "--out", tmp_path / "page.html").stderr
-    assert "--source-field FIELD adds a chart by source" in said
+    assert "--source-field FIELD adds a table by source" in said
     assert "--time-field" not in said
     assert simhash.report(plain, source_field="title").uncharted == ()
 

@@ -51,7 +51,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "history": "Say where a removed document has gone.",
         "tune": "Recommend a preset for the texts of an index.",
         "fingerprint": "Print the fingerprints of texts.",
-        "query": "Print the search for a text or fingerprint.",
         "export": "Print or install mapping, templates, pipeline, charts.",
         "remove-fields": "Remove the fields from an index.",
         "mcp": "Serve agents, which can read and change nothing.",

@@ -146,10 +146,6 @@ def pass_shares(matches: Any, should_match: Any) -> Any:
     return (ways * (np.arange(ways.shape[1]) >= np.asarray(should_match)[:, None])).sum(axis=1)
 
 
-# Block terms that the server takes from a stored document have no neighbours around them; up to here they are enough.
-LOOKUP_BY_ID_DISTANCE = 3
-
-
 @dataclass(frozen=True, slots=True)
 class LookupPlan:
     """

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-from es_simhash.arguments import check_choice, check_count, check_ids, check_name, check_sendable
-from es_simhash.errors import Argument, InvalidInputError, Said, WrongTypeError, shorten
+from es_simhash.arguments import check_count, check_ids, check_name, check_sendable
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
-from es_simhash.lookup.plan import LOOKUP_BY_ID_DISTANCE, LookupPlan, check_plan, neighbour_count, plan_lookup
+from es_simhash.lookup.plan import LookupPlan, check_plan, neighbour_count, plan_lookup
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, to_signed
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.transport.limits import Limits
@@ -181,115 +181,3 @@ def _body(query: Query, prefix: str, *, size: int, source: bool | Sequence[str])
         # A full page shows that there may be more hits; to count them would cost.
         "track_total_hits": False,
     }
-
-
-def build_query_of(
-    id: str,
-    *,
-    index: str,
-    max_distance: int = DEFAULT_MAX_DISTANCE,
-    filter: Filter = None,
-    exclude_ids: Iterable[str] = (),
-    prefix: str = DEFAULT_PREFIX,
-    size: int = 1000,
-    source: bool | Sequence[str] = False,
-    routing: str | None = None,
-) -> Query:
-    """
-    Return the search body whose hits are the document *id* itself and the candidates for it.
-    The server takes the block terms from the stored document (terms lookup), so no fingerprint is needed, and a
-    max_distance above 3 is refused. *index*: one index, or an alias of one. *routing*: that of the document, if it has
-    one. The other arguments are those of :func:`build_query`.
-    """
-    check_max_distance(max_distance)
-    if max_distance > LOOKUP_BY_ID_DISTANCE:
-        raise InvalidInputError(
-            Said(
-                Argument("max_distance"),
-                f" {max_distance} needs the neighbours of the document's blocks: up to {LOOKUP_BY_ID_DISTANCE} works "
-                "by id, beyond that give the fingerprint",
-            )
-        )
-    fields = Fields(prefix)
-    document = {"index": index, "id": id} | ({} if routing is None else {"routing": routing})
-    # The names tell which blocks a hit shares.
-    should = [{"terms": {field: {**document, "path": field}, "_name": field}} for field in fields.blocks]
-    matching = {"bool": {"should": should, "minimum_should_match": 4 - max_distance}}
-    either = [{"ids": {"values": [id]}}, {"bool": _all_of([matching], filter, exclude_ids)}]
-    query: Query = {"bool": {"filter": [{"bool": {"should": either, "minimum_should_match": 1}}]}}
-    return _body(query, prefix, size=size, source=source)
-
-
-DISTANCE_FIELD = "near_dup_distance"
-"""The name of the field, as :func:`with_distances` names it."""
-
-FieldKind: TypeAlias = Literal["runtime", "script"]
-"""A runtime field emits its value (so does a derived field of OpenSearch); a script field returns it."""
-
-# A document without a fingerprint, or of an index that lacks the field, has no distance.
-_HAS_ONE = "doc.containsKey(params.field) && doc[params.field].size() == 1"
-
-_DISTANCE = "Long.bitCount(doc[params.field].value ^ params.wanted)"
-
-_SOURCES = {
-    "runtime": f"if ({_HAS_ONE}) {{ emit({_DISTANCE}); }}",
-    "script": f"if ({_HAS_ONE}) {{ return {_DISTANCE}; }} return null;",
-}
-
-
-def build_distance_field(kind: FieldKind, fingerprint: int, *, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
-    """
-    Return the definition of a field with the distance of each document to *fingerprint*, in bits.
-
-    The index must have the field ``value`` (``value=True``, the default). Documents without a fingerprint have no
-    distance.
-
-    Args:
-        kind:
-            "runtime": for ``runtime_mappings`` of Elasticsearch, or ``derived`` of OpenSearch. "script": for
-            ``script_fields`` of both products.
-        fingerprint:
-            Unsigned 64-bit SimHash to compare with.
-        prefix:
-            Name of the object that holds the fields.
-
-    Raises:
-        InvalidInputError: If an argument cannot be used.
-
-    Examples:
-        >>> body = {"script_fields": {"bits": build_distance_field("script", 0x0123456789abcdef)}}
-        >>> body["script_fields"]["bits"]["script"]["params"]
-        {'field': 'simhash.value', 'wanted': 81985529216486895}
-    """
-    source = _SOURCES[check_choice("kind", kind, _SOURCES)]
-    script = {"lang": "painless", "source": source, "params": _parameters(fingerprint, prefix)}
-    # OpenSearch refuses a derived field that names a language.
-    return {"script": script} if kind == "script" else {"type": "long", "script": script}
-
-
-def distance_source(kind: FieldKind, fingerprint: int, *, prefix: str = DEFAULT_PREFIX) -> str:
-    """Return the distance script with its parameters written in, as Kibana's and Dashboards' editors need it."""
-    source = _SOURCES[check_choice("kind", kind, _SOURCES)]
-    parameters = _parameters(fingerprint, prefix)
-    return source.replace("params.field", f"'{parameters['field']}'").replace(
-        "params.wanted", f"{parameters['wanted']}L"
-    )
-
-
-def with_distances(
-    body: dict[str, Any], kind: FieldKind, fingerprint: int, *, prefix: str = DEFAULT_PREFIX
-) -> dict[str, Any]:
-    """Return the search *body* with the distance to *fingerprint* in each hit."""
-    field = build_distance_field(kind, fingerprint, prefix=prefix)
-    if kind == "script":
-        return body | {"script_fields": {DISTANCE_FIELD: field}}
-    return body | {
-        "runtime_mappings": {DISTANCE_FIELD: field},
-        "fields": [DISTANCE_FIELD],
-        "sort": [{DISTANCE_FIELD: "asc"}],
-    }
-
-
-def _parameters(fingerprint: int, prefix: str) -> dict[str, Any]:
-    to_hex(fingerprint)  # checks type and range
-    return {"field": Fields(prefix).value, "wanted": to_signed(fingerprint)}

@@ -1,7 +1,6 @@
 from .explanation import Explanation, explain
 from .health import Diagnosis
 from .read_stats import StatsOptions
-from .report.figures import require_drawing
 from .report.words import LANGUAGES
 from .stats import Count, SourceCounts, Stats, TimeCounts, utc_text
 from .tune import Tuning
@@ -17,6 +16,5 @@ __all__ = [
     "TimeCounts",
     "Tuning",
     "explain",
-    "require_drawing",
     "utc_text",
 ]

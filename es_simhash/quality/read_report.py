@@ -16,27 +16,25 @@ from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import countable_field, node_of
 from es_simhash.quality.check_sample import diagnose
 from es_simhash.quality.read_stats import StatsOptions, read_stats
-from es_simhash.quality.report.report_page import WIDEST_SEARCH, IndexReport, Member, Reason, ShownGroup, WhyShown
+from es_simhash.quality.report.report_page import IndexReport, Member, Reason, ShownGroup, WhyShown
 from es_simhash.quality.sampling import SampleOptions, sample_option, seed_option
 from es_simhash.quality.stats import Stats
 from es_simhash.removal.find_shown import find_shown
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.buckets import aggregate, aggregate_named
-from es_simhash.transport.limits import Fitting
+from es_simhash.transport.buckets import aggregate_named
 from es_simhash.transport.protocol import Index, Progress
 from es_simhash.transport.retry import now, retry, search_texts
 
 # Characters of a text that are kept.
 _LONGEST_TEXT = 20_000
 _LONGEST_TITLE = 2_000
-# Groups that are shown because they are the largest, or for each other reason; members of each.
-_LARGEST, _STRANGE, _MEMBERS = 4, 2, 3
+# Groups that are shown because they are the largest, or have a distant member; members of each.
+_LARGEST, _DISTANT, _MEMBERS = 4, 2, 3
 # Of the duplicates with the largest distances; several may be in one group.
 _FARTHEST = 50
 # Longer texts would take long to compare.
 _COMPARED = 1_000_000
-_DAY = 86_400_000
 
 Why = dict[str, list[WhyShown]]
 
@@ -60,14 +58,12 @@ class _Groups:
     why: Why = field(default_factory=dict)
 
     async def read(self, server: Port, stats: Stats) -> tuple[ShownGroup, ...]:
-        """Return the largest groups, and some with a distant member, of many sources, or over a long time."""
+        """Return the largest groups, and some with a distant member."""
         if not stats.groups.largest:
             return ()
         for each in stats.groups.largest[:_LARGEST]:
             self._add(each.id, "largest", each.documents)
         await self._add_farthest(server)
-        if self.source_field or self.time_field:
-            await self._add_strange(server)
         counts = await aggregate_named(server, self.index, self.clauses, self.fields.group, list(self.why))
         shown = []
         for name in self.why:
@@ -96,39 +92,9 @@ class _Groups:
             values = hit["fields"]
             if self.fields.group in values:
                 found.setdefault(values[self.fields.group][0], int(values[self.fields.distance][0]))
-        for name, bits in list(found.items())[:_STRANGE]:
+        for name, bits in list(found.items())[:_DISTANT]:
             if bits:
                 self._add(name, "farthest", bits)
-
-    async def _add_strange(self, server: Port) -> None:
-        """Add those of the largest groups that have the most sources, or the longest span of time."""
-        group, is_duplicate = self.fields.group, {"exists": {"field": self.fields.duplicate_of}}
-        largest: list[str] = []
-        widest = Fitting(WIDEST_SEARCH, "buckets")
-        while not largest:
-            with widest as size:
-                names = {"terms": {"field": group, "size": size}}
-                found = await aggregate(server, self.index, [*self.clauses, is_duplicate], {"names": names})
-                largest = [bucket["key"] for bucket in found["names"]["buckets"]]
-                if not largest:
-                    return
-        aggs: dict[str, Any] = {}
-        if self.source_field:
-            aggs["sources"] = {"cardinality": {"field": self.source_field}}
-        if self.time_field:
-            aggs |= {"first": {"min": {"field": self.time_field}}, "last": {"max": {"field": self.time_field}}}
-        buckets = (await aggregate_named(server, self.index, self.clauses, group, largest, aggs)).values()
-        if self.source_field:
-            counted = {bucket["key"]: int(bucket["sources"]["value"]) for bucket in buckets}
-            self._add_most("sources", counted, least=2)
-        if self.time_field:
-            spans = {each["key"]: int((each["last"]["value"] or 0) - (each["first"]["value"] or 0)) for each in buckets}
-            self._add_most("span", spans, least=_DAY)
-
-    def _add_most(self, reason: Reason, numbers: Mapping[str, int], *, least: int) -> None:
-        for name, number in sorted(numbers.items(), key=lambda each: (-each[1], each[0]))[:_STRANGE]:
-            if number >= least:
-                self._add(name, reason, number)
 
     async def _read_group(self, server: Port, name: str, documents: int) -> ShownGroup:
         in_group = {"term": {self.fields.group: name}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from es_simhash.arguments import Count, check_fields, check_options, option
@@ -15,7 +16,7 @@ from es_simhash.transport.answers import Gap, find_gaps
 from es_simhash.transport.limits import Fitting, is_beyond
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, Key, Progress, document_key
-from es_simhash.transport.retry import search_texts
+from es_simhash.transport.retry import retry, search_texts
 
 LARGEST_SAMPLE = 10_000
 # Documents fetched at once; with texts of a few thousand characters, a few megabytes.

@@ -105,7 +105,7 @@ def test_dev_tools_text_is_taken_by_the_server(server, index):
 
 
 def test_a_printed_query_finds_the_candidates(run, news, server):
-    body = json.loads(run("query", TEXT, "-d", 12, "--no-scripts").stdout)
+    body = json.loads(run("find", news, TEXT, "-d", 12, "--query", "dev-tools").stdout.partition("\n")[2])
     hits = server.request("POST", f"/{news}/_search", body)["hits"]["hits"]
     assert {"a", "b"} <= {hit["_id"] for hit in hits}
 

@@ -123,17 +123,6 @@ def test_the_other_product(server, news):
     assert "pass an opensearchpy client" in failure.value.__notes__[-1]
 
 
-@pytest.mark.parametrize(
-    "asked", [["--fingerprint", "0" * 16, "--esql"], [TEXT], ["--id", "1", "--console"], ["--tool"]]
-)
-def test_a_search_to_paste_without_a_server(run, asked):
-    """The index says which distance; one line names the option with which nothing is asked."""
-    where = ["--index", "news", "--url", "http://127.0.0.1:1"]
-    failed(run("query", *asked, *where), "without a server: pass --max-distance BITS", "else the index says")
-    assert run("query", *asked, *where, "-d", 3).exit_code == 0
-    assert "without a server" not in run("query", "--id", "1", "--plans", 2, "--console", *where).stderr
-
-
 @pytest.mark.parametrize(("url", "port"), [("http://es-simhash.invalid", 9200), ("https://es-simhash.invalid", 443)])
 def test_a_url_without_a_port(run, index, url, port):
     """The error says which port was tried, and why; not where the URL names one."""

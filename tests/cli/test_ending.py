@@ -26,8 +26,8 @@ def _options(name):
     return {each for parameter in COMMANDS[name].params for each in parameter.opts}
 
 
-# Restore reads its archive first, and query asks no server where it is given a text.
-ASKING = [name for name in COMMANDS if _options(name) >= {"--json", "--url"} and name not in ("restore", "query")]
+# Restore reads its archive first.
+ASKING = [name for name in COMMANDS if _options(name) >= {"--json", "--url"} and name != "restore"]
 
 
 def _arguments(name):
@@ -119,7 +119,6 @@ PURE = {
     "export mapping": ["--text-field", "body"],
     "export pipeline": ["--text-field", "body"],
     "export search-template": [],
-    "query": ["the quick brown fox"],
     "export dashboards": ["news"],
 }
 
@@ -218,7 +217,7 @@ def test_an_output_that_takes_nothing_is_a_failure_of_a_file(redirect):
     """Only the shell can start a program without stdout."""
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
-    command = f"exec {shlex.quote(sys.executable)} -m es_simhash query --fingerprint 0123456789abcdef --json {redirect}"
+    command = f"exec {shlex.quote(sys.executable)} -m es_simhash fingerprint fox --json {redirect}"
     ended = subprocess.run(["/bin/sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
     found = json.loads(ended.stderr.splitlines()[-1])["error"]
     assert (ended.returncode, found["kind"], "bug" in found["message"]) == (1, "file", False)

@@ -19,7 +19,7 @@ def test_missing_index(run, index):
     failed(run("find", index, TEXT), index, "es-simhash create")
     failed(run("check", index), index)
     failed(run("explain", "--index", index, "a", "b"))
-    assert "--max-distance" not in failed(run("query", TEXT, "--index", index), index)
+    failed(run("find", index, TEXT, "--query", "kql"), index)
     failed(run("remove-fields", index, "--yes"), index)
     failed(run("ingest", index, "-", stdin="{}"), index)
     failed(run("find", f"{index}-*", TEXT), "check the index name")

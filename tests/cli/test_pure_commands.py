@@ -5,40 +5,21 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
 from es_simhash import (
     InvalidInputError,
-    build_esql,
-    build_esql_tool,
-    build_query_bar,
     fingerprint,
-    from_hex,
     get_scheme,
     hamming_distance,
     to_hex,
 )
-from es_simhash.cli import app
 from es_simhash.cli.parameter_types import parse_bytes
 from es_simhash.hashing.pool import PoolSizes
-from es_simhash.lookup.plan import explain_plan, plan_lookup
-from es_simhash.lookup.query import build_query, build_query_of, distance_source, with_distances
-from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.mapping import build_mapping
-from es_simhash.transport.limits import Limits
 from tests.servers.command_line import failed
 
 FOX = "the quick brown fox jumps over the lazy dog"
 PRINT = "00000000000000ff"
-
-
-def test_a_report_needs_an_extra(local, monkeypatch, tmp_path):
-    """Without it one line says what to install, before any server is asked, and no file is left."""
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
-    line = failed(local("report", "news", "--out", str(tmp_path / "report.html")))
-    assert "vl-convert-python" in line
-    assert "pip install 'es-simhash[report]'" in line
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_fingerprint_of_a_text_is_the_librarys(local):
@@ -166,124 +147,6 @@ def test_templates_fit_together(local):
     assert (template["index_patterns"], template["composed_of"]) == (["news-*"], ["mine"])
 
 
-def test_query_is_the_librarys(local):
-    """The body is that of build_query, with filter and excluded ids in it; what it means is told on stderr."""
-    options = ["-d", 8, "--documents", 5000, "--no-scripts", "--exclude-id", 1, "--filter", '{"term": {"lang": "en"}}']
-    result = local("query", FOX, *options)
-    plan = plan_lookup(8, stats=IndexStats(documents=5000), limits=Limits(scripts=False))
-    wanted = build_query(
-        fingerprint(FOX), max_distance=8, plan=plan, exclude_ids=["1"], filter={"term": {"lang": "en"}}
-    )
-    assert json.loads(result.stdout) == wanted
-    assert f"fingerprint {to_hex(fingerprint(FOX))}" in result.stderr
-
-
-def test_a_text_may_come_from_stdin_alone(local):
-    """A pipe or a file on stdin is the text if nothing else is given; an empty one is wrong usage."""
-    assert local("query", stdin=FOX).stdout == local("query", FOX).stdout == local("query", "-", stdin=FOX).stdout
-    assert local("query", "--only", "duplicates", "--kql", stdin=FOX).exit_code == 0
-
-
-def test_query_as_console_text_is_a_request_and_its_body(local):
-    """What follows the request line is JSON, so Dev Tools take it as it is; the comments say what the hits are."""
-    result = local("query", "--fingerprint", PRINT, "--console", "--index", "news", "-d", 3, "--source", "title,url")
-    comments, _, rest = result.stdout.partition("GET ")
-    request, body = rest.split("\n", 1)
-    assert all(line.startswith("# ") for line in comments.splitlines())
-    assert comments.startswith(
-        f"# near-duplicates of fingerprint {PRINT}; within 3 bits, texts not compared; lookup plan "
-    )
-    assert request == "news/_search"
-    search = build_query(from_hex(PRINT), plan=plan_lookup(3), source=["title", "url"])
-    assert json.loads(body) == with_distances(search, "script", from_hex(PRINT))
-
-
-def test_a_search_without_a_script_shows_candidates(local):
-    result = local("query", "--fingerprint", PRINT, "--console", "-d", 3, "--no-scripts")
-    assert result.stdout.startswith(f"# candidates of fingerprint {PRINT}; within 3 bits, texts not compared; ")
-    assert "# a near-duplicate has a fingerprint within 3 bits: es-simhash explain --fingerprints\n" in result.stdout
-    assert "script" not in result.stdout.partition("/_search")[2]
-
-
-@pytest.mark.parametrize("form", [["--console"], ["--esql"], ["--esql", "--console"], ["--kql"], ["--tool"], []])
-def test_without_an_index_three_bits_are_said_to_be_the_default(local, form):
-    """In the comment of the text to paste, or on stderr where the text has no comments."""
-    subject = [] if form == ["--tool"] else ["--fingerprint", PRINT]
-    done = local("query", *subject, *form)
-    said = done.stdout if {"--console", "--esql"}.intersection(form) else done.stderr
-    assert "within 3 bits, texts not compared, the default without --index" in said
-    assert "the default" not in local("query", *subject, *form, "-d", 3).output
-
-
-def test_a_runtime_field_in_a_search_is_for_one_product(local):
-    """OpenSearch refuses runtime_mappings; the search says so, and what both products take."""
-    comments = local("query", "--fingerprint", PRINT, "--runtime-field", "--console").stdout.partition("GET ")[0]
-    assert "# runtime_mappings are for Elasticsearch alone; --script-field prints" in comments
-
-
-def test_a_query_by_id_needs_no_server_up_to_distance_3(local):
-    """The server takes the block terms from the stored document."""
-    result = local("query", "--id", "a/b", "--index", "news", "--max-distance", "2", "--json")
-    assert json.loads(result.stdout) == build_query_of("a/b", index="news", max_distance=2)
-    said = [json.loads(line)["note"]["message"] for line in result.stderr.splitlines()]
-    assert said[0] == 'candidates of document "a/b"; within 2 bits, texts not compared; terms lookup'
-    assert said[1].startswith("the document itself is among the hits")
-
-
-def test_query_prints_as_many_plans_as_asked_for(local):
-    """The cheapest first, each a request of its own."""
-    result = local(
-        "query", "--fingerprint", "00000000000000ff", "-d", "10", "--plans", "3", "--no-scripts", "--console"
-    )
-    names = [each.plan.name for each in explain_plan(10, limits=Limits(scripts=False))[:3]]
-    heads = [line for line in result.stdout.splitlines() if line.startswith("# candidates of fingerprint")]
-    assert [name in head for name, head in zip(names, heads, strict=True)] == [True] * 3
-    assert local("query", "--fingerprint", PRINT, "--plans", "3").exit_code == 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "wanted"),
-    [
-        (["--esql", "--index", "a,b", "-d", "8"], build_esql("a,b", 255, max_distance=8)),
-        (
-            ["--esql", "-d", "3", "--size", "5", "--exclude-id", "x"],
-            build_esql("my-index", 255, size=5, exclude_ids=["x"]),
-        ),
-        (["--esql", "--one-per-group", "-d", "3"], build_esql("my-index", 255, one_per_group=True)),
-        (["--kql", "--prefix", "h"], build_query_bar("kql", fingerprint=255, prefix="h")),
-        (["--lucene", "-d", "9"], build_query_bar("lucene", fingerprint=255, max_distance=9)),
-        (["--runtime-field"], distance_source("runtime", 255)),
-        (["--script-field"], distance_source("script", 255)),
-    ],
-)
-def test_text_to_paste_is_the_librarys(local, arguments, wanted):
-    """And nothing else is on stdout: one line break ends it."""
-    assert local("query", "--fingerprint", PRINT, *arguments).stdout == f"{wanted}\n"
-
-
-def test_esql_as_a_request_takes_a_filter(local):
-    arguments = ("query", "--fingerprint", PRINT, "-d", "3", "--esql", "--console")
-    done = local(*arguments, "--filter", '{"term": {"lang": "en"}}')
-    request, body = done.stdout.split("\n", 1)
-    assert request == "POST /_query"
-    wanted = {"bool": {"filter": [{"term": {"lang": "en"}}]}}
-    assert json.loads(body) == {"query": build_esql("my-index", 255), "filter": wanted}
-
-
-def test_a_tool_for_agents(local):
-    """With --console as a request to Kibana."""
-    wanted = build_esql_tool("news", max_distance=8, one_per_group=True, size=5)
-    arguments = ("query", "--tool", "--index", "news", "-d", "8", "--one-per-group", "--size", "5")
-    assert json.loads(local(*arguments).stdout) == wanted
-    request, body = local(*arguments, "--console").stdout.split("\n", 1)
-    assert (request, json.loads(body)) == ("POST kbn:/api/agent_builder/tools", wanted)
-
-
-def test_a_query_for_nothing_is_one_line(local):
-    """A text without features can have no near-duplicates, so there is no query."""
-    failed(local("query", "..."), "has no features")
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -297,36 +160,6 @@ def test_a_query_for_nothing_is_one_line(local):
         ["explain", "--fingerprints", "--file", "a", "b"],
         ["export", "mapping", "--component-template", "--console"],
         ["export", "mapping", "-d", "65"],
-        ["query"],
-        ["query", "a", "--lines"],
-        ["query", "--lines", "--console"],
-        ["query", "--lines", "--kql"],
-        ["query", "a", "--fingerprint", "0" * 16],
-        ["query", "--fingerprint", "xyz"],
-        ["query", "a", "--filter", "{broken"],
-        ["query", "a", "--filter", "3"],
-        ["query", "a", "-d", "-1"],
-        ["query", "a", "--console", "--json"],
-        ["query", "a", "--esql", "--json"],
-        ["query", "a", "--esql", "--kql"],
-        ["query", "a", "--esql", "--filter", "{}"],
-        ["query", "a", "--esql", "--plans", "2", "--console"],
-        ["query", "a", "--one-per-group"],
-        ["query", "a", "--tool"],
-        ["query", "--tool", "--esql"],
-        ["query", "--tool", "--exclude-id", "1"],
-        ["query", "--tool", "--json"],
-        ["query", "a", "--kql", "--console"],
-        ["query", "a", "--lucene", "--exclude-id", "1"],
-        ["query", "--group", "a"],
-        ["query", "--group-of", "a"],
-        ["query", "--group-of", "a", "--kql"],
-        ["query", "--id", "a"],
-        ["query", "a", "--esql", "--source", "title"],
-        ["query", "a", "--script-field", "--source", "title"],
-        ["query", "--only", "duplicates", "--esql"],
-        ["query", "--only", "all", "--kql"],
-        ["query", "--only", "duplicates", "--group", "a", "--kql"],
         ["find", "index"],
         ["find", "index", "text", "--id", "1"],
         ["find", "index", "text", "--text-field", "body"],
@@ -377,22 +210,14 @@ def as_fingerprint(text):
     return "-" if found is None else to_hex(found)
 
 
-def as_query(text):
-    """The search that the command prints for one text."""
-    if fingerprint(text) is None:
-        return None
-    return json.loads(CliRunner().invoke(app, ["query", text, "--max-distance", "3"]).stdout)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell whether a line waits")
 @pytest.mark.parametrize(
     ("arguments", "expected", "read"),
     [
         (["fingerprint"], as_fingerprint, str.strip),
         (["fingerprint", "--workers", "2"], as_fingerprint, str.strip),
-        (["query", "--lines", "--max-distance", "3"], as_query, json.loads),
     ],
-    ids=["fingerprint", "fingerprint with workers", "query"],
+    ids=["fingerprint", "fingerprint with workers"],
 )
 def test_each_line_is_answered_at_once(arguments, expected, read):
     """Several lines that come at once too, and the last one, which has no line break."""

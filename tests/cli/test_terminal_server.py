@@ -62,7 +62,6 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         (2, True, ["check", hostile, "--sample", "9"]),
         (1, True, ["tune", hostile, "--sample", "5"]),
         (2, False, ["reconcile", hostile]),
-        (9, False, ["query", "--id", f"{HOSTILE}0", "--kql", "--index", f"{hostile}{HOSTILE}"]),
         (1, False, ["remove-fields", hostile, "--yes"]),
     ]
     for sentences, is_cut, arguments in commands:

@@ -205,22 +205,9 @@ FUNCTIONS = {
         "product": "choice",
         "prefix": "prefix",
     },
-    "build_distance_field": {"kind": "choice", "fingerprint": "fingerprint", "prefix": "prefix"},
-    "build_esql": {
-        "index": "one index",
-        "fingerprint": "fingerprint",
-        "max_distance": "count",
-        "exclude_ids": "ids",
-        "prefix": "prefix",
-        "plan": "plan",
-        "documents": "count",
-        "size": "count",
-    },
-    "build_esql_tool": {"index": "one index", "max_distance": "count", "prefix": "prefix", "size": "count"},
     "build_index_template": {"index_patterns": "patterns", "component": "name", "priority": "count"},
     "build_mapping": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields", "max_distance": "count"},
     "build_pipeline": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields"},
-    "build_query_bar": {"language": "choice", "max_distance": "count", "documents": "count", "prefix": "prefix"},
     "build_query": {
         "fingerprint": "fingerprint",
         "max_distance": "count",
@@ -334,8 +321,7 @@ def usable(tmp_path):
 def _needed(call, usable):
     """Return usable arguments for all parameters that have no default, or that are a question."""
     parameters = inspect.signature(call).parameters
-    more = {es_simhash.build_query_bar: "fingerprint", CLIENT.explain: "first"}
-    asked = ("text", "texts", more.get(call))
+    asked = ("text", "texts", "first" if call == CLIENT.explain else None)
     return {
         name: usable[name]
         for name, each in parameters.items()

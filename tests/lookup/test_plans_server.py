@@ -1,9 +1,6 @@
 """Every kind of plan on real servers: the answers of an exhaustive comparison, and the ways around a refusal."""
 
-import json
 import random
-import subprocess
-import sys
 
 import pytest
 
@@ -14,7 +11,6 @@ from es_simhash import (
     explain_plan,
     fingerprint_fields,
     make_plan,
-    rescore,
 )
 from es_simhash.client.port import finish, port_of
 from es_simhash.lookup.find_many import find_many
@@ -298,25 +294,3 @@ def test_a_filter_that_is_no_query(index, simhash):
     simhash.create_index(index, settings=ONE_SHARD)
     with pytest.raises(Exception, match="(?i)unknown query|no_such_query"):
         simhash.find_near_dups(index, fingerprint=0, max_distance=12, filter={"no_such_query": {}})
-
-
-def test_the_console_text_of_a_stored_document_works(server, index, simhash, tmp_path):
-    """What ``es-simhash query --id`` prints, up to distance 3 and beyond, finds the document's near-duplicates."""
-    simhash.create_index(index, settings=ONE_SHARD)
-    fingerprints = planted(200)
-    fill(server, index, fingerprints)
-    assert simhash.get_fingerprint(index, "00007") == fingerprints[7]
-    for max_distance in (2, 9):
-        arguments = ["query", "--id", "00007", "--index", index, "--url", server.url, "--max-distance", max_distance]
-        command = [sys.executable, "-m", "es_simhash", *map(str, arguments), "--console", "--no-scripts"]
-        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        comments, line, body = printed.partition(f"GET {index}/_search\n")
-        assert line
-        assert all(each.startswith("# ") for each in comments.splitlines())
-        hits = server.request("POST", f"/{index}/_search", json.loads(body))["hits"]["hits"]
-        found = rescore(hits, fingerprints[7], max_distance=max_distance)
-        near = truth(fingerprints, fingerprints[7], max_distance)
-        assert len(near) > 1
-        # By its fingerprint the document itself can be left out.
-        wanted = [each for each in near if max_distance <= 3 or each[1] != "00007"]
-        assert [(each.distance, each.id) for each in found] == wanted

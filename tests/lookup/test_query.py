@@ -7,7 +7,7 @@ import pytest
 
 from es_simhash import InvalidInputError, Limits, build_query, make_plan, plan_lookup
 from es_simhash.hashing import neighbour_terms
-from es_simhash.lookup.query import build_query_of, check_source
+from es_simhash.lookup.query import check_source
 
 WANTED = 0x0123_4567_89AB_CDEF
 
@@ -90,7 +90,6 @@ def test_source_is_all_nothing_or_fields(source, asked):
     """One name is one field, not its letters."""
     assert check_source(source) == asked
     assert build_query(WANTED, source=source)["_source"] == asked
-    assert build_query_of("1", index="i", source=source)["_source"] == asked
 
 
 @pytest.mark.parametrize(
@@ -122,22 +121,3 @@ def test_what_is_no_fingerprint_is_refused(fingerprint, error):
     """Before anything is built."""
     with pytest.raises(error):
         build_query(fingerprint)
-
-
-def test_by_id_the_server_takes_the_terms_from_the_document():
-    """Each named, so that a hit tells which it has; the document itself comes with the candidates."""
-    body = build_query_of("7", index="news", max_distance=2, routing="r", exclude_ids=["8"], filter={"term": {"a": 1}})
-    itself, candidates = body["query"]["bool"]["filter"][0]["bool"]["should"]
-    assert itself == {"ids": {"values": ["7"]}}
-    blocks, filtered = candidates["bool"]["filter"]
-    assert blocks["bool"]["minimum_should_match"] == 2
-    assert blocks["bool"]["should"][0] == {
-        "terms": {
-            "simhash.block0": {"index": "news", "id": "7", "routing": "r", "path": "simhash.block0"},
-            "_name": "simhash.block0",
-        }
-    }
-    assert filtered == {"term": {"a": 1}}
-    assert candidates["bool"]["must_not"] == [{"ids": {"values": ["8"]}}]
-    with pytest.raises(InvalidInputError, match="up to 3"):
-        build_query_of("7", index="news", max_distance=4)

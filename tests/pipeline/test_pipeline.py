@@ -21,7 +21,6 @@ import es_simhash
 from es_simhash import (
     InvalidInputError,
     SchemeError,
-    build_distance_field,
     build_pipeline,
     fingerprints,
     get_scheme,
@@ -57,7 +56,6 @@ def scripts():
     plan = LookupPlan(64, (), 0, script=True)
     for given in ([1], [1, 2]):
         found.append(("filter", candidate_clauses(given, plan)[-1]["script"]["script"]["source"]))
-    found += [(kind, build_distance_field(kind, 1)["script"]["source"]) for kind in ("runtime", "script")]
     found += [("update", _clear({}, ["group"], "simhash", script=True)["script"]["source"])]
     rules = ActionRules(("body",), "simhash", on_partial="clear")
     action = {"_op_type": "update", "_id": "1", "script": {"source": ""}}
@@ -117,7 +115,7 @@ def receiver(text, end, declared):
     return set() if "def" in classes else classes
 
 
-@pytest.mark.parametrize("context", ["ingest", "filter", "field", "runtime", "update"])
+@pytest.mark.parametrize("context", ["ingest", "filter", "field", "update"])
 def test_every_call_is_in_the_table(context):
     """With its number of arguments, for this context; and what nothing calls is not in the table."""
     unknown, used = set(), set()

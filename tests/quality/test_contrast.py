@@ -98,7 +98,6 @@ def test_colours_stand_out(page, medium):
     known = colours(rules, medium)
     wanted = pairs(rules)
     assert {"--ink", "--quiet", "--accent", "--goes", "--stays", "--warn"} <= {front for front, _, _ in wanted}
-    assert ("--duplicates" in {front for front, _, _ in wanted}) == (page == "report")
     weak = {
         (front, back): round(contrast(known[front], known[back]), 2)
         for front, back, least in wanted

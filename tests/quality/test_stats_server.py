@@ -250,7 +250,6 @@ def test_the_command(run, filled):
 
 def test_a_pattern_without_an_index(run, index, tmp_path):
     """One sentence that is about the pattern, and the kind of error for programs."""
-    pytest.importorskip("vl_convert")
     report = ["report", "--out", tmp_path / "r.html"]
     for command in (["stats"], report, ["groups", "--pairs"], ["check"], ["remove-fields", "--yes"]):
         result = run(*command, f"{index}-none*", "--json")
@@ -269,7 +268,7 @@ def test_a_report(filled, simhash):
     largest = max(found.groups, key=lambda each: each.documents)
     assert largest.documents == found.stats.largest
     reasons = {why.reason for group in found.groups for why in group.why}
-    assert reasons == {"largest", "farthest", "sources", "span"}
+    assert reasons == {"largest", "farthest"}
     shown = {each.id: each for group in found.groups for each in (group.canonical, *group.members) if each}
     by_id = {each["_id"]: each for each in documents}
     for id_, member in shown.items():
@@ -336,7 +335,6 @@ def test_fields_of_any_name(server, sync_client, run, index, tmp_path):
     assert wrong.exit_code == 1
     for result in (shown, found, wrong):
         assert result.output.replace("\n", "").isprintable()
-    pytest.importorskip("vl_convert")
     page = tmp_path / "report.html"
     assert run("report", index, "--out", page, "--source-field", source, "-t", text).exit_code == 0
     html = page.read_text(encoding="utf-8")
@@ -346,7 +344,6 @@ def test_fields_of_any_name(server, sync_client, run, index, tmp_path):
 
 def test_the_command_of_the_report(run, index, sync_client, tmp_path):
     """An index without anything makes a page; a file that must stay is not replaced."""
-    pytest.importorskip("vl_convert")
     SimHashClient(sync_client).create_index(index, text_field="body")
     page = tmp_path / "report.html"
     result = run("report", index, "--out", page, "--language", "zh", "--json")

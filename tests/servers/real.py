@@ -14,8 +14,6 @@ from datetime import UTC, datetime
 from es_simhash import (
     SimHashClient,
     build_dashboards,
-    build_distance_field,
-    build_esql,
     build_pipeline,
     build_query,
     build_search_template,
@@ -24,12 +22,12 @@ from es_simhash import (
     fingerprints,
     to_hex,
 )
+from es_simhash.lookup.paste import paste_lookup
 from es_simhash.lookup.plan import LookupPlan
-from es_simhash.lookup.query import with_distances
 from tests.pipeline.hostile import hostile_texts
 from tests.servers.panels import expand, spec_of
 from tests.servers.servers import Server, send
-from tests.servers.support import ONE_SHARD, fill, found_in, numbered, planted, put, simulate, texts, truth
+from tests.servers.support import ONE_SHARD, fill, found_in, numbered, planted, simulate, texts, truth
 
 SPAN = tuple(int(datetime(2026, month, 1, tzinfo=UTC).timestamp() * 1000) for month in (1, 3))
 FIELDS = {"time_field": "published_at", "source_field": "source", "text_field": "body"}
@@ -72,19 +70,14 @@ def pipeline(place: Place) -> str:
 
 
 def scripts(place: Place) -> str:
-    """Lookups with a script, distance fields (script and runtime) and `remove-fields` compute what Python does."""
+    """Lookups with a script and `remove-fields` compute what Python does."""
     server, index, held = place.server, f"{place.index}-scripts", planted(60)
     place.simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     fill(server, index, held)
-    runtime = "runtime_mappings" if server.product == "elasticsearch" else "derived"
     for wanted in (held[0], held[20]):
         body = build_query(wanted, max_distance=8, plan=LookupPlan(8, (), 0, script=True), size=100)
-        hits = server.request("POST", f"/{index}/_search", with_distances(body, "script", wanted))["hits"]["hits"]
-        assert sorted((hit["fields"]["near_dup_distance"][0], hit["_id"]) for hit in hits) == truth(held, wanted, 8)
-        field = {"bits": build_distance_field("runtime", wanted)}
-        body = {"size": 100, "query": {"range": {"bits": {"lte": 8}}}, "fields": ["bits"], runtime: field}
         hits = server.request("POST", f"/{index}/_search", body)["hits"]["hits"]
-        assert sorted((hit["fields"]["bits"][0], hit["_id"]) for hit in hits) == truth(held, wanted, 8)
+        assert {hit["_id"] for hit in hits} == {id_ for _, id_ in truth(held, wanted, 8)}
     place.simhash.remove_fields(index)
     server.request("POST", f"/{index}/_refresh")
     query = {"query": {"exists": {"field": "simhash.fingerprint"}}}
@@ -110,21 +103,15 @@ def template(place: Place) -> str:
 
 
 def esql(place: Place) -> str:
-    """The text of `query --esql` returns the near-duplicates, nearest first, also one of each group."""
+    """The text of `find --query esql` returns the near-duplicates, nearest first."""
     server, index, held = place.server, f"{place.index}-esql", planted(60)
     place.simhash.create_index(index, text_field="body", max_distance=16, settings=ONE_SHARD)
-    # Of every seven fingerprints the first is the origin of the others.
-    fields = [fingerprint_fields(each)["simhash"] | {"group": str(n // 7)} for n, each in enumerate(held)]
-    put(server, index, [{"_id": f"{n:05d}", "simhash": each} for n, each in enumerate(fields)])
+    fill(server, index, held)
     for wanted in (held[0], held[20]):
-        near = truth(held, wanted, 16)
-        first = {int(id_) // 7: (distance, id_) for distance, id_ in reversed(near)}
-        for one_per_group, expected in ((False, near), (True, sorted(first.values()))):
-            text = build_esql(index, wanted, max_distance=16, one_per_group=one_per_group)
-            answer = server.request("POST", "/_query", {"query": text})
-            names = [column["name"] for column in answer["columns"]]
-            rows = [dict(zip(names, row, strict=True)) for row in answer["values"]]
-            assert [(row["near_dup_distance"], row["_id"]) for row in rows] == expected
+        answer = server.request("POST", "/_query", {"query": paste_lookup("esql", index, wanted, max_distance=16)})
+        names = [column["name"] for column in answer["columns"]]
+        rows = [dict(zip(names, row, strict=True)) for row in answer["values"]]
+        assert [(row["near_dup_distance"], row["_id"]) for row in rows] == truth(held, wanted, 16)
     return f"{len(held)} fingerprints, compared with all of them"
 
 

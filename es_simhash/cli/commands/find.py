@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, get_args
 
 import click
 
@@ -15,6 +16,7 @@ from es_simhash import (
     InvalidInputError,
     NearDups,
     Overlaps,
+    fingerprint as fingerprint_of,
 )
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
@@ -24,11 +26,12 @@ from es_simhash.cli.grouping_options import PRESET_NUMBERS, lookup_options, meas
 from es_simhash.cli.input_files import piped_text, read_text_argument
 from es_simhash.cli.input_records import Reader, Record, document_of
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import Tracker, count, error, note, print_json, print_line, say_command, warn
+from es_simhash.cli.output import Tracker, count, error, note, print_json, print_line, print_text, say_command, warn
 from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
 from es_simhash.cli.tables import print_result
 from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.lookup.lookup_options import LookupOptions
+from es_simhash.lookup.paste import Form, paste_lookup
 from es_simhash.mapping.fields import read_text as read_document
 from es_simhash.passages.lookup import PassageOptions
 
@@ -78,6 +81,7 @@ def _print_answer(record: Record, text: str | Exception, outcome: NearDups | Exc
     "es-simhash find news --id 4711 --source title,date",
     'es-simhash find \'news-*\' - --filter \'{"range": {"date": {"gte": "now-7d"}}}\' <article.txt',
     "es-simhash find news --input new.jsonl.gz --text-field body >found.jsonl",
+    "es-simhash find news --id 4711 --query esql",
     common="--file --id --input --lookups --text-field --max-distance --size --preset --filter --source --url --json",
 )
 @click.argument("index")
@@ -102,6 +106,12 @@ def _print_answer(record: Record, text: str | Exception, outcome: NearDups | Exc
     type=click.Choice(list(PRESETS)),
     help=f"Use the distance and similarity of this preset. {PRESET_NUMBERS}",
 )
+@click.option(
+    "--query",
+    "form",
+    type=click.Choice(get_args(Form)),
+    help="Print the search to paste into Dev Tools, a query bar (KQL, in Dashboards DQL) or Discover (ES|QL).",
+)
 @options.share(
     "--verify",
     help="Compare the texts of the documents found, and drop those that share less than this part of their "
@@ -122,6 +132,7 @@ def command(
     many: str | None,
     delimiter: str | None,
     text_field: tuple[str, ...],
+    form: Form | None,
     target: Target,
     *,
     as_json: bool,
@@ -138,18 +149,29 @@ def command(
     Without --max-distance, --preset and --verify the rule of INDEX decides: its distance, and the similarity of texts.
     With --max-distance alone, and with --fingerprint, only bits do; then the nearest come first. If little is found,
     the nearest that the comparison rejected are named. The table shows the text, or the fields of --source.
+
+    With --query the search is printed and not sent: by the distance of the rule, or by --max-distance. Its hits are
+    candidates: all near-duplicates, and others; ES|QL (Elasticsearch 9.3 and later) computes the distances.
     """
     text = piped_text(text, file, document_id, fingerprint, many) or text
     if sum(given is not None for given in (text, file, document_id, fingerprint, many)) != 1:
         raise click.UsageError("pass exactly one of TEXT, --file, --id, --fingerprint and --input")
     if many is None:
         options.refuse_given("is for the documents of --input: leave it out", "delimiter", "text_field")
+    if form is not None:
+        options.refuse_given("is not for --query", *_NOT_OF_A_QUERY)
+        if form != "dev-tools":
+            options.refuse_given("is for --query dev-tools", "filter", "source", "size")
     in_memory = {name: lookup.pop(name) for name in ("lookups", "memory_bytes", "memory_file")}
     if in_memory["memory_file"] is not None and many is None:
         raise click.UsageError("--memory-file is for --input: leave it out")
     content = read_text_argument(text, file) if text is not None or file is not None else None
     with connect(target, index) as connection:
         settings = connection.settings(index).values()
+        if form is not None:
+            asked = _Subject(content, fingerprint, document_id)
+            _print_query(connection, index, form, asked, lookup, prefix=target.prefix, as_json=as_json)
+            return 0
         if many is not None:
             code = _find_many(connection, index, Reader([many], delimiter=delimiter), text_field, lookup | in_memory)
             _warn_of_unfilled(connection, index)
@@ -188,6 +210,67 @@ def _say_where_to_go_on(index: str, content: str | None, *, has_passages: bool) 
     after = "" if has_passages else f", after {add} and {say_command('backfill', index)}"
     note(f"a text that is a part of a longer one is found by {say_command('passages', index)}{after}")
     note("a document that was written a moment ago is found after the next refresh of the index")
+
+
+# What a search cannot do, or what is for many texts.
+_NOT_OF_A_QUERY = (
+    *("many", "text_field", "verify", "measure", "unit", "numbers", "per", "within"),
+    *("lookups", "memory_bytes", "memory_file"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What is looked up: a text, a fingerprint, or a document by its id."""
+
+    text: str | None
+    fingerprint: int | None
+    id: str | None
+
+
+def _print_query(
+    connection: Connection,
+    index: str,
+    form: Form,
+    asked: _Subject,
+    lookup: Mapping[str, Any],
+    *,
+    prefix: str,
+    as_json: bool,
+) -> None:
+    """Print the search for what is *asked*, and on stderr what its hits are."""
+    simhash, wanted = connection.simhash, asked.fingerprint
+    rule = simhash.get_rule(index)
+    if asked.id is not None:
+        wanted = simhash.get_fingerprint(index, asked.id, routing=lookup["routing"])
+    elif asked.text is not None:
+        scheme = next(iter(connection.settings(index).values())).scheme
+        wanted = fingerprint_of(asked.text, scheme=scheme)
+        if wanted is None:
+            raise InvalidInputError(str(UnfingerprintedText.of(asked.text, scheme)))
+    distance = lookup["max_distance"]
+    if distance is None:
+        preset = lookup["preset"]
+        distance = rule.max_distance if preset is None else PRESETS[preset].max_distance
+    text = paste_lookup(
+        form,
+        index,
+        wanted or 0,
+        max_distance=distance,
+        prefix=prefix,
+        filter=lookup["filter"],
+        exclude_ids=[] if asked.id is None else [asked.id],
+        size=lookup["size"] or 1_000,
+        source=lookup["source"],
+    )
+    what = "rows are near-duplicates" if form == "esql" else "hits are candidates: near-duplicates, and others; those"
+    note(
+        f"the {what} within {count(distance, 'bit')}, texts not compared; {say_command('find', index)} goes by the rule"
+    )
+    if as_json:
+        print_json({"text": text})
+    else:
+        print_text(text)
 
 
 def _recorded_distance(settings: IndexSettings) -> int:

@@ -20,7 +20,7 @@ from es_simhash.quality import LANGUAGES
 if TYPE_CHECKING:
     from es_simhash import Stats
 
-_CHARTS = {"time": "over time", "source": "by source"}
+_TABLES = {"time": "over time", "source": "by source"}
 
 
 @options.manual(
@@ -39,8 +39,7 @@ def command(index: str, target: Target, *, as_json: bool, **how: Any) -> None:
     Print how many documents, duplicates and groups INDEX has: by size, by distance, over time and by source.
 
     Every number is exact, because the server counts all documents. The time grows with the number of documents: about
-    two searches for every 10,000 groups. Writes nothing. es-simhash report makes a page to show others, with charts and
-    texts.
+    two searches for every 10,000 groups. Writes nothing. es-simhash report makes a page to show others, with texts.
     """
     with connect(target, index) as connection:
         stats = connection.simhash.stats(index, **how)
@@ -80,15 +79,12 @@ def report(index: str, out: str, language: str, target: Target, *, as_json: bool
     """
     Write a page about the near-duplicates in INDEX: one HTML file that opens anywhere and loads nothing.
 
-    It shows how many documents are duplicates, over time and by source; sizes of groups and distances; the largest and
-    the strangest groups with the words that differ; the health of the fingerprints;
-    and how all that was measured. Charts need: pip install 'es-simhash[report]'. Writes nothing to the index. Over time is by --time-field, or by the date that INDEX records for its canonicals. With --json its
-    numbers are printed too. es-simhash stats prints numbers alone, on the terminal.
+    It shows how many documents are duplicates, over time and by source; sizes of groups and distances; the largest
+    groups, and those with a distant member, with the words that differ; the health of the fingerprints; and how all
+    that was measured. Writes nothing to the index. Over time is by --time-field, or by the date that INDEX records for
+    its canonicals. With --json its numbers are printed too. es-simhash stats prints numbers alone, on the terminal.
     """
-    from es_simhash.quality import require_drawing  # noqa: PLC0415 -- loads XML
-
     refuse_output(out, inputs=[], kind="page")
-    require_drawing()
     with connect(target, index) as connection:
         found = connection.simhash.report(index, **how)
         warn_of_lacking(connection, index)
@@ -98,4 +94,4 @@ def report(index: str, out: str, language: str, target: Target, *, as_json: bool
     else:
         print_line(f"the report is in {out}: open it in a browser")
         for name in found.uncharted:
-            note(f"--{name}-field FIELD adds a chart {_CHARTS[name]}")
+            note(f"--{name}-field FIELD adds a table {_TABLES[name]}")

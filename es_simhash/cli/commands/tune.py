@@ -28,8 +28,8 @@ def command(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
     Makes edits of known kinds in a sample of the texts (typos, boilerplate, dates, cuts, moved sentences, punctuation,
     traditional and simplified), and reports which of them each preset would find (recall). Recommends the strictest
     that finds 98 % of the copies that share 80 % of their words. Writes nothing. If INDEX does not have the fields yet,
-    pass --text-field. Exits with 1 if not every document could be looked at. How many documents a preset would remove says
-    es-simhash plan INDEX --preset PRESET.
+    pass --text-field. Exits with 1 if not every document could be looked at. How many documents a preset would
+    remove says es-simhash plan INDEX --preset PRESET.
     """
     with connect(target, index) as connection:
         found = connection.simhash.tune(index, **how)

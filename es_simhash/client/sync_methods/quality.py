@@ -180,8 +180,8 @@ class QualityMethods(SyncBase):
         """
         Return a report about the near-duplicates in *index*; its ``html()`` is one page that loads nothing.
 
-        It has the numbers of :meth:`stats`, the largest and the strangest groups with the words that differ,
-        and the health of the fingerprints.
+        It has the numbers of :meth:`stats`, the largest groups and those with a distant member, with the words
+        that differ, and the health of the fingerprints.
 
         Args:
             index:

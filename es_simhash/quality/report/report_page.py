@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from es_simhash.mapping.rule import Grouping
 from es_simhash.quality.health import Diagnosis
-from es_simhash.quality.report.figures import figures
+from es_simhash.quality.report.number_tables import number_tables
 from es_simhash.quality.report.words import Speech
 from es_simhash.quality.stats import Stats
 from es_simhash.record import Record
@@ -18,15 +18,12 @@ from es_simhash.tables.notebook import cut, user_text
 from es_simhash.tables.page_frame import template
 from es_simhash.texts.worddiff import word_diff
 
-WIDEST_SEARCH = 1_000
-"""The largest groups among which those of many sources and over a long time are looked for."""
-
-Reason = Literal["largest", "farthest", "sources", "span"]
+Reason = Literal["largest", "farthest"]
 
 
 @dataclass(frozen=True, slots=True)
 class WhyShown:
-    """Why a group is shown; *number*: documents (largest), bits (farthest), sources, or milliseconds (span)."""
+    """Why a group is shown; *number*: documents (largest), or bits (farthest)."""
 
     reason: Reason
     number: int
@@ -97,7 +94,7 @@ class IndexReport(Record):
         diagnosis:
             The health of its fingerprints, from a sample.
         groups:
-            The largest and the strangest groups.
+            The largest groups, and those with a member far from their canonical.
         at:
             The moment at which it was made, ISO 8601 in UTC.
         version:
@@ -134,7 +131,6 @@ class IndexReport(Record):
 
         Raises:
             InvalidInputError: If the language is another one.
-            MissingDependencyError: If the charts cannot be drawn: ``pip install 'es-simhash[report]'``.
         """
         say = Speech(language)
         return template("quality/report/report.html.jinja").render(
@@ -146,10 +142,9 @@ class IndexReport(Record):
             sentence=_sentence(self, say),
             rule=_rule(self.stats, say),
             tiles=_tiles(self.stats, say),
-            figures=figures(self.stats, say),
+            tables=number_tables(self.stats, say),
             hints=[say(f"no_{name}") for name in self.uncharted],
             groups=[_group(each, say) for each in self.groups],
-            widest=WIDEST_SEARCH,
             measured=_measured(self, say),
         )
 
@@ -158,7 +153,6 @@ class IndexReport(Record):
 _WEB = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 _LONGEST_TEXT = 400
 _CHANGES = 4
-_DAY = 86_400_000
 
 
 def _group(group: ShownGroup, say: Speech) -> dict[str, Any]:
@@ -166,10 +160,7 @@ def _group(group: ShownGroup, say: Speech) -> dict[str, Any]:
     return {
         "id": group.id,
         "documents": group.documents,
-        "why": [
-            say(f"why_{each.reason}", number=each.number // _DAY if each.reason == "span" else each.number)
-            for each in group.why
-        ],
+        "why": [say(f"why_{each.reason}", number=each.number) for each in group.why],
         "canonical": canonical and _about(canonical, None, [], say),
         "members": [_about(each, canonical, _nearness(each, say), say) for each in group.members],
         "left": group.documents - len(group.members) - (canonical is not None),

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Formatter
 
-from es_simhash.dashboards.charts import ENGLISH as CHARTS_IN_ENGLISH, ChartWords
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.mapping.rule import rule_words
 from es_simhash.quality.health import SENTENCES
@@ -41,9 +40,6 @@ WORDS: Mapping[str, Mapping[str, str]] = {
 }
 """The words of each language by key; what stands in braces is filled in."""
 
-CHART_WORDS: Mapping[str, ChartWords] = {"en": CHARTS_IN_ENGLISH, "zh": ChartWords(**_ZH["charts"])}
-"""The words of the charts of each language."""
-
 LANGUAGES = tuple(WORDS)
 
 
@@ -56,15 +52,6 @@ class Speech:
     def __post_init__(self) -> None:
         if self.language not in LANGUAGES:
             raise InvalidInputError(f"language {shorten(self.language)} is not known: give {' or '.join(LANGUAGES)}")
-
-    @property
-    def charts(self) -> ChartWords:
-        return CHART_WORDS[self.language]
-
-    @property
-    def locale(self) -> str:
-        """How dates are written in the charts, by the names of d3."""
-        return {"en": "en-US", "zh": "zh-CN"}[self.language]
 
     def __call__(self, key: str, **values: object) -> str:
         """Return the words *key*, those for one where *number* is 1; numbers are written with separators."""
