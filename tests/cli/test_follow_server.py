@@ -4,7 +4,6 @@ import json
 import signal
 import socket
 import subprocess
-import urllib.request
 
 import pytest
 
@@ -76,17 +75,6 @@ def test_a_signal_while_it_writes(server, index, follow):
     assert_all_right(read_all(server, index))
     [state] = read_all(server, f"{index}-state").values()
     assert (state["owner"], [each["read"] for each in state["position"]["places"]]) == (None, [9])
-
-
-def test_the_numbers_for_prometheus(index, follow, free_port):
-    """In its text format, on the loopback address."""
-    process = follow("--prometheus-port", str(free_port))
-    line_of(process, state="waiting", written=10)
-    with urllib.request.urlopen(f"http://127.0.0.1:{free_port}/metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
-    assert f'es_simhash_follow_written_total{{index="{index}"}} 10.0' in lines
-    assert f'es_simhash_follow_has_lease{{index="{index}"}} 1.0' in lines
-    assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
 
 
 def test_a_server_that_is_not_there_yet_is_waited_for(follow, free_port):
