@@ -61,9 +61,9 @@ def test_the_wheel_works_with_the_source_gone(wheel, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     code = (
-        "import sys, es_simhash, es_simhash.demo.known_copies, es_simhash.cli as cli;"
+        "import sys, es_simhash, es_simhash.cli as cli, importlib.resources as resources;"
         f"assert es_simhash.__file__.startswith({str(site)!r}), es_simhash.__file__;"
-        "assert es_simhash.demo.known_copies.load_corpus();"
+        "assert resources.files('es_simhash.cli').joinpath('demo_corpus.jsonl').read_text('utf-8');"
         "print(es_simhash.to_hex(es_simhash.fingerprint('the quick brown fox')));"
         "sys.argv = ['es-simhash', 'fingerprint', 'the quick brown fox', '--scheme', 'keywords'];"
         "cli.main()"

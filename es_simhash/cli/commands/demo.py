@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import sys
 import time
 import uuid
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from es_simhash import (
-    DEFAULT_MAX_DISTANCE,
-    DEFAULT_PREFIX,
-    EmbeddedServerError,
-    InvalidInputError,
-    MissingDependencyError,
-    SimHashClient,
-    SimHashError,
-    fingerprints,
-    hamming_distance,
-)
+from es_simhash import DEFAULT_PREFIX, EmbeddedServerError, InvalidInputError, MissingDependencyError, SimHashError
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import PRODUCTS, Target
-from es_simhash.cli.output import note, print_json, print_line, print_text, show
+from es_simhash.cli.output import note, print_json, print_line, print_text
+from es_simhash.cli.tables import print_result, print_sheets
 from es_simhash.connection import Server
-from es_simhash.demo.known_copies import EDIT_KINDS, Document, Report, Status, Verdict, judge, load_corpus
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-DEMO_MAX_DISTANCE = 10
+from es_simhash.tables.notebook import Sheet
 
 
-@options.manual("es-simhash demo", "es-simhash demo --max-distance 3", "es-simhash demo --url http://localhost:9200")
+@options.manual("es-simhash demo", "es-simhash demo --url http://localhost:9200")
 @click.option("--url", metavar="URL", help="Use this server, in a new index that is deleted at the end.")
 @click.option(
     "--product",
@@ -48,34 +34,43 @@ DEMO_MAX_DISTANCE = 10
     help="Product of --url, or the product to start; auto asks --url, or starts OpenSearch.",
 )
 @click.option("--insecure", is_flag=True, help="Do not verify the TLS certificate of --url.")
-@options.distance(default=DEMO_MAX_DISTANCE, help="Largest distance of a near-duplicate in bits, inclusive.")
-def command(url: str | None, product: str, max_distance: int, *, insecure: bool, as_json: bool) -> None:
+def command(url: str | None, product: str, *, insecure: bool, as_json: bool) -> None:
     """
     Find near-duplicates in a small corpus that comes with es-simhash.
 
-    Starts a real OpenSearch on this machine (the first start downloads 60 MB) and indexes news, listings, laws, mails
-    and posts in Chinese, English and Japanese, together with edited copies of them. Then looks each document up, and
-    shows the groups, the words that differ, and what was missed and why. Leaves nothing behind.
+    Starts a real OpenSearch on this machine (the first start downloads 60 MB), writes news, listings, laws, mails and
+    posts in Chinese, English and Japanese, together with edited copies of them, and shows the groups of
+    near-duplicates, and for one pair the words that differ. Leaves nothing behind.
     """
-    documents = load_corpus()
-    found = dict(zip((document.id for document in documents), fingerprints([d.text for d in documents]), strict=True))
+    lines = files("es_simhash.cli").joinpath("demo_corpus.jsonl").read_text(encoding="utf-8")
+    documents = [json.loads(line) for line in lines.split("\n") if line]  # a text may have other ends of lines
     with _server(url, product, is_insecure=insecure) as server:
         index = f"es-simhash-demo-{uuid.uuid4().hex[:8]}"
         with connect(Target(server, DEFAULT_PREFIX, None), index) as connection:
             note(f"indexing {len(documents)} documents into {connection.product} at {connection.url} ...")
+            simhash = connection.simhash
             try:
-                _index(connection.simhash, index, documents)
+                simhash.create_index(index, text_field="text")
+                for written in simhash.ingest(index, documents):
+                    if written.action == "refused":
+                        raise SimHashError(f"document {written.id} of the demo was refused: {written.reason}")
                 connection.client.indices.refresh(index=index)
-                pairs = _find(connection.simhash, index, documents, max_distance)
-                report = judge(documents, pairs, fingerprints=found, max_distance=max_distance)
-                by_part = _find_by_part(connection.simhash, index, report)
+                groups = {group.id: [each.id for each in group.members] for group in simhash.groups(index)}
+                canonical, (one, *_) = next(iter(groups.items()))
+                explained = simhash.explain(index, one if one != canonical else groups[canonical][1], canonical)
+                rule = simhash.get_rule(index)
             finally:
                 connection.client.indices.delete(index=index, ignore_unavailable=True)
     if as_json:
-        print_json(_to_dict(report) | {"found_by_passages": by_part})
-    else:
-        show(*_story(report, documents, found, by_part))
-        print_text(_how_to(max_distance))  # not through rich, which would wrap lines that people copy
+        print_json({"documents": len(documents), "groups": list(groups.values())})
+        return
+    rows = [
+        {"canonical": name, "near-duplicates": ", ".join(id_ for id_ in members if id_ != name)}
+        for name, members in groups.items()
+    ]
+    print_sheets(Sheet("", rows, folded=("near-duplicates",)), title=f"groups of near-duplicates {rule}")
+    print_result(explained)
+    print_text(_how_to())  # not through rich, which would wrap lines that people copy
 
 
 @contextmanager
@@ -91,137 +86,23 @@ def _server(url: str | None, product: str, *, is_insecure: bool) -> Iterator[Ser
         yield Server(embedded.url, chosen, is_insecure=is_insecure)
 
 
-def _index(simhash: SimHashClient, index: str, documents: Sequence[Document]) -> None:
-    simhash.create_index(index, text_field="text", passages=True)
-    actions = ({"_id": document.id, "_source": document.source} for document in documents)
-    for written in simhash.ingest(index, actions, on_duplicate=None):
-        if written.action == "refused":
-            raise SimHashError(f"document {written.id} of the demo was refused: {written.reason}")
-
-
-def _find(
-    simhash: SimHashClient, index: str, documents: Sequence[Document], max_distance: int
-) -> list[tuple[str, str, int]]:
-    answers = simhash.find_near_dups_many(index, [document.text for document in documents], max_distance=max_distance)
-    pairs = []
-    for document, answer in zip(documents, answers, strict=True):
-        if isinstance(answer, Exception):
-            raise answer
-        pairs += [(document.id, near_dup.id, near_dup.distance) for near_dup in answer]
-    return pairs
-
-
-def _find_by_part(simhash: SimHashClient, index: str, report: Report) -> list[str]:
-    """Return the ids of copies that were missed and share a passage with their original, or stand in it."""
-    missed = [verdict for verdict in report.verdicts if verdict.status is Status.MISSED]
-    answers = simhash.find_passages_many(index, [verdict.document.text for verdict in missed], min_run=100)
-    found = []
-    for verdict, answer in zip(missed, answers, strict=True):
-        if isinstance(answer, Exception):
-            raise answer
-        if any(each.id == verdict.original.id for each in answer):
-            found.append(verdict.document.id)
-    return found
-
-
-def _story(
-    report: Report, documents: Sequence[Document], found: dict[str, int | None], by_part: Sequence[str]
-) -> Iterator[RenderableType]:
-    from rich.rule import Rule  # noqa: PLC0415 -- slow to import
-    from rich.text import Text  # noqa: PLC0415
-
-    from es_simhash.demo.render import (  # noqa: PLC0415
-        diff_panel,
-        edits_table,
-        groups_table,
-        summary_text,
-        verdicts_table,
-    )
-
-    yield Rule("Which documents are near-duplicates of which", align="left")
-    yield groups_table(report)
-    yield Rule("Which words differ: one example of each kind of edit that was found", align="left")
-    for verdict in _examples(report):
-        yield diff_panel(verdict.original, verdict.document, distance=verdict.distance or 0, max_changes=2)
-    yield Rule("What was missed, and why", align="left")
-    yield verdicts_table(report, statuses=[Status.MISSED, Status.SURPRISE, Status.LOST])
-    if by_part:
-        yield Text(
-            f"{', '.join(by_part)}: found by their parts. The index also has passages (create --passages), so "
-            "es-simhash passages finds quotes, excerpts and texts inside texts."
-        )
-    yield Rule("In short", align="left")
-    yield edits_table(report)
-    yield summary_text(report)
-    yield Text(_about_distance(report, documents, found))
-    yield Text("Each document within the distance was found: a lookup is exact, on an index of any size.")
-    yield Rule("On your own index", align="left")
-
-
-def _examples(report: Report) -> list[Verdict]:
-    """Return one copy of each kind of edit that was found above distance 0, in as many languages as possible."""
-    examples: dict[str, Verdict] = {}
-    shown: Counter[str] = Counter()
-    for edit in EDIT_KINDS:
-        found = [v for v in report.verdicts if v.status is Status.FOUND and v.distance and v.document.edit == edit]
-        if found:
-            examples[edit] = min(found, key=lambda verdict: shown[verdict.document.lang])
-            shown[examples[edit].document.lang] += 1
-    return list(examples.values())
-
-
-def _about_distance(report: Report, documents: Sequence[Document], found: dict[str, int | None]) -> str:
-    """Return what other distances would have found, because users have to choose one."""
-    copies = [(found[each.id], found[each.edit_of]) for each in documents if each.edit_of]
-    distances = [hamming_distance(a, b) for a, b in copies if a is not None and b is not None]
-    numbers = ", ".join(
-        f"{sum(distance <= limit for distance in distances)} within {limit}"
-        for limit in sorted({DEFAULT_MAX_DISTANCE, 8, 12, report.max_distance})
-    )
-    return (
-        f"You choose the distance: of {len(distances)} copies, {numbers} bits. A larger distance finds more "
-        "copies and, on a large index, more documents that are only similar."
-    )
-
-
-def _how_to(max_distance: int) -> str:
+def _how_to() -> str:
     program = "es-simhash" if shutil.which("es-simhash") else sys.argv[0]
     return f"""\
 # your own server, or a local one that keeps its data: {program} serve
 export ES_SIMHASH_URL=http://localhost:9200
 # its login, if it has one: ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY
-{program} ingest my-index documents.jsonl --create --text-field body --max-distance {max_distance}
+{program} setup my-index --text-field body --yes
 {program} find my-index --file article.txt
 {program} find my-index --input new-documents.jsonl >found.jsonl
 {program} check my-index
 
 # in Python, with your own client
-from opensearchpy import helpers  # or from elasticsearch
 from es_simhash import SimHashClient
 simhash = SimHashClient(client)  # an Elasticsearch(...) or OpenSearch(...)
-simhash.create_index("my-index", text_field="body", max_distance={max_distance})
-helpers.bulk(client, simhash.with_fingerprints("my-index", actions), index="my-index")
+simhash.setup("my-index", text_field="body")
 for near_dup in simhash.find_near_dups("my-index", text):
     print(near_dup.distance, near_dup.id)"""
-
-
-def _to_dict(report: Report) -> dict[str, Any]:
-    return {
-        "documents": report.documents,
-        "max_distance": report.max_distance,
-        "groups": [[group.canonical.id, *(member.document.id for member in group.members)] for group in report.groups],
-        "copies": [
-            {
-                "id": verdict.document.id,
-                "edit_of": verdict.original.id,
-                "edit": verdict.document.edit,
-                "distance": verdict.distance,
-                "status": verdict.status.value,
-            }
-            for verdict in report.verdicts
-        ],
-        "unexpected": [pair._asdict() for pair in report.unexpected],
-    }
 
 
 _POLL_SECONDS = 0.5
