@@ -30,8 +30,6 @@ MAX_DISTANCE = 10
 PANELS = {
     "largest groups": ("panel-largest-groups", 860, 260),
     "sizes of groups": ("panel-sizes", 430, 220),
-    "distances": ("panel-distances", 430, 220),
-    "hot blocks": ("panel-hot-blocks", 640, 260),
 }
 FONT = "Inter, 'Open Sans', 'Noto Sans CJK SC', sans-serif"
 

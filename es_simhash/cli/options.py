@@ -161,24 +161,7 @@ def target(command: Function) -> Function:
     Add the options that name a server, and ``--prefix``; the command gets them as *target*.
     Put :func:`scheme` above it if the command takes a scheme: the scheme then becomes part of the target.
     """
-    product = click.option(
-        "--product",
-        "server_product",
-        type=click.Choice(["auto", *PRODUCTS]),
-        envvar="ES_SIMHASH_PRODUCT",
-        show_envvar=True,
-        default="auto",
-        help="Product of the server; auto asks the server.",
-    )
-    return _with_target(command, product)
 
-
-def target_of_any_product(command: Function) -> Function:
-    """Add the options of :func:`target` without ``--product``: the server is asked for its product."""
-    return _with_target(command, lambda same: same)
-
-
-def _with_target(command: Function, product: Decorator) -> Function:
     @prefix
     @click.option(
         "--url",
@@ -188,7 +171,15 @@ def _with_target(command: Function, product: Decorator) -> Function:
         default=DEFAULT_URL,
         help="Address of the server.",
     )
-    @product
+    @click.option(
+        "--product",
+        "server_product",
+        type=click.Choice(["auto", *PRODUCTS]),
+        envvar="ES_SIMHASH_PRODUCT",
+        show_envvar=True,
+        default="auto",
+        help="Product of the server; auto asks the server.",
+    )
     @click.option("--insecure", is_flag=True, help="Do not verify the server's TLS certificate.")
     @seconds("--timeout", default=60, help="Longest time that one request may take.")
     @wraps(command)
@@ -198,7 +189,7 @@ def _with_target(command: Function, product: Decorator) -> Function:
         insecure: bool,
         timeout: float,
         prefix: str,
-        server_product: str = "auto",
+        server_product: str,
         scheme: Scheme | str | None = None,
         **rest: Any,
     ) -> Any:

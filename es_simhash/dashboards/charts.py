@@ -1,11 +1,10 @@
 """
-The charts of panels and reports as Vega 5 specifications, and their rows; and how values are put into JSON files.
+The charts of panels as Vega 5 specifications, and how values are put into JSON files.
 
 In these files ``"${name}"`` stands for a value of any type, and within a longer string for its text. What is ``None``
 is left out. An object may have three keys: ``$if`` names a value, and without it the object is left out. ``$use`` names
 a part in ``parts.json`` that stands for the object, whose other keys are values of that part. ``$why`` is a comment.
 
-``charts.json`` has the charts, ``rows.json`` the rows of panels: searches, and what becomes of their answers.
 Expressions keep to what the checker of Dashboards allows (``tests/dashboards/test_vega.py``): no ``window``, no
 ``document``, no computed property. Text takes the styles ``guide-label`` and ``guide-title``, which both products
 colour for light and dark themes. A bar alone does not fill its chart.
@@ -20,8 +19,7 @@ import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -60,35 +58,7 @@ def fill(part: Any, values: Mapping[str, Any]) -> Any:
     return fill(read("parts.json")[part["$use"]], {**values, **found}) if "$use" in part else found
 
 
-@dataclass(frozen=True, slots=True)
-class ChartWords:
-    """
-    The words of the charts over time, by source, by size and by distance.
-    *over_time*, *by_source*, *by_size* and *by_distance* are for readers who do not see the chart. *of* stands between
-    a part and its whole, with its blanks.
-    """
-
-    duplicates: str = "duplicates"
-    others: str = "all other documents"
-    of: str = " of "
-    over_time: str = "Documents over time; duplicates have a colour of their own."
-    by_source: str = "Share of duplicates in each source; the source with the most duplicates is first."
-    by_size: str = "Groups by size: how many groups have how many documents, the canonical included."
-    by_distance: str = "Duplicates by their distance to the canonical, in bits of 64."
-    documents_in_group: str = "documents in the group"
-    groups: str = "groups"
-    bits: str = "bits that differ from the canonical"
-
-
-ENGLISH = ChartWords()
-
-DUPLICATES, OTHERS = "#D6603D", "#5B9BD5"
-"""Colours that are told apart in light and dark themes, and by people who do not see red and green alike."""
-
 SHOWN_GROUPS, SHOWN_SOURCES = 10, 12
-# Block terms that are shown of each of the four blocks.
-_SHOWN_BLOCKS = 4
-
 LISTED_GROUPS = 1_000
 """Groups whose sizes are read one by one; those below are counted together, whatever the number of groups."""
 
@@ -111,20 +81,6 @@ _FRAME: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The data sets of a chart; the last is named ``rows``, and *empty* is shown while it has no row."""
-
-    data: Sequence[dict[str, Any]]
-    signals: Sequence[dict[str, Any]] = ()
-    empty: str = ""
-
-
-def given(values: Iterable[Mapping[str, Any]]) -> Rows:
-    """Return rows with these *values*; :func:`chart` says which columns a chart needs."""
-    return Rows([{"name": "rows", "values": [dict(each) for each in values]}])
-
-
 def size_rows(sizes: Mapping[int, int]) -> list[dict[str, Any]]:
     """
     Return the rows of a chart of *sizes*: for each number of documents, how many groups have it.
@@ -143,30 +99,12 @@ def size_rows(sizes: Mapping[int, int]) -> list[dict[str, Any]]:
     return [{"order": _STARTS[n], "label": _LABELS[n], "groups": counted[n]} for n in columns]
 
 
-def chart(kind: str, rows: Rows, words: ChartWords = ENGLISH, **values: Any) -> dict[str, Any]:
-    """
-    Return the chart *kind* of ``charts.json``. Those of reports need rows with these columns:
-
-    - ``time``: ``time``, ``until`` (ms since 1970), ``documents``, ``duplicates``
-    - ``sources``: ``source``, ``documents``, ``duplicates``
-    - ``sizes``: ``label`` and ``groups``, in the order of the sizes
-    - ``distances``: ``distance`` (bits) and ``documents``
-    """
-    said = asdict(words)
-    quoted = {f"{name}_quoted": _literal(said[name]) for name in ("duplicates", "others", "of")}
-    colours = {"colour_of_duplicates": DUPLICATES, "colour_of_others": OTHERS}
-    spec = fill(read("charts.json")[kind], said | quoted | colours | {"empty": rows.empty} | values)
-    both = {part: [*getattr(rows, part), *spec.get(part, ())] for part in ("data", "signals")}
-    return {**_FRAME, **spec, **both}
-
-
 def panel_chart(subject: Subject, kind: str) -> dict[str, Any]:
-    """Return the chart *kind* for a panel: its rows are the answer to a search."""
+    """Return the chart *kind* of ``charts.json`` for a panel: its rows are the answer to a search."""
     text_field = subject.text_field
     values = subject.values | {
         "shown_groups": SHOWN_GROUPS,
         "shown_sources": SHOWN_SOURCES,
-        "shown_blocks": _SHOWN_BLOCKS,
         "listed_groups": LISTED_GROUPS,
         "precision": _PRECISION,
         "and_this_time": " and this range of time" if subject.time_field else "",
@@ -178,8 +116,7 @@ def panel_chart(subject: Subject, kind: str) -> dict[str, Any]:
         "order_of_size": _by_size(_STARTS),
         "sizes": [{"order": order, "label": label, "groups": 0} for order, label in zip(_STARTS, _LABELS, strict=True)],
     }
-    rows = Rows(**fill(read("rows.json")[kind], values)) if kind in read("rows.json") else Rows([])
-    return chart(kind, rows, **values)
+    return {**_FRAME, **fill(read("charts.json")[kind], values)}
 
 
 def _by_size(results: Sequence[Any]) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from es_simhash.arguments import check_choice
 from es_simhash.dashboards.pack import build_dashboards
 from es_simhash.dashboards.subject import Subject, find_pack_faults
 from es_simhash.errors import WRITE_RECORD, Said
@@ -52,14 +51,13 @@ class DashboardPack:
         return _ADVICE[fault.kind]
 
 
-async def read_pack(server: Port, subject: Subject, product: str | None) -> DashboardPack:
+async def read_pack(server: Port, subject: Subject) -> DashboardPack:
     """Return the pack of *subject*, with the recorded text field where it has none. Cost: one request."""
-    check_choice("product", product, ("kibana", None))
     answer = await retry(server, lambda: server.get_mapping(index=subject.index))
     mappings = {name: dict(each.get("mappings") or {}) for name, each in dict(answer).items()}
     if subject.text_field is None:
         recorded = (read_settings(mapping, prefix=subject.prefix) for mapping in mappings.values())
         names = [each.text_fields[0] for each in recorded if each and each.text_fields]
         subject = replace(subject, text_field=names[0] if names else None)
-    objects = build_dashboards(**asdict(subject), product=product)
+    objects = build_dashboards(**asdict(subject))
     return DashboardPack(tuple(objects), subject.text_field, tuple(find_pack_faults(subject, mappings)), subject.prefix)

@@ -2,8 +2,7 @@
 The pack: saved objects that Kibana 8 and 9 and OpenSearch Dashboards 2 and 3 import, and its two dashboards.
 
 ``objects.json`` says what they show, and what stands where. No object names its version, so every importer runs all its
-migrations, except Lens (``lens.json``, Kibana 8.9 and later): migrations of older forms of Lens would look for parts
-that this form does not have. Attributes are those that all four know (``tests/dashboards/test_dashboards.py``).
+migrations. Attributes are those that all four know (``tests/dashboards/test_dashboards.py``).
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from es_simhash.arguments import check_choice
 from es_simhash.dashboards.charts import fill, panel_chart, read, read_text
 from es_simhash.dashboards.subject import Subject
 from es_simhash.mapping.fields import DEFAULT_PREFIX
@@ -170,7 +168,6 @@ def build_dashboards(
     time_field: str | None = None,
     source_field: str | None = None,
     text_field: str | None = None,
-    product: str | None = None,
     prefix: str = DEFAULT_PREFIX,
 ) -> list[dict[str, Any]]:
     """
@@ -191,9 +188,6 @@ def build_dashboards(
         text_field:
             Field whose text is shown. The chart of the largest groups reads ten whole texts: leave it out where texts
             have megabytes.
-        product:
-            ``None`` for a pack that both products take. ``"kibana"`` adds Lens panels, where a click becomes a filter;
-            OpenSearch Dashboards refuses that pack.
         prefix:
             Name of the object that holds our fields.
 
@@ -203,7 +197,7 @@ def build_dashboards(
 
     Raises:
         TypeError: If a name is not a string.
-        InvalidInputError: If a name cannot be that of an index or a field, or *product* is another word.
+        InvalidInputError: If a name cannot be that of an index or a field.
 
     Examples:
         >>> pack = build_dashboards("news", time_field="published_at", text_field="body")
@@ -213,11 +207,8 @@ def build_dashboards(
         ['Near-duplicates: news, one group', 'Near-duplicates: news']
     """
     subject = Subject(index, time_field, source_field, text_field, prefix)
-    check_choice("product", product, ("kibana", None))
     searches = _searches(subject)
     panels = _panels(subject)
-    if product == "kibana":
-        panels |= _lens_panels(subject)
     saved = searches | panels
     group = "The documents of one group of near-duplicates."
     overview = "How many documents are near-duplicates, of which source, in which groups."
@@ -278,11 +269,3 @@ def _about_numbers(subject: Subject) -> str:
     return str(
         fill(read_text("about.md"), {"quoted_index": shlex.quote(subject.index), "hidden": hidden, "links": links})
     )
-
-
-def _lens_panels(subject: Subject) -> dict[str, dict[str, Any]]:
-    """Return the panels that only Kibana has; a click in them becomes a filter."""
-    values = subject.values | {"title": _title(subject), "id_of_pattern": subject.id_of("index-pattern")}
-    ids = {kind: subject.id_of(kind.replace("_", "-")) for kind in read("lens.json")}
-    found = {kind: fill(each, values | {"id": ids[kind]}) for kind, each in read("lens.json").items()}
-    return {kind: each for kind, each in found.items() if each}

@@ -58,9 +58,8 @@ class Subject:
     def values(self) -> dict[str, Any]:
         """The names, for the placeholders of the JSON files."""
         own = {name: getattr(self.fields, name) for name in ("fingerprint", "group", "duplicate_of", "distance")}
-        blocks = {f"block{number}": field for number, field in enumerate(self.fields.blocks)}
         given = ("index", "time_field", "source_field", "text_field")
-        return own | blocks | {name: getattr(self, name) for name in given}
+        return own | {name: getattr(self, name) for name in given}
 
     def id_of(self, kind: str) -> str:
         """Return the id of the saved object *kind*; another index or prefix gives another: packs stand side by side."""

@@ -202,7 +202,6 @@ FUNCTIONS = {
         "time_field": "field",
         "source_field": "field",
         "text_field": "field",
-        "product": "choice",
         "prefix": "prefix",
     },
     "build_index_template": {"index_patterns": "patterns", "component": "name", "priority": "count"},

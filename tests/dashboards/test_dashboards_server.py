@@ -144,22 +144,14 @@ def test_the_sources(server, sync_client, grouped):
     assert words == ["wire", "paper", "50.0%  (2 of 4)", "33.3%  (1 of 3)"]
 
 
-def test_the_sizes_and_the_distances(server, sync_client, grouped):
-    """One group of three and one of two; two duplicates with the same words, and one with more."""
+def test_the_sizes(server, sync_client, grouped):
+    """One group of three and one of two."""
     found = charts(build_dashboards(grouped, **FIELDS))
     answer = ask(sync_client, server, found["sizes of groups"])
     assert sorted(bucket["doc_count"] for bucket in answer["aggregations"]["duplicates"]["listed"]["buckets"]) == [1, 2]
     words = draw(found["sizes of groups"], answer)
     assert words[:2] == ["2", "3"]
     assert words[-2:] == ["1", "1"]
-    answer = ask(sync_client, server, found["distances"])
-    counted = {bucket["key"]: bucket["doc_count"] for bucket in answer["aggregations"]["distances"]["buckets"]}
-    assert counted.pop(0) == 2
-    [(distance, number)] = counted.items()
-    assert number == 1
-    words = draw(found["distances"], answer)
-    assert words[0] == "0"
-    assert str(distance) in words
 
 
 def test_sizes_of_more_groups_than_are_listed(server, sync_client, grouped):
@@ -189,18 +181,6 @@ def test_the_largest_groups_show_their_canonical(server, sync_client, grouped):
     assert draw(without, ask(sync_client, server, without))[2:] == ["2", "1"]
 
 
-def test_the_hot_blocks(server, sync_client, grouped):
-    """Four terms of each block at most, with the number of documents and their share."""
-    spec = charts(build_dashboards(grouped, **FIELDS))["hot blocks"]
-    answer = ask(sync_client, server, spec)
-    aggregations = answer["aggregations"]
-    assert aggregations["documents"]["doc_count"] == 6
-    assert all(sum(bucket["doc_count"] for bucket in aggregations[f"block{n}"]["buckets"]) == 6 for n in range(4))
-    words = draw(spec, answer)
-    assert "block 0: " + aggregations["block0"]["buckets"][0]["key"] in words
-    assert any(word.startswith(("3  (50%)", "2  (33%)")) for word in words)
-
-
 def test_filters_of_the_dashboard_reach_every_chart(server, sync_client, grouped):
     """With a filter on one source and a query, each chart counts those documents only."""
     context = {
@@ -212,10 +192,8 @@ def test_filters_of_the_dashboard_reach_every_chart(server, sync_client, grouped
     answers = {name: ask(sync_client, server, spec, context=context)["aggregations"] for name, spec in found.items()}
     assert answers["numbers"]["documents"]["doc_count"] == 2
     assert answers["share by source"]["sources"]["buckets"][0]["doc_count"] == 2
-    assert sum(bucket["doc_count"] for bucket in answers["distances"]["distances"]["buckets"]) == 1
     assert answers["largest groups"]["duplicates"]["doc_count"] == 1
     assert answers["sizes of groups"]["duplicates"]["groups"]["value"] == 1
-    assert answers["hot blocks"]["documents"]["doc_count"] == 2
     assert sum(bucket["doc_count"] for bucket in answers["documents over time"]["over_time"]["buckets"]) == 2
 
 
@@ -371,7 +349,6 @@ def test_real_texts(server, sync_client, index):
         answers[name] = answer["aggregations"]
     assert answers["numbers"]["documents"]["doc_count"] == len(documents)
     assert answers["numbers"]["duplicates"]["doc_count"] == tagged
-    assert sum(bucket["doc_count"] for bucket in answers["distances"]["distances"]["buckets"]) == tagged
     sizes = answers["sizes of groups"]["duplicates"]
     assert sum(bucket["doc_count"] for bucket in sizes["listed"]["buckets"]) == tagged
     assert len(sizes["listed"]["buckets"]) == sizes["groups"]["value"]

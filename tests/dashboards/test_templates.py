@@ -38,7 +38,7 @@ def test_filling(part, filled):
 def test_a_name_like_a_placeholder_stays_a_name():
     """Fields and indices may have any name."""
     name = "${group} $if"
-    pack = build_dashboards("${prefix}", time_field=name, source_field=name, text_field=name, product="kibana")
+    pack = build_dashboards("${prefix}", time_field=name, source_field=name, text_field=name)
     assert {each["attributes"]["title"].partition(":")[2].partition(",")[0] for each in pack[1:]} == {" ${prefix}"}
     assert json.dumps(pack).count("${group} $if") > 10
     assert not set(re.findall(r"\$\{\w+\}", json.dumps(pack))) - {"${prefix}", "${group}"}
@@ -46,5 +46,5 @@ def test_a_name_like_a_placeholder_stays_a_name():
 
 def test_every_part_is_used():
     """No part is left in the file that no chart and no panel has."""
-    text = json.dumps([read(f"{name}.json") for name in ("charts", "rows", "lens", "objects", "parts")])
+    text = json.dumps([read(f"{name}.json") for name in ("charts", "objects", "parts")])
     assert set(re.findall(r'"\$use": "(\w+)"', text)) == set(read("parts.json"))

@@ -281,7 +281,6 @@ def _print_body(body: dict[str, Any], text: str, *, console: bool, as_json: bool
 @options.manual(
     "es-simhash export dashboards news --time-field published --source-field agency -t body --check > pack.ndjson",
     "es-simhash export dashboards 'news-*' --time-field @timestamp --check > pack.ndjson",
-    "es-simhash export dashboards news --time-field published --product kibana --check > pack.ndjson",
     group=command,
 )
 @click.argument("index")
@@ -289,19 +288,13 @@ def _print_body(body: dict[str, Any], text: str, *, console: bool, as_json: bool
 @options.source_field
 @click.option("-t", "--text-field", metavar="FIELD", help="Field whose text is shown.")
 @click.option(
-    "--product",
-    type=click.Choice(["any", "kibana"]),
-    default="any",
-    help="Product that the pack is for: any makes one for all; kibana adds Lens panels, which Dashboards refuses.",
-)
-@click.option(
     "--check",
     is_flag=True,
     help="Ask the server whether these fields are mapped as the panels need them. Without --text-field the pack then "
     "shows the text field that the index records.",
 )
-@options.target_of_any_product
-def dashboards(index: str, product: str, target: Target, *, check: bool, as_json: bool, **fields: Any) -> int:
+@options.target
+def dashboards(index: str, target: Target, *, check: bool, as_json: bool, **fields: Any) -> int:
     """
     Print saved objects for Kibana and Dashboards, as NDJSON.
 
@@ -312,7 +305,6 @@ def dashboards(index: str, product: str, target: Target, *, check: bool, as_json
     separated by commas.
     """
     del as_json  # the pack is JSON anyway, and messages look at the command line
-    fields["product"] = None if product == "any" else product
     if not check:
         objects: Iterable[Any] = build_dashboards(index, **fields, prefix=target.prefix)
     else:

@@ -177,7 +177,6 @@ class UpkeepMethods(SyncBase):
         time_field: str | None = None,
         source_field: str | None = None,
         text_field: str | None = None,
-        product: str | None = None,
     ) -> DashboardPack:
         """
         Return the saved objects of :func:`build_dashboards` for *index*, and what is wrong with their fields there.
@@ -193,8 +192,6 @@ class UpkeepMethods(SyncBase):
                 Keyword field that says where a document comes from.
             text_field:
                 Field whose text is shown; by default the first that the index records.
-            product:
-                ``"kibana"`` for Lens panels too.
 
         Raises:
             InvalidInputError: If a name cannot be that of an index or a field.
@@ -203,7 +200,7 @@ class UpkeepMethods(SyncBase):
         from es_simhash.dashboards.subject import Subject
 
         subject = Subject(index, time_field, source_field, text_field, self._context.prefix)
-        return self._run(read_pack(self._server(), subject, product))
+        return self._run(read_pack(self._server(), subject))
 
     def put_pipeline(
         self, index: Index, *, name: str | None = None, use_as: UseAs | None = None, dry_run: bool = False
