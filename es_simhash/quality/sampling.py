@@ -123,4 +123,4 @@ async def sample_documents(
                 break
         if len(found) < wanted:
             break
-    return hits, list(gaps), drawn
+    return list(hits.values()), list(gaps), drawn
