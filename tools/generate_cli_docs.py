@@ -52,7 +52,6 @@ _ENVIRONMENT = """\
 | `ES_SIMHASH_API_KEY` | API key, encoded or as `id:key` |
 | `ES_SIMHASH_USER`, `ES_SIMHASH_PASSWORD` | user and password |
 | `ES_SIMHASH_CA_FILE` | certificate of the authority that signed the certificate of the server |
-| `ES_SIMHASH_MCP_TOKEN` | token that `mcp --http` asks for, 16 characters or more; by default a new one |
 | `ES_SIMHASH_DEBUG` | any value: show the traceback of an error |
 
 There is no option for a login, because everybody on a machine can read the arguments of its programs. A login inside

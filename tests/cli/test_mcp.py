@@ -315,15 +315,7 @@ def test_a_call_that_cannot_be_made_is_one_sentence(name, arguments, part):
         asyncio.run(reader().call(name, arguments))
 
 
-def test_a_short_token_is_refused(monkeypatch):
-    pytest.importorskip("mcp", reason="the extra mcp is not installed")
-    monkeypatch.setenv("ES_SIMHASH_MCP_TOKEN", "x" * 15)
-    result = CliRunner().invoke(app, ["mcp", "--http", "0"])
-    assert result.exit_code == 1
-    assert "ES_SIMHASH_MCP_TOKEN has fewer than 16 characters" in result.stderr
-
-
-@pytest.mark.parametrize(("option", "value"), [("--http", "65536"), ("--plans", "nowhere"), ("--http", "-1")])
+@pytest.mark.parametrize(("option", "value"), [("--plans", "nowhere"), ("--http", "1")])
 def test_options_that_cannot_be_used(option, value):
     assert CliRunner().invoke(app, ["mcp", option, value]).exit_code == 2
 

@@ -1,11 +1,10 @@
-"""``es-simhash mcp`` as agents use it: by the SDK's own client, in another process, over stdio and HTTP."""
+"""``es-simhash mcp`` as agents use it: by the SDK's own client, in another process, over stdio."""
 
 import asyncio
 import base64
 import contextlib
 import functools
 import hashlib
-import http.client
 import json
 import os
 import re
@@ -14,10 +13,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from es_simhash import fingerprint, fingerprint_fields
-from es_simhash.cli import app
 from tests.cli.test_mcp import HOSTILE, size
 from tests.servers.command_line import NEAR, PROGRAM, TEXT
 from tests.servers.security import LOGIN, LOGIN_BCRYPT
@@ -26,13 +23,10 @@ from tests.servers.support import put, random_texts
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
 import anyio
-import httpx2
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
 
 ROOT = Path(__file__).parents[2]
-TOKEN = "of-this-test-alone"  # noqa: S105
 
 
 def environment(**more):
@@ -294,8 +288,7 @@ def test_a_server_that_is_down_is_one_line_without_a_password(runner, log):
     runner.run(use())
 
 
-@pytest.mark.parametrize("way", ["stdio", "http"])
-def test_two_calls_at_once_and_a_call_that_is_cancelled(runner, log, way):
+def test_two_calls_at_once_and_a_call_that_is_cancelled(runner, log):
     """While one waits for the server another is answered; a cancelled one lets its request go."""
     arrived, gone, served = asyncio.Event(), asyncio.Event(), []
 
@@ -331,11 +324,7 @@ def test_two_calls_at_once_and_a_call_that_is_cancelled(runner, log, way):
         listening = await asyncio.start_server(quiet, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
         async with contextlib.AsyncExitStack() as stack:
-            if way == "stdio":
-                client = await stack.enter_async_context(connected(log, "--url", url))
-            else:
-                place, said = stack.enter_context(over_http(url))
-                client = await stack.enter_async_context(over_web(place, said.split()[-1]))
+            client = await stack.enter_async_context(connected(log, "--url", url))
             calls = await stack.enter_async_context(anyio.create_task_group())
             calls.start_soon(client.call_tool, "find", {"index": "slow", "text": TEXT})
             await asyncio.wait_for(arrived.wait(), 30)
@@ -362,80 +351,6 @@ def test_a_signal_ends_it_while_it_waits_for_input(sent):
         process.send_signal(sent)
         assert process.wait(30) == 128 + sent
         assert process.stderr.read() == "stopped\n"
-
-
-@contextlib.contextmanager
-def over_http(url, **variables):
-    """Provide the place of a server over HTTP, and what it said when it was ready."""
-    command = [*PROGRAM, "mcp", "--url", url, "--http", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment(**variables)) as process:
-        try:
-            said = process.stderr.readline()
-            yield re.search(r"http://(127\.0\.0\.1:\d+)/mcp answers", said)[1], said
-        finally:
-            process.terminate()
-            assert process.wait(30) == 128 + signal.SIGTERM
-            assert TOKEN not in said
-            rest = process.stderr.read()
-            assert "Traceback" not in rest
-
-
-@contextlib.asynccontextmanager
-async def over_web(place, token):
-    """Provide a client of the server at *place*."""
-    async with (
-        httpx2.AsyncClient(headers={"authorization": f"Bearer {token}"}, timeout=30) as web,
-        Client(streamable_http_client(f"http://{place}/mcp", http_client=web)) as client,
-    ):
-        yield client
-
-
-def post(place, **headers):
-    """Send a request as a browser or a program could, and return the status."""
-    connection = http.client.HTTPConnection(place, timeout=30)
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
-    usual = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-    with contextlib.closing(connection):
-        connection.request(
-            "POST", "/mcp", body, usual | {name.replace("_", "-"): each for name, each in headers.items()}
-        )
-        return connection.getresponse().status
-
-
-def test_http_wants_the_token_the_host_and_the_origin(server, filled, runner):
-    """It listens on this machine alone; with all three it answers as over stdio."""
-    with over_http(server.url, ES_SIMHASH_MCP_TOKEN=TOKEN) as (place, said):
-        assert "token" not in said
-        right = {"authorization": f"Bearer {TOKEN}"}
-        for wrong in ({}, {"authorization": "Bearer x"}, {"authorization": TOKEN}, {"authorization": f"Basic {TOKEN}"}):
-            assert post(place, **wrong) == 401, wrong
-        assert post(place, **right, host="evil.example") == 421
-        assert post(place, **right, host=f"evil.example:{place.rsplit(':', 1)[1]}") == 421
-        assert post(place, **right, origin="http://evil.example") == 403
-        assert post(place, **right, origin="null") == 403
-        assert post(place, host="evil.example") == 401
-
-        async def use():
-            async with over_web(place, TOKEN) as client:
-                found = await asyncio.gather(*(answer(client, "find", index=filled, text=TEXT) for _ in range(5)))
-                assert [each["total"] for each in found] == [30] * 5
-
-        runner.run(use())
-
-
-def test_http_makes_a_token_if_none_is_given():
-    """Another one each time; it is printed once. A port that is taken is one line."""
-    tokens = []
-    for _ in range(2):
-        with over_http("http://127.0.0.1:1") as (place, said):
-            tokens.append(said.split()[-1])
-            assert post(place) == 401
-            assert post(place, authorization=f"Bearer {tokens[-1]}") != 401
-            taken = CliRunner().invoke(app, ["mcp", "--http", place.rsplit(":", 1)[1]])
-            assert (taken.exit_code, taken.stderr.count("\n")) == (1, 1)
-            assert "cannot be used (Address already in use)" in taken.stderr
-    assert len(set(tokens)) == 2
-    assert min(map(len, tokens)) > 40
 
 
 RIGHTS = ["read", "indices:admin/mappings/get"]

@@ -1,14 +1,11 @@
-"""``es-simhash mcp``: the transports of a server for agents, over stdio or HTTP. Its tools are elsewhere."""
+"""``es-simhash mcp``: a server for agents over stdio. Its tools are elsewhere."""
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import os
-import secrets
 import signal
-import socket
 import sys
 from contextlib import suppress
 from dataclasses import replace
@@ -17,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from es_simhash import InvalidInputError, MissingDependencyError, __version__
+from es_simhash import MissingDependencyError, __version__
 from es_simhash.cli import options
 from es_simhash.cli.agent_answers import NOTE
 from es_simhash.cli.failures import describe
@@ -30,14 +27,10 @@ if TYPE_CHECKING:
 
     from es_simhash.cli.agent_tools import Reader
 
-_TOKEN = "ES_SIMHASH_MCP_TOKEN"  # noqa: S105 -- the name of the variable
-_SHORTEST = 16
-
 
 @options.manual(
     "es-simhash mcp --index 'news-*'",
     "es-simhash mcp --index news,laws --plans plans/",
-    "es-simhash mcp --index 'news-*' --http 8642",
 )
 @click.option(
     "--index",
@@ -53,22 +46,14 @@ _SHORTEST = 16
     type=click.Path(exists=True, file_okay=False),
     help="Show plans of removal in this folder.",
 )
-@options.number(
-    "--http",
-    least=0,
-    most=65535,
-    metavar="PORT",
-    help="Answer over HTTP on this port of this machine alone, not over stdio; 0 for a free one.",
-)
 @options.scheme
 @options.target
-def command(patterns: tuple[str, ...], plans: str | None, http: int | None, target: Target, *, as_json: bool) -> None:
+def command(patterns: tuple[str, ...], plans: str | None, target: Target, *, as_json: bool) -> None:
     """
     Serve agents by the Model Context Protocol: they find and explain near-duplicates, and cannot change anything.
 
-    An agent starts this command and speaks to it over stdin and stdout (docs/agents.md). With --http it asks for
-    http://127.0.0.1:PORT/mcp with the token that ES_SIMHASH_MCP_TOKEN has, or else a new one, which is printed on
-    stderr. Its login needs the right to read. An alias that fits --index is allowed with whatever it stands for.
+    An agent starts this command and speaks to it over stdin and stdout (docs/agents.md). Its login needs the right to
+    read. An alias that fits --index is allowed with whatever it stands for.
     """
     del as_json  # the messages are JSON with it; the protocol always is
     url, login_of_url = split_url(target.server.url)
@@ -83,10 +68,10 @@ def command(patterns: tuple[str, ...], plans: str | None, http: int | None, targ
         raise MissingDependencyError("mcp is not installed: pip install 'es-simhash[mcp]'") from error
     from es_simhash.cli.agent_tools import Reader  # noqa: PLC0415 -- loads numpy
 
-    if http is None and sys.stdin is not None and sys.stdin.isatty():
+    if sys.stdin is not None and sys.stdin.isatty():
         note("an agent starts this command, and speaks to it over stdin: see docs/agents.md; Ctrl-C ends it")
     reader = Reader(replace(target, server=server), login, patterns, None if plans is None else Path(plans))
-    asyncio.run(_serve_stdio(reader) if http is None else _serve_http(reader, http))
+    asyncio.run(_serve(reader))
 
 
 def _make(reader: Reader) -> Server[Any]:
@@ -120,7 +105,7 @@ def _make(reader: Reader) -> Server[Any]:
     )
 
 
-async def _serve_stdio(reader: Reader) -> None:
+async def _serve(reader: Reader) -> None:
     from mcp.server.stdio import stdio_server  # noqa: PLC0415 -- an extra
 
     server = _make(reader)
@@ -140,52 +125,5 @@ async def _serve_stdio(reader: Reader) -> None:
     try:
         async with stdio_server() as (received, sent):
             await server.run(received, sent, server.create_initialization_options())
-    finally:
-        await reader.close()
-
-
-class _Guard:
-    """Lets through to *app* what has the *token*, compared in a time that says nothing about it."""
-
-    def __init__(self, app: Any, token: str) -> None:
-        self._app = app
-        self._wanted = f"Bearer {token}".encode()
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        given = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] == "lifespan" or (scope["type"] == "http" and hmac.compare_digest(given, self._wanted)):
-            await self._app(scope, receive, send)
-            return
-        from starlette.responses import PlainTextResponse  # noqa: PLC0415 -- of the extra
-
-        refusal = PlainTextResponse(
-            "give the token: Authorization: Bearer TOKEN\n", 401, {"WWW-Authenticate": "Bearer"}
-        )
-        await refusal(scope, receive, send)
-
-
-async def _serve_http(reader: Reader, port: int) -> None:
-    import uvicorn  # noqa: PLC0415 -- of the extra
-    from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415
-
-    given = os.environ.get(_TOKEN)
-    if given is not None and len(given) < _SHORTEST:
-        raise InvalidInputError(f"{_TOKEN} has fewer than {_SHORTEST} characters: set a longer one, or unset it")
-    token = given or secrets.token_urlsafe(32)
-    try:
-        listening = socket.create_server(("127.0.0.1", port))
-    except OSError as error:
-        why = os.strerror(error.errno or 0)
-        raise InvalidInputError(
-            f"--http {port} cannot be used ({why}): stop the program that uses it, or pass another port"
-        ) from error
-    places = [f"{host}:{listening.getsockname()[1]}" for host in ("127.0.0.1", "localhost")]
-    # Pages that a browser shows have another origin, and a name that leads here is another host.
-    checked = TransportSecuritySettings(allowed_hosts=places, allowed_origins=[f"http://{each}" for each in places])
-    app = _Guard(_make(reader).streamable_http_app(transport_security=checked), token)
-    config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=2)
-    note(f"http://{places[0]}/mcp answers" + ("" if given else f" to this token: {token}"))
-    try:
-        await uvicorn.Server(config).serve(sockets=[listening])
     finally:
         await reader.close()
