@@ -69,7 +69,6 @@ from .removal.records import DuplicateResult, RemovalPlan, Restored
 from .removal.review import removal_summary, review_html
 from .removal.take_decisions import decide_removal
 from .setup import Setup
-from .tables.tabular import Table, table
 from .texts.measures import PRESETS, Preset, get_preset
 from .transport.limits import Limits
 from .transport.protocol import Progress
@@ -145,7 +144,6 @@ __all__ = [
     "SimHashError",
     "Similar",
     "Stats",
-    "Table",
     "TemplateChange",
     "TextGroup",
     "Verification",
@@ -183,7 +181,6 @@ __all__ = [
     "review_html",
     "schemes",
     "simhash",
-    "table",
     "to_hex",
     "with_fingerprints",
 ]

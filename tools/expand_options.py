@@ -32,7 +32,7 @@ Imports: TypeAlias = dict[str, tuple[str, str]]
 INDENT = " " * 12
 USUAL = {
     "index": "Name, list of names, pattern, alias or data stream.",
-    "progress": "Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.",
+    "progress": "Is called with a :class:`Progress` after each part of the work.",
 }
 """What most methods say of an argument."""
 

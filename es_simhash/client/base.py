@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import (
     AsyncGenerator,
@@ -17,7 +16,6 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AsyncExitStack, aclosing
-from importlib import import_module
 from typing import Any, TypeVar, cast
 
 from es_simhash.arguments import check_flags, check_function
@@ -29,52 +27,8 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.within_limits import WithinLimits
-from es_simhash.tables.notebook import element
-from es_simhash.transport.protocol import OnProgress, Progress
+from es_simhash.transport.protocol import OnProgress
 from es_simhash.transport.server import Server
-
-# A call that is over before shows nothing.
-_FIRST_SECONDS = 0.5
-_STEP_SECONDS = 0.2
-
-
-def shown_by_default() -> OnProgress | None:
-    """Return a bar if this program runs in the kernel of a notebook, else ``None``."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    # The shell of a terminal has no kernel.
-    return Bar(import_module("IPython.display")) if getattr(shell, "kernel", None) is not None else None
-
-
-class Bar:
-    """A bar below the cell of a notebook; *display* is the module ``IPython.display``."""
-
-    def __init__(self, display: Any) -> None:
-        self._display = display
-        self._handle: Any = None
-        self._due = time.monotonic() + _FIRST_SECONDS
-
-    def __call__(self, progress: Progress) -> None:
-        """Show *progress*, at most five times a second, but the end of a step always."""
-        is_end = self._handle is not None and progress.done == progress.total
-        if time.monotonic() < self._due and not is_end:
-            return
-        self._due = time.monotonic() + _STEP_SECONDS
-        shown = self._display.HTML(bar_html(progress))
-        if self._handle is None:
-            self._handle = self._display.display(shown, display_id=True)
-        else:
-            self._handle.update(shown)
-
-
-def bar_html(progress: Progress) -> str:
-    """Return *progress* as HTML: a bar if the total is known, else the count."""
-    done = f"{progress.step}: {progress.done:,}"
-    if not progress.total:
-        return element("div", done)
-    bar = element("progress", value=progress.done, max=progress.total)
-    return element("div", bar, f" {done} of {progress.total:,}")
-
 
 _T = TypeVar("_T")
 
@@ -116,10 +70,10 @@ class BaseClient:
     _check_flags = staticmethod(check_flags)
 
     def _listener(self, progress: OnProgress | None) -> OnProgress | None:
-        """Return who is told of the progress of a call: the one given, else the client's, else a notebook's bar."""
+        """Return who is told of the progress of a call: the one given, else the client's."""
         if progress is not None:
             return check_function("progress", progress)
-        return self._progress or shown_by_default()
+        return self._progress
 
     def __repr__(self) -> str:
         context = self._context

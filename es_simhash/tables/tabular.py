@@ -5,11 +5,9 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from es_simhash.arguments import check_items
-from es_simhash.errors import MissingDependencyError, WrongTypeError, shorten
+from es_simhash.errors import MissingDependencyError
 from es_simhash.tables.notebook import Part, Sheet, render
 
 # The numbers that both libraries keep exactly.
@@ -66,73 +64,6 @@ class Tabular:
 def sheets_of(result: Tabular) -> tuple[str, Sequence[Part]]:
     """Return the title of a *result*, and what it shows."""
     return result._title(), result._sheets()  # noqa: SLF001
-
-
-@dataclass(frozen=True, slots=True)
-class Table(Tabular):
-    """
-    Rows of several results, such as those of all groups.
-
-    Attributes:
-        rows:
-            The rows.
-        items:
-            How many results they are of.
-    """
-
-    rows: tuple[Mapping[str, Any], ...]
-    items: int
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """Return the rows as flat dicts; fingerprints are 16 hex digits."""
-        return [dict(row) for row in self.rows]
-
-    def _title(self) -> str:
-        rows = f"{len(self.rows):,} rows"
-        return rows if self.items == len(self.rows) else f"{self.items:,} results, {rows}"
-
-    def _sheets(self) -> Sequence[Part]:
-        return [Sheet("", self.rows, {"distance": 64, "similarity": 1})]
-
-
-def table(results: Iterable[Any]) -> Table:
-    """
-    Return one table of *results*: groups, pairs, reports of ingest or removal, near-duplicates, or answers to lookups.
-
-    A group has one row for each member. Rows of answers to lookups have a column ``lookup``, the place of the lookup;
-    a lookup that failed has a row with its ``error``.
-
-    Args:
-        results:
-            An iterable, such as ``simhash.groups("news")``; it is read to its end. Read an async iterable yourself:
-            ``table([each async for each in simhash.groups("news")])``.
-
-    Raises:
-        TypeError: If a result has no rows.
-
-    Examples:
-        >>> table([{"a": 1}, {"a": 2, "b": "x"}]).to_dicts()
-        [{'a': 1}, {'a': 2, 'b': 'x'}]
-    """
-    rows: list[Mapping[str, Any]] = []
-    number = -1
-    for number, result in enumerate(check_items("results", results, of="results")):
-        rows += _rows_of(result, number)
-    return Table(tuple(rows), number + 1)
-
-
-def _rows_of(result: Any, number: int) -> list[Mapping[str, Any]]:
-    if isinstance(result, Exception):
-        return [{"lookup": number, "error": str(result)}]
-    if isinstance(result, Tabular):
-        rows = result.to_dicts()
-        # An answer to a lookup is a sequence of near-duplicates, which do not say what was looked up.
-        return [{"lookup": number, **row} for row in rows] if isinstance(result, Sequence) else [*rows]
-    if isinstance(result, Mapping):
-        return [result]
-    if callable(to_row := getattr(result, "to_row", None) or getattr(result, "to_dict", None)):
-        return [to_row()]
-    raise WrongTypeError(f"{shorten(result)} has no rows: give groups, pairs, reports or near-duplicates")
 
 
 def to_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> dict[str, list[Any]]:

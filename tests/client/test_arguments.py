@@ -252,7 +252,6 @@ FUNCTIONS = {
     "removal_summary": {"path": "path"},
     "review_html": {"path": "path", "language": "choice"},
     "simhash": {"hashes": "hashes", "bits": "count"},
-    "table": {"results": "hits"},
     "to_hex": {"fingerprint": "fingerprint"},
     "Verification": {
         "similarity": "similarity",

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from es_simhash import MissingDependencyError, NearDup, NearDups, Pair, table
+from es_simhash import MissingDependencyError, NearDup, NearDups
 from es_simhash.groups.pairs_and_groups import Group
 from es_simhash.quality.explanation import explain
 from es_simhash.quality.health import Diagnosis, Finding
@@ -127,7 +127,6 @@ def test_texts_stay_texts():
     assert sum("<script>alert(1)</script>" in each for each in shown) >= 4
     assert not any("\u202e" in each or "\x1b" in each for each in shown)
     read(Group(HOSTILE[0], items))
-    read(table([{each: each} for each in HOSTILE]))
     read(
         Diagnosis(
             HOSTILE[0],
@@ -155,30 +154,6 @@ def test_the_title_says_what_was_found():
         read(NearDups(complete=False, reasons=("a shard failed",)))[0] == "0 near-duplicates within 3 bits, incomplete"
     )
     assert "a shard failed" in read(NearDups(complete=False, reasons=("a shard failed",)))
-
-
-def test_a_table_of_many_results():
-    """Members of groups, pairs, lookups that found something, and one that failed."""
-    groups = [Group("n0", (near_dup(0), near_dup(1))), Group("n5", (near_dup(5), near_dup(6), near_dup(7)))]
-    rows = table(iter(groups)).to_dicts()
-    assert [(row["group"], row["id"], row["is_canonical"]) for row in rows] == [
-        ("n0", "n0", True),
-        ("n0", "n1", False),
-        ("n5", "n5", True),
-        ("n5", "n6", False),
-        ("n5", "n7", False),
-    ]
-    assert "2 results, 5 rows" in read(table(groups))
-    [row] = table([Pair("a", "i", "b", "j", 3)]).to_dicts()
-    assert (row["id"], row["other_id"], row["distance"]) == ("a", "b", 3)
-    lookups = table([NearDups((near_dup(1),)), NearDups(), ValueError("no"), NearDups((near_dup(2),))]).to_dicts()
-    assert [(row["lookup"], row.get("id"), row.get("error")) for row in lookups] == [
-        (0, "n1", None),
-        (2, None, "no"),
-        (3, "n2", None),
-    ]
-    with pytest.raises(TypeError, match="has no rows"):
-        table([3])
 
 
 def test_figures_are_tables():

@@ -213,7 +213,7 @@ class AsyncGroupingMethods(AsyncBase):
             dry_run:
                 Only refuse what is refused before the first document; take no document, and write and yield nothing.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             The client's own NotFoundError: If there is no such index; :meth:`create_index` makes it.
@@ -333,7 +333,7 @@ class AsyncGroupingMethods(AsyncBase):
             workers:
                 Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             The client's own NotFoundError: If there is no such index.
@@ -390,7 +390,7 @@ class AsyncGroupingMethods(AsyncBase):
             preset, verify, max_distance, rule, canonical, per, within, key:
                 As for :meth:`ingest`.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             The errors of :meth:`ingest`.
@@ -458,7 +458,7 @@ class AsyncGroupingMethods(AsyncBase):
                 How much these sort at once, in bytes, 1 MiB or more; by default 2 GiB. What is read of the documents,
                 some 100 bytes each, comes on top.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             InvalidInputError: If the index has another grouping, and *regroup* and *dry_run* are false.
@@ -532,7 +532,7 @@ class AsyncGroupingMethods(AsyncBase):
                 Also return, in ``contained`` of each group, the documents that
                 ``tag_contained`` has tagged as contained in its canonical.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             MappingError: If the index was never grouped, or its grouping is being changed, also while this is read.
@@ -597,7 +597,7 @@ class AsyncGroupingMethods(AsyncBase):
             threads, memory_bytes:
                 As for :meth:`reconcile`.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             SchemeMismatchError: If the two have different schemes.

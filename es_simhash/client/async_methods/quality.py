@@ -46,7 +46,7 @@ class AsyncQualityMethods(AsyncBase):
             seed:
                 Chooses what is drawn at random.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
         """
         from es_simhash.quality.check_sample import diagnose
         from es_simhash.quality.sampling import SampleOptions
@@ -78,7 +78,7 @@ class AsyncQualityMethods(AsyncBase):
             seed:
                 Chooses what is drawn at random.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             InvalidInputError: If the text field is unknown, or no sampled document has text.
@@ -153,7 +153,7 @@ class AsyncQualityMethods(AsyncBase):
             filter:
                 A query, or a list of queries; only documents that match all of them are counted.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             MappingError: If the index lacks our fields, or its grouping is being changed.
@@ -200,7 +200,7 @@ class AsyncQualityMethods(AsyncBase):
             seed:
                 Chooses what is drawn at random.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             MappingError: If the index lacks our fields, or its grouping is being changed.

@@ -96,7 +96,7 @@ class RemovalMethods(SyncBase):
             max_field_chars:
                 Characters of a value after which it is cut in the plan.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             IncompleteSearchError: If not every document could be looked at.
@@ -173,7 +173,7 @@ class RemovalMethods(SyncBase):
             on_regrouped:
                 As for :meth:`restore`.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             InvalidInputError: If a file cannot be used, or cannot be written; then nothing more is deleted.
@@ -228,7 +228,7 @@ class RemovalMethods(SyncBase):
             preset, verify, max_distance, rule, canonical, per, within, key:
                 As for :meth:`plan_removal`.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             InvalidInputError: If an argument cannot be used.
@@ -283,7 +283,7 @@ class RemovalMethods(SyncBase):
                 their groups; ``changed`` is the number of documents rewritten. By default a warning tells of groups
                 that could not be made right.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             InvalidInputError: If a file is no removal; nothing is written then. At the end, if a file was cut or

@@ -71,7 +71,7 @@ class UpkeepMethods(SyncBase):
             dry_run:
                 Change nothing, and return what would be recorded and written.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             InvalidInputError: If no document has such a text, or the index records other text fields or another rule.
@@ -336,7 +336,7 @@ class UpkeepMethods(SyncBase):
             dry_run:
                 Write nothing; count what would change, and forecast the time.
             progress:
-                Is called with a :class:`Progress` after each part of the work. By default a notebook shows a bar.
+                Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             MappingError: If the index lacks the fields and they cannot be added.
