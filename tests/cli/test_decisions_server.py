@@ -177,9 +177,9 @@ def test_each_deletion_is_in_the_history(run, news, plan, tmp_path):
         assert "1 by earlier runs" in run("apply", plan, "--yes").stdout
         assert run("restore", plan).exit_code == 0
     told = json.loads(run("history", "b", plan, "--json").stdout)["removals"]
-    assert [[name for name, _ in each["approved"]] for [each] in told] == [["Ann"], ["Ann", "Bob"]]
-    assert all(each["at"] < each["deleted"] < each["restored"] for [each] in told)
-    assert told[0][0]["restored"] < told[1][0]["at"]
+    assert [[name for name, _ in each["approved"]] for each in told] == [["Ann"], ["Ann", "Bob"]]
+    assert all(each["at"] < each["deleted"] < each["restored"] for each in told)
+    assert told[0]["restored"] < told[1]["at"]
     assert len(re.findall("\nb +a ", run("history", "b", plan).stdout)) == 2
     assert archived(plan).keys() == {"b"}
 

@@ -333,8 +333,6 @@ def test_a_removal_is_never_written_over(run, grouped, tmp_path):
         ("plan", grouped, "--out", documents),
         ("restore", plan, "--dry-run", "--report", plan),
         ("review", plan, "--html", plan),
-        ("history", plan, "--export", plan),
-        ("history", plan, "--csv", plan),
         ("ingest", grouped, documents, "--report", plan),
         ("ingest", grouped, documents, "--report", documents),
     ):

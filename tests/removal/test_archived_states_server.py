@@ -51,7 +51,7 @@ def test_the_archive_has_the_last_source_after_a_kill(server, index, simhash, pl
     # The last text of a document counts, once.
     again = outcomes(simhash.apply_removal(plan))
     assert (again, len(lines_of(plan))) == (found, 8)
-    [[removed]] = removal_history("a2", [plan]).removals
+    [removed] = removal_history("a2", [plan]).removals
     assert removed.deleted > removed.at
     told = list(simhash.restore(plan))
     assert Counter(each.id for each in told) == Counter(list(found))
@@ -236,5 +236,5 @@ def test_who_approved_a_deletion(server, index, simhash, plan, monkeypatch):
     for by in ("Bob", "Cid"):
         list(simhash.apply_removal(plan, decisions=files[by]))
         for id_ in ("b0000", "s0000"):
-            [[removed]] = removal_history(id_, [plan]).removals
+            [removed] = removal_history(id_, [plan]).removals
             assert removed.approved == (("Ann", ""), ("Bob", ""))

@@ -287,7 +287,7 @@ def test_a_removal_is_undone(server, index, simhash, run, tmp_path):
     assert [each.action for each in simhash.restore(plan)] == ["exists"] * made.count
     assert run("review", plan).exit_code == 0
     asked = records[0]
-    [[step]] = json.loads(run("history", asked.id, plan, "--json").stdout)["removals"]
+    [step] = json.loads(run("history", asked.id, plan, "--json").stdout)["removals"]
     assert (step["canonical"], step["distance"]) == (asked.canonical, asked.distance)
     assert step["at"] < step["deleted"] < step["restored"]
 

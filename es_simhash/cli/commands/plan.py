@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import shlex
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -18,13 +17,12 @@ from es_simhash.cli.duplicates import SHOWN, given, show, warn_of_plan
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, for_shell, note, print_json, print_line
-from es_simhash.cli.output_files import refuse_output, whole_file, write_whole
+from es_simhash.cli.output_files import refuse_output, write_whole
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
 from es_simhash.cli.tables import print_folded, print_sheets
 from es_simhash.removal.decisions import in_words, last_words
 from es_simhash.removal.guard_rails import allowing
-from es_simhash.removal.history import write_csv, write_jsonl
 from es_simhash.removal.review import LANGUAGES, Review
 from es_simhash.removal.take_decisions import decisions_name
 from es_simhash.tables.notebook import Sheet
@@ -170,29 +168,21 @@ def decide(removal: str, decisions: tuple[str, ...], *, is_list: bool, as_json: 
 @options.manual(
     "es-simhash history 4711 removal.db",
     "es-simhash history 4711 january.db february.db --json",
-    "es-simhash history removal.db --export removed.jsonl.gz",
-    "es-simhash history removal.db --csv removed.csv",
 )
-@click.argument("names", metavar="[ID] REMOVAL...", nargs=-1)
-@click.option("--export", type=NEW_FILE, metavar="FILE", help="Write all that is in each REMOVAL: gzip, JSON Lines.")
-@click.option("--csv", "csv_file", type=NEW_FILE, metavar="FILE", help="The same as a table, without archived texts.")
-def history(names: tuple[str, ...], export: str | None, csv_file: str | None, *, as_json: bool) -> int:
+@click.argument("names", metavar="ID REMOVAL...", nargs=-1)
+def history(names: tuple[str, ...], *, as_json: bool) -> int:
     """
     Say where the documents with the _id ID have gone, and for which removed documents they stand.
 
-    The files are read, and no server is asked: the command does not know what another program did later. Where the
-    document that stayed was removed later, it goes on with that one. The exit code is 1 if the files do not know the
-    ID. With --export or --csv there is no ID: all documents are written, one a line, with what was planned, decided,
-    archived and restored.
+    The files are read, and no server is asked: the command does not know what another program did later. The exit code
+    is 1 if the files do not know the ID.
     """
-    files = names if export or csv_file else names[1:]
+    files = names[1:]
     if not files:
         named = ["ID", names[0]] if names and Path(names[0]).is_file() else [*names, "REMOVAL"]
         raise click.UsageError(f"give an ID and a removal: {shlex.join(['es-simhash', 'history', *named])}")
     for each in files:
         FILE.convert(each, None, None)
-    if export or csv_file:
-        return _export(files, export, csv_file, as_json=as_json)
     found = removal_history(names[0], files)
     if as_json:
         print_json(found.to_dict())
@@ -203,32 +193,12 @@ def history(names: tuple[str, ...], export: str | None, csv_file: str | None, *,
     return 0 if found else 1
 
 
-def _export(files: tuple[str, ...], export: str | None, csv_file: str | None, *, as_json: bool) -> int:
-    written: dict[str, int] = {}
-    for path in filter(None, (export, csv_file)):
-        refuse_output(path, inputs=files, kind="export")
-    if export:
-        with whole_file(Path(export)) as file:
-            written[export] = write_jsonl(files, file)
-    if csv_file:
-        with whole_file(Path(csv_file)) as file:
-            text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
-            written[csv_file] = write_csv(files, text)
-            text.detach()
-    if as_json:
-        print_json({"written": written})
-    else:
-        for path, number in written.items():
-            print_line(f"{count(number, 'document')} written to {path}")
-    return 0
-
-
 # Removed documents that are printed for the one that stands for them.
 MOST_STOOD_FOR = 100
 
 
 def _show_history(history: History) -> None:
-    removed = list(map(_cells, (each for chain in history.removals for each in chain)))
+    removed = list(map(_cells, history.removals))
     stood_for = list(map(_cells, history.stands_for))
     title = f"{history.id} stands for these removed documents"
     # Nothing is cut: a moment and a file are of use only as a whole.
