@@ -74,7 +74,7 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["export", "mapping", "-t", "body"],
         ["export", "pipeline", "-t", "body"],
         ["export", "search-template"],
-        ["find", index, "--id", "a", "--query", "kql"],
+        ["find", index, "--id", "a", "--query", "kql", "-d", "8"],
         ["export", "dashboards", index, "--check"],
         ["remove-fields", index, "--yes"],
     ]

@@ -125,6 +125,18 @@ def test_the_block_that_looks_deletes_nothing(name):
     assert not re.search(r"simhash (apply|restore)", look)
 
 
+@pytest.fixture
+def news(server):
+    """An index with the names of README, which records 8 bits."""
+    server.remove("news")
+    with make_client(server) as client:
+        SimHashClient(client).create_index("news", text_field="body", max_distance=8, settings=ONE_SHARD)
+    kinds = {"body": {"type": "text"}, "published": {"type": "date"}}
+    server.request("PUT", "/news/_mapping", {"properties": kinds})
+    yield "news"
+    server.remove("news")
+
+
 def test_dashboards(news):
     """The command prints the same objects as the Python examples, and finds its fields in the index of README."""
     namespace = run_blocks("docs/dashboards.md")
