@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from math import sqrt
 from typing import Any, Literal, NamedTuple
 
-from es_simhash.errors import ADD_FIELDS, WRITE_WHOLE, InvalidInputError, Said
+from es_simhash.errors import ADD_FIELDS, WRITE_WHOLE, Said
 from es_simhash.groups.large_group import is_large
 from es_simhash.hashing import Scheme, block_terms, fingerprints
 from es_simhash.mapping.faults import Fault
