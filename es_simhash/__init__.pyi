@@ -76,7 +76,6 @@ from .upkeep.check import IndexCheck
 from .upkeep.follow_options import FollowReport
 from .upkeep.needed import BackfillProgress
 from .upkeep.remove_fields import RemovedFields
-from .upkeep.template import TemplateChange
 from .writes.operations import Failure
 
 __all__ = [
@@ -144,7 +143,6 @@ __all__ = [
     "SimHashError",
     "Similar",
     "Stats",
-    "TemplateChange",
     "TextGroup",
     "Verification",
     "WorkerError",

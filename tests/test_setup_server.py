@@ -451,13 +451,6 @@ def test_a_text_field_that_is_not_there(run, plain):
     failed(run("setup", plain, "-t", "bodi"), f"{plain!r} has a field 'bodi'", "(mapped as text: body)")
 
 
-def test_an_index_is_no_template(run, plain):
-    failed(
-        run("export", "index-template", plain),
-        f"{plain!r} is an index, not an index template, alias or data stream: setup",
-    )
-
-
 def test_several_indices_each_by_its_own_record(server, index, simhash):
     """Other text fields, and a marker that one of them lacks: nothing recorded is overwritten, nothing miscounted."""
     names = [f"{index}-{field}" for field in ("body", "title")]

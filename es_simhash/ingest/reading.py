@@ -37,7 +37,7 @@ from es_simhash.ingest.prepare import Prepare
 from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, PAUSE, fingerprint_actions
 from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
-from es_simhash.mapping.faults import PUT_TEMPLATE
+from es_simhash.mapping.faults import USE_COMPONENT
 from es_simhash.mapping.fields import dotted_names, own_content, own_fields
 from es_simhash.mapping.mapping import check_held
 from es_simhash.mapping.meta import IndexSettings, check_text_fields, text_fields_of
@@ -94,8 +94,8 @@ def _unmapped(alias: str, names: list[str], prefix: str) -> MappingError:
     return MappingError(
         Said(
             f"index {names[0]!r} behind {alias!r} does not map {prefix!r}: ",
-            PUT_TEMPLATE.format(wanted=alias),
-            f" puts the fields into its index template; then roll over, and index the documents of {names[0]!r} again",
+            USE_COMPONENT,
+            f"; then roll over, and index the documents of {names[0]!r} again",
         ),
         problems=tuple(f"index {name!r} does not map {prefix!r}" for name in names),
         kinds=("template",) * len(names),

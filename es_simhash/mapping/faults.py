@@ -42,7 +42,13 @@ _OUR_FIELDS = frozenset(NEEDED_FIELDS)
 
 _ANEW = Said("use ", OTHER_PREFIX, ", or create a new index")
 _BACKFILL = Said("run ", Advice("backfill", command="backfill INDEX"))
-PUT_TEMPLATE = Advice("put_index_template({wanted!r})", command="export index-template {wanted} --install --yes")
+USE_COMPONENT = Said(
+    Advice(
+        "store what build_component_template returns as a component template",
+        typed="store what es-simhash export mapping --component-template prints as a component template",
+    ),
+    ", and name it in composed_of of the index template (docs/rollover.md)",
+)
 
 # Each kind's sentence, and what to do. The names in braces are attributes of the fault.
 _SENTENCES: dict[FaultKind, tuple[str, str]] = {
@@ -110,7 +116,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "template": (
         "a rollover of {wanted!r} creates an index without our fields, because {found}",
-        Said(PUT_TEMPLATE, " puts them into it"),
+        USE_COMPONENT,
     ),
     "no_template": (
         "a rollover of {wanted!r} creates an index without our fields, because {found}",

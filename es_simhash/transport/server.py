@@ -80,12 +80,6 @@ class Server(Protocol):
     async def get_data_stream(self, *, name: str) -> Answer:
         return await self.send(Call("get_data_stream", {"name": name}))
 
-    async def get_index_template(self, *, name: str | None = None) -> Answer:
-        return await self.send(Call("get_index_template", _given(name=name)))
-
-    async def get_legacy_template(self, *, name: str | None = None) -> Answer:
-        return await self.send(Call("get_legacy_template", _given(name=name)))
-
     async def get_mapping(
         self, *, index: Index, filter_path: str | None = None, ignore_unavailable: bool | None = None
     ) -> Answer:
@@ -113,9 +107,6 @@ class Server(Protocol):
     ) -> Answer:
         given = _given(index=index, keep_alive=keep_alive, routing=routing, preference=preference)
         return await self.send(Call("open_point_in_time", given))
-
-    async def put_index_template(self, *, name: str, body: Body) -> Answer:
-        return await self.send(Call("put_index_template", {"name": name, "body": body}))
 
     async def put_mapping(self, *, index: Index, body: Body) -> Answer:
         return await self.send(Call("put_mapping", {"index": index, "body": body}))

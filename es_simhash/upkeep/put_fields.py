@@ -82,7 +82,7 @@ async def create_index(
     if dry_run:
         check_new_name(index)
         # A user who may not ask gets no such check.
-        await unless_refused(simulate(server, {"template": body}, f"index {shorten(index)}"), 401, 403, 404, 405)
+        await unless_refused(_simulate(server, index, body), 401, 403, 404, 405)
         return settings
     await put_fields(server, Call("create_index", {"index": index, "body": body}))
     server.context.forget()
@@ -94,18 +94,17 @@ async def create_index(
     return settings
 
 
-async def simulate(server: Port, template: Mapping[str, Any], what: str) -> Mapping[str, Any]:
-    """Return what a new index of *template* would have; raise InvalidInputError if the server would refuse *what*."""
+async def _simulate(server: Port, index: str, body: Mapping[str, Any]) -> None:
+    """Raise InvalidInputError if the server would refuse a new *index* with this *body*."""
     # A simulated template is judged as a new index is, and stored nowhere; no other has this pattern and priority.
-    body = {**template, "index_patterns": ["es-simhash-dry-run"], "priority": 2**40}
+    template = {"template": body, "index_patterns": ["es-simhash-dry-run"], "priority": 2**40}
     try:
-        answer: Mapping[str, Any] = await server.simulate_template(body=body)
+        await server.simulate_template(body=template)
     except Exception as error:
         if status_of(error) != 400:
             raise
-        said = f"the server would refuse {what} ({_reason(error)})"
+        said = f"the server would refuse index {shorten(index)} ({_reason(error)})"
         raise InvalidInputError(f"{said}: correct the mappings or the settings") from error
-    return answer["template"]  # type: ignore[no-any-return]
 
 
 def _reason(error: BaseException) -> str:

@@ -86,11 +86,6 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         put(server, name, documents[:10])
         return name
 
-    def templated():
-        template = f"{index}-t{next(numbers)}"
-        server.request("PUT", f"/_index_template/{template}", {"index_patterns": [f"{template}-*"]})
-        return template
-
     def ready():
         name = other()
         simhash.setup(name, text_field="body")
@@ -150,7 +145,6 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "follow": (ready, lambda name: list(simhash.follow(name, once=True))),
         "ingest": (ready, lambda name: list(simhash.ingest(name, [dict(each) for each in documents]))),
         "plan_removal": (lambda: (ready(), path()), lambda made: simhash.plan_removal(*made)),
-        "put_index_template": (templated, lambda name: simhash.put_index_template(name, text_field="body")),
         "put_mapping": (other, lambda name: simhash.put_mapping(name, text_field="body")),
         "remove_fields": (ready, simhash.remove_fields),
         "restore": (applied, lambda made: list(simhash.restore(made))),

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from opensearchpy import OpenSearch
 
-from es_simhash import SimHashClient, build_mapping
+from es_simhash import SimHashClient
 from es_simhash.cli import app
 from es_simhash.cli.application import SECTIONS
 from es_simhash.lookup import lookup_options as request
@@ -67,8 +67,6 @@ USES = {
     "ingest --on-duplicate none": ("grouped", "ingest INDEX - --on-duplicate none"),
     "export pipeline --install --yes": ("grouped", "export pipeline INDEX --install --name INDEX --use-as final --yes"),
     "export pipeline --install": ("shared", "export pipeline INDEX --install --name INDEX --use-as final"),
-    "export index-template": ("template", "export index-template INDEX"),
-    "export index-template --install --yes": ("template", "export index-template INDEX --install --yes"),
     "backfill": ("plain", "backfill INDEX -t body"),
     "backfill --dry-run": ("plain", "backfill INDEX -t body --dry-run"),
     "follow --dry-run": ("shared", "follow INDEX --dry-run"),
@@ -188,11 +186,6 @@ def prepare(secured, run, index, state):
         made = run("ingest INDEX - --create -t body -d 12", *secured.login)
         assert made.exit_code == 0, made.output
         ask(secured, "POST", f"/{index}/_refresh")
-    if state == "template":
-        body = {"index_patterns": [f"{index}-*"], "priority": 900}
-        ask(secured, "PUT", f"/_index_template/{index}", body)
-        ask(secured, "PUT", f"/{index}-000001", {"mappings": build_mapping(text_field="body")})
-        ask(secured, "PUT", f"/{index}-000001/_alias/{index}", {"is_write_index": True})
     if state == "planned":
         made = run("plan INDEX --out PLAN --max-share 1", *secured.login)
         assert made.exit_code == 0, made.output

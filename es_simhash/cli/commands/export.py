@@ -125,51 +125,6 @@ def build_console_text(
     return "\n\n".join(texts)
 
 
-@options.manual(
-    "es-simhash export index-template news",
-    "es-simhash export index-template news --install",
-    "es-simhash export index-template news --install --yes",
-    "es-simhash export index-template news --json",
-    group=command,
-)
-@click.argument("name")
-@options.text_field
-@click.option("--install", is_flag=True, help="Store the template on the server; needs --yes.")
-@options.yes_for("--install")
-@options.scheme
-@options.target
-def index_template(
-    name: str, text_field: tuple[str, ...], target: Target, *, install: bool, yes: bool, as_json: bool
-) -> None:
-    """
-    Put the fields into the index template of NAME.
-
-    What a rollover creates then has them. NAME is an alias or a data stream, whose template is looked up, or an
-    index template. The difference is shown. New indices record what the indices there do; --text-field and --scheme
-    are for a template without indices. No server writes a template on condition: with --yes, let nobody else change
-    it at the same time.
-    """
-    if yes and not install:
-        raise click.UsageError("--yes goes with --install: pass both to store the template")
-    with connect(target, name) as connection:
-        change = connection.simhash.put_index_template(name, text_field=text_field, dry_run=not yes)
-    if as_json:
-        print_json({**change.to_dict(), "changed": change.before != change.after})
-    elif change.before == change.after:
-        print_line(f"index template {change.name} gives new indices the fields already; nothing to store")
-    else:
-        for line in change.difference.splitlines():
-            print_line(line)
-        hint = "--yes" if install else "--install --yes"
-        undone = f"would change index template {change.name}; nothing changed, pass {hint} to do it"
-        print_line(f"stored index template {change.name}" if yes else undone)
-        note("no server writes a template on condition: a change that somebody else makes meanwhile is lost")
-        note(
-            "the template has no rule of groups: ingest, follow and setup copy the rule of the older indices into each "
-            "new one"
-        )
-
-
 _NAME = "simhash-fingerprints"
 _SETTING = """\
 # Every document of an index passes its final pipeline, after all others. In a template this goes below "template"."""

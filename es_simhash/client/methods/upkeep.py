@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from es_simhash.upkeep.follow_options import FollowOptions, FollowReport
     from es_simhash.upkeep.needed import BackfillProgress
     from es_simhash.upkeep.remove_fields import RemovedFields
-    from es_simhash.upkeep.template import TemplateChange
 
 
 class UpkeepMethods(SyncBase):
@@ -140,35 +139,6 @@ class UpkeepMethods(SyncBase):
             self._server(), index, scheme, text_field, max_distance, value=value, passages=passages, dry_run=dry_run
         )
         return self._run(flow)
-
-    def put_index_template(
-        self, name: str, *, text_field: str | Sequence[str] = (), dry_run: bool = False
-    ) -> TemplateChange:
-        """
-        Put our fields into an index template that exists, so that the next index of an alias or data stream has them.
-
-        New indices record what the indices there do, except the grouping, which :meth:`ingest` records. Everything else
-        of the template stays. No server writes a template on condition: what somebody else changes between the last
-        reading and the writing, a few milliseconds, is lost.
-
-        Args:
-            name:
-                An alias or data stream, whose template is looked up: of those that match the name of its next index
-                the one with the highest priority. Or the name of an index template.
-            text_field:
-                Field or fields that the text comes from, where no index records them.
-            dry_run:
-                Store nothing, and return what would change. The server simulates that, so it refuses what it would
-                refuse later.
-
-        Raises:
-            MappingError: If no template makes the next index, or if somebody else changes the template meanwhile.
-            InvalidInputError: If the template uses the prefix for something else, if a program manages it, if it is a
-                legacy one, or if *name* or the text field is not known.
-        """
-        from es_simhash.upkeep.template import put_index_template
-
-        return self._run(put_index_template(self._server(), name, text_field, dry_run=dry_run))
 
     def make_dashboards(
         self,
