@@ -1,7 +1,7 @@
 """
-Near-duplicates in Spark, for what no single machine holds: fingerprints, pairs, groups and plans of removal.
+Near-duplicates in Spark, for what no single machine holds: fingerprints, pairs and groups.
 
-Everything here takes a DataFrame and returns one, except plans. Nothing else of this library imports this package: it
+Everything here takes a DataFrame and returns one. Nothing else of this library imports this package: it
 needs the extra ``spark``.
 """
 
@@ -21,6 +21,5 @@ from es_simhash.spark.columns import with_fingerprints
 from es_simhash.spark.data_source import register
 from es_simhash.spark.groups import groups
 from es_simhash.spark.pairs import near_pairs
-from es_simhash.spark.removal import plan_removal
 
-__all__ = ["groups", "near_pairs", "plan_removal", "register", "with_fingerprints"]
+__all__ = ["groups", "near_pairs", "register", "with_fingerprints"]

@@ -186,7 +186,7 @@ def _computation(
             if content is not None:
                 provide_file(content, purpose=purpose)
         for batch in batches:
-            texts = read_strings(batch)
+            texts = batch.to_pylist()
             found = iter(fingerprints([each for each in texts if each is not None], scheme=scheme))
             values = (None if each is None else next(found) for each in texts)
             yield pa.array([None if value is None else to_hex(value) for value in values], pa.string())
@@ -194,27 +194,12 @@ def _computation(
     return compute
 
 
-def read_strings(array: pa.Array) -> list[str | None]:
-    """Return the strings of *array*; Spark takes any bytes for a string, and what is not UTF-8 counts as no letter."""
-    try:
-        return array.to_pylist()
-    except UnicodeDecodeError:
-        return [None if each is None else _decode(each) for each in array.cast(pa.large_binary()).to_pylist()]
-
-
-def _decode(data: bytes) -> str:
-    try:
-        return data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return data.decode("utf-8", "replace")
-
-
 def prepared_of(text: Column, measure: TextMeasure) -> Column:
     """Return a column of texts as *measure* compares them, 8 bytes a shingle or unit; null where there is no text."""
 
     def prepare(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         for batch in batches:
-            texts = read_strings(batch)
+            texts = batch.to_pylist()
             found = iter(measure.prepare([each for each in texts if each is not None]))
             yield pa.array([None if each is None else next(found).tobytes() for each in texts], pa.binary())
 
@@ -247,11 +232,11 @@ def similar_texts(
     for side in ("left", "right"):
         own = sets.select(sql.col("text").alias(f"{side}_text"), sql.col("shingles").alias(f"{side}_shingles"))
         found = found.join(own, f"{side}_text")
-    is_similar = similarity_of(sql.col("left_shingles"), sql.col("right_shingles"), measure, similarity) >= similarity
+    is_similar = _similarity_of(sql.col("left_shingles"), sql.col("right_shingles"), measure, similarity) >= similarity
     return keeper.keep(found.where(is_similar).select("left_text", "right_text"))
 
 
-def similarity_of(left: Column, right: Column, measure: TextMeasure, bound: float = 0.0) -> Column:
+def _similarity_of(left: Column, right: Column, measure: TextMeasure, bound: float) -> Column:
     """Return the similarity of two columns of prepared texts, 0 to 1, exact from *bound* on; null where one is null."""
 
     def compare(left: pa.Array, right: pa.Array) -> pa.Array:

@@ -48,13 +48,6 @@ def test_the_bits_are_those_of_the_scheme(documents, tmp_path):
         with_fingerprints(documents, "body", scheme=keywords)
 
 
-def test_bytes_that_are_no_utf8_count_as_no_letter(spark):
-    """Half of a surrogate pair, and a byte that begins nothing."""
-    rows = spark.sql("SELECT CAST(text AS STRING) AS text FROM VALUES (X'EDA08041'), (X'FF41') AS t(text)")
-    found = with_fingerprints(rows, "text").collect()
-    assert [row.fingerprint for row in found] == [to_hex(fingerprint("\ud800A"))] * 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

@@ -1,4 +1,4 @@
-"""An index as a DataFrame, on both products: read, grouped as ``reconcile`` groups it, and deduplicated by a plan."""
+"""An index as a DataFrame, on both products: read, and grouped as ``reconcile`` groups it."""
 
 import json
 import uuid
@@ -9,12 +9,11 @@ pytest.importorskip("pyspark", reason="needs the extra spark")
 pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash import SimHashClient
-from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.errors import InvalidInputError
 from es_simhash.lookup.lookup_options import Verification
-from es_simhash.spark import groups, plan_removal, register, with_fingerprints
+from es_simhash.spark import groups, register, with_fingerprints
 from es_simhash.spark.data_source import read_connection
 from tests.servers.fixtures import get_server, make_client
-from tests.servers.removals import read_plan
 from tests.servers.servers import PRODUCTS
 from tests.servers.support import ONE_SHARD, numbered, texts
 
@@ -95,44 +94,7 @@ def test_groups_are_those_of_reconcile(documents, client, index):
     assert sorted(found) == recorded(client, index)
 
 
-def test_the_fields_that_decided_are_named(documents, client, tmp_path):
-    """A column that is made of others says nothing of the documents; versions that are gone have no line."""
-    made = documents.withColumnRenamed("body", "text")
-    options = {"client": client, "text": "text", **GROUPING, "max_share": 0}
-    with pytest.raises(InvalidInputError, match="has no field text: name in fields what"):
-        plan_removal(made, tmp_path / "removal.db", **options)
-    plan = plan_removal(made, tmp_path / "removal.db", fields=["body"], **options)
-    assert plan.count == plan.excess[0].share.removals > 5
-    assert set(read_plan(plan.path).header.decided_by.values()) == {("body",)}
-    late = made.withColumn("seq_no", made.seq_no + 1_000)
-    plan = plan_removal(late, tmp_path / "late.db", fields=["body"], **options)
-    assert (plan.count, plan.left_out["changed"] > 5) == (0, True)
-
-
-def test_a_plan_is_applied(documents, client, index, tmp_path):
-    """What Spark planned is deleted by ``apply_removal``, and restored."""
-    plan = plan_removal(documents, tmp_path / "removal.db", client=client, text="body", **GROUPING, max_share=1)
-    simhash = SimHashClient(client)
-    one, other, *_ = read_plan(plan.path).removals()
-
-    def change(line, **fields):
-        update = {"update": {"_index": index, "_id": line.document.id}}
-        assert not client.bulk(body=[update, {"doc": fields}], refresh=True)["errors"]
-
-    change(one, n=5_000)
-    change(other, body="another text")
-    planned = simhash.apply_removal(plan.path, dry_run=True)
-    assert [each.id for each in planned if each.kind == "changed"] == [other.document.id]
-    change(other, body=other.document.fields["body"])
-    removed = list(simhash.apply_removal(plan.path))
-    assert {record.action for record in removed} == {"deleted"}
-    assert len(removed) == plan.count > 5
-    list(simhash.restore(plan.path))
-    client.indices.refresh(index=index)
-    assert len(hits(client, index)) == DOCUMENTS + 1
-
-
-def test_what_spark_computed_is_written(spark, server, client, tmp_path):
+def test_what_spark_computed_is_written(spark, server, client):
     """Fingerprints, then groups; a document that was changed since it was read keeps what it has."""
     name, simhash = f"spark-{uuid.uuid4().hex}", SimHashClient(client)
     register(spark)
@@ -184,14 +146,6 @@ def test_what_spark_computed_is_written(spark, server, client, tmp_path):
         assert recorded(client, name) == [row for row in wanted if row[0] != "03"]
         write(rows, **grouping, conflicts="skip")
         assert [check.grouping["similarity"]["numbers"] for check in simhash.check(name)] == ["same"]
-        plan = {"client": client, "text": "body", "max_distance": 14, "max_share": 1}
-        for other in (0.5, Verification(0.5, measure="containment", numbers="same")):
-            with pytest.raises(InvalidInputError, match="and the plan would go by"):
-                plan_removal(read({"match_all": {}}), tmp_path / "removal.db", verify=other, **plan)
-        with pytest.raises(MappingError, match="has no 'other' fields"):
-            plan_removal(read({"match_all": {}}), tmp_path / "removal.db", prefix="other", **plan)
-        stricter = Verification(0.6, numbers="same")
-        assert plan_removal(read({"match_all": {}}), tmp_path / "removal.db", verify=stricter, **plan).count > 0
         for other in ({"max_distance": "8"}, {"numbers": "any"}, {"per": "source"}, {"within": "published,7d"}):
             with pytest.raises(Exception, match="the index is grouped by"):
                 write(rows, **grouping | other)
@@ -199,8 +153,6 @@ def test_what_spark_computed_is_written(spark, server, client, tmp_path):
         simhash.reconcile(name, regroup=True, key="url")
         with pytest.raises(Exception, match="has the key url, which Spark does not know: group it without Spark"):
             write(rows, **grouping)
-        with pytest.raises(InvalidInputError, match="has the key url"):
-            plan_removal(read({"match_all": {}}), tmp_path / "removal.db", verify=stricter, **plan)
     finally:
         server.remove(name)
 
