@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from corpora import read_documents
 from numpy.typing import NDArray
-from passages import create, ingest
+from passages import create, found_passages, ingest
 from plans import EMPTY
 from quality import timed
 from vectors import connect
@@ -285,16 +285,16 @@ def ways(client: Any, corpus: Corpus, truth: Truth) -> dict[str, tuple[Way, list
     ]
 
     def passages(number: int) -> set[int]:
-        found = simhash.find_passages(INDEX, asked[number], min_run=10**9, on_incomplete="return")
+        found = found_passages(simhash, asked[number], min_run=10**9)
         return {int(each.id) for each in found if each.contained >= CONTAINED}
 
     def overlaps(number: int) -> set[int]:
-        return {int(each.id) for each in simhash.find_passages(INDEX, asked[number], on_incomplete="return")}
+        return {int(each.id) for each in found_passages(simhash, asked[number])}
 
     def by_container(number: int) -> set[int]:
         if (place := containers[number]) is None:
             return set()
-        found = simhash.find_passages_of(INDEX, str(place), on_incomplete="return")
+        found = simhash.find_passages_of(INDEX, str(place))
         return {int(each.id) for each in found if each.contains >= CONTAINED} & {own[number]}
 
     def similar(number: int) -> set[int]:

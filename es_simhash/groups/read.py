@@ -70,7 +70,6 @@ class GroupLookups:
             max_distance=max_distance,
             filter={"bool": {"must_not": [{"exists": {"field": names.duplicate_of}}]}} if canonicals_only else None,
             source=source or [names.group, names.duplicate_of, names.at],
-            on_incomplete="return",
         )
         self.documents = 0
         # How many they were when they were counted first; ``None`` as long as nobody could.

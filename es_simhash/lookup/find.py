@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from es_simhash.arguments import check_key
-from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, Said, WrongTypeError, shorten
+from es_simhash.errors import Advice, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.hashing import BLOCK_BITS, fingerprint as compute_fingerprint, from_hex, to_hex
 from es_simhash.lookup.fetch import ask_source, meant_hits, search_hits
 from es_simhash.lookup.judge import Asked, Read, judge
@@ -45,20 +45,13 @@ async def find(
     attempts = Attempts(server, index)
     while True:
         with attempts:
-            try:
-                settings = await attempts.settings()
-            except IncompleteSearchError as error:
-                return none_known(error, options)
+            settings = await attempts.settings()
             rules = await read_rules(server, index, settings, options, asker)
             wanted = fingerprint if text is None else await server.compute(_fingerprint, text, settings)
             if wanted is None:
                 return nothing_for(settings, rules)
-            return await _find_judged(server, index, settings, options, rules, wanted, Asked(rules, text))
-
-
-def none_known(error: IncompleteSearchError, options: LookupOptions) -> NearDups:
-    """Return the incomplete answer where no index is known; raise if the caller accepts none."""
-    return check_complete(NearDups(complete=False, reasons=error.reasons), options.on_incomplete)
+            answer = await _find_judged(server, index, settings, options, rules, wanted, Asked(rules, text))
+            return check_complete(answer)
 
 
 async def read_rules(
@@ -214,23 +207,19 @@ async def find_of(server: Port, index: Index, id: str, options: LookupOptions) -
     attempts = Attempts(server, index)
     while True:
         with attempts:
-            try:
-                settings = await attempts.settings()
-            except IncompleteSearchError as error:
-                return none_known(error, options)
+            settings = await attempts.settings()
             rules = await read_rules(server, index, settings, options, "document")
             itself, gaps = await _read_stored(server, index, id, routing, rules)
             if not itself:
                 check_whole(gaps)
             fingerprint = _fingerprint_of(itself, id, index, Fields(server.prefix).fingerprint)
             asked = await _asked(server, rules, id, itself, index)
-            accepting = replace(options, on_incomplete="return")
             how: Any = {"leave": set(map(document_key, itself))}
-            found = await _find_judged(server, index, settings, accepting, rules, fingerprint, asked, **how)
+            found = await _find_judged(server, index, settings, options, rules, fingerprint, asked, **how)
             # A copy of the document that was not read may have another fingerprint.
             reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
             answer = replace(found, complete=found.complete and not gaps, reasons=reasons)
-            return check_complete(answer, options.on_incomplete)
+            return check_complete(answer)
 
 
 async def _asked(server: Port, rules: Rules, id: str, itself: Hits, index: Index) -> Asked:

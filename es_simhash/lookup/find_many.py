@@ -10,13 +10,13 @@ from operator import length_hint
 from typing import Any, TypeAlias, TypeVar
 
 from es_simhash.arguments import check_items
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, SearchFailedError, SimHashError, WrongTypeError
+from es_simhash.errors import InvalidInputError, SearchFailedError, SimHashError, WrongTypeError
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints
 from es_simhash.hashing.charikar import check_fingerprint
-from es_simhash.lookup.find import none_known, nothing_for, read_rules, read_subject, searching
+from es_simhash.lookup.find import nothing_for, read_rules, read_subject, searching
 from es_simhash.lookup.from_memory import MemoryLookups
 from es_simhash.lookup.judge import Asked, judge
-from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest
+from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, check_complete
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, hit_fingerprints
 from es_simhash.lookup.plan import estimate
 from es_simhash.lookup.question import ASSUMED, Question, Subject
@@ -273,11 +273,7 @@ async def stream_many(
         raise InvalidInputError("lookups='memory' uses no lookup plan: leave plan out, or pass lookups='server'")
     asker: Asker = "fingerprint" if texts is None else "text"
     given: Any = fingerprints if texts is None else texts  # its truth may not be asked: a length may raise
-    try:
-        await read_index_settings(server, index)
-    except IncompleteSearchError as error:
-        yield [none_known(error, options) for _ in given]
-        return
+    await read_index_settings(server, index)  # what is wrong with all lookups is no answer to one
     memory = MemoryLookups(request, length_hint(given) or None)
     sizes = options.sizes
     try:
@@ -345,12 +341,12 @@ async def _judge_each(
     options: LookupOptions,
     rules: Rules,
 ) -> list[Outcome]:
-    """Judge the answers of a batch together; exceptions stay as they are."""
+    """Judge the answers of a batch together; exceptions stay as they are, and an incomplete answer becomes one."""
     pairs = [(answer, text) for answer, text in zip(answers, texts, strict=True) if isinstance(answer, NearDups)]
     found = [answer for answer, _ in pairs]
     asked = [Asked(rules, text if isinstance(text, str) else None) for _, text in pairs]
     judged = iter(await judge(server, index, found, asked, rules=rules, scheme=settings.scheme, size=options.size))
-    return [next(judged) if isinstance(answer, NearDups) else answer for answer in answers]
+    return [_or_error(check_complete, next(judged)) if isinstance(answer, NearDups) else answer for answer in answers]
 
 
 def _or_error(function: Callable[..., _T], *args: Any, **how: Any) -> _T | Exception:

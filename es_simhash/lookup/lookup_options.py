@@ -299,9 +299,6 @@ def as_fault(error: Exception, kind: ResidentFault) -> Exception:
     return error if is_plain else ResidentError(kind, cause_of(error)[:CUT])
 
 
-OnIncomplete = Literal["raise", "return"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
     """
@@ -364,8 +361,6 @@ class LookupOptions:
         within:
             A date field and a span, as in ``("published", "7d")``: only documents whose dates differ by at most
             that. By default that of the rule; ``False`` for none.
-        on_incomplete:
-            ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
     """
 
     max_distance: int | None = option(None, Count(0, 64))
@@ -379,7 +374,6 @@ class LookupOptions:
     preset: str | Preset | None = None
     per: str | Literal[False] | None = None
     within: WithinGiven = None
-    on_incomplete: OnIncomplete = option("raise", Choice(get_args(OnIncomplete)))
     sizes: Sizes = Sizes()
 
     def __post_init__(self) -> None:
@@ -420,14 +414,14 @@ class _Answer(Protocol):
 _A = TypeVar("_A", bound=_Answer)
 
 
-def check_complete(answer: _A, on_incomplete: OnIncomplete, *, what: str = "near-duplicates") -> _A:
-    """Return *answer* if it is complete or the caller accepts less; else raise an error that carries it."""
-    if answer.complete or on_incomplete == "return":
+def check_complete(answer: _A, *, what: str = "near-duplicates") -> _A:
+    """Return *answer* if it is complete; else raise an error that carries it."""
+    if answer.complete:
         return answer
     raise IncompleteSearchError(
         Said(
             f"{what} may be missing: {'; '.join(answer.reasons)}",
-            Advice(f'; the {len(answer)} found are in .results, or pass on_incomplete="return"'),
+            Advice(f"; the {len(answer)} found are in the error's .results"),
         ),
         results=answer,
         reasons=answer.reasons,

@@ -184,8 +184,7 @@ class NearDups(Sequence[NearDup], Tabular):
         items:
             The near-duplicates.
         complete:
-            Whether every document that the rule accepts is here. ``False`` is only ever returned to a
-            caller who asked for incomplete results.
+            Whether every document that the rule accepts is here; ``False`` only in an :class:`IncompleteSearchError`.
         scheme:
             The scheme of the fingerprints compared, where it is known.
         max_distance:

@@ -83,14 +83,14 @@ class Candidates:
         return all(minimum_should_match(nearer, self.question.plan.radii) > matched for nearer in range(worst))
 
     def result(self, gaps: Iterable[Gap]) -> NearDups:
-        """Return the answer, given the *gaps* of what was read; raise an error for gaps that are not accepted."""
+        """Return the answer, incomplete if there are *gaps* in what was read."""
         self.reasons |= dict.fromkeys(sentences(gaps))
         question, subject = self.question, self.question.subject
         if not self.reasons:
             # Only now: a search refused because of the caller's filter must not teach limits to other lookups.
             subject.context.learn_limits(subject.index, question.limits)
         found = {each.key: each for each in self.near_dups}
-        answer = NearDups(
+        return NearDups(
             tuple(sorted(found.values(), key=lambda each: each.order)[: subject.options.size]),
             complete=not self.reasons,
             scheme=subject.settings.scheme,
@@ -99,7 +99,6 @@ class Candidates:
             candidates=self.count,
             reasons=tuple(self.reasons),
         )
-        return check_complete(answer, subject.options.on_incomplete)
 
 
 async def search(server: Port, question: Question, answer: Mapping[str, Any] | None = None) -> NearDups:
@@ -269,4 +268,4 @@ async def stream(server: Port, question: Question) -> AsyncGenerator[NearDups, N
             if not question.adapt(reading.gaps):
                 break
     await confirm_once()
-    candidates.result(reading.gaps)
+    check_complete(candidates.result(reading.gaps))

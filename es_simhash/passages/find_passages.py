@@ -125,7 +125,7 @@ async def _prepare(
 
 
 async def _check_filled(server: Port, lookup: Lookup) -> None:
-    """Note, or refuse, that documents lack passages; costs a search, unless none did a minute ago."""
+    """Note that documents lack passages, before a stream begins; costs a search, unless none did a minute ago."""
     context, index = server.context, lookup.index
     if not lookup.gaps and not context.is_filled(index):
         missing, gaps = await count_documents(server, index, without_passages_query(context.prefix))
@@ -134,7 +134,7 @@ async def _check_filled(server: Port, lookup: Lookup) -> None:
             lookup.note([without_passages(index_key(index), missing)])
         elif not gaps:
             context.learn_filled(index)
-    if lookup.gaps:
+    if lookup.gaps and lookup.is_stream:
         lookup.result()
 
 

@@ -94,8 +94,8 @@ class Overlaps(Sequence[Overlap], Tabular):
         items:
             The documents.
         complete:
-            Whether every document that shares a run of the length asked for is here. ``False`` is only ever returned
-            to a caller who asked for incomplete results.
+            Whether every document that shares a run of the length asked for is here; ``False`` only in an
+            :class:`IncompleteSearchError`.
         min_contained:
             The share that was asked for.
         min_run:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, get_args
+from typing import TYPE_CHECKING, TypeAlias
 
-from es_simhash.arguments import Choice, Count, check_ids, check_key, check_options, option
+from es_simhash.arguments import Count, check_ids, check_key, check_options, option
 from es_simhash.errors import Advice, InvalidInputError, MappingError, Said
-from es_simhash.lookup.lookup_options import OnIncomplete, check_complete
+from es_simhash.lookup.lookup_options import check_complete
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import read_hit
@@ -63,8 +63,6 @@ class PassageOptions:
             Ids of documents to leave out.
         routing:
             Routing value that restricts the search.
-        on_incomplete:
-            ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
     """
 
     min_contained: float = option(
@@ -80,7 +78,6 @@ class PassageOptions:
     filter: Filter = None
     exclude_ids: Iterable[str] = option((), check_ids)
     routing: str | None = option(None, check_key)
-    on_incomplete: OnIncomplete = option("raise", Choice(get_args(OnIncomplete)))
     sizes: PassageSizes = PassageSizes()
 
     def __post_init__(self) -> None:
@@ -223,7 +220,7 @@ class Lookup:
         return found
 
     def result(self) -> Overlaps:
-        """Return the answer, or raise IncompleteSearchError if it has gaps and the caller did not allow them."""
+        """Return the answer, or raise IncompleteSearchError if it has gaps."""
         options = self.options
         answer = Overlaps(
             tuple(self._best()),
@@ -234,4 +231,4 @@ class Lookup:
             reasons=tuple(map(str, self.gaps)),
             stale=tuple(self._stale),
         )
-        return check_complete(answer, options.on_incomplete, what="documents with shared passages")
+        return check_complete(answer, what="documents with shared passages")

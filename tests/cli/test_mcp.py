@@ -305,7 +305,7 @@ def test_a_cancelled_call_closes_what_it_has_opened(monkeypatch):
         ("delete", {}, "there is no tool 'delete'"),
         ("find", {"index": "news"}, "text is missing"),
         ("find", {"index": None, "text": "x"}, "index is missing"),
-        ("find", {"index": "news", "text": "x", "on_incomplete": "return"}, "find has no 'on_incomplete'"),
+        ("find", {"index": "news", "text": "x", "on_missing": "return"}, "find has no 'on_missing'"),
         ("find", {"index": "news", "text": "x", "limit": "many"}, "limit must be an int"),
         ("find", {"index": "news", "text": "x", "filter": {"script": {}}}, "filter has 'script'"),
     ],

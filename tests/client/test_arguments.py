@@ -33,7 +33,6 @@ KINDS = {
     "id_from": "choice",
     "rule": "choice",
     "sort": "choice",
-    "on_incomplete": "choice",
     "action": "choice",
     "use_as": "choice",
     "name": "pipeline name",

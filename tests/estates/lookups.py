@@ -30,7 +30,6 @@ class Lookups(Base):
                 "size": st.integers(1, 5),
                 "exclude_ids": st.lists(st.sampled_from(IDS), max_size=3),
                 "routing": st.sampled_from(("r1", "r2")),
-                "on_incomplete": st.just("return"),
                 "plan": st.integers(0, 5),
                 "verify": st.sampled_from((0, 0.5, 0.8)),
             },
@@ -76,7 +75,7 @@ class Lookups(Base):
         if bits is None and kind == "fingerprint":
             return
         if kind == "stream":
-            options = {key: value for key, value in options.items() if key not in ("size", "on_incomplete")}
+            options = {key: value for key, value in options.items() if key != "size"}
         if "plan" in options:
             plans, error = self.ask("one", "explain_plan", self.name(where), max_distance=max_distance, may_fail=True)
             number = options.pop("plan")

@@ -154,7 +154,7 @@ def test_a_failure_at_any_request_leaves_nothing_open(options, failure):
     ],
 )
 def test_an_answer_that_is_not_whole_is_an_error(answer, words):
-    """It carries what was found; a caller may ask for that, marked."""
+    """It carries what was found, and why that may not be all."""
 
     class Broken(Candidates):
         def search(self, **arguments):
@@ -162,10 +162,10 @@ def test_an_answer_that_is_not_whole_is_an_error(answer, words):
 
     with pytest.raises(IncompleteSearchError, match=words) as caught:
         look(Broken([0]))
-    assert len(caught.value.results) == 1
-    found, _, _ = look(Broken([0]), on_incomplete="return")
+    found = caught.value.results
     assert (len(found), found.complete) == (1, False)
     assert words in found.reasons[0]
+    assert found.reasons == caught.value.reasons
 
 
 def test_a_shard_that_fails_in_the_middle_of_paging_is_noticed():

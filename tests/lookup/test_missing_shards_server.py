@@ -24,7 +24,8 @@ def partial(server, simhash, call, index):
 
 
 def test_lookups_are_incomplete(partial, simhash, call):
-    """One, many, streamed, by id and verified; a caller who asks for it gets what there is, marked."""
+    """One, many, streamed, by id and verified; the error has what was found, by the rule that was asked for."""
+    found = []
     for lookup in (
         lambda: simhash.find_near_dups(partial, TEXT),
         lambda: simhash.find_near_dups(partial, TEXT, max_distance=12),
@@ -35,10 +36,10 @@ def test_lookups_are_incomplete(partial, simhash, call):
         with pytest.raises(IncompleteSearchError) as caught:
             call(lookup())
         assert len(caught.value.reasons) == 1
-    found = call(simhash.find_near_dups(partial, TEXT, on_incomplete="return"))
-    assert (len(found), found.complete) == (3, False)
-    many = call(simhash.find_near_dups_many(partial, [TEXT] * 3, on_incomplete="return"))
-    assert [(len(each), each.complete) for each in many] == [(3, False)] * 3
+        found.append((len(caught.value.results), caught.value.results.complete))
+    assert found == [(3, False), (3, False), (1, False), (2, False), (3, False)]
+    many = call(simhash.find_near_dups_many(partial, [TEXT] * 3))
+    assert [(type(each), len(each.results)) for each in many] == [(IncompleteSearchError, 3)] * 3
     with pytest.raises(IncompleteSearchError):
         list(call(simhash.stream_near_dups(partial, TEXT)))
 
@@ -56,8 +57,9 @@ def test_more_candidates_than_a_page_are_incomplete(partial, server, simhash, ca
     """Elasticsearch opens no point in time then: the rest is read all the same, and marked."""
     for name in partial.split(","):
         server.request("PUT", f"/{name}/_settings", {"index.max_result_window": 2})
-    found = call(simhash.find_near_dups(partial, TEXT, on_incomplete="return"))
-    assert (len(found), found.complete) == (3, False)
+    with pytest.raises(IncompleteSearchError) as caught:
+        call(simhash.find_near_dups(partial, TEXT))
+    assert len(caught.value.results) == 3
 
 
 def test_what_reads_everything_is_an_error(partial, simhash, call):

@@ -89,7 +89,6 @@ def test_several_indices_are_asked_by_what_all_of_them_have():
         ({"exclude_ids": 7}, TypeError),
         ({"source": 1}, TypeError),
         ({"source": [1]}, TypeError),
-        ({"on_incomplete": "ignore"}, InvalidInputError),
     ],
 )
 def test_wrong_options_are_refused(options, error):

@@ -65,8 +65,7 @@ def test_common_passages_are_counted():
     results = caught.value.results
     assert "rare" in {each.id for each in results}
     assert int(caught.value.reasons[0].split()[0]) + len(results) == 30
-    found, _, _ = look(server, on_incomplete="return")
-    assert (found, found.complete) == (results, False)
+    assert not results.complete
     flow = stream(scripted(), "i", f"{RARE} {NOTICE}", PassageOptions(sizes=FEW))
     assert {each.id for each in drive(flow, server)[2]} == set(many())
     assert not server.open
@@ -90,15 +89,16 @@ def test_a_short_text_is_looked_up_by_its_words():
 @pytest.mark.parametrize("failure", [ServerError(500, "boom"), KeyboardInterrupt()])
 def test_a_failure_at_any_request_leaves_nothing_open(failure):
     """Whatever request fails, the error comes out and the point in time is given back."""
-    _, calls, _ = look(server_of(many()), on_incomplete="return")
+    sizes = PassageSizes(first_page=2, next_page=3)
+    _, calls, _ = look(server_of(many()), NOTICE, sizes=sizes)
     for step, call in enumerate(calls):
         server = server_of(many())
         is_silent = call.api == "close_point_in_time" or (call.api == "get_mapping" and step > 0)
         if is_silent and isinstance(failure, Exception):
-            look(failing(server, step, failure), on_incomplete="return")
+            look(failing(server, step, failure), NOTICE, sizes=sizes)
             continue
         with pytest.raises(type(failure)):
-            look(failing(server, step, failure), on_incomplete="return")
+            look(failing(server, step, failure), NOTICE, sizes=sizes)
         if call.api != "close_point_in_time":
             assert not server.open, (step, call.api)
 
@@ -114,12 +114,13 @@ def test_an_answer_that_is_not_whole_is_an_error():
 
 
 def test_documents_that_lack_passages():
-    """They are counted before anything is looked up; an index without passages is refused."""
+    """They are counted, and the others looked up; an index without passages is refused."""
     server = server_of(many())
     server.put("new", {"body": NOTICE, **document_fields(NOTICE)})
     server.refresh("i")
     with pytest.raises(IncompleteSearchError) as caught:
-        look(server)
+        look(server, NOTICE, sizes=PassageSizes())
+    assert (len(caught.value.results), caught.value.results.complete) == (30, False)
     assert caught.value.reasons == ("1 documents of 'i' have a fingerprint and no passages: backfill it",)
     with pytest.raises(MappingError, match="has no passages"):
         look(FakeServer({"a": {"body": NOTICE}}))

@@ -11,7 +11,7 @@ from es_simhash.client.base import AsyncBase
 from es_simhash.lookup import find as finding
 from es_simhash.lookup.find import find_of, read_fingerprint, read_rule
 from es_simhash.lookup.find_many import find_many, stream_many
-from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Lookups, OnIncomplete, Verify, WithinGiven
+from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Lookups, Verify, WithinGiven
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.plan import LookupPlan, PlanEstimate
 from es_simhash.lookup.query import Filter
@@ -43,7 +43,6 @@ class AsyncLookupMethods(AsyncBase):
         plan: LookupPlan | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
-        on_incomplete: OnIncomplete = "raise",
     ) -> NearDups:
         """
         Return every document of *index* that is a near-duplicate of *text* by the rule that the index records.
@@ -92,8 +91,6 @@ class AsyncLookupMethods(AsyncBase):
             preset:
                 ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
                 verification that were measured together. An explicit max_distance or verify overrides the preset.
-            on_incomplete:
-                ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
 
         Returns:
             :class:`NearDups`; empty if there are none. By bits alone they are ordered by distance, index and id. Where
@@ -117,7 +114,6 @@ class AsyncLookupMethods(AsyncBase):
             plan=plan,
             verify=verify,
             preset=preset,
-            on_incomplete=on_incomplete,
         )
         return await self._run(finding.find(self._server(), index, text, fingerprint, options))
 
@@ -137,7 +133,6 @@ class AsyncLookupMethods(AsyncBase):
         preset: str | Preset | None = None,
         per: str | Literal[False] | None = None,
         within: WithinGiven = None,
-        on_incomplete: OnIncomplete = "raise",
     ) -> NearDups:
         """
         Return the near-duplicates of the document *id* of *index*, without the document itself.
@@ -163,7 +158,6 @@ class AsyncLookupMethods(AsyncBase):
             preset=preset,
             per=per,
             within=within,
-            on_incomplete=on_incomplete,
         )
         return await self._run(find_of(self._server(), index, id, options))
 
@@ -182,7 +176,6 @@ class AsyncLookupMethods(AsyncBase):
         plan: LookupPlan | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
-        on_incomplete: OnIncomplete = "raise",
         lookups: Lookups = "auto",
         memory_bytes: int | None = None,
         memory_file: str | PathLike[str] | None = None,
@@ -213,7 +206,6 @@ class AsyncLookupMethods(AsyncBase):
             plan=plan,
             verify=verify,
             preset=preset,
-            on_incomplete=on_incomplete,
         )
         request = LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file)
         return await self._run(find_many(self._server(), index, texts, fingerprints, options, request))
@@ -233,7 +225,6 @@ class AsyncLookupMethods(AsyncBase):
         plan: LookupPlan | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
-        on_incomplete: OnIncomplete = "raise",
         lookups: Lookups = "auto",
         memory_bytes: int | None = None,
         memory_file: str | PathLike[str] | None = None,
@@ -253,7 +244,6 @@ class AsyncLookupMethods(AsyncBase):
             plan=plan,
             verify=verify,
             preset=preset,
-            on_incomplete=on_incomplete,
         )
         request = LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file)
         return self._stream(stream_many(self._server(), index, texts, fingerprints, options, request))
@@ -353,7 +343,6 @@ class AsyncLookupMethods(AsyncBase):
         filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         routing: str | None = None,
-        on_incomplete: OnIncomplete = "raise",
     ) -> Overlaps:
         """
         Return every document of *index* that shares a run of at least min_run letters with *text*, and such passages.
@@ -383,8 +372,6 @@ class AsyncLookupMethods(AsyncBase):
                 Ids of documents to leave out.
             routing:
                 Routing value that restricts the search.
-            on_incomplete:
-                ``"raise"``, or ``"return"`` to get what was found, marked incomplete.
 
         Returns:
             :class:`Overlaps`, ordered by the larger of contained and contains; empty if there are none. Documents
@@ -405,7 +392,6 @@ class AsyncLookupMethods(AsyncBase):
             filter=filter,
             exclude_ids=exclude_ids,
             routing=routing,
-            on_incomplete=on_incomplete,
         )
         return await self._run(passages.find(self._server(), index, text, options))
 
@@ -420,7 +406,6 @@ class AsyncLookupMethods(AsyncBase):
         filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         routing: str | None = None,
-        on_incomplete: OnIncomplete = "raise",
     ) -> Overlaps:
         """
         Return what :meth:`find_passages` returns for the text of the document *id* of *index*, without itself.
@@ -438,7 +423,6 @@ class AsyncLookupMethods(AsyncBase):
             filter=filter,
             exclude_ids=exclude_ids,
             routing=routing,
-            on_incomplete=on_incomplete,
         )
         return await self._run(passages.find_of(self._server(), index, id, options))
 
@@ -453,7 +437,6 @@ class AsyncLookupMethods(AsyncBase):
         filter: Filter = None,
         exclude_ids: Iterable[str] = (),
         routing: str | None = None,
-        on_incomplete: OnIncomplete = "raise",
     ) -> list[Overlaps | Exception]:
         """
         Return for each of *texts*, in order, what :meth:`find_passages` would return, or the exception of the lookup.
@@ -467,7 +450,6 @@ class AsyncLookupMethods(AsyncBase):
             filter=filter,
             exclude_ids=exclude_ids,
             routing=routing,
-            on_incomplete=on_incomplete,
         )
         return await self._run(passages.find_many(self._server(), index, texts, options))
 

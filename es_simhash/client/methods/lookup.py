@@ -131,7 +131,7 @@ class LookupMethods(SyncBase):
         text: str | None = None,
         *,
         fingerprint: int | None = None,
-        options: Annotated[LookupOptions, "without size per within on_incomplete"],
+        options: Annotated[LookupOptions, "without size per within"],
     ) -> Generator[NearDup, None, None]:
         """
         Yield the near-duplicates that :meth:`find_near_dups` would return, as they are read and in no order.
@@ -244,7 +244,7 @@ class LookupMethods(SyncBase):
         return self._run(passages.find_many(self._server(), index, texts, options))
 
     def stream_passages(
-        self, index: Index, text: str, *, options: Annotated[PassageOptions, "without size on_incomplete"]
+        self, index: Index, text: str, *, options: Annotated[PassageOptions, "without size"]
     ) -> Generator[Overlap, None, None]:
         """
         Yield the documents that :meth:`find_passages` would return, as they are read and in no order, however many.
