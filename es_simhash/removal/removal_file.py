@@ -399,10 +399,6 @@ class RemovalFile(Lines):
         event = self._one(query, number)
         return event is not None and event[0] in ("archived", "deleted")
 
-    @property
-    def has_archived(self) -> bool:
-        return self._one("SELECT 1 FROM archived LIMIT 1") is not None
-
     def archive(self, batch: Sequence[Archived], at: str) -> set[int]:
         """
         Note that *batch* is about to be deleted; return the lines whose documents the file gives back exactly so.

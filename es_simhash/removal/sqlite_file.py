@@ -11,7 +11,6 @@ import errno
 import os
 import sqlite3
 import stat
-from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 from weakref import WeakValueDictionary
@@ -45,20 +44,6 @@ def create(path: Path) -> None:
         raise InvalidInputError(f"{path} exists already: give another name") from error
     except FileNotFoundError as error:
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent)) from error
-
-
-def discard_unfinished(path: Path) -> None:
-    """Delete a file that a run left which was ended while it made the plan: nothing is in it."""
-    if path.is_symlink() or not path.is_file():
-        return
-    with path.open("rb") as file:
-        head = file.read(72)
-    if head and head[68:] != APPLICATION.to_bytes(4, "big"):
-        return
-    with closing(connect(path, "rw")) as database:  # which takes back what was not written whole
-        if not database.execute("SELECT 1 FROM sqlite_master").fetchone():
-            for each in ("", "-journal"):
-                Path(f"{path}{each}").unlink(missing_ok=True)
 
 
 def connect(path: Path, mode: str, *pragmas: str) -> sqlite3.Connection:

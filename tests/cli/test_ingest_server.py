@@ -106,7 +106,8 @@ def test_the_next_command_sees_what_this_one_wrote(run, index, server, tmp_path)
     assert run("reconcile", index).exit_code == 0
     assert seen("documents", "duplicates") == [4, 2]
     archive = tmp_path / "removal.db"
-    applied = run("apply", index, "--out", archive, "--max-share", 1, "--yes")
+    assert run("plan", index, "--out", archive, "--max-share", 1).exit_code == 0
+    applied = run("apply", archive, "--yes")
     assert applied.exit_code == 0, applied.output
     assert seen("documents", "duplicates") == [2, 0]
     assert run("restore", archive).exit_code == 0

@@ -53,8 +53,6 @@ USES = {
     "plan": ("shared", "plan INDEX"),
     "plan --out": ("shared", "plan INDEX --out PLAN --max-share 1"),
     "apply PLAN --yes": ("planned", "apply PLAN --yes"),
-    "apply INDEX": ("shared", "apply INDEX --max-share 1"),
-    "apply INDEX --yes": ("grouped", "apply INDEX --out OUT --max-share 1 --yes"),
     "restore": ("removed", "restore OUT"),
     "restore --dry-run": ("removed", "restore OUT --dry-run"),
     "reconcile": ("grouped", "reconcile INDEX -d 12"),
@@ -190,8 +188,9 @@ def prepare(secured, run, index, state):
         made = run("plan INDEX --out PLAN --max-share 1", *secured.login)
         assert made.exit_code == 0, made.output
     if state == "removed":
-        done = run("apply INDEX --out OUT --max-share 1 --yes", *secured.login)
-        assert done.exit_code == 0, done.output
+        for line in ("plan INDEX --out OUT --max-share 1", "apply OUT --yes"):
+            done = run(line, *secured.login)
+            assert done.exit_code == 0, done.output
 
 
 @pytest.mark.parametrize("use", USES)

@@ -20,7 +20,6 @@ from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile, open_archived
 from es_simhash.removal.review import removal_summary
-from es_simhash.removal.sqlite_file import discard_unfinished
 from es_simhash.transport.protocol import Key
 from tests.servers.removals import decide_file, file_size_limit
 
@@ -152,12 +151,6 @@ def test_what_an_ended_plan_leaves_is_deleted(path, tmp_path):
     subprocess.run([sys.executable, "-c", script, str(left)], check=False)
     with pytest.raises(InvalidInputError, match="belongs to it|holds no plan"):
         RemovalFile(left)
-    (tmp_path / "other").write_bytes(b"SQLite format 3\0" * 9)
-    for each in (left, path, tmp_path / "other", tmp_path / "none"):
-        discard_unfinished(each)
-    with PlanWriter(tmp_path / "made.db"), pytest.raises(InvalidInputError, match="is used by"):
-        discard_unfinished(tmp_path / "made.db")
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["other", "removal.db"]
 
 
 def test_what_was_archived_is_read_as_it_was_sent(path):
