@@ -48,7 +48,7 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         (1, False, ["find", hostile, "--id", f"{HOSTILE}no"]),
         (1, False, ["find", f"{hostile}{HOSTILE}", TEXT]),
         (0, True, ["groups", hostile, "--source", "title"]),
-        (0, True, ["groups", hostile, "--verify", "0.5"]),
+        (0, True, ["groups", hostile]),
         (6, False, ["plan", hostile]),
         (7, False, ["plan", hostile, "--out", plan, "--max-share", "1", *shown]),
         (3, False, ["review", plan]),

@@ -72,9 +72,8 @@ def test_groups_by_letters(server, made, simhash, tmp_path):
     ):
         with pytest.raises(InvalidInputError, match="grouped|groups"):
             simhash.reconcile(made, verify=other)
-    [group] = simhash.groups(made, preset="noisy")
-    assert {each.id: each.containment for each in group.members} == {"a": None, "b": None, "c": None}
-    assert list(simhash.groups(made, preset="similar")) == []
+    [group] = simhash.groups(made)
+    assert {each.id for each in group.members} == {"a", "b", "c"}
     pairs = list(simhash.pairs(made, max_distance=16, verify=BY_LETTERS))
     assert {(each.id, each.other_id) for each in pairs} == {("a", "b"), ("a", "c"), ("b", "c")}
     shown = simhash.report(made, sample=10).groups[0]
@@ -99,7 +98,7 @@ def test_traditional_and_simplified_chinese_are_verified_after_the_conversion(se
     server.request("POST", f"/{index}/_refresh")
     assert [each.similarity for each in simhash.find_near_dups(index, simplified, verify=True)] == [1.0, 1.0]
     assert simhash.reconcile(index).changed == 0
-    [group] = simhash.groups(index, verify=True)
+    [group] = simhash.groups(index)
     assert [each.id for each in group.members] == ["a", "b"]
     assert [each.similarity for each in simhash.pairs(index, verify=True)] == [1.0]
     plain = f"{index}-plain"

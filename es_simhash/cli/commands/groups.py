@@ -87,20 +87,19 @@ def command(
     Print each group of two or more near-duplicates in INDEX, as the documents record it.
 
     The first document of a group is its canonical, with the number of documents of the group; the others have their
-    distance from it, in bits. With --preset or --verify the present texts are compared, and documents whose text is not
-    similar to that of their canonical are left out. With --contained documents follow that stand in the canonical, as
+    distance from it, in bits. With --contained documents follow that stand in the canonical, as
     es-simhash reconcile --contained has found. Of each kind 100 are printed, and how many more there are. With --json
     each group is one line, with all of them.
 
-    With --pairs the rule that INDEX records decides; with --max-distance alone, or --no-verify, only bits do. All
-    fingerprints are read first. N copies of one text make N * (N - 1) / 2 pairs.
+    With --pairs the rule that INDEX records decides, or --preset and --verify; with --max-distance alone, or
+    --no-verify, only bits do. All fingerprints are read first. N copies of one text make N * (N - 1) / 2 pairs.
     """
     of_groups, of_pairs = ({name: how.pop(name) for name in names} for names in (_OF_GROUPS, _OF_PAIRS))
     if pairs:
         options.refuse_given("is for groups: leave it out, or --pairs", "min_size", *_OF_GROUPS)
         _print_pairs(index, against, format_, target, as_json=as_json, **how, **of_pairs)
         return
-    options.refuse_given("needs --pairs", "against", "format_", *_OF_PAIRS)
+    options.refuse_given("needs --pairs", "against", "format_", *_OF_PAIRS, "no_verify", "measure", "unit", "numbers")
     how |= of_groups
     found = merged = 0
     rows: list[Mapping[str, Any]] = []
@@ -132,7 +131,7 @@ def command(
 
 _OF_GROUPS = ("sort", "filter", "contained", "source")
 _OF_RESOURCES = tuple(each.name for each in fields(Resources) if each.metadata.get("help"))
-_OF_PAIRS = ("max_distance", *_OF_RESOURCES)
+_OF_PAIRS = ("preset", "verify", "max_distance", *_OF_RESOURCES)
 
 # Rows that are one table, so that the first groups are shown before the last ones are read.
 _TOGETHER = 500

@@ -501,8 +501,6 @@ class AsyncGroupingMethods(AsyncBase):
         min_size: int = 2,
         filter: Filter = None,
         source: bool | Sequence[str] = False,
-        preset: str | Preset | None = None,
-        verify: Verified | None = None,
         contained: bool = False,
         progress: OnProgress | None = None,
     ) -> AsyncGenerator[Group, None]:
@@ -521,13 +519,6 @@ class AsyncGroupingMethods(AsyncBase):
                 A query, or several; only groups of which a document matches all of them. Such a group is whole.
             source:
                 Fields of the documents to return, or ``True`` for all.
-            preset:
-                A preset: its max_distance and similarity are limits for the members, as they are now.
-            verify:
-                Compare the present texts of members with that of their canonical, and leave out those whose similarity
-                is smaller than this (``True``: that of the preset, else .8; a :class:`Verification`: another measure),
-                or whose text cannot be read. By default texts are not compared, and the groups are what the documents
-                say.
             contained:
                 Also return, in ``contained`` of each group, the documents that
                 ``tag_contained`` has tagged as contained in its canonical.
@@ -541,15 +532,7 @@ class AsyncGroupingMethods(AsyncBase):
         from es_simhash.groups.pairs_and_groups import GroupOptions, groups
 
         self._check_flags(contained=contained)
-        options = GroupOptions(
-            sort=sort,
-            min_size=min_size,
-            filter=filter,
-            source=source,
-            preset=preset,
-            verify=verify,
-            contained=contained,
-        )
+        options = GroupOptions(sort=sort, min_size=min_size, filter=filter, source=source, contained=contained)
         return self._stream(groups(self._server(progress), index, options))
 
     def pairs(
