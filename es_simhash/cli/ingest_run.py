@@ -45,7 +45,6 @@ _PHRASES = {
     "replaced": "became canonical in place of another",
     "skipped": "skipped",
     "unchanged": "there already",
-    "deleted": "deleted",
     "dropped": "dropped by an ingest pipeline",
     "refused": "refused",
     "unreadable": "unreadable",
@@ -100,8 +99,6 @@ class Tally:
 
     def add(self, record: Record, each: Written) -> None:
         self.last = record
-        if each.action == "written" and record.action is not None and record.action["_op_type"] == "delete":
-            each = replace(each, action="deleted")
         self._actions[each.action] += 1
         self._sums["fingerprinted"] += each.fingerprinted and each.action in _IN_THE_INDEX
         self._sums["contained"] += each.contained_in is not None

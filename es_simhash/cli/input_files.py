@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import gzip
 import io
 import json
-import lzma
 import select
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from io import BufferedIOBase
 from pathlib import Path
@@ -29,19 +27,15 @@ ONE_EACH = "write one document on each line"
 LONGEST_LINE = 100 * 1024 * 1024
 TOO_LONG = f"longer than {LONGEST_LINE // 2**20} MB"
 
-_PACKED: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
-_OTHERS = {
-    b"\x28\xb5\x2f\xfd": "zstd data: unpack it first, with zstd -d",
-    b"PK\x03\x04": "a zip archive or an Excel file: unpack it, or save the sheet as CSV in UTF-8",
-    b"PAR1": "a Parquet file: write it as JSON Lines first",
-}
+_GZIP = b"\x1f\x8b"
+# Zip archives (and with them Excel's files), Parquet, zstd, bzip2, xz.
+_OTHERS = (b"PK\x03\x04", b"PAR1", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ\0")
+_NO_TEXT = "compressed or binary data: unpack it, or write it as JSON Lines or as CSV in UTF-8; gzip is read as it is"
 
 
 def is_broken(error: Exception) -> bool:
     """Return whether *error* came from damaged or cut packed data; an OSError of the system has an ``errno``."""
-    return isinstance(error, (EOFError, zlib.error, lzma.LZMAError)) or (
-        isinstance(error, OSError) and error.errno is None
-    )
+    return isinstance(error, (EOFError, zlib.error)) or (isinstance(error, OSError) and error.errno is None)
 
 
 def find_wide_encoding(data: bytes) -> str | None:
@@ -73,14 +67,10 @@ def not_utf8(data: bytes, place: str = "") -> str:
     return f"not UTF-8 text{place}: convert it, for example with iconv -f {guess} -t UTF-8"
 
 
-def _find_other(head: bytes) -> str | None:
-    return next((said for magic, said in _OTHERS.items() if head.startswith(magic)), None)
-
-
 def find_fault(head: bytes, *, is_json: bool) -> str | None:
     """Return why no line can be read of a file that begins with *head*, and what to do; ``None`` if some may be."""
-    if other := _find_other(head):
-        return other
+    if head.startswith(_OTHERS):
+        return _NO_TEXT
     if find_wide_encoding(head):
         return not_utf8(head)
     *lines, rest = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")
@@ -91,29 +81,7 @@ def find_fault(head: bytes, *, is_json: bool) -> str | None:
     # A header without a meaning leaves none to the rows.
     if broken and (is_other or (not is_json and lines[0] in broken)):
         return not_utf8(b"\n".join(lines))
-    return _find_json_fault(head.lstrip(b"\xef\xbb\xbf \t\r\n")) if is_json else None
-
-
-def _find_json_fault(head: bytes) -> str | None:
-    """Tell JSON of several lines; a first line that was cut costs no other, and then others are objects."""
-    first, line_break, rest = head.partition(b"\n")
-    first = first.rstrip()
-    if _is_json(first) or sum(line[:1] == b"{" and _is_json(line) for line in rest.split(b"\n")) > (first[:1] == b"["):
-        return None
-    if first[:1] == b"[":
-        return f"a JSON array: {ONE_EACH} (jq -c '.[]' does)"
-    if line_break and first[:1] == b"{" and first[-1:] in (b"{", b"[", b","):
-        each = ".hits.hits[]" if b'"took"' in head and b'"hits"' in head else "."
-        return f"JSON with line breaks in a document: {ONE_EACH} (jq -c '{each}' does)"
     return None
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def peek(file: IO[bytes]) -> bytes:
@@ -127,8 +95,8 @@ def open_input(name: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     with ExitStack() as stack:
         raw = stack.enter_context(_open(name))
         head = peek(raw)
-        unpack = next((each for magic, each in _PACKED.items() if head.startswith(magic)), None)
-        yield raw, stack.enter_context(unpack(raw)) if unpack else raw
+        is_packed = head.startswith(_GZIP)
+        yield raw, cast("IO[bytes]", stack.enter_context(gzip.open(raw))) if is_packed else raw
 
 
 @contextmanager
@@ -159,9 +127,8 @@ def decode(data: bytes, name: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        is_packed = any(map(data.startswith, _PACKED))
-        packed = "compressed: unpack it first, as with zcat" if is_packed else _find_other(data)
-        what = packed or not_utf8(data, f" (byte {error.start + 1})")
+        is_text = not data.startswith((_GZIP, *_OTHERS))
+        what = not_utf8(data, f" (byte {error.start + 1})") if is_text else "compressed or binary data: unpack it first"
         raise InvalidInputError(f"{name} is {what}") from error
 
 

@@ -29,15 +29,12 @@ Format = Literal["auto", "jsonl", "csv"]
 
 LONGEST_ID_BYTES = 512  # the servers' own limit
 
-_PACKED_NAMES = (".gz", ".bz2", ".xz")
 _MAYBE_SURROGATE = re.compile(r"\\u[dD]")
-# What an action line of _bulk may say, and what of it goes on: conditions and versions are about another index.
+# What an action line of _bulk is, and may say of its document.
 _KINDS = ("index", "create", "update", "delete")
-_PASSED_ON = {"_id": "_id", "routing": "routing", "_routing": "routing", "pipeline": "pipeline"}
-_LEFT_OUT = {
-    *("_index", "_type", "version", "_version", "version_type", "_version_type", "if_seq_no", "if_primary_term"),
-    *("retry_on_conflict", "_retry_on_conflict", "require_alias", "require_data_stream", "dynamic_templates"),
-    *("list_executed_pipelines", "parent", "_parent"),
+_SAYS = {
+    *("_index", "_type", "_id", "routing", "_routing", "pipeline", "version", "_version", "version_type"),
+    *("if_seq_no", "if_primary_term", "retry_on_conflict", "require_alias", "dynamic_templates"),
 }
 
 
@@ -46,8 +43,7 @@ class Record:
     """
     One document of a file, or one line that is not a document and has a *reason*.
     *number*: place of the *file* among those given, from 0. *line*: the last line of the document, from 1. *value*: the
-    JSON value (an object remembers its text), or the CSV row as a dict. *action*: of a document of a _bulk file, what
-    its action line says, as keys of an action of the bulk helpers.
+    JSON value (an object remembers its text), or the CSV row as a dict.
     """
 
     file: str
@@ -55,7 +51,6 @@ class Record:
     value: Any = None
     reason: str | None = None
     number: int = 0
-    action: Mapping[str, Any] | None = None
 
     @property
     def place(self) -> str:
@@ -107,7 +102,7 @@ def _format_of(name: str, wanted: Format) -> str:
     if wanted != "auto":
         return wanted
     path = Path(name.lower())
-    suffix = Path(path.stem if path.suffix in _PACKED_NAMES else path).suffix.removeprefix(".")
+    suffix = Path(path.stem if path.suffix == ".gz" else path).suffix.removeprefix(".")
     return suffix if suffix in ("csv", "tsv") else "jsonl"
 
 
@@ -117,17 +112,22 @@ _TSV = (
 )
 
 
+_BULK = (
+    "for _bulk, with a line of an action before each document: give the documents alone, one on each line, with their "
+    "_id in them"
+)
+
+
 def _read(name: str, content: IO[bytes], format_: str, delimiter: str | None, *, skip: int) -> Iterator[Record]:
     lines = _Lines(name, content)
     try:
         head = peek(content)
-        if fault := _TSV if format_ == "tsv" else find_fault(head, is_json=format_ == "jsonl"):
+        fault = _TSV if format_ == "tsv" else find_fault(head, is_json=format_ == "jsonl")
+        if fault := fault or (_BULK if format_ == "jsonl" and _begins_with_action(head) else None):
             yield Record(name, 1, reason=f"the file is {fault}")
         elif format_ == "csv":
             # Rows that are left out are read too: one may have several lines, and the first is the header.
             yield from (each for each in _rows(lines, head, delimiter) if each.line > skip)
-        elif _begins_with_action(head):
-            yield from (each for each in _pair(_json_lines(lines, 0)) if each.line > skip)
         else:
             yield from _json_lines(lines, skip)
     except Exception as error:
@@ -200,56 +200,16 @@ def _parse(name: str, number: int, text: str) -> Record:
 def _begins_with_action(head: bytes) -> bool:
     """Return whether the first line that a file begins with is an action line of _bulk."""
     try:
-        return _read_action(json.loads(head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0])) is not None
+        return _is_action(json.loads(head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]))
     except (ValueError, RecursionError):
         return False
 
 
-def _read_action(value: Any) -> dict[str, Any] | None:
-    """Return the action that a line of a _bulk file is, with what it says of its document; else ``None``."""
-    if not isinstance(value, dict) or len(value) != 1:
-        return None
+def _is_action(value: Any) -> bool:
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return False
     [(kind, said)] = value.items()
-    if kind not in _KINDS or not isinstance(said, dict) or not said.keys() <= _PASSED_ON.keys() | _LEFT_OUT:
-        return None
-    kept = {_PASSED_ON[name]: each for name, each in said.items() if name in _PASSED_ON and each is not None}
-    return {"_op_type": kind, "_index": said.get("_index"), **kept}
-
-
-def _pair(records: Iterator[Record]) -> Iterator[Record]:
-    """Yield the documents of a _bulk file, each with its action; what lacks one, or is for a second index, is told."""
-    waiting: tuple[Record, dict[str, Any]] | None = None
-    first_index = None
-
-    def finish(record: Record, action: dict[str, Any]) -> Record:
-        nonlocal first_index
-        index = action.pop("_index")
-        first_index = first_index or index
-        if record.reason is None and index not in (None, first_index):
-            reason = f"it is for index {shorten(index)}, and earlier lines for {shorten(first_index)}: {_APART}"
-            return replace(record, reason=reason)
-        return replace(record, action=action)
-
-    for record in records:
-        action = _read_action(record.value)
-        if action is not None:
-            if waiting:
-                yield replace(waiting[0], reason=_ALONE)
-            waiting = None if action["_op_type"] == "delete" else (record, action)
-            if waiting is None:
-                yield finish(record, action)
-        elif waiting:
-            yield finish(record, waiting[1])
-            waiting = None
-        else:
-            reason = 'in a _bulk file an action such as {"index": {}} stands before a document: add it'
-            yield replace(record, reason=record.reason or reason)
-    if waiting:
-        yield replace(waiting[0], reason=_ALONE)
-
-
-_ALONE = "no document follows this action line of _bulk: add it, or take the line out"
-_APART = "one command writes to one index, so give the lines of each in a file of their own"
+    return kind in _KINDS and isinstance(said, Mapping) and said.keys() <= _SAYS
 
 
 _SEPARATOR = re.compile(rb"sep=([!#-/:-@\[-`{-~\t])\r?$", re.IGNORECASE)  # a first line for Excel
@@ -354,45 +314,36 @@ def _header_fault(header: Sequence[str], delimiter: str | None) -> str | None:
     return None
 
 
-def _changes(record: Record) -> bool:
-    return record.action is not None and record.action["_op_type"] in ("delete", "update")
-
-
 def document_of(record: Record) -> Mapping[str, Any]:
     """Return the document of a line, also of an export with ``_source``; raise InvalidInputError if it has none."""
     if record.reason is not None:
         raise InvalidInputError(record.reason)
     value = record.value
-    if _changes(record):
-        raise InvalidInputError("a delete or an update in a _bulk file, not a document: leave it out")
     if isinstance(value, list):
         raise InvalidInputError(f"a list, not a document: {ONE_EACH} (jq -c '.[]' does)")
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"{_as_json(value)} is not a document: write a JSON object on each line")
-    if record.action is None and _read_action(value) is not None:
-        raise InvalidInputError(
-            "an action line of _bulk, in a file that does not begin with one: give that in its own file"
-        )
+    if _is_action(value):
+        raise InvalidInputError("an action line of _bulk, not a document: leave it out")
     hits = value.get("hits")
     if "took" in value and isinstance(hits, Mapping) and isinstance(hits.get("hits"), list):
         raise InvalidInputError(f"the answer of a search, not a document: {ONE_EACH} (jq -c '.hits.hits[]' does)")
-    if record.action is None and isinstance(value.get("_source"), Mapping):
+    if isinstance(value.get("_source"), Mapping):
         return value.part("_source") if isinstance(value, JsonObject) else cast("Mapping[str, Any]", value["_source"])
     return value
 
 
 def to_action(record: Record, id_field: str | None) -> dict[str, Any]:
     """Return the bulk action for a line, a document or an export of one; raise InvalidInputError if it is neither."""
-    document = given = record.value if record.reason is None and _changes(record) else document_of(record)
-    action: dict[str, Any] = {"_op_type": "index", **(record.action or {})}
+    document = given = document_of(record)
+    action: dict[str, Any] = {"_op_type": "index"}
     if document is not record.value:
         action |= {"_id": record.value.get("_id"), "routing": record.value.get("_routing")}
-    elif record.action is None and "_id" in document:
+    elif "_id" in document:
         # No server accepts a field of that name inside a document.
         action["_id"] = document["_id"]
         document = keep_text(document, {key: value for key, value in document.items() if key != "_id"})
-    kind = action["_op_type"]
-    if id_field is not None and kind in ("index", "create"):
+    if id_field is not None:
         if id_field != "_id":
             action["_id"] = _read_field(given, id_field)
         if action.get("_id") is None:
@@ -402,7 +353,7 @@ def to_action(record: Record, id_field: str | None) -> dict[str, Any]:
     for name, check in (("_id", _check_id), ("routing", str)):
         if (value := action.pop(name, None)) is not None:
             action[name] = check(value)
-    return action if kind == "delete" else {**action, "_source": document}
+    return {**action, "_source": document}
 
 
 def _as_json(value: Any) -> str:

@@ -200,44 +200,12 @@ def test_lines_that_exist(server, made, run, tmp_path):
     assert read_all(server, made)["a"]["body"] == "one text of a few words"
 
 
-def test_a_bulk_file_is_carried_out(server, index, run, tmp_path):
-    """Its documents keep their ids and routing, whatever index it names; a dry run counts the same."""
-    path = tmp_path / "news.jsonl"
-    texts = [TEXT.format(number) for number in ("one", "two", "three", "four")]
-    lines = []
-    for number, text in enumerate(texts):
-        lines += [{"index": {"_index": "elsewhere", "_id": number, "routing": "r"}}, {"body": text, "n": number}]
-    lines += [
-        {"update": {"_id": "1", "routing": "r"}},
-        {"doc": {"body": "Another text, about the tram to the market."}},
-    ]
-    lines += [{"delete": {"_id": "3", "routing": "r"}}]
-    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
-    arguments = ["ingest", index, path, "--create", "-t", "body", "--on-duplicate", "none", "--json"]
-    dry = run(*arguments, "--dry-run")
-    assert dry.exit_code == 0, dry.output
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
-    counts, expected = json.loads(result.stdout), json.loads(dry.stdout)
-    assert (counts["written"], counts["deleted"], counts["fingerprinted"]) == (5, 1, 5)
-    assert [counts[key] for key in ("written", "deleted", "fingerprinted")] == [
-        expected[key] for key in ("written", "deleted", "fingerprinted")
-    ]
-    found = read_all(server, index)
-    assert {id_: source["n"] for id_, source in found.items()} == {"0": 0, "1": 1, "2": 2}
-    assert found["1"]["body"].startswith("Another text")
-    assert all("fingerprint" in source["simhash"] for source in found.values())
-    answers = [json.loads(line) for line in run("find", index, "--input", path).stdout.splitlines()]
-    assert [each["line"] for each in answers] == [2, 4, 6, 8, 10, 11]
-    assert {near["id"] for near in answers[0]["near_dups"]} >= {"0"}
-    assert ["error" in each for each in answers] == [False] * 4 + [True] * 2
-
-
 UNREADABLE = {
     "gbk.csv": "id,正文\n1,港务局周一早上把柜台搬到了二楼。\n".encode("gb18030"),
-    "array.jsonl": b'[{"id": 1, "body": "x"},\n{"id": 2, "body": "y"}]\n',
+    "array.jsonl": b'[{"id": 1, "body": "x"}, {"id": 2, "body": "y"}]\n',
     "pandas.csv": b",id,body\n0,1,x\n",
     "answer.jsonl": b'{"took": 1, "hits": {"hits": [{"_id": "1", "_source": {"body": "x"}}]}}\n',
+    "bulk.jsonl": b'{"index": {}}\n{"body": "x"}\n',
     "empty.jsonl": b"",
 }
 

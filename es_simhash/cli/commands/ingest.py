@@ -123,16 +123,14 @@ def command(
     """
     Write the documents of FILE... to INDEX with their fingerprints.
 
-    A file holds JSON Lines, or CSV with a header, in UTF-8, plain or as gzip, bzip2 or xz; - is stdin. A line may also
-    be an export with _id and _source. A file for _bulk, whose first line is an action, is carried out: index, create,
-    update and delete, with id, routing and pipeline, but to INDEX, whatever index it names. A JSON line is sent as it
-    is, with the fingerprint put in, so that no number is rewritten. Lines that cannot be read, and documents that the
-    server refuses, do not stop the others: the command prints the first of them on stderr, writes all of them to the
-    report, and exits with 1. A document that has an id replaces the document with that id. A near-duplicate of a
-    document in INDEX, or of an earlier document of the files, is tagged with the canonical of its group, unless
-    --on-duplicate says otherwise. With --contained that holds too for documents that add nothing to a document of
-    INDEX, or to one of the files that is not much later; where the longer one comes later, es-simhash reconcile
-    --contained finds it.
+    A file holds JSON Lines, or CSV with a header, in UTF-8, plain or as gzip; - is stdin. A line may also be an export
+    with _id and _source. A JSON line is sent as it is, with the fingerprint put in, so that no number is rewritten.
+    Lines that cannot be read, and documents that the server refuses, do not stop the others: the command prints the
+    first of them on stderr, writes all of them to the report, and exits with 1. A document that has an id replaces the
+    document with that id. A near-duplicate of a document in INDEX, or of an earlier document of the files, is tagged
+    with the canonical of its group, unless --on-duplicate says otherwise. With --contained that holds too for documents
+    that add nothing to a document of INDEX, or to one of the files that is not much later; where the longer one comes
+    later, es-simhash reconcile --contained finds it.
 
     Ctrl-C finishes the lines that were read, and a second one stops at once; the command says how to go on. With
     --checkpoint a run that was killed can go on too: no line is lost, and none is written twice, also without ids.
