@@ -6,26 +6,18 @@ Nothing is computed or sent here, and nothing given is changed. ``with_fingerpri
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing.pool import TextHashes
-from es_simhash.mapping.fields import GROUPED, OWNED, carries, check_prefix, read_text, whole_update, with_fields
+from es_simhash.mapping.fields import carries, check_prefix, read_text, whole_update, with_fields
 from es_simhash.transport.raw_json import JsonObject, JsonText, keep_text, read_json
 from es_simhash.writes.operations import HELPER_METADATA, new_id
 
 IdFrom = Literal["random"] | None
-OnPartial = Literal["clear", "pass"]
 MakeFields: TypeAlias = Callable[[TextHashes], dict[str, Any]]
-
-# Strings, so that what looks like a comment in one is left alone; then comments.
-_STRING_OR_COMMENT = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|//[^\r\n]*|/\*.*?\*/""", re.DOTALL)
-
-# Painless wants functions before statements, so nothing can be put in front of them.
-_BEGINS_WITH_FUNCTION = re.compile(r"\s*\w[\w.<>\[\], ]*\s+\w+\s*\([^)]*\)\s*\{")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +44,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ActionRules:
-    """What to read and write in an action; ``"clear"`` takes out a fingerprint that may become wrong."""
+    """What to read and write in an action."""
 
     text_fields: tuple[str, ...]
     prefix: str
-    on_partial: OnPartial = "clear"
 
 
 @dataclass(slots=True)
@@ -182,7 +173,8 @@ def _prepare_update(body: Any, rules: ActionRules) -> Part:
         if isinstance(body.get(key), Mapping):
             parts[key] = read(body[key], rules)
     if body.get("script") is not None:
-        parts["script"] = _extend_script(body["script"], rules)
+        problem = f"a script may change the text; the fingerprint is left as it was: {_BACKFILL}"
+        parts["script"] = Part(body["script"], (), (problem,))
     texts = tuple(text for part in parts.values() for text in part.texts)
     problems = tuple(line for part in parts.values() for line in part.problems)
     return _Update(body, texts, problems, parts, upsert=parts.get("upsert"))
@@ -208,53 +200,14 @@ def _read_partial(doc: Mapping[str, Any], rules: ActionRules) -> Part:
     carried, wanted = sum(carries(doc, name) for name in rules.text_fields), len(rules.text_fields)
     texts, problems = _read_texts(doc, rules) if carried == wanted else ((), ())
     if 0 < carried < wanted:
-        fate = "taken out" if rules.on_partial == "clear" else "left as it was"
         names = ", ".join(rules.text_fields)
-        problems = (f"the update has only some of the text fields {names}; its fingerprint is {fate}: {_BACKFILL}",)
-    if carried == 0 or (carried < wanted and rules.on_partial == "pass"):
+        problems = (f"the update has only some of the text fields {names}; its fingerprint is taken out: {_BACKFILL}",)
+    if carried == 0:
         return Part(doc, (), problems)
     return _Partial(doc, texts, problems, rules.prefix)
 
 
 _BACKFILL = "backfill the document"
-
-
-def _remove_ours(prefix: str) -> str:
-    """Return the statement that takes our fields out of a document; keys of others stay, and what is no object."""
-    names = ", ".join(f"'{name}'" for name in (*OWNED, *GROUPED))
-    own = f"ctx._source['{prefix}']"
-    return (
-        f"if ({own} instanceof Map) {{ for (def es_simhash : [{names}]) {{ {own}.remove(es_simhash); }} "
-        f"if ({own}.isEmpty()) {{ ctx._source.remove('{prefix}'); }} }}"
-    )
-
-
-def _extend_script(script: Any, rules: ActionRules) -> Part:
-    """Return the part for a script: it removes the fields first, because it may change the text in any way."""
-    inline = {"source": script} if isinstance(script, str) else script
-    source = inline.get("source") if isinstance(inline, Mapping) else None
-    fate, changed = "left as it was", script
-    if (
-        rules.on_partial == "clear"
-        and isinstance(source, str)
-        and inline.get("lang", "painless") == "painless"
-        and not begins_with_function(source)
-    ):
-        fate, changed = "taken out", {**inline, "source": f"{_remove_ours(rules.prefix)} {source}"}
-    problem = f"a script may change the text; the fingerprint is {fate}: {_BACKFILL}"
-    return Part(changed, (), (problem,))
-
-
-def begins_with_function(source: str) -> bool:
-    """
-    Return whether a Painless script defines a function before anything else, comments apart.
-
-    >>> begins_with_function("/* n */ int twice(int n) { return 2 * n } ctx._source.n = twice(2)")
-    True
-    >>> begins_with_function("for (int n : params.all) { ctx._source.n += n }")
-    False
-    """
-    return _BEGINS_WITH_FUNCTION.match(_STRING_OR_COMMENT.sub(lambda found: found[1] or " ", source)) is not None
 
 
 def for_helpers(action: Any) -> Any:

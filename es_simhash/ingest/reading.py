@@ -28,7 +28,7 @@ from es_simhash.arguments import (
 )
 from es_simhash.errors import Argument, InvalidInputError, MappingError, Said, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
-from es_simhash.ingest.actions import ActionRules, OnPartial, body_of, prepare_body
+from es_simhash.ingest.actions import ActionRules, body_of, prepare_body
 from es_simhash.ingest.checkpoint import LARGEST_BATCH, IngestCheckpoint
 from es_simhash.ingest.decide import Decider, Decision, OnDuplicate, check_policy
 from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, put_decision, read_own, upsert_of
@@ -156,8 +156,6 @@ class IngestOptions:
         id_from:
             ``"content"`` makes the id of a document that has none from its content, so that the same document
             written again adds nothing; by default the id is random.
-        on_partial:
-            As for :func:`with_fingerprints`.
         workers:
             Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
         op_type:
@@ -192,7 +190,6 @@ class IngestOptions:
     contained: float | None = None
     grouping: GroupingRequest = field(default_factory=GroupingRequest)
     id_from: IngestIdFrom = option(None, partial(check_choice, choices=("content", None)))
-    on_partial: OnPartial = option("clear", partial(check_choice, choices=get_args(OnPartial)))
     workers: int | None = option(None, Count())
     op_type: OpType = option("index", partial(check_choice, choices=get_args(OpType)))
     prepare: Prepare | None = option(None, check_function)
@@ -320,7 +317,6 @@ class Source:
             prefix=prefix,
             value=settings.value,
             passages=settings.passages is not None,
-            on_partial=options.on_partial,
             on_problem=lambda problem: self._problems.update({first + problem.position: problem.reason}),
             workers=options.workers,
             ahead=False,  # a batch is taken while another is written

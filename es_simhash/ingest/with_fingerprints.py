@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, get_args, overload
+from typing import Any, Final, overload
 
 from es_simhash.arguments import check_choice, check_count, check_function, check_items
 from es_simhash.errors import MissingDependencyError, SchemeError, WorkerError
@@ -15,7 +15,6 @@ from es_simhash.hashing.pool import FingerprintPool, Pending, TextHashes, check_
 from es_simhash.ingest.actions import (
     ActionRules,
     IdFrom,
-    OnPartial,
     Problem,
     for_helpers,
     prepare_action,
@@ -46,7 +45,6 @@ def with_fingerprints(
     prefix: str = ...,
     value: bool = ...,
     passages: bool = ...,
-    on_partial: OnPartial = ...,
     on_problem: Callable[[Problem], object] | None = ...,
     workers: int | None = ...,
     ahead: bool = ...,
@@ -62,7 +60,6 @@ def with_fingerprints(
     prefix: str = ...,
     value: bool = ...,
     passages: bool = ...,
-    on_partial: OnPartial = ...,
     on_problem: Callable[[Problem], object] | None = ...,
     workers: int | None = ...,
     ahead: bool = ...,
@@ -77,7 +74,6 @@ def with_fingerprints(
     prefix: str = DEFAULT_PREFIX,
     value: bool = True,
     passages: bool = False,
-    on_partial: OnPartial = "clear",
     on_problem: Callable[[Problem], object] | None = None,
     workers: int | None = None,
     ahead: bool = True,
@@ -91,7 +87,9 @@ def with_fingerprints(
     text_field="body"))``. Plain documents and ``index``, ``create``, ``update`` and ``delete`` actions may be mixed;
     an action may be a dict or its JSON text. An update whose ``doc`` decides the text changes the fingerprint, one
     that clears the text clears the fields, one that does not touch it leaves them alone. The server merges objects,
-    so such an update has a null for each field of ours that another text may have left. Reads up to *batch* actions
+    so such an update has a null for each field of ours that another text may have left. An update that brings only
+    some of several text fields takes the fingerprint out; one with a script goes on as it is, and its fingerprint may
+    be stale until a backfill. Both are reported. Reads up to *batch* actions
     or a million characters at once, and as many again ahead; with *workers*, as many ahead for each of them.
 
     Args:
@@ -110,9 +108,6 @@ def with_fingerprints(
             Whether to add the signed 64-bit copy that script filters read.
         passages:
             Whether to add the terms of passages, for an index that has them; ``client.with_fingerprints`` knows.
-        on_partial:
-            What becomes of the fingerprint in an update that brings only some of several text fields, or a script:
-            ``"clear"`` takes it out, so that it cannot be wrong; ``"pass"`` leaves it, maybe stale. Both are reported.
         on_problem:
             Called with a :class:`Problem` for each document that goes on without the fingerprint it should have;
             by default a warning is logged.
@@ -134,7 +129,7 @@ def with_fingerprints(
 
     Raises:
         TypeError: If an argument has the wrong type.
-        InvalidInputError: If the scheme, a field name, the prefix, on_partial, workers or id_from cannot be used.
+        InvalidInputError: If the scheme, a field name, the prefix, workers or id_from cannot be used.
             Never for a document.
         WorkerError: While iterating, if a process ended before its work was done.
 
@@ -152,7 +147,6 @@ def with_fingerprints(
         prefix=prefix,
         value=value,
         passages=passages,
-        on_partial=on_partial,
         on_problem=on_problem,
         workers=workers,
         ahead=ahead,
@@ -170,7 +164,6 @@ def fingerprint_actions(
     prefix: str,
     value: bool,
     passages: bool,
-    on_partial: OnPartial,
     on_problem: Callable[[Problem], object] | None,
     workers: int | None,
     ahead: bool,
@@ -183,11 +176,11 @@ def fingerprint_actions(
     For each action: *prepare* reads it and returns an object like :class:`Prepared`; the fingerprints of a batch are
     computed; its ``finish`` puts the fields in; *hand_on* makes of the result what is yielded.
     """
-    check_options(actions, on_partial=on_partial, on_problem=on_problem, workers=workers, id_from=None)
+    check_options(actions, on_problem=on_problem, workers=workers, id_from=None)
     check_count("batch", batch)
     chosen = get_scheme(scheme)
     fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
-    rules = ActionRules(check_text_fields(text_field), Fields(prefix).prefix, on_partial)
+    rules = ActionRules(check_text_fields(text_field), Fields(prefix).prefix)
     pool = FingerprintPool(chosen, workers=workers, thread=ahead, passages=bool(passages))
     batcher = _Batcher(rules, pool, bool(value), on_problem, prepare, hand_on, batch)
     return batcher.iterate_async(actions) if isinstance(actions, AsyncIterable) else batcher.iterate(actions)
@@ -332,14 +325,12 @@ class _Batcher:
 def check_options(
     actions: Any,
     *,
-    on_partial: OnPartial,
     on_problem: Callable[[Problem], object] | None,
     workers: int | None,
     id_from: IdFrom,
 ) -> None:
     """Check the arguments of :func:`with_fingerprints` that do not depend on an index."""
     check_iterable("actions", actions)
-    check_choice("on_partial", on_partial, get_args(OnPartial))
     check_choice("id_from", id_from, ("random", None))
     if on_problem is not None:
         check_function("on_problem", on_problem)

@@ -202,14 +202,11 @@ def fuzz_records(data: bytes) -> None:
 def fuzz_actions(data: bytes) -> None:
     """As many actions come out as go in, in order, whatever they are; none is changed."""
     source = Bytes(data)
-    partial = ("clear", "pass")[source.below(2)]
     actions = [source.value() for _ in range(source.below(5))]
     actions += [json.dumps(each) for each in actions[:2]] + [source.rest()]
     before = repr(actions)
     finished = list(
-        with_fingerprints(
-            actions, text_field=["body", "doc.body"], on_partial=partial, on_problem=lambda _: None, id_from="random"
-        )
+        with_fingerprints(actions, text_field=["body", "doc.body"], on_problem=lambda _: None, id_from="random")
     )
     assert len(finished) == len(actions)
     assert repr(actions) == before

@@ -11,14 +11,7 @@ from es_simhash import InvalidInputError, Problem, document_fields, with_fingerp
 from es_simhash.mapping.fields import GROUPED, OWNED
 
 TEXT = "The council approved the new bridge over the river on Tuesday."
-FUNCTION = "int twice(int n) { return 2 * n } ctx._source.n = twice(2)"
 NOTHING_ELSE = {"passages": None, "error": None, "contained_in": None}
-NAMES = ", ".join(f"'{name}'" for name in (*OWNED, *GROUPED))
-CLEARS = (
-    "if (ctx._source['simhash'] instanceof Map) { "
-    f"for (def es_simhash : [{NAMES}]) {{ ctx._source['simhash'].remove(es_simhash); }} "
-    "if (ctx._source['simhash'].isEmpty()) { ctx._source.remove('simhash'); } }"
-)
 OTHER = "Shares fell sharply after the company cut its forecast for the year."
 
 
@@ -108,7 +101,7 @@ def test_an_update_as_json_text_goes_on_as_that_text(source):
     given = UPDATE % (TEXT, "", TEXT, "", ', "source": "x()"')
     own = f', "simhash": {OWN}'
     whole = own[:-1] + ', "passages": null, "error": null, "contained_in": null}'
-    sent = "{" + UPDATE % (TEXT, whole, TEXT, own, f', "source": "{CLEARS} x()"')
+    sent = "{" + UPDATE % (TEXT, whole, TEXT, own, ', "source": "x()"')
     text = '{"_op_type": "update", "_id": "1", %s}' % (source % given[:-1])
     [action] = helped(text, on_problem=lambda _: None)
     for helpers in ("elasticsearch.helpers.actions", "opensearchpy.helpers.actions"):
@@ -258,60 +251,22 @@ class TestUpdates:
         assert action["_source"]["doc"]["simhash"] == {**fields(TEXT), **NOTHING_ELSE}
         assert action["_source"]["upsert"]["simhash"] == fields(OTHER)
 
-    @pytest.mark.parametrize(
-        ("on_partial", "doc"), [("clear", {"title": "New", "simhash": None}), ("pass", {"title": "New"})]
-    )
-    def test_some_of_several_fields(self, on_partial, doc):
-        """The other half is not at hand: clear the fields or leave them, and report either."""
+    def test_some_of_several_fields(self):
+        """The other half is not at hand: the fields are cleared, and that is reported."""
         problems = []
         [action] = helped(
             {"_op_type": "update", "_id": "1", "doc": {"title": "New"}},
             text_field=["title", "body"],
-            on_partial=on_partial,
             on_problem=problems.append,
         )
-        assert action["doc"] == doc
+        assert action["doc"] == {"title": "New", "simhash": None}
         assert "backfill" in problems[0].reason
 
-    @pytest.mark.parametrize(
-        "script", ["ctx._source.n += 1", {"source": "ctx._source.n += params.n", "params": {"n": 1}}]
-    )
-    def test_a_script_clears_first(self, script):
-        """Nobody knows what it does to the text."""
-        [action] = helped({"_op_type": "update", "_id": "1", "script": script}, on_problem=lambda _: None)
-        assert action["script"]["source"].startswith(f"{CLEARS} ctx._source.n")
-        assert action["script"].get("params") == (script["params"] if isinstance(script, dict) else None)
-
-    @pytest.mark.parametrize(
-        "comment", ["// int twice(int n) {\n", "/* int twice(int n) { */ ", "/* a\nb */ // c\n", "\n  "]
-    )
-    def test_a_comment_is_no_function(self, comment):
-        """A script that begins with a comment and has no function is extended like any other."""
-        [action] = helped(
-            {"_op_type": "update", "_id": "1", "script": f"{comment}if (ctx._source.n < 5) {{ ctx._source.n += 1 }}"},
-            on_problem=lambda _: None,
-        )
-        assert action["script"]["source"].startswith(f"{CLEARS} {comment}if (ctx")
-
-    @pytest.mark.parametrize(
-        ("script", "on_partial"),
-        [
-            ("ctx._source.n += 1", "pass"),
-            ({"id": "stored"}, "clear"),
-            ({"source": "x", "lang": "expression"}, "clear"),
-            (FUNCTION, "clear"),
-            (f"// twice: two times\n{FUNCTION}", "clear"),
-            (f"  /* twice\n two times */\n// n\r\n{FUNCTION}", "clear"),
-            (FUNCTION.replace("(int n)", "/* once */ (int n /* ( */)"), "clear"),
-            (FUNCTION.replace(" {", "// begins\n{"), "clear"),
-        ],
-    )
-    def test_a_script_that_cannot_be_extended_is_passed_on(self, script, on_partial):
+    @pytest.mark.parametrize("script", ["ctx._source.n += 1", {"source": "x", "params": {"n": 1}}, {"id": "stored"}])
+    def test_a_script_is_passed_on(self, script):
         """And reported, so that a backfill can repair what it leaves."""
         problems = []
-        [action] = helped(
-            {"_op_type": "update", "_id": "1", "script": script}, on_partial=on_partial, on_problem=problems.append
-        )
+        [action] = helped({"_op_type": "update", "_id": "1", "script": script}, on_problem=problems.append)
         assert action["script"] == script
         assert "left as it was" in problems[0].reason
 
@@ -394,7 +349,6 @@ def test_an_async_source_gives_an_async_iterator():
         ({"text_field": "body", "scheme": "nonsense"}, InvalidInputError, "nonsense"),
         ({"text_field": "body", "prefix": "a.b"}, InvalidInputError, "without dots"),
         ({"text_field": "body", "prefix": "it's"}, InvalidInputError, "prefix"),
-        ({"text_field": "body", "on_partial": "guess"}, InvalidInputError, "guess"),
         ({"text_field": "body", "id_from": "content"}, InvalidInputError, "id_from"),
     ],
 )

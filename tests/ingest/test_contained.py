@@ -131,7 +131,7 @@ def test_a_container_that_a_partial_update_of_the_same_run_changes(update, in_fl
     documents = [parts[0], {"_op_type": "update", "_id": "long", "doc": update}, *parts[1:]]
     grouping = GroupingRequest(per="lang", max_distance=0)
     limits = {"batch": 1, "sizes": IngestSizes(in_flight=in_flight)}
-    options = IngestOptions(on_duplicate="tag", contained=0.95, on_partial="pass", grouping=grouping, **limits)
+    options = IngestOptions(on_duplicate="tag", contained=0.95, grouping=grouping, **limits)
     run = carry_out(ingest(scripted(), INDEX, documents, options), store)
     assert len(store.docs) == 6
     assert containers(run) == {"part0": "long"}

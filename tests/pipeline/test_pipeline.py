@@ -27,7 +27,6 @@ from es_simhash import (
     to_hex,
 )
 from es_simhash.hashing.characters import COMBINES, DROPPED, EXPANDS, SEPARATOR, UNASSIGNED, character_entries
-from es_simhash.ingest.actions import ActionRules, prepare_action
 from es_simhash.lookup.plan import LookupPlan
 from es_simhash.lookup.query import candidate_clauses
 from es_simhash.pipeline.script_source import CODE_POINTS, character_tables, find_differences, literal, probe_documents
@@ -57,9 +56,6 @@ def scripts():
     for given in ([1], [1, 2]):
         found.append(("filter", candidate_clauses(given, plan)[-1]["script"]["script"]["source"]))
     found += [("update", _clear({}, ["group"], "simhash", script=True)["script"]["source"])]
-    rules = ActionRules(("body",), "simhash", on_partial="clear")
-    action = {"_op_type": "update", "_id": "1", "script": {"source": ""}}
-    found.append(("update", prepare_action(action, rules).finish([], dict)["script"]["source"]))
     return [(context.replace("script", "field"), source) for context, source in dict.fromkeys(found)]
 
 
@@ -158,7 +154,6 @@ def test_no_other_file_has_a_script():
     }
     assert holders == {
         "upkeep/remove_fields.py",
-        "ingest/actions.py",
         "lookup/query.py",
         "pipeline/build.py",
     }

@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-import uuid
 
 import pytest
 
@@ -104,54 +103,23 @@ def test_updates_keep_fingerprint_and_text_together(server, index, sync_client):
     assert stored(server, index, "2")["fingerprint"] == hex_of(TEXT)
 
 
-@pytest.fixture
-def own_index(opensearch):
-    """A client on OpenSearch, whatever the server of the session, and an index with one document."""
-    client, index = make_client(opensearch), f"test-{uuid.uuid4().hex}"
+def test_a_script_leaves_the_fingerprint_until_a_backfill(opensearch, index):
+    """Where the server has Painless: the script does its work, the report says what to do, and that repairs it."""
+    client = make_client(opensearch)
     simhash = SimHashClient(client)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     try:
-        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
         list(simhash.ingest(index, [{"_id": "1", "body": TEXT}]))
-        yield simhash, index
+        script = {"source": "ctx._source.body = params.text", "params": {"text": OTHER}}
+        [report] = simhash.ingest(index, [{"_op_type": "update", "_id": "1", "script": script}])
+        assert report.action == "written"
+        assert "backfill" in report.reason
+        assert stored(opensearch, index, "1")["fingerprint"] == hex_of(TEXT)
+        list(simhash.backfill(index))
+        assert stored(opensearch, index, "1")["fingerprint"] == hex_of(OTHER)
     finally:
         opensearch.remove(index)
         client.close()
-
-
-def test_a_script_clears_the_fingerprint_it_may_falsify(opensearch, own_index):
-    """Where the server has Painless: the fields go, the script does its work."""
-    simhash, index = own_index
-    script = {"source": "ctx._source.body = params.text", "params": {"text": OTHER}}
-    [report] = simhash.ingest(index, [{"_op_type": "update", "_id": "1", "script": script}])
-    assert report.action == "written"
-    assert "backfill" in report.reason
-    assert opensearch.request("GET", f"/{index}/_doc/1")["_source"] == {"body": OTHER}
-
-
-COMMENTS = ["", "// int twice(int n) {\n", "/* twice\n */ // n\r\n", "/* int f() { */ "]
-SCRIPTS = {
-    "int twice(int n /* ) */) { return 2 * n } ctx._source.n = twice(2)": False,
-    "def twice(def n) // begins\n{ return 2 * n } ctx._source.n = twice(2)": False,
-    "int[] twice(List n, Map m) { return new int[] {4} } ctx._source.n = twice(null, null)[0]": False,
-    "for (int n : new int[] {2}) { ctx._source.n = n * 2 }": True,
-    "String n = '/* no comment'; ctx._source.n = 4 // the end": True,
-}
-
-
-def test_comments_and_functions_do_not_break_a_script(opensearch, own_index):
-    """The fields go first where they can, and a script that defines functions is left as it is."""
-    simhash, index = own_index
-    sources = [comment + script for comment in COMMENTS for script in SCRIPTS]
-    list(simhash.ingest(index, [{"_id": source, "body": TEXT} for source in sources], on_duplicate=None))
-    updates = [{"_op_type": "update", "_id": each, "script": {"source": each}} for each in sources]
-    reports = list(simhash.ingest(index, updates, on_duplicate=None))
-    assert {(report.action, report.reason is None) for report in reports} == {("written", False)}
-    stored = read_all(opensearch, index)
-    for comment in COMMENTS:
-        for script, is_cleared in SCRIPTS.items():
-            found = stored[comment + script]
-            assert found["n"] == 4
-            assert ("simhash" not in found) is is_cleared, comment + script
 
 
 def test_one_refused_document_does_not_keep_the_others_out(server, index, simhash):

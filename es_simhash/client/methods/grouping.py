@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from es_simhash.groups.grouping_request import GroupingRequest, Resources
     from es_simhash.groups.pairs_and_groups import Group, GroupOptions, Pair
     from es_simhash.groups.reconcile import Reconciled
-    from es_simhash.ingest.actions import IdFrom, OnPartial, Problem
+    from es_simhash.ingest.actions import IdFrom, Problem
     from es_simhash.ingest.reading import IngestOptions
     from es_simhash.ingest.screen import Screened, ScreenOptions
     from es_simhash.ingest.written import Written
@@ -33,7 +33,6 @@ class GroupingMethods(SyncBase):
         actions: Iterable[Any],
         *,
         text_field: str | Sequence[str] | None = None,
-        on_partial: OnPartial = "clear",
         on_problem: Callable[[Problem], object] | None = None,
         workers: int | None = None,
         id_from: IdFrom = None,
@@ -53,7 +52,7 @@ class GroupingMethods(SyncBase):
         """
         from es_simhash.ingest.with_fingerprints import check_options, with_fingerprints
 
-        check_options(actions, on_partial=on_partial, on_problem=on_problem, workers=workers, id_from=id_from)
+        check_options(actions, on_problem=on_problem, workers=workers, id_from=id_from)
         check_fields("text_field", text_field, may_lack=True)
         return self._convert(
             actions,
@@ -65,7 +64,6 @@ class GroupingMethods(SyncBase):
                 prefix=self._context.prefix,
                 value=settings.value,
                 passages=settings.passages is not None,
-                on_partial=on_partial,
                 on_problem=on_problem,
                 workers=workers,
                 id_from=id_from,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from es_simhash.groups.pairs_and_groups import Group, Pair
     from es_simhash.groups.reconcile import Reconciled
-    from es_simhash.ingest.actions import IdFrom, OnPartial, Problem
+    from es_simhash.ingest.actions import IdFrom, Problem
     from es_simhash.ingest.decide import OnDuplicate
     from es_simhash.ingest.prepare import Prepare
     from es_simhash.ingest.reading import IngestIdFrom, OpType
@@ -41,7 +41,6 @@ class GroupingMethods(SyncBase):
         actions: Iterable[Any],
         *,
         text_field: str | Sequence[str] | None = None,
-        on_partial: OnPartial = "clear",
         on_problem: Callable[[Problem], object] | None = None,
         workers: int | None = None,
         id_from: IdFrom = None,
@@ -61,7 +60,7 @@ class GroupingMethods(SyncBase):
         """
         from es_simhash.ingest.with_fingerprints import check_options, with_fingerprints
 
-        check_options(actions, on_partial=on_partial, on_problem=on_problem, workers=workers, id_from=id_from)
+        check_options(actions, on_problem=on_problem, workers=workers, id_from=id_from)
         check_fields("text_field", text_field, may_lack=True)
         return self._convert(
             actions,
@@ -73,7 +72,6 @@ class GroupingMethods(SyncBase):
                 prefix=self._context.prefix,
                 value=settings.value,
                 passages=settings.passages is not None,
-                on_partial=on_partial,
                 on_problem=on_problem,
                 workers=workers,
                 id_from=id_from,
@@ -97,7 +95,6 @@ class GroupingMethods(SyncBase):
         within: tuple[str, str] | Literal[False] | None = None,
         key: str | Sequence[str] | Literal[False] | None = None,
         id_from: IngestIdFrom = None,
-        on_partial: OnPartial = "clear",
         workers: int | None = None,
         op_type: OpType = "index",
         prepare: Prepare | None = None,
@@ -171,8 +168,6 @@ class GroupingMethods(SyncBase):
             id_from:
                 ``"content"`` makes the id of a document that has none from its content, so that the same document
                 written again adds nothing; by default the id is random.
-            on_partial:
-                As for :func:`with_fingerprints`.
             workers:
                 Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
             op_type:
@@ -244,7 +239,6 @@ class GroupingMethods(SyncBase):
                 key=key,
             ),
             id_from=id_from,
-            on_partial=on_partial,
             workers=workers,
             op_type=op_type,
             prepare=prepare,
