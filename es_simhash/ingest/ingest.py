@@ -322,7 +322,7 @@ class _Pipeline:
         lookup = grouper.lookup if grouper else None
         batch: Batch = await server.compute(self.source.take)
         existing = await lookup.look_up_first(server, batch.items) if lookup else Existing()
-        following: Batch | None = None if batch.is_last else await server.compute(self.source.take, batch.due)
+        following: Batch | None = None if batch.is_last else await server.compute(self.source.take)
         while True:
             items = await grouper.decide(server, batch.items, existing) if grouper else list(batch.items)
             if self.preparer is not None:
@@ -333,8 +333,7 @@ class _Pipeline:
             sending = [item.operation for item in sent if item.operation is not None]
             bulk = Bulk(sending, prefix=self.context.prefix, repeats_scripts=False)
             await check()
-            due = batch.due if following is None or batch.due is not None else following.due
-            reading = Compute(self.source.take, (due, lookup.batch if lookup else None)) if is_reading else None
+            reading = Compute(self.source.take, (lookup.batch if lookup else None,)) if is_reading else None
             answers = await self._send(server, bulk, asked.calls if asked else (), reading)
             items, failure = await self._finish(server, items, sent, bulk, answers.bulk)
             reports = [report(item, prefix=self.context.prefix) for item in items]

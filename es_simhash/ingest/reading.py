@@ -7,7 +7,6 @@ as text there, and from then on no lookup through the alias works.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,6 @@ from es_simhash.arguments import (
     check_choice,
     check_fields,
     check_function,
-    check_number,
     check_options,
     check_output,
     option,
@@ -34,7 +32,7 @@ from es_simhash.ingest.decide import Decider, Decision, OnDuplicate, check_polic
 from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, put_decision, read_own, upsert_of
 from es_simhash.ingest.plain import Entry, Plain, members_of, put_fields
 from es_simhash.ingest.prepare import Prepare
-from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, PAUSE, fingerprint_actions
+from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, fingerprint_actions
 from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import USE_COMPONENT
@@ -45,7 +43,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.passages.contained import check_contained
-from es_simhash.transport.feed import Feed, read_in_background, weigh
+from es_simhash.transport.feed import Feed, weigh
 from es_simhash.transport.raw_json import JsonObject, keep_text, read_json
 from es_simhash.writes.operations import SPECIAL, Operation, Outcome, Refusal, to_operation
 from es_simhash.writes.targets import find_write_index, prepare_targets
@@ -169,11 +167,6 @@ class IngestOptions:
             ``within``, order). If it raises, all that it got are ``"refused"``, else those that it changed so;
             their duplicates are decided again. An async client awaits what a coroutine function returns, and calls
             any other in a thread. Partial updates are not prepared.
-        max_delay:
-            Longest time in seconds that a document waits for others before it goes on, for a source that may pause:
-            its report follows as soon as the server has answered. A thread then reads *documents* ahead (an async
-            iterable is read on the loop). By default batches are filled, however long that takes, and *documents*
-            is read where the reports are read.
         batch:
             Most documents in one request, 1 to 10,000; by default 2,000, and 500 where the server is asked about
             each of them. The first two requests have 50 at most.
@@ -193,7 +186,6 @@ class IngestOptions:
     workers: int | None = option(None, Count())
     op_type: OpType = option("index", partial(check_choice, choices=get_args(OpType)))
     prepare: Prepare | None = option(None, check_function)
-    max_delay: float | None = option(None, partial(check_number, above=0, advice="seconds above 0, or None"))
     batch: int | None = option(None, Count(1, LARGEST_BATCH))
     lookup: LookupRequest = field(default_factory=LookupRequest)
     checkpoint: str | PathLike[str] | None = option(None, check_output)
@@ -259,15 +251,12 @@ class GroupedIngest:
 class Batch:
     """
     Documents that go into one bulk request.
-    *items*: empty after the last one, and where none came in time. *failure*: with which the caller's documents broke
-    off, after those of this batch. *due*: until when to wait for the next batch, so that this one is not sent too late;
-    ``None`` if that does not matter.
+    *items*: empty after the last one. *failure*: with which the caller's documents broke off, after those of it.
     """
 
     items: Sequence[Entry]
     failure: Exception | None = None
     is_last: bool = False
-    due: float | None = None
 
 
 class Source:
@@ -301,13 +290,9 @@ class Source:
         self._position = self._done = saved.position.line if saved else 0
         self._problems: dict[int, str] = {}
         self._feed: Feed[Any] | None = documents if isinstance(documents, Feed) else None
-        # When the documents came that were read from the queue and are in no batch yet, and until when to wait.
-        self._arrivals: deque[float] = deque()
-        self._due: float | None = None
         self._taken = 0
-        if isinstance(documents, Feed) or options.max_delay is not None:
-            documents = self._read(documents)
-        elif self._done:
+        documents = self._read(documents) if isinstance(documents, Feed) else documents
+        if self._done:
             documents = islice(documents, self._done, None)
         first = self._done
         self._items: Any = fingerprint_actions(
@@ -325,13 +310,8 @@ class Source:
             hand_on=self._finished,
         )
 
-    def take(self, due: float | None = None, most: int | None = None) -> Batch:
-        """
-        Return the next batch; with *most* documents, unless the caller chose how many.
-        With max_delay it may be smaller than it could be: it then ends at the moment *due*, or max_delay after its
-        first document came, whichever is earlier.
-        """
-        self._due = due
+    def take(self, most: int | None = None) -> Batch:
+        """Return the next batch; with *most* documents, unless the caller chose how many."""
         items: list[Entry] = []
         characters, sizes = 0, self._options.sizes
         most = self._options.batch or most or sizes.most
@@ -339,49 +319,19 @@ class Source:
         self._taken += 1
         try:
             for item in self._items:
-                if item is PAUSE:
-                    return self._batch(items)
                 items.append(item)
                 characters += item.weight
                 if len(items) >= most or characters >= sizes.characters:
-                    return self._batch(items)
+                    return Batch(items)
         except Exception as error:  # noqa: BLE001 -- raised by the flow, once the batch is written
-            return self._batch(items, error, is_last=True)
-        return self._batch(items, is_last=not items)
+            return Batch(items, error, is_last=True)
+        return Batch(items, is_last=not items)
 
-    def _batch(self, items: list[Entry], failure: Exception | None = None, *, is_last: bool = False) -> Batch:
-        due = None
-        if self._arrivals and items and self._options.max_delay is not None:
-            due = self._arrivals[0] + self._options.max_delay
-        for _ in range(min(len(items), len(self._arrivals))):
-            self._arrivals.popleft()
-        return Batch(items, failure, is_last, due)
-
-    def _read(self, documents: Iterable[Any] | Feed[Any]) -> Iterator[Any]:
-        """Yield the documents as they come, and a pause where none came in time."""
-        if isinstance(documents, Feed):
-            feed = documents
-        else:
-            feed = self._feed = read_in_background(
-                documents, Feed(most=self._options.batch or self._options.sizes.most)
-            )
-        while (found := feed.take(self._wait_until())) is not None:
-            if not found:
-                yield PAUSE
-            for moment, document in found:
-                if self._done:
-                    self._done -= 1
-                    continue
-                self._arrivals.append(moment)
-                yield document
-
-    def _wait_until(self) -> float | None:
-        """Return the moment at which what was read must go on; ``None`` if nothing waits."""
-        if self._options.max_delay is None:
-            return None
-        moments = [each for each in (self._due,) if each is not None]
-        moments += [self._arrivals[0] + self._options.max_delay] if self._arrivals else []
-        return min(moments, default=None)
+    @staticmethod
+    def _read(feed: Feed[Any]) -> Iterator[Any]:
+        """Yield the documents as they come."""
+        while (found := feed.take()) is not None:
+            yield from found
 
     def close(self) -> None:
         """Stop reading, and end the processes that compute fingerprints, also when not all documents were read."""

@@ -239,7 +239,7 @@ async def screen(
             # As of any lookup: what was confirmed just before it holds for an answer that comes soon.
             is_sure = server.context.seconds_since_confirmed(index) < TRUSTED_SECONDS
             asked = await lookup.ask(server, batch.items)
-            reading = [] if batch.is_last else [Compute(source.take, (None, lookup.batch))]
+            reading = [] if batch.is_last else [Compute(source.take, (lookup.batch,))]
             both: list[Call | Compute] = [*reading, *(asked.calls if asked else ())]
             answers = await server.together(both, concurrency=len(both)) if both else []
             existing = await lookup.take(server, asked, answers[len(reading) :]) if asked else Existing()

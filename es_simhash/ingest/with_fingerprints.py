@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, overload
+from typing import Any, overload
 
 from es_simhash.arguments import check_choice, check_count, check_function, check_items
 from es_simhash.errors import MissingDependencyError, SchemeError, WorkerError
@@ -31,9 +31,6 @@ BATCH_DOCUMENTS = 500
 # Fewer at the beginning, so that the first come early.
 FIRST_DOCUMENTS = 50
 BATCH_CHARACTERS = 1_000_000
-
-PAUSE: Final = object()
-"""A mark among actions: nothing follows for now. The actions before it are finished, and the mark is handed on."""
 
 
 @overload
@@ -215,11 +212,7 @@ class _Batcher:
         with self._pool:
             try:
                 for action in actions:
-                    if action is PAUSE:
-                        self._begin()
-                        yield from self._finished()
-                        yield PAUSE
-                    elif self._add(action):
+                    if self._add(action):
                         self._begin()
                         yield from self._finished(keep=self._pool.ahead)
             except WorkerError:

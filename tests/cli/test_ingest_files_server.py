@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import shlex
 import signal
 import subprocess
 from collections import Counter
@@ -124,25 +123,6 @@ def test_a_stopped_ingest_names_the_line(server, made, run, tmp_path, sent):
     assert result.exit_code in (0, 1), result.output
     found = read_all(server, made)
     assert Counter(source["n"] for source in found.values()) == Counter(range(700))
-
-
-def test_lines_of_a_pipe_that_stays_open(server, made):
-    """They are written while it is open; Ctrl-C then ends at once, without a traceback."""
-    command = [*PROGRAM, "ingest", made, "-", "--url", server.url, "--max-delay", "0.05"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        for number in range(3):
-            process.stdin.write(json.dumps({"n": number, "body": TEXT.format(number)}).encode() + b"\n")
-        process.stdin.flush()
-        while len(read_all(server, made)) < 3:
-            assert process.poll() is None, process.stderr.read()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-        message = process.stderr.read().decode()
-    *_, said, how = message.splitlines()
-    assert "3 documents written" in said
-    assert shlex.split(how)[-2:] == ["--skip", "3"]
-    assert "Traceback" not in message
-    assert "Fatal" not in message
 
 
 def test_a_checkpoint_that_cannot_be_used(made, run, tmp_path):

@@ -61,7 +61,6 @@ KINDS = {
     "replicas": "count",
     "max_changes": "count",
     "max_share": "share",
-    "max_delay": "seconds",
     "documents_per_second": "seconds",
     "interval": "seconds",
     "lease_seconds": "lease",

@@ -621,7 +621,7 @@ def test_a_source_that_passes_a_cancellation_on(is_task_cancelled):
     async def work():
         async with feeding(documents()) as feed:
             while items := await asyncio.to_thread(feed.take):
-                taken.extend(item for _, item in items)
+                taken.extend(items)
                 if is_task_cancelled:
                     asyncio.current_task().cancel()
 

@@ -23,7 +23,7 @@ def made(index, sync_simhash):
     return index
 
 
-@pytest.mark.parametrize("more", [{}, {"max_delay": 0.5, "on_duplicate": None}], ids=["batches", "a queue"])
+@pytest.mark.parametrize("more", [{}, {"on_duplicate": None}], ids=["grouped", "not grouped"])
 def test_it_goes_on(server, made, simhash, tmp_path, more):
     """Each run has more documents than the one before; what was reported is in the index, each document once."""
     arguments = {"checkpoint": tmp_path / "checkpoint", "batch": 40, **more}

@@ -309,13 +309,11 @@ def test_what_a_refused_write_hid_is_found_again(server, index, simhash, client,
 
 
 def test_documents_that_are_no_iterable_of_documents(index, simhash):
-    """The same error, whether documents are waited for or not."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     for documents in ("abc", b"abc", {"body": "abc"}, 5, None):
         said = f"^documents must be a list of documents, not {type(documents).__name__} "
-        for max_delay in (None, 0.5):
-            with pytest.raises(TypeError, match=said):
-                list(simhash.ingest(index, documents, max_delay=max_delay))
+        with pytest.raises(TypeError, match=said):
+            list(simhash.ingest(index, documents))
 
 
 def test_a_missing_index_is_the_error_of_the_client(index, simhash):

@@ -168,14 +168,13 @@ async def awaited(items):
         yield each
 
 
-@pytest.mark.parametrize("max_delay", [None, 0.5])
-def test_one_dict_given_again_is_each_document(server, simhash, index, mode, call, max_delay):
-    """As the clients' helpers take it: with the document under _source and without, read ahead or not."""
+def test_one_dict_given_again_is_each_document(server, simhash, index, mode, call):
+    """As the clients' helpers take it: with the document under _source and without."""
     call(simhash.create_index(index, text_field="body"))
     for keep in (False, True):
         given = again_and_again(keep)
         given = awaited(given) if mode == "async" else given
-        reports = list(call(simhash.ingest(index, given, max_delay=max_delay)))
+        reports = list(call(simhash.ingest(index, given)))
         assert [each.canonical for each in reports] == ["d0", "d1", "d2", "d0"]
         found = [(id_, each["body"], each["n"]) for id_, each in sorted(read_all(server, index).items())]
         assert found == [(f"d{n}", text, n) for n, text in enumerate([TEXT, OTHER, THIRD, TEXT.upper()])]

@@ -1,4 +1,4 @@
-"""Ingest from sources that pause, break off or never end, on real servers, sync and async."""
+"""Ingest from sources that break off or never end, on real servers, sync and async."""
 
 import asyncio
 import threading
@@ -9,12 +9,7 @@ import pytest
 from es_simhash import AsyncSimHashClient, SimHashClient
 from tests.servers.support import ONE_SHARD, expected_groups, numbered, read_all, stored_groups, texts
 
-FOREVER = 3600.0
 kinds = pytest.mark.parametrize("kind", ["sync", "async client", "async source"])
-
-
-def sources():
-    return [each for each in threading.enumerate() if each.name == "es_simhash_source"]
 
 
 @pytest.fixture
@@ -44,63 +39,26 @@ def ingest(kind, index, request):
     return lambda make, note, **options: runner.run(write(make, note, **options))
 
 
-def one_by_one(kind, documents, failure=None):
-    """Return a source that gives a document only after the report on the one before, and what a report is told to."""
-    if kind == "async source":
-        told = asyncio.Semaphore(0)
-
-        async def source():
-            for document in documents:
-                yield document
-                await asyncio.wait_for(told.acquire(), 60)
-            if failure:
-                raise failure
-
-    else:
-        told = threading.Semaphore(0)
-
-        def source():
-            for document in documents:
-                yield document
-                assert told.acquire(timeout=60), "no report came"
-            if failure:
-                raise failure
-
-    return source, told.release
-
-
-@kinds
-def test_reports_come_while_the_source_waits(server, index, ingest, kind):
-    """Each document is written, and its report is there, before the next one is given; groups are right."""
-    documents = numbered(texts(12, seed=3))
-    source, release = one_by_one(kind, documents)
-    found = []
-
-    def note(report):
-        found.append(report.id)
-        release()
-
-    ingest(source, note, max_delay=0.02, max_distance=8, verify=False)
-    assert found == [each["_id"] for each in documents]
-    written = read_all(server, index)
-    assert stored_groups(written) == expected_groups(written, 8)
-    assert not sources()
-
-
 @kinds
 def test_a_source_that_breaks_off(server, index, ingest, kind):
     """What came before is written and reported; then its own error comes out."""
-    source, release = one_by_one(kind, numbered(texts(3)), OSError("disk"))
+    if kind == "async source":
+
+        async def source():
+            for document in numbered(texts(3)):
+                yield document
+            raise OSError("disk")
+
+    else:
+
+        def source():
+            yield from numbered(texts(3))
+            raise OSError("disk")
+
     found = []
-
-    def note(report):
-        found.append(report.action)
-        release()
-
     with pytest.raises(OSError, match="disk"):
-        ingest(source, note, max_delay=0.02)
+        ingest(source, found.append)
     assert len(found) == len(read_all(server, index)) == 3
-    assert not sources()
 
 
 @kinds
@@ -120,7 +78,7 @@ def test_a_fast_source(server, index, ingest, kind, batch):
         return source()
 
     found = []
-    ingest(make, found.append, max_delay=FOREVER, batch=batch, max_distance=3, verify=False)
+    ingest(make, found.append, batch=batch, max_distance=3, verify=False)
     assert [each.position for each in found] == list(range(100))
     written = read_all(server, index)
     assert len(written) == 100
@@ -129,11 +87,9 @@ def test_a_fast_source(server, index, ingest, kind, batch):
 
 @kinds
 def test_a_caller_that_stops_early(server, index, ingest, kind):
-    """The source ends, wherever it waits; no thread and no task stays."""
+    """The source ends, wherever it waits, and no task stays."""
     documents = numbered(texts(5))
     ended = threading.Event()
-    never = threading.Event()
-
     if kind == "async source":
 
         async def source():
@@ -149,8 +105,6 @@ def test_a_caller_that_stops_early(server, index, ingest, kind):
         def source():
             try:
                 yield from documents
-                never.wait(60)
-                yield documents[0]
             finally:
                 ended.set()
 
@@ -161,14 +115,9 @@ def test_a_caller_that_stops_early(server, index, ingest, kind):
         raise EnoughError
 
     with pytest.raises(EnoughError):
-        ingest(source, note, max_delay=0.02)
-    held_up = sources()
-    never.set()
-    for each in held_up:
-        each.join(60)
+        ingest(source, note, batch=1)
     assert ended.is_set()
-    assert not sources()
-    assert len(read_all(server, index)) == 5
+    assert len(read_all(server, index)) == 1
 
 
 def test_a_cancelled_task(server, index, async_client, runner):
@@ -178,7 +127,8 @@ def test_a_cancelled_task(server, index, async_client, runner):
 
     async def source():
         try:
-            yield {"_id": "a", "body": texts(1)[0]}
+            for document in numbered(texts(3)):
+                yield document
             await asyncio.Event().wait()
         finally:
             ended.append(True)
@@ -187,7 +137,7 @@ def test_a_cancelled_task(server, index, async_client, runner):
         written = asyncio.Event()
 
         async def write():
-            async for _ in simhash.ingest(index, source(), max_delay=0.02):
+            async for _ in simhash.ingest(index, source(), batch=1):
                 written.set()
 
         task = asyncio.create_task(write())

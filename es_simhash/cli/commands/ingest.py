@@ -36,7 +36,6 @@ FIRST = 500
     "es-simhash ingest mails new.jsonl --on-duplicate skip --contained 0.95",
     "zcat dump.gz | es-simhash ingest news - --limit 1000",
     "es-simhash ingest news part-*.jsonl --checkpoint news.checkpoint",
-    "tail -f crawl.jsonl | es-simhash ingest news - --max-delay 0.5",
     common="--id-field --text-field --create --on-duplicate --preset --max-distance --checkpoint "
     "--report --dry-run --url --json",
 )
@@ -68,7 +67,6 @@ FIRST = 500
     default="index",
     help="index: a document replaces the one with its id; create: documents are only created, as data streams demand.",
 )
-@options.seconds("--max-delay", default=1.0, help="Longest time that a line waits for others before it is sent.")
 @options.number(
     "--batch",
     most=10_000,

@@ -98,7 +98,6 @@ class GroupingMethods(SyncBase):
         workers: int | None = None,
         op_type: OpType = "index",
         prepare: Prepare | None = None,
-        max_delay: float | None = None,
         batch: int | None = None,
         lookups: Lookups = "auto",
         memory_bytes: int | None = None,
@@ -181,11 +180,6 @@ class GroupingMethods(SyncBase):
                 ``within``, order). If it raises, all that it got are ``"refused"``, else those that it changed so;
                 their duplicates are decided again. An async client awaits what a coroutine function returns, and calls
                 any other in a thread. Partial updates are not prepared.
-            max_delay:
-                Longest time in seconds that a document waits for others before it goes on, for a source that may pause:
-                its report follows as soon as the server has answered. A thread then reads *documents* ahead (an async
-                iterable is read on the loop). By default batches are filled, however long that takes, and *documents*
-                is read where the reports are read.
             batch:
                 Most documents in one request, 1 to 10,000; by default 2,000, and 500 where the server is asked about
                 each of them. The first two requests have 50 at most.
@@ -242,7 +236,6 @@ class GroupingMethods(SyncBase):
             workers=workers,
             op_type=op_type,
             prepare=prepare,
-            max_delay=max_delay,
             batch=batch,
             lookup=LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file),
             checkpoint=checkpoint,
