@@ -2,10 +2,10 @@
 Features that are strings: of the schemes ``words`` and ``keywords``, and a caller's. Nothing is hashed here.
 
 ``keywords`` has the most characteristic words of a Chinese text, with the words and weights of
-``jieba.analyse.extract_tags`` (TF-IDF) and ``jieba.analyse.textrank``. Two things that jieba leaves open are fixed:
-weights are fixed-point integers before they are compared, and words of equal weight are ranked by code points. A word
-has at least two characters. ASCII letters and digits make words, without change of case; English stop words are left
-out; full-width letters, kana, hangul and all other scripts make none: use ``shingles`` for those.
+``jieba.analyse.extract_tags`` (TF-IDF). Two things that jieba leaves open are fixed: weights are fixed-point integers
+before they are compared, and words of equal weight are ranked by code points. A word has at least two characters. ASCII
+letters and digits make words, without change of case; English stop words are left out; full-width letters, kana, hangul
+and all other scripts make none: use ``shingles`` for those.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -128,11 +128,6 @@ AUTO_TOP = (20, 10, 200)
 """``top="auto"``: at least 20; one for every 10 words left after the stop words, repeats counted; at most 200."""
 
 _NO_KEYWORD = 1.0
-# TextRank as in jieba: words at most 4 places apart are linked, 10 rounds, damping 0.85, nouns, verbs and places.
-_SPAN = 5
-_ROUNDS = 10
-_DAMPING = 0.85
-_TAGS = frozenset(("ns", "n", "vn", "v"))
 
 
 def keyword_extractor(scheme: Scheme) -> Callable[[Sequence[str]], list[dict[str, int]]]:
@@ -140,15 +135,6 @@ def keyword_extractor(scheme: Scheme) -> Callable[[Sequence[str]], list[dict[str
     words = segmenter(scheme)
     stop_words = _stop_words(scheme)
     top = scheme.parameters["top"]
-    if scheme.parameters["method"] == "textrank":
-
-        def extract_by_rank(text: str) -> dict[str, int]:
-            tagged = [(word, tag in _TAGS and _is_keyword(word, stop_words)) for word, tag in words.tagged(text)]
-            ranks = [(-rank * ONE, word) for word, rank in text_rank(tagged).items()]
-            return rank_words(ranks, top, sum(kept for _, kept in tagged))
-
-        return lambda texts: list(map(extract_by_rank, texts))
-
     weights = _idf_weights(scheme.digests.get("idf"), scheme_file(scheme, "idf"), stop_words)
 
     def rank_by_idf(counts: Counter[str]) -> dict[str, int]:
@@ -175,36 +161,6 @@ def rank_words(words: list[tuple[float, str]], top: int | str, total: int) -> di
         words = [pair for pair in words if pair[0] <= last]
     rounded = sorted([(round(weight), word) for weight, word in words])
     return {word: -weight for weight, word in rounded[:top]}
-
-
-def text_rank(words: Iterable[tuple[str, bool]]) -> dict[str, float]:
-    """
-    Return the TextRank of the words that may be keywords, scaled as in jieba: the best has 1.
-    *words*: the tokens of a text, in order, and whether each may be a keyword. Source: R. Mihalcea, P. Tarau,
-    "TextRank: bringing order into texts", EMNLP 2004, as in jieba 0.42.1.
-    """
-    tokens = list(words)
-    links: Counter[tuple[str, str]] = Counter()
-    for place, (word, kept) in enumerate(tokens):
-        if kept:
-            links.update((word, other) for other, other_kept in tokens[place + 1 : place + _SPAN] if other_kept)
-    graph: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
-    for (left, right), count in links.items():
-        graph[left].append((right, count))
-        graph[right].append((left, count))
-    if not graph:
-        return {}
-    outgoing = {word: sum(count for _, count in edges) for word, edges in graph.items()}
-    ranks = dict.fromkeys(graph, 1.0 / len(graph))
-    order = sorted(graph)
-    for _ in range(_ROUNDS):
-        for word in order:
-            support = 0.0
-            for other, count in graph[word]:
-                support += count / outgoing[other] * ranks[other]
-            ranks[word] = 1 - _DAMPING + _DAMPING * support
-    least, most = min(ranks.values()), max(ranks.values())
-    return {word: (rank - least / 10.0) / (most - least / 10.0) for word, rank in ranks.items()}
 
 
 def _is_keyword(word: str, stop_words: frozenset[str]) -> bool:

@@ -21,7 +21,6 @@ from es_simhash.hashing.hashes import HASHES
 WEIGHTINGS = ("linear", "log", "set")
 """Weight of a feature that comes n times: n; 1 + ln n; 1."""
 
-METHODS = ("textrank", "tfidf")
 MAX_SIZE = 16
 MAX_TOP = 10_000
 MAX_LEVELS = 1_000
@@ -64,7 +63,7 @@ _HASHING: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
 }
 
 _PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any]]]] = {
-    ("keywords", 1): {**_HASHING, "method": ("tfidf", _one_of(*METHODS)), "top": (20, _top)},
+    ("keywords", 1): {**_HASHING, "top": (20, _top)},
     ("shingles", 2): {**_HASHING, "size": (4, _between(1, MAX_SIZE)), "weighting": ("log", _one_of(*WEIGHTINGS))},
     ("weighted", 1): {**_HASHING, "levels": (None, _levels)},
     ("words", 1): {**_HASHING, "size": (2, _between(1, MAX_SIZE)), "weighting": ("linear", _one_of(*WEIGHTINGS))},

@@ -11,7 +11,6 @@ Both must agree on a few sentences, or jieba does all the work. docs/speed.md ha
 
 from __future__ import annotations
 
-import builtins
 import importlib.util
 import io
 import itertools
@@ -131,18 +130,14 @@ def _is_same(tokens: Iterable[str], others: Iterable[str]) -> bool:
     return [each for each in tokens if each != " "] == [each for each in others if each != " "]
 
 
-_DICTIONARY = "dict.txt"
+_DICTIONARY, _CUTTER_FILE = "dict.txt", "finalseg/prob_emit.py"
 
 _DIGESTS = {
     _DICTIONARY: "7197c3211ddd98962b036cdf40324d1ea2bfaa12bd028e68faa70111a88e12a8",
     "analyse/idf.txt": "501b70ec56c34d90f3f590f1918ca4b1bd617d5b46cd99bd6d17c7de6e4f80ed",
-    "finalseg/prob_emit.py": "27d46b1c9efe4dd148fde8be042a21be40e3562d0c7f1273f9de7abae12ebb8d",
-    "posseg/char_state_tab.py": "9de75c6c08fcb9b72d6546fcfc7c23a6385152a5515c7cd3fad6aedd0f1c0a6c",
-    "posseg/prob_emit.py": "dd82a34938b4059be6026ffed621c3f7121013ae587038269ee8419bdaaada81",
+    _CUTTER_FILE: "27d46b1c9efe4dd148fde8be042a21be40e3562d0c7f1273f9de7abae12ebb8d",
 }
 
-_CUTTER_FILES = ("finalseg/prob_emit.py",)
-_TAGGER_FILES = ("posseg/char_state_tab.py", "posseg/prob_emit.py")
 
 # jieba's search through unknown characters takes time and memory that grow with the square of a run without any
 # punctuation; longer runs than this are cut, so that no text can stall a process.
@@ -162,13 +157,11 @@ class Segmenter:
 
     def __init__(self, user_dictionary: bytes | None, *, name: str) -> None:
         started = time.perf_counter()
-        self._name = name
         self._jieba = _load_private_jieba(name)
         self._tokenizer = self._jieba.dt
         frequencies, total = self._tokenizer.gen_pfdict(io.BytesIO(jieba_file(_DICTIONARY)))
         self._tokenizer.FREQ, self._tokenizer.total = frequencies, total
         self._tokenizer.initialized = True
-        self._tagger: Any = None
         if user_dictionary is not None:
             check_dictionary(user_dictionary)
             self._tokenizer.load_userdict(io.BytesIO(user_dictionary))
@@ -193,30 +186,6 @@ class Segmenter:
 
     def _cut_all(self, texts: Sequence[str]) -> list[list[str]]:
         return [list(self._tokenizer.cut(text)) for text in texts] if self._fast is None else self._fast.cut_all(texts)
-
-    def tagged(self, text: str) -> Iterator[tuple[str, str]]:
-        tagger = self._load_tagger()
-        for part in self._parts(text):
-            for pair in tagger.cut(part):
-                yield pair.word, pair.flag
-
-    def _parts(self, text: str) -> Iterator[str]:
-        """Yield *text* whole, or in pieces if a run of characters that jieba knows is too long."""
-        if len(text) <= _LONGEST_RUN:
-            yield text
-            return
-        for part in self._jieba.re_han_default.split(text):
-            if part:
-                yield from (part[at : at + _LONGEST_RUN] for at in range(0, len(part), _LONGEST_RUN))
-
-    def _load_tagger(self) -> Any:
-        with _lock:
-            if self._tagger is None:
-                for name in _TAGGER_FILES:
-                    jieba_file(name)
-                posseg = _load_private_module(f"{self._name}.posseg", _jieba_folder() / "posseg", self._jieba)
-                self._tagger = posseg.dt
-            return self._tagger
 
 
 def _join_runs(text: str) -> str:
@@ -274,32 +243,15 @@ def _jieba_folder() -> Path:
 
 
 def _load_private_jieba(name: str) -> ModuleType:
+    """Load jieba once more, as module *name*."""
     folder = _jieba_folder()
-    for data in _CUTTER_FILES:
-        jieba_file(data)
-    module = _load_private_module(name, folder, None)
-    # jieba prints what it loads to stderr at level DEBUG; our own log line says it.
-    module.default_logger.handlers.clear()
-    module.default_logger.setLevel(logging.WARNING)
-    # The tagger reads tags from the dictionary's own file; by default jieba would look for it through pkg_resources.
-    module.dt.dictionary = str(folder / _DICTIONARY)
-    return module
-
-
-def _load_private_module(name: str, folder: Path, jieba: ModuleType | None) -> ModuleType:
-    """Load the package in *folder* as *name*; inside it, ``import jieba`` means *jieba*."""
+    jieba_file(_CUTTER_FILE)
     spec = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )
     if spec is None or spec.loader is None:
         raise MissingDependencyError(f"cannot load {folder}: pip install --force-reinstall jieba==0.42.1")
     module = importlib.util.module_from_spec(spec)
-
-    def private_import(wanted: str, *arguments: Any, **keywords: Any) -> Any:
-        return jieba if jieba is not None and wanted == "jieba" else builtins.__import__(wanted, *arguments, **keywords)
-
-    # The import statement looks `__import__` up in its module's builtins.
-    module.__dict__["__builtins__"] = {**vars(builtins), "__import__": private_import}
     sys.modules[name] = module
     with warnings.catch_warnings():
         # jieba 0.42.1 is older than the warnings about its escape sequences and about pkg_resources.
@@ -309,4 +261,7 @@ def _load_private_module(name: str, folder: Path, jieba: ModuleType | None) -> M
         except BaseException:
             del sys.modules[name]
             raise
+    # jieba prints what it loads to stderr at level DEBUG; our own log line says it.
+    module.default_logger.handlers.clear()
+    module.default_logger.setLevel(logging.WARNING)
     return module

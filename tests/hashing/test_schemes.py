@@ -68,7 +68,7 @@ def test_schemes_are_values():
         ("weighted", {"levels": 1}, SchemeError, "out of range"),
         ("keywords", {"top": 0}, SchemeError, "out of range"),
         ("keywords", {"top": "all"}, SchemeError, "auto"),
-        ("keywords", {"method": "yake"}, SchemeError, "textrank, tfidf"),
+        ("keywords", {"method": "tfidf"}, SchemeError, "no parameter 'method'"),
         ("keywords", {"dictionary": "/nowhere/words.txt"}, SchemeError, "cannot read dictionary"),
         ("keywords", {"idf": 5}, TypeError, "path"),
     ],
