@@ -33,7 +33,7 @@ FEATURES = 20
 ROWS = 50_000
 WORKERS_CHARACTERS = 10_000_000
 MINHASH_PERMUTATIONS = 128
-SCHEMES = ("shingles-2", "words-1", "keywords-1")
+SCHEMES = ("shingles-2", "keywords-1")
 # As many of the texts as the slow ones get, and a whole part of the batched work.
 SOME = 100
 

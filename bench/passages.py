@@ -65,7 +65,7 @@ def plant(texts: list[str], chance: random.Random) -> tuple[str, str, int]:
         length = chance.randint(*((80, 800) if is_han else (100, 2_000)))
         begin = chance.randrange(max(1, len(source) - length))
         run = source[begin:]
-        sums = worth_sums(normalise_batch([run], separators=False)[0])
+        sums = worth_sums(normalise_batch([run])[0])
         worth = (length if not is_han else length * 5 / 4) * LETTER
         if sums[-1] < worth:
             continue
@@ -73,7 +73,7 @@ def plant(texts: list[str], chance: random.Random) -> tuple[str, str, int]:
         low, high = 0, len(run)
         while low < high:
             middle = (low + high) // 2
-            enough = worth_sums(normalise_batch([run[:middle]], separators=False)[0])[-1] >= worth
+            enough = worth_sums(normalise_batch([run[:middle]])[0])[-1] >= worth
             low, high = (low, middle) if enough else (middle + 1, high)
         run = run[:low]
         places = chance.randrange(len(first) + 1), chance.randrange(len(second) + 1)

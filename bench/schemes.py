@@ -1,7 +1,7 @@
 """
 Measure recall and precision of schemes by max_distance on the development sets; the default scheme was chosen by them.
 
-    python bench/schemes.py DATA_FOLDER [--sets xwlb_zh,reuters21578] [--schemes shingles,words:size=3] [--limit N]
+    python bench/schemes.py DATA_FOLDER [--sets xwlb_zh,reuters21578] [--schemes shingles,shingles:size=3] [--limit N]
 
 Prints JSON. Recall: the share of the pairs with shingle Jaccard >= 0.8 whose distance is at most max_distance.
 Precision: the share of all pairs of the set within max_distance that have Jaccard >= 0.5. Every pair of documents is
@@ -29,9 +29,6 @@ SCHEMES = (
     "shingles:size=6",
     "shingles:weighting=set",
     "shingles:weighting=linear",
-    "words",
-    "words:weighting=log",
-    "words:size=3:weighting=log",
     "keywords",
 )
 DISTANCES = (3, 5, 8, 10, 12)

@@ -139,20 +139,6 @@ def is_unspaced(character):
     return any(first <= code <= last for first, last in ranges)
 
 
-def words(text):
-    """Runs of word characters; of scripts without spaces, each character."""
-    spaced = "".join(f" {character} " if is_unspaced(character) else character for character in normalise(text))
-    return [word for word in spaced.split(" ") if word]
-
-
-def word_shingles(text, size):
-    """Counted word shingles of a text, joined by spaces."""
-    found = words(text)
-    if len(found) < size:
-        return Counter([" ".join(found)] if found else [])
-    return Counter(" ".join(found[place : place + size]) for place in range(len(found) - size + 1))
-
-
 def weight(count, weighting):
     """The weight of a feature that comes several times."""
     if weighting == "log":
@@ -160,15 +146,11 @@ def weight(count, weighting):
     return count if weighting == "linear" else 1
 
 
-def fingerprint(text, *, name="shingles", size=4, weighting="log", hash="xxh3_64", seed=0):
-    """Fingerprint of a text by shingles or words, or None."""
-    if name == "shingles":
-        counts, encoding = shingles(text, size), "utf-32-le"
-    else:
-        counts, encoding = word_shingles(text, size), "utf-8"
+def fingerprint(text, *, size=4, weighting="log", hash="xxh3_64", seed=0):
+    """Fingerprint of a text by shingles, or None."""
     merged = Counter()
-    for shingle, count in counts.items():
-        merged[hash_bytes(shingle.encode(encoding, "surrogatepass"), hash, seed)] += count
+    for shingle, count in shingles(text, size).items():
+        merged[hash_bytes(shingle.encode("utf-32-le", "surrogatepass"), hash, seed)] += count
     if not merged:
         return None
     return simhash(merged, [weight(count, weighting) for count in merged.values()])

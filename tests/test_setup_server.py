@@ -157,7 +157,7 @@ def test_an_index_without_a_date_says_so(server, index, simhash):
 
 def test_another_scheme_has_no_preset(plain, sync_client):
     """Its texts are compared as those that were edited; with too few texts to measure, the usual distance counts."""
-    found = SimHashClient(sync_client, scheme="words").setup(plain, text_field="body")
+    found = SimHashClient(sync_client, scheme="keywords").setup(plain, text_field="body")
     assert (found.preset, found.measured, found.max_distance) == (None, None, 12)
     assert found.grouping["similarity"] == {
         "at_least": 0.55,
@@ -174,7 +174,7 @@ def test_the_distance_of_another_scheme_is_measured(server, index, sync_client):
     chance = Random(7)
     put(server, index, [{"_id": str(n), "body": " ".join(chance.sample(words, 80))} for n in range(60)])
     server.request("POST", f"/{index}/_refresh")
-    simhash = SimHashClient(sync_client, scheme="words")
+    simhash = SimHashClient(sync_client, scheme="keywords")
     found = simhash.setup(index, text_field="body", dry_run=True)
     assert found.sampled == 60
     assert 3 <= found.max_distance <= 16

@@ -8,7 +8,6 @@ from es_simhash import Scheme, fingerprint
 
 _LEFT_OUT = {
     "shingles": "characters",
-    "words": "characters",
     "keywords": "words: those of one character, stop words, and scripts other than Chinese and Latin without accents",
 }
 

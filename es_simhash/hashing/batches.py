@@ -10,7 +10,7 @@ import numpy as np
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import kernels, shingles, winnowing
 from es_simhash.hashing.characters import Flags, Hashes, text_parts
-from es_simhash.hashing.features import caller_features, keyword_extractor, word_extractor
+from es_simhash.hashing.features import caller_features, keyword_extractor
 from es_simhash.hashing.hashes import hash_features
 from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.hashing.scheme import Scheme
@@ -30,7 +30,7 @@ def fold_all(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
     if not texts:
         return values, known
     prepare = preprocessor(scheme)
-    fold = partial(_fold_shingles, scheme=scheme) if scheme.name == "shingles" else _fold_strings(scheme)
+    fold = partial(_fold_shingles, scheme=scheme) if scheme.name == "shingles" else _fold_keywords(scheme)
     for part in text_parts(texts):
         batch = texts[part] if prepare is None else prepare(texts[part])
         values[part], known[part] = fold(batch)
@@ -86,10 +86,10 @@ def _fold_shingles(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
     return shingles.fold_texts(texts, scheme)
 
 
-def _fold_strings(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
-    """Return the function for schemes whose features are strings: made one text at a time, summed in arrays."""
+def _fold_keywords(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
+    """Return the function for keywords, which are made one text at a time and summed in arrays."""
     name, seed = scheme.parameters["hash"], scheme.parameters["seed"]
-    extract = (keyword_extractor if scheme.name == "keywords" else word_extractor)(scheme)
+    extract = keyword_extractor(scheme)
 
     def fold(texts: Sequence[str]) -> Fingerprints:
         features = extract(texts)

@@ -170,16 +170,15 @@ def normalise_codes(codes: Codes) -> Codes:
     return kept
 
 
-def normalise_batch(texts: Sequence[str], *, separators: bool) -> tuple[Codes, Places]:
-    """Return :func:`normalise_codes` of each text, and the lengths; memory is some 20 bytes a character."""
-    # No word character has a code point below the separator's.
-    last_left_out = DROPPED if separators else SEPARATOR
+def normalise_batch(texts: Sequence[str]) -> tuple[Codes, Places]:
+    """Return the word characters of each text, normalised, and how many; memory is some 20 bytes a character."""
     lengths = np.fromiter(map(len, texts), np.intp, len(texts))
     codes = to_codes("".join(texts))
     entries = character_entries(codes)
     ends = np.cumsum(lengths)
     starts = ends - lengths
-    kept = entries > last_left_out
+    # No word character has a code point below the separator's.
+    kept = entries > SEPARATOR
     before = np.concatenate(([0], np.cumsum(kept, dtype=np.intp)))
     lengths = before[ends] - before[starts]
     if not _has_marks(entries):
@@ -189,7 +188,7 @@ def normalise_batch(texts: Sequence[str], *, separators: bool) -> tuple[Codes, P
     for text in np.unique(np.searchsorted(ends, np.flatnonzero(entries > _LARGEST_CODE), side="right")):
         start, end = starts[text], ends[text]
         part = normalise_codes(codes[start:end])
-        part = part[part > last_left_out]
+        part = part[part > SEPARATOR]
         parts += [entries[done:start][kept[done:start]], part]
         lengths[text] = part.size
         done = end
@@ -204,14 +203,6 @@ def normalise_text(text: str, *, piece: int = PIECE) -> str:
     ['hello', 'wörld']
     """
     return "".join(map(_to_text, split_long(text, piece=piece)))
-
-
-def normalise_texts(texts: Sequence[str]) -> list[str]:
-    """Return what :func:`normalise_text` makes of each text: quicker for many short ones."""
-    codes, lengths = normalise_batch(texts, separators=True)
-    whole = _to_text(codes)
-    ends = np.cumsum(lengths).tolist()
-    return [whole[end - length : end] for end, length in zip(ends, lengths.tolist(), strict=True)]
 
 
 def split_long(text: str, *, piece: int = PIECE) -> Iterator[Codes]:

@@ -1,5 +1,5 @@
 """
-Features that are strings: of the schemes ``words`` and ``keywords``, and a caller's. Nothing is hashed here.
+Features that are strings: of the scheme ``keywords``, and a caller's. Nothing is hashed here.
 
 ``keywords`` has the most characteristic words of a Chinese text, with the words and weights of
 ``jieba.analyse.extract_tags`` (TF-IDF). Two things that jieba leaves open are fixed: weights are fixed-point integers
@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import functools
 import math
-import re
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from es_simhash.arguments import check_items
 from es_simhash.errors import InvalidInputError, SchemeError, WrongTypeError, shorten
-from es_simhash.hashing.characters import UNSPACED, normalise_text, normalise_texts
 from es_simhash.hashing.registry import scheme_file
 from es_simhash.hashing.scheme import Scheme
 from es_simhash.hashing.segment import jieba_file, segmenter
@@ -28,41 +26,6 @@ ONE = 1 << 20
 """The weight 1 as a fixed-point integer."""
 
 _LAST_LOGARITHM = 1 << 16
-
-_UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
-_WORD = re.compile(f"[{_UNSPACED}]|[^ {_UNSPACED}]+")
-
-
-def _words(normal: str) -> Iterator[str]:
-    """Yield the words of a normalised text; in scripts without spaces every character is a word."""
-    return (match[0] for match in _WORD.finditer(normal))
-
-
-def word_extractor(scheme: Scheme) -> Callable[[Sequence[str]], list[dict[str, int]]]:
-    """Return the function that maps texts to their word shingles, with weights in units of 2**-20."""
-    size, weighting = scheme.parameters["size"], scheme.parameters["weighting"]
-
-    def extract(normal: str) -> dict[str, int]:
-        counts = Counter(_word_shingles(_words(normal), size))
-        return {shingle: repeat_weight(count, weighting) for shingle, count in counts.items()}
-
-    def extract_all(texts: Sequence[str]) -> list[dict[str, int]]:
-        # A long text comes alone, and is normalised in pieces to save memory.
-        normal = map(normalise_text, texts) if len(texts) == 1 else normalise_texts(texts)
-        return list(map(extract, normal))
-
-    return extract_all
-
-
-def _word_shingles(words: Iterable[str], size: int) -> Iterator[str]:
-    last: deque[str] = deque(maxlen=size)
-    seen = 0
-    for seen, word in enumerate(words, 1):
-        last.append(word)
-        if seen >= size:
-            yield " ".join(last)
-    if 0 < seen < size:
-        yield " ".join(last)
 
 
 def repeat_weight(count: int, weighting: str) -> int:

@@ -177,7 +177,7 @@ class Cutter:
 
     def __init__(self, passages: Sequence[str], *, piece: int = PIECE) -> None:
         self._piece = piece
-        codes, lengths = normalise_batch(passages, separators=False)
+        codes, lengths = normalise_batch(passages)
         self._grams = Grams(np.concatenate([gram_hashes(each) for each in np.split(codes, np.cumsum(lengths)[:-1])]))
 
     def cut(self, texts: Sequence[str]) -> list[str]:
@@ -226,7 +226,7 @@ class Cutter:
         """Return the places of the texts that may have a masked run: of its grams every 16th is looked at."""
         if sum(map(len, texts)) > self._piece:
             return np.arange(len(texts))
-        codes, lengths = normalise_batch(texts, separators=False)
+        codes, lengths = normalise_batch(texts)
         ends = run_ends(worth_sums(codes), LETTER * GRAM, step=STRIDE)
         ends = ends[: np.searchsorted(ends, codes.size, side="right")]
         hits = np.flatnonzero(self._grams.contain(run_hashes(codes, ends, step=STRIDE))) * STRIDE

@@ -41,7 +41,7 @@ def schemes() -> tuple[str, ...]:
 
     Examples:
         >>> schemes()
-        ('keywords-1', 'shingles-2', 'weighted-1', 'words-1')
+        ('keywords-1', 'shingles-2', 'weighted-1')
     """
     return tuple(f"{name}-{version}" for name, version in known_versions())
 
@@ -67,8 +67,8 @@ def get_scheme(scheme: str | Scheme = DEFAULT_SCHEME, **settings: Any) -> Scheme
         MissingDependencyError: If ``preprocess`` needs a library that is not installed.
 
     Examples:
-        >>> str(get_scheme("shingles")), str(get_scheme("words", size=3))
-        ('shingles-2', 'words-1(size=3)')
+        >>> str(get_scheme("shingles")), str(get_scheme("keywords", top="auto"))
+        ('shingles-2', 'keywords-1(top=auto)')
     """
     if isinstance(scheme, Scheme):
         return _change(scheme, settings) if settings else scheme

@@ -66,13 +66,11 @@ _PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any
     ("keywords", 1): {**_HASHING, "top": (20, _top)},
     ("shingles", 2): {**_HASHING, "size": (4, _between(1, MAX_SIZE)), "weighting": ("log", _one_of(*WEIGHTINGS))},
     ("weighted", 1): {**_HASHING, "levels": (None, _levels)},
-    ("words", 1): {**_HASHING, "size": (2, _between(1, MAX_SIZE)), "weighting": ("linear", _one_of(*WEIGHTINGS))},
 }
 
 _FILE_PARAMETERS = {
     ("keywords", 1): ("boilerplate", "dictionary", "idf", "stop_words"),
     ("shingles", 2): ("boilerplate",),
-    ("words", 1): ("boilerplate",),
 }
 
 
@@ -117,7 +115,7 @@ class Scheme:
 
     Attributes:
         name:
-            What kind of features: ``shingles``, ``words``, ``keywords`` or ``weighted``.
+            What kind of features: ``shingles``, ``keywords`` or ``weighted``.
         version:
             Which release of that kind, from 1.
         parameters:

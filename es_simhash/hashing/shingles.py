@@ -140,7 +140,7 @@ _PENDING_LIMIT = 1 << 21
 
 def fold_texts(texts: Sequence[str], scheme: Scheme) -> tuple[Hashes, Flags]:
     fingerprints = np.zeros(len(texts), np.uint64)
-    codes, lengths = normalise_batch(texts, separators=False)
+    codes, lengths = normalise_batch(texts)
     known = lengths > 0
     if not known.any():
         return fingerprints, known

@@ -62,7 +62,7 @@ _BITS = np.uint64((1 << 6 * TERM_CHARACTERS) - 1)
 
 def passage_terms(texts: Sequence[str]) -> list[list[str]]:
     """Return the distinct terms of each of *texts*, sorted; memory is some 100 bytes for each character."""
-    codes, lengths = normalise_batch(texts, separators=False)
+    codes, lengths = normalise_batch(texts)
     hashes, owners = _keep(codes, lengths)
     return _to_terms(hashes, owners, len(texts))
 
@@ -81,7 +81,7 @@ def question_terms(text: str) -> list[str]:
     """
     if len(text) > LONGEST_QUESTION:
         return long_text_terms(text)
-    codes, _ = normalise_batch([text], separators=False)
+    codes, _ = normalise_batch([text])
     hashes = gram_hashes(codes)
     if not hashes.size:
         return passage_terms([text])[0]

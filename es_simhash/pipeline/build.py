@@ -19,7 +19,7 @@ _TAG = "es-simhash"
 # What a pipeline is for, among its parameters: another one of the same purpose may take its place.
 _PURPOSE = ("scheme", "text_fields", "prefix", "value")
 _ELSEWHERE = Said("compute the fingerprints ", FROM_HERE, ", or choose scheme shingles")
-_REASONS = {"keywords": "its words need a dictionary and jieba", "words": "its shingles have any length"}
+_REASONS = {"keywords": "its words need a dictionary and jieba"}
 
 # Read from the fingerprint itself: another program may have rounded the signed copy, and some indices have none.
 _LEAST = (

@@ -59,7 +59,7 @@ def compared_letters(texts: Sequence[str], *, piece: int = PIECE) -> tuple[Codes
         codes = np.concatenate([part[part > SEPARATOR] for part in split_long(texts[0], piece=piece)])
         lengths = np.array([codes.size])
     else:
-        codes, lengths = normalise_batch(texts, separators=False)
+        codes, lengths = normalise_batch(texts)
     ends = np.cumsum(lengths)
     if not codes.size or int(codes.max()) < 0x80:
         return codes, ends

@@ -99,7 +99,7 @@ def test_a_mistyped_option_names_the_one_that_is_meant(name, mistyped):
     assert "--max-distance" in result.stderr
 
 
-@pytest.mark.parametrize("name", ["shingles", "words", "keywords"])
+@pytest.mark.parametrize("name", ["shingles", "keywords"])
 def test_why_a_text_has_no_fingerprint(name):
     """A text that the scheme leaves out has letters; for keywords also those of other scripts."""
     scheme = get_scheme(name)

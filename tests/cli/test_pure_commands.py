@@ -30,7 +30,7 @@ def test_steps_before_features_are_options(local):
     """The default scheme takes them, in the order given; --set says where they are."""
     line = "job 4711 ended at 22:31:07"
     assert local("fingerprint", "--preprocess", "numbers", line).stdout == to_hex(fingerprint("job ended at")) + "\n"
-    refused = local("fingerprint", "--scheme", "words", "--set", "preprocess=numbers", line)
+    refused = local("fingerprint", "--scheme", "keywords", "--set", "preprocess=numbers", line)
     assert refused.exit_code == 2
     assert "--preprocess STEP" in refused.stderr
 
@@ -61,9 +61,9 @@ def test_files_are_named_beside_their_fingerprints(local, tmp_path):
 
 def test_scheme_and_parameters_reach_the_library(local):
     """--scheme and --set make the scheme that get_scheme makes, and JSON names it."""
-    wanted = get_scheme("words", size=3)
-    result = json.loads(local("fingerprint", FOX, "--scheme", "words", "--set", "size=3", "--json").stdout)
-    assert result == {"fingerprint": to_hex(fingerprint(FOX, scheme=wanted)), "scheme": "words-1(size=3)"}
+    wanted = get_scheme("keywords", top="auto")
+    result = json.loads(local("fingerprint", FOX, "--scheme", "keywords", "--set", "top=auto", "--json").stdout)
+    assert result == {"fingerprint": to_hex(fingerprint(FOX, scheme=wanted)), "scheme": "keywords-1(top=auto)"}
 
 
 def test_a_dictionary_makes_the_keywords_scheme(local, tmp_path):
@@ -153,10 +153,10 @@ def test_templates_fit_together(local):
         ["nonsense"],
         ["fingerprint", "a", "--file", __file__],
         ["fingerprint", "a", "--set", "size=3"],
-        ["fingerprint", "a", "--scheme", "words", "--set", "size"],
+        ["fingerprint", "a", "--scheme", "keywords", "--set", "top"],
         ["fingerprint", "--file", "/no/such/file"],
         ["explain", "a"],
-        ["explain", "--fingerprints", "a", "b", "--scheme", "words"],
+        ["explain", "--fingerprints", "a", "b", "--scheme", "keywords"],
         ["explain", "--fingerprints", "--file", "a", "b"],
         ["export", "mapping", "--component-template", "--console"],
         ["export", "mapping", "-d", "65"],

@@ -36,7 +36,7 @@ def filled(server, index, run):
         (["reconcile", "-d", "3"], signal.SIGTERM, "1,000 documents were rewritten"),
         (["remove-fields", "--yes"], signal.SIGINT, "our fields were removed from 1,100 documents"),
         (
-            ["backfill", "-t", "body", "--scheme", "words", "--prefix", "words_hash"],
+            ["backfill", "-t", "body", "--scheme", "keywords", "--prefix", "words_hash"],
             signal.SIGTERM,
             "1,100 documents were changed",
         ),

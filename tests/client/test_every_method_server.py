@@ -158,14 +158,14 @@ def test_settings_are_read_at_once(server, simhash, make_simhash, index, watchin
     """One request, however many indices there are, and whatever they record; none for what is known."""
     simhash.create_index(index, text_field=("title", "body"), max_distance=8)
     other, plain = f"{index}-other", f"{index}-plain"
-    make_simhash(scheme="words").create_index(other, text_field="text")
+    make_simhash(scheme="keywords").create_index(other, text_field="text")
     server.request("PUT", f"/{plain}", {})
     reader, watch = make_simhash(), Watch()
     watching(watch)
     found = reader.get_settings(f"{index}*")
     assert {name: (each.scheme.name, each.text_fields, each.max_distance) for name, each in found.items()} == {
         index: ("shingles", ("title", "body"), 8),
-        other: ("words", ("text",), None),
+        other: ("keywords", ("text",), None),
     }
     assert reader.get_settings(plain) == {}
     assert (found[index].rule.max_distance, found[index].is_grouped) == (8, False)

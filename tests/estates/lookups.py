@@ -91,7 +91,7 @@ class Lookups(Base):
         }[kind]
         # A text without features is near to nothing, wherever it is looked for.
         # Nor is the server asked for it; of an index that is gone the client may remember another scheme.
-        has_features = bits is not None and all(fingerprint(text, each) for each in known or ("words", "keywords"))
+        has_features = bits is not None and all(fingerprint(text, each) for each in known or ("shingles", "keywords"))
         must_fail = has_features and (len(known) > 1 or not all(map(self.mappings, where.split(","))))
         may_fail = not self.is_healthy(where) or (kind == "of" and self._is_ambiguous(where, own, options))
         answer, error = self.ask(

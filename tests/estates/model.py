@@ -43,8 +43,6 @@ def write_text(template: int, edits: Sequence[tuple[int, int]]) -> str:
 @functools.cache
 def fingerprint(text: str, scheme: str) -> int | None:
     """Return the fingerprint by the slow oracle."""
-    if scheme == "words":
-        return reference.fingerprint(text, name="words", size=2, weighting="linear")
     if scheme == "keywords":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of jieba's own modules

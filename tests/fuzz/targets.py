@@ -37,12 +37,12 @@ _KEYS = (
     "upsert", "script", "source", "lang", "body", "body.text", "fingerprint", "block0", "grouping", "size", "dynamic",
 )  # fmt: skip
 _VALUES = (
-    "shingles", "words", "keywords", "weighted", "xxh3_64", "html", "keyword", "long", "index", "create", "update",
+    "shingles", "keywords", "weighted", "xxh3_64", "html", "keyword", "long", "index", "create", "update",
     "delete", "painless", "string", "0000000000000003", "simhash", "body", "a text with words", "\ud800", "",
     "ctx.n = 1", 0, 1, 2, 3, 64, 65, -1, 2**64, 1.5, float("nan"), True, False, None,
 )  # fmt: skip
 
-SCHEMES = tuple(map(get_scheme, ("shingles", "words", "keywords", "weighted")))
+SCHEMES = tuple(map(get_scheme, ("shingles", "keywords", "weighted")))
 
 
 class Bytes:

@@ -128,7 +128,7 @@ def test_presets():
     assert chosen(preset="near", max_distance=2) == (2, 0.9)
     assert chosen(verify=True) == (5, 0.8)
     with pytest.raises(InvalidInputError):
-        choose_grouping(settings(scheme="words-1"), GroupingRequest(preset="near"))
+        choose_grouping(settings(scheme="keywords-1"), GroupingRequest(preset="near"))
 
 
 def test_texts_that_are_not_known():

@@ -26,7 +26,7 @@ def test_names():
     assert get_scheme("shingles") is get_scheme("shingles")
     assert get_scheme("shingles") == get_scheme("shingles-2") == get_scheme()
     assert get_scheme(DEFAULT_SCHEME).id in schemes()
-    assert get_scheme(get_scheme("words", size=3)).parameters["size"] == 3
+    assert get_scheme(get_scheme("shingles", size=3)).parameters["size"] == 3
 
 
 def test_schemes_are_values():
@@ -37,7 +37,7 @@ def test_schemes_are_values():
     assert scheme != get_scheme("shingles")
     assert str(scheme) == "shingles-2(size=5)"
     with pytest.raises(AttributeError):
-        scheme.name = "words"
+        scheme.name = "keywords"
     with pytest.raises(TypeError):
         scheme.parameters["size"] = 6
 
@@ -250,7 +250,7 @@ def test_texts_must_be_several():
 def test_html():
     """HTML becomes the text a reader sees; blocks part words, inline tags do not."""
     pytest.importorskip("selectolax")
-    scheme = get_scheme("words", size=1, preprocess="html")
+    scheme = get_scheme("shingles", preprocess="html")
     html = "<head><title>t</title></head><p>one t<b>w</b>o</p><p>three &amp; four<br>five</p><script>six()</script>"
     assert fingerprint(html, scheme=scheme) == fingerprint("one two three four five", scheme=scheme)
     assert fingerprint("plain \0 \ud800 text", scheme=scheme) == fingerprint("plain text", scheme=scheme)

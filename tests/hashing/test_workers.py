@@ -44,7 +44,7 @@ def wait_until(condition):
 def test_the_same_in_the_same_order():
     """Processes give what one gives, in the order of the texts, also from an iterator."""
     assert fingerprints(iter([LONG, *TEXTS]), workers=2) == [None, *fingerprints(TEXTS)]
-    scheme = get_scheme("words", size=3)
+    scheme = get_scheme("shingles", size=3)
     with FingerprintPool(scheme, workers=2, sizes=SOON) as pool:
         assert pool.compute(TEXTS) == fingerprints(TEXTS, scheme=scheme)
 

@@ -144,7 +144,7 @@ EVERY = [["0"], ["1"], ["2"]] * 3
 def test_an_index_created_again_with_another_scheme(server, index, make_simhash, first):
     """The next lookup of whatever kind goes by the new scheme, though the old one was read a moment ago."""
     ours, theirs = make_simhash(), make_simhash()
-    fill_with(theirs, server, index, "words")
+    fill_with(theirs, server, index, "keywords")
     assert own_lookups(ours, index) == EVERY
     server.request("DELETE", f"/{index}")
     fill_with(theirs, server, index, "shingles")
@@ -161,7 +161,7 @@ def test_an_index_created_again_with_another_scheme(server, index, make_simhash,
 def test_an_index_created_again_without_our_fields(server, index, make_simhash):
     """It is an error, as it is for a client that never saw the old one."""
     ours, theirs = make_simhash(), make_simhash()
-    fill_with(theirs, server, index, "words")
+    fill_with(theirs, server, index, "keywords")
     assert own_lookups(ours, index) == EVERY
     server.request("DELETE", f"/{index}")
     server.request("PUT", f"/{index}", {"settings": THREE_SHARDS})
@@ -174,8 +174,8 @@ def test_an_index_created_again_without_our_fields(server, index, make_simhash):
 
 def test_who_insists_on_a_scheme_is_told_that_the_index_has_another_one_now(server, index, make_simhash):
     """Also where the question is a fingerprint."""
-    ours, theirs = make_simhash(scheme="words"), make_simhash()
-    fill_with(theirs, server, index, "words")
+    ours, theirs = make_simhash(scheme="keywords"), make_simhash()
+    fill_with(theirs, server, index, "keywords")
     assert len(ours.find_near_dups(index, fingerprint=1)) == 0
     server.request("DELETE", f"/{index}")
     fill_with(theirs, server, index, "shingles")
@@ -187,7 +187,7 @@ def test_who_insists_on_a_scheme_is_told_that_the_index_has_another_one_now(serv
 def test_an_alias_that_moves_to_an_index_of_another_scheme(server, index, make_simhash):
     """The name stays, what stands behind it does not; several indices behind it have to agree."""
     ours, theirs = make_simhash(), make_simhash()
-    fill_with(theirs, server, f"{index}-1.a", "words")
+    fill_with(theirs, server, f"{index}-1.a", "keywords")
     fill_with(theirs, server, f"{index}-2.b", "shingles")
     alias = f"{index}-alias"
     move = {"actions": [{"add": {"index": f"{index}-1.a", "alias": alias}}]}
@@ -218,7 +218,7 @@ def scheme_and_ids(simhash, index, number, kind):
 def test_lookups_between_replacements_as_fast_as_they_go(server, index, make_simhash):
     """However fast another program deletes, creates and fills an index, the next lookup is right."""
     ours = make_simhash()
-    schemes = ("words", "shingles")
+    schemes = ("keywords", "shingles")
     for turn in range(16):
         scheme = get_scheme(schemes[turn % 2])
         if turn:
@@ -243,7 +243,7 @@ def test_lookups_between_replacements_as_fast_as_they_go(server, index, make_sim
 def test_an_alias_that_moves_between_two_lookups(server, index, make_simhash):
     """In one request, without a pause: the second lookup goes by what the alias names now."""
     ours, theirs = make_simhash(), make_simhash()
-    names, schemes, alias = (f"{index}-1.a", f"{index}-2.b"), ("words-1", "shingles-2"), f"{index}-alias"
+    names, schemes, alias = (f"{index}-1.a", f"{index}-2.b"), ("keywords-1", "shingles-2"), f"{index}-alias"
     for name, scheme in zip(names, schemes, strict=True):
         fill_with(theirs, server, name, scheme.partition("-")[0])
     server.request("POST", "/_aliases", {"actions": [{"add": {"index": names[0], "alias": alias}}]})
@@ -265,8 +265,8 @@ def test_an_alias_that_moves_between_two_lookups(server, index, make_simhash):
 def test_another_scheme_in_the_same_index(server, index, make_simhash):
     """After remove_fields, a prefix may get another scheme; the old marker stays in the mapping, and means nothing."""
     ours, theirs = make_simhash(), make_simhash()
-    fill_with(theirs, server, index, "words")
-    for scheme in ("shingles", "words", "shingles"):
+    fill_with(theirs, server, index, "keywords")
+    for scheme in ("shingles", "keywords", "shingles"):
         assert own_lookups(ours, index) == EVERY
         theirs.remove_fields(index)
         theirs.put_mapping(index, scheme=scheme, text_field="body")
@@ -279,8 +279,8 @@ def test_another_scheme_in_the_same_index(server, index, make_simhash):
 def test_indices_without_a_marker(server, index, make_simhash):
     """A full mapping may lack it: they are found all the same, alone and beside others; ``check`` names them."""
     ours, theirs = make_simhash(), make_simhash()
-    fill_with(theirs, server, f"{index}-new", "words")
-    mapping = build_mapping(scheme="words", text_field="body")
+    fill_with(theirs, server, f"{index}-new", "keywords")
+    mapping = build_mapping(scheme="keywords", text_field="body")
     ours_below = mapping["properties"]["simhash"]["properties"]
     marker = next(name for name in ours_below if name.startswith("settings_"))
     del ours_below[marker]
@@ -302,7 +302,7 @@ def test_indices_without_a_marker(server, index, make_simhash):
 def test_an_index_without_our_fields_that_joins_a_pattern(server, index, make_simhash):
     """It holds no fingerprints: lookups go on, though it lacks the marker that they insist on."""
     ours = make_simhash()
-    fill_with(ours, server, f"{index}-1", "words")
+    fill_with(ours, server, f"{index}-1", "keywords")
     assert own_lookups(ours, f"{index}-*") == EVERY
     server.request("PUT", f"/{index}-2/_doc/1?refresh=true", {"body": WORDS[0]})
     assert own_lookups(ours, f"{index}-*") == EVERY
@@ -314,21 +314,21 @@ def test_an_index_without_our_fields_that_joins_a_pattern(server, index, make_si
 def test_pairs_of_two_indices_one_of_which_got_another_scheme(server, index, make_simhash):
     """What the client remembers of the schemes decides neither that they differ nor that they are the same."""
     ours, one, two = make_simhash(), f"{index}-one", f"{index}-two"
-    fill_with(ours, server, one, "words")
-    fill_with(ours, server, two, "words")
+    fill_with(ours, server, one, "keywords")
+    fill_with(ours, server, two, "keywords")
     assert sorted(each.id for each in ours.pairs(one, two, max_distance=0)) == ["0", "1", "2"]
     for name in (one, two):
         server.request("DELETE", f"/{name}")
         fill_with(make_simhash(), server, name, "shingles")
         if name == one:
-            with pytest.raises(SchemeMismatchError, match="shingles-2 and words-1"):
+            with pytest.raises(SchemeMismatchError, match="shingles-2 and keywords-1"):
                 list(ours.pairs(one, two, max_distance=0))
     assert sorted(each.id for each in ours.pairs(one, two, max_distance=0)) == ["0", "1", "2"]
 
 
 def test_an_ingest_stops_when_its_index_is_replaced(server, index, client, mode, runner, simhash):
     """Nothing with bits of the old scheme is written to the new index."""
-    simhash.create_index(index, scheme="words", text_field="body", settings=THREE_SHARDS)
+    simhash.create_index(index, scheme="keywords", text_field="body", settings=THREE_SHARDS)
     documents = [{"_id": str(number), "body": f"{WORDS[0]} {number}"} for number in range(2_000)]
     written = []
 
@@ -354,15 +354,15 @@ def test_an_ingest_stops_when_its_index_is_replaced(server, index, client, mode,
     assert server.request("GET", f"/{index}/_count")["count"] == 0
 
 
-@pytest.mark.parametrize("scheme", [None, "shingles", "words"])
+@pytest.mark.parametrize("scheme", [None, "shingles", "keywords"])
 def test_a_remote_beside_a_local_name(server, index, make_simhash, scheme):
     """Its mapping cannot be read: whoever names it says which scheme it has, and the local ones must have that too."""
-    fill_with(make_simhash(), server, index, "words")
+    fill_with(make_simhash(), server, index, "keywords")
     ours = make_simhash(scheme=scheme)
     error, words = {
         None: (InvalidInputError, "name the scheme"),
-        "shingles": (SchemeMismatchError, "words-1"),
-        "words": (Exception, "me"),  # no such cluster is configured: the server says so
+        "shingles": (SchemeMismatchError, "keywords-1"),
+        "keywords": (Exception, "me"),  # no such cluster is configured: the server says so
     }[scheme]
     for names in (f"{index},me:other", [index, "me:other"]):
         for ask in (ours.find_near_dups, ours.stream_near_dups):

@@ -112,7 +112,7 @@ PARTIAL = WHOLE | {"_shards": {"total": 2, "successful": 1, "failed": 1}}
 
 def questions(number):
     options = LookupOptions(max_distance=3)
-    subject = Subject(Context(), "i", IndexSettings(get_scheme("words")), IndexStats(), options)
+    subject = Subject(Context(), "i", IndexSettings(get_scheme("keywords")), IndexStats(), options)
     return [Question(subject, each) for each in range(number)]
 
 

@@ -286,11 +286,11 @@ def test_an_index_that_changes_its_scheme_is_read_again():
         return carry_out(flow, filled(), **trouble)
 
     def meddle(store):
-        store.mapping = build_mapping(text_field="body", scheme="words")
+        store.mapping = build_mapping(text_field="body", scheme="keywords")
 
     lookups = [n for n, call in enumerate(run().calls) if "'terms': {'simhash.fingerprint'" in str(call.arguments)]
     changed = run(meddle_at=lookups[-2] + 1, meddle=meddle)
-    assert [each.scheme.name for each in changed.result[::10]] == ["shingles", "shingles", "words"]
+    assert [each.scheme.name for each in changed.result[::10]] == ["shingles", "shingles", "keywords"]
     assert changed.apis.count("open_point_in_time") == changed.apis.count("close_point_in_time") == 2
 
 

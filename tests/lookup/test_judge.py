@@ -74,7 +74,7 @@ def test_nothing_found_costs_nothing():
 def test_the_same_id_in_two_indices_is_two_documents():
     """A document is known by index and id."""
     texts = {("news-1", "a"): {"title": BASE}, ("news-2", "a"): {"title": "something else"}}
-    settings = IndexSettings(get_scheme("words"), ("title",))
+    settings = IndexSettings(get_scheme("keywords"), ("title",))
     found = near_dups(("news-1", "a"), ("news-2", "a"))
     [answer], _ = verified([found], Texts(texts), settings=settings, verification=Verification(text_field="title"))
     # The other text is not the one of its fingerprint, which says that it was changed: it is not dropped for that.

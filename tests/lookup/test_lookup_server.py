@@ -203,7 +203,7 @@ def test_schemes_do_not_mix(index, make_simhash):
 def test_two_prefixes_side_by_side(server, index, make_simhash):
     """Title and body, or an old and a new scheme, in one index."""
     make_simhash().create_index(index, settings=ONE_SHARD, text_field="body")
-    second = make_simhash(prefix="title_hash", scheme="words")
+    second = make_simhash(prefix="title_hash", scheme="keywords")
     assert second.put_mapping(index, text_field="title") == [index]
     list(make_simhash().ingest(index, [{"_id": "1", "title": "A bridge is approved", "body": TEXT}]))
     [action] = list(second.with_fingerprints(index, [{"_id": "1", "title": "A bridge is approved", "body": TEXT}]))

@@ -39,9 +39,9 @@ def test_dynamic_mapping_is_refused():
 
 def test_another_scheme_is_refused_by_name():
     """Both are named."""
-    with pytest.raises(SchemeMismatchError, match=r"keywords-1.*words-1") as caught:
-        look(Candidates([], mapping=build_mapping(scheme="keywords")), context=Context(wanted="words-1"))
-    assert (caught.value.index_scheme, caught.value.client_scheme) == ("keywords-1", "words-1")
+    with pytest.raises(SchemeMismatchError, match=r"keywords-1.*shingles-2") as caught:
+        look(Candidates([], mapping=build_mapping(scheme="keywords")), context=Context(wanted="shingles-2"))
+    assert (caught.value.index_scheme, caught.value.client_scheme) == ("keywords-1", "shingles-2")
 
 
 def test_who_may_not_read_the_mapping_names_the_scheme():

@@ -15,7 +15,7 @@ from es_simhash.transport.protocol import Call
 from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, scripted
 from tests.transport.fake_server import unmarked
 
-OTHER = "words-1"
+OTHER = "keywords-1"
 SEARCH = Call("search", {"index": "i", "body": {}})
 MANY = Call("msearch", {"body": [{"index": "i"}, {}, {"index": "i"}, {}]})
 

@@ -22,7 +22,7 @@ PARTS = texts(scripts=PURE)
 def test_places_of_normalised_characters(text):
     """Each normalised character comes from the part of the text that is named, and no other is left out or added."""
     codes, starts, ends = normalise_with_positions(text)
-    assert codes.tolist() == normalise_batch([text], separators=False)[0].tolist()
+    assert codes.tolist() == normalise_batch([text])[0].tolist()
     assert bool((starts < ends).all())
     assert bool((np.diff(starts) >= 0).all())
     for code, start, end in zip(codes.tolist(), starts.tolist(), ends.tolist(), strict=True):

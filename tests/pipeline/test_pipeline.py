@@ -225,7 +225,6 @@ def test_a_pipeline_is_plain_and_small(settings):
 @pytest.mark.parametrize(
     "scheme",
     [
-        "words",
         "keywords",
         get_scheme("weighted", hash="xxh64"),
         get_scheme("shingles", hash="md5"),

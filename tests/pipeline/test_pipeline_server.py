@@ -246,7 +246,7 @@ def test_an_index_that_cannot_have_one(index, simhash):
     simhash.put_mapping(index, text_field="body")
     with pytest.raises(InvalidInputError, match="use_as"):
         simhash.put_pipeline(index, use_as="first")
-    simhash.create_index(f"{index}-words", scheme="words", text_field="body", settings=ONE_SHARD)
+    simhash.create_index(f"{index}-words", scheme="keywords", text_field="body", settings=ONE_SHARD)
     with pytest.raises(SchemeError, match="cannot compute"):
         simhash.put_pipeline(f"{index}-words")
 

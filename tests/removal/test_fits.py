@@ -10,7 +10,7 @@ from es_simhash.removal import fits
 from es_simhash.removal.fits import Incoming, find_misfits
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
-SHINGLES, WORDS = get_scheme("shingles"), get_scheme("words")
+SHINGLES, KEYWORDS = get_scheme("shingles"), get_scheme("keywords")
 
 
 def incoming(scheme, body=TEXT, *, of=TEXT, is_elsewhere=False, by=SHINGLES):
@@ -22,13 +22,13 @@ def incoming(scheme, body=TEXT, *, of=TEXT, is_elsewhere=False, by=SHINGLES):
 @pytest.mark.parametrize("is_elsewhere", [False, True])
 def test_misfits(is_elsewhere, monkeypatch):
     """At home a stale fingerprint stays, unless another scheme made it; elsewhere only the scheme's own fits."""
-    monkeypatch.setattr(fits, "schemes", lambda: ["shingles", "weighted", "words"])  # others load dictionaries
+    monkeypatch.setattr(fits, "schemes", lambda: ["shingles", "weighted", "keywords"])
     cases = [
         (incoming(SHINGLES, is_elsewhere=is_elsewhere), False),
-        (incoming(WORDS, is_elsewhere=is_elsewhere), True),
+        (incoming(KEYWORDS, is_elsewhere=is_elsewhere), True),
         (incoming(SHINGLES, of="an older text of it", is_elsewhere=is_elsewhere), is_elsewhere),
-        (incoming(WORDS, by=WORDS, is_elsewhere=is_elsewhere), False),
-        (incoming(SHINGLES, by=WORDS, is_elsewhere=is_elsewhere), True),
+        (incoming(KEYWORDS, by=KEYWORDS, is_elsewhere=is_elsewhere), False),
+        (incoming(SHINGLES, by=KEYWORDS, is_elsewhere=is_elsewhere), True),
         (incoming(SHINGLES, of=None, is_elsewhere=is_elsewhere), False),
         (incoming(SHINGLES, body=5, is_elsewhere=is_elsewhere), is_elsewhere),
         (incoming(SHINGLES, body="?!", is_elsewhere=is_elsewhere), is_elsewhere),

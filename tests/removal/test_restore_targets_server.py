@@ -63,7 +63,7 @@ def test_an_alias_of_that_name_is_not_written_through(server, made, index, simha
 def test_fingerprints_of_another_scheme_stay_out(server, made, index, simhash, tmp_path):
     """In an index that was made again, or that the caller names, a fingerprint must be the scheme's own."""
     other = f"{index}-other"
-    server.request("PUT", f"/{other}", {"mappings": build_mapping(text_field="body", scheme="words")})
+    server.request("PUT", f"/{other}", {"mappings": build_mapping(text_field="body", scheme="keywords")})
     plain = f"{index}-plain"
     server.request("PUT", f"/{plain}", {})
     path = write_archive(

@@ -179,7 +179,7 @@ def test_fingerprints_that_no_source_shows(spark, server, client):
         for options, message in (
             ({"columns": "secret"}, "_source does not show field 'secret'"),
             ({"prefix": "other"}, "has no 'other' fields"),
-            ({"scheme": "words"}, "words"),
+            ({"scheme": "keywords"}, "keywords"),
         ):
             with pytest.raises(Exception, match=message):
                 read(name, **options).count()

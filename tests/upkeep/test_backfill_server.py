@@ -124,7 +124,7 @@ def test_what_cannot_be_done_is_named(server, index, simhash):
 
 def test_another_scheme_under_a_second_prefix(server, index, make_simhash):
     """Both are there, and lookups by the old one stay exact throughout."""
-    old, new = make_simhash(), make_simhash(prefix="words_hash", scheme="words")
+    old, new = make_simhash(), make_simhash(prefix="words_hash", scheme="keywords")
     old.create_index(index, text_field="body", settings=ONE_SHARD)
     found = texts(50)
     list(old.ingest(index, numbered(found)))

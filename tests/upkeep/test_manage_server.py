@@ -134,9 +134,9 @@ def test_put_mapping_prepares_an_index_that_exists(server, index, simhash):
 
 def test_put_mapping_refuses_another_scheme(index, make_simhash):
     """Bits of two schemes in one field cannot be told apart."""
-    make_simhash().create_index(index, scheme="words", settings=ONE_SHARD)
-    with pytest.raises(MappingError, match=r"words-1.*keywords.*second prefix"):
-        make_simhash().put_mapping(index, scheme="keywords")
+    make_simhash().create_index(index, scheme="keywords", settings=ONE_SHARD)
+    with pytest.raises(MappingError, match=r"keywords-1.*shingles.*second prefix"):
+        make_simhash().put_mapping(index, scheme="shingles")
 
 
 def test_put_mapping_of_several_writes_to_none_if_one_does_not_fit(server, index, simhash):
@@ -218,7 +218,7 @@ def fill(server, simhash, index):
 
 @pytest.mark.usefixtures("template")
 @pytest.mark.parametrize("value", [True, False])
-@pytest.mark.parametrize("scheme", ["words", "shingles"])
+@pytest.mark.parametrize("scheme", ["keywords", "shingles"])
 def test_create_outdoes_a_template(server, index, make_simhash, scheme, value):
     """A client that remembers the template's settings notices that the index was created again with others."""
     stale, creator = make_simhash(), make_simhash()
@@ -245,7 +245,7 @@ def test_an_index_with_two_markers(server, index, make_simhash):
     fill(server, stale, index)
     stale.find_near_dups(index, TEXT)
     server.request("DELETE", f"/{index}")
-    ours = build_mapping(scheme="words", text_field="body", max_distance=5)
+    ours = build_mapping(scheme=get_scheme("shingles", size=5), text_field="body", max_distance=5)
     server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": ours})
     assert len(markers_in_use(mapping_of(server, index), prefix="simhash")) == 2
     fresh = make_simhash()

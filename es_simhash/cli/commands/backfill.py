@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @options.manual(
     "es-simhash backfill news --text-field body --dry-run",
     "es-simhash backfill news --text-field title --text-field body --workers 2 --checkpoint news.checkpoint",
-    "es-simhash backfill news --prefix words_hash --scheme words --text-field body",
+    "es-simhash backfill news --prefix words_hash --scheme keywords --text-field body",
 )
 @click.argument("index")
 @options.text_field

@@ -26,7 +26,7 @@ _Named: TypeAlias = tuple[str | int | None, str]
 
 @options.manual(
     'es-simhash fingerprint "the quick brown fox"',
-    "es-simhash fingerprint --scheme words --set size=3 --file a.txt --file b.txt",
+    "es-simhash fingerprint --scheme keywords --set top=50 --file a.txt --file b.txt",
     "jq -r .title news.jsonl | es-simhash fingerprint --json",
 )
 @click.argument("text", required=False)
