@@ -20,7 +20,7 @@ from es_simhash.hashing.charikar import (
     split_blocks,
     to_hex,
 )
-from es_simhash.hashing.compute import fingerprint, fingerprint_array, fingerprint_features, fingerprints
+from es_simhash.hashing.compute import fingerprint, fingerprint_array, fingerprints
 from es_simhash.hashing.registry import DEFAULT_SCHEME, get_scheme, schemes
 from es_simhash.hashing.scheme import Scheme
 
@@ -34,7 +34,6 @@ __all__ = [
     "estimated_cosine",
     "fingerprint",
     "fingerprint_array",
-    "fingerprint_features",
     "fingerprints",
     "from_hex",
     "get_scheme",

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
-from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import kernels, shingles, winnowing
 from es_simhash.hashing.characters import Flags, Hashes, text_parts
-from es_simhash.hashing.features import caller_features, keyword_extractor
-from es_simhash.hashing.hashes import hash_features
+from es_simhash.hashing.features import keyword_extractor
+from es_simhash.hashing.hashes import hash_words
 from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.hashing.scheme import Scheme
 
@@ -65,20 +64,6 @@ def stored_term_list(texts: Sequence[str], fingerprints: Sequence[int | None]) -
     return [terms if terms or fingerprint is None else [NO_LETTERS] for terms, fingerprint in found]
 
 
-def fold_features(
-    features: Iterable[str | bytes] | Mapping[str, float], weights: Iterable[float] | None, scheme: Scheme
-) -> int | None:
-    """Return the fingerprint of the caller's features, or ``None`` if none has a weight."""
-    names, values = caller_features(features, weights, scheme=scheme)
-    fixed = kernels.fixed_weights(values, count=len(names))
-    if not fixed.any():
-        if any(value > 0 for value in values):
-            raise InvalidInputError(f"the largest weight is {max(values)}, below 2**-20: scale the weights up")
-        return None
-    hashes = kernels.as_hashes(hash_features(names, scheme.parameters["hash"], seed=scheme.parameters["seed"]))
-    return int(kernels.fold(hashes, fixed, kernels.single_start())[0])
-
-
 def _fold_shingles(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
     if len(texts) == 1 and len(texts[0]) > _LONG_TEXT:
         value = shingles.fold_long_text(texts[0], scheme)
@@ -100,7 +85,7 @@ def _fold_keywords(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
         if known.any():
             used = [found for found, exists in zip(features, known.tolist(), strict=True) if exists]
             names = [feature for found in used for feature in found]
-            hashes = np.array(hash_features(names, name, seed=seed), np.uint64)
+            hashes = np.array(hash_words(names, name, seed=seed), np.uint64)
             weights = np.array([weight for found in used for weight in found.values()], np.uint64)
             starts = np.cumsum(counts[known]) - counts[known]
             values[known] = kernels.fold(hashes, weights, starts)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from es_simhash.arguments import check_items
-from es_simhash.errors import Advice, InvalidInputError, Said, WrongTypeError, shorten
+from es_simhash.errors import WrongTypeError, shorten
 from es_simhash.hashing.registry import DEFAULT_SCHEME, get_scheme
 from es_simhash.hashing.scheme import Scheme
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -78,7 +78,7 @@ def fingerprints(
         >>> fingerprints(["", "?!"])
         [None, None]
     """
-    resolved = text_scheme(scheme)
+    resolved = get_scheme(scheme)
     if workers is None:
         from es_simhash.hashing import batches  # noqa: PLC0415 - numpy takes longer to load than all the rest
 
@@ -105,50 +105,7 @@ def fingerprint_array(
     """
     from es_simhash.hashing import batches  # noqa: PLC0415 - see fingerprints
 
-    return batches.fold_all(_checked(texts), text_scheme(scheme))
-
-
-def fingerprint_features(
-    features: Iterable[str | bytes] | Mapping[str, float],
-    weights: Iterable[float] | None = None,
-    *,
-    scheme: str | Scheme = "weighted",
-) -> int | None:
-    """
-    Return the fingerprint of features that the caller's own analyser found, or ``None`` if there are none.
-
-    Args:
-        features:
-            Strings (hashed as UTF-8) or bytes, or a mapping from feature to weight. One that comes twice counts with
-            the sum of its weights.
-        weights:
-            A finite weight of 0 or more for each feature; ``None`` means 1 each. Only their proportions matter; they
-            are rounded to multiples of 2**-20. With ``get_scheme("weighted", levels=5)``: whole numbers, 1 to 5.
-        scheme:
-            ``"weighted"``, or a scheme of that name with another hash, seed or levels.
-
-    Raises:
-        TypeError: If *features* is one string, a feature is neither text nor bytes, or a weight is not a number.
-        InvalidInputError: If the scheme takes text, there are not as many weights as features, or a weight cannot
-            be used.
-
-    Examples:
-        >>> fingerprint_features({"simhash": 5, "fingerprint": 2}) == fingerprint_features(["simhash"])
-        True
-        >>> fingerprint_features([]) is None
-        True
-    """
-    from es_simhash.hashing import batches  # noqa: PLC0415 - see fingerprints
-
-    resolved = get_scheme(scheme)
-    if resolved.name != "weighted":
-        raise InvalidInputError(
-            Said(
-                f"scheme {resolved.id} makes its own features: ",
-                Advice('call fingerprint(), or use "weighted"', typed="give another --scheme"),
-            )
-        )
-    return batches.fold_features(features, weights, resolved)
+    return batches.fold_all(_checked(texts), get_scheme(scheme))
 
 
 def _checked(texts: Iterable[str]) -> list[str]:
@@ -157,18 +114,3 @@ def _checked(texts: Iterable[str]) -> list[str]:
         if not isinstance(text, str):
             raise WrongTypeError(f"text must be a str, not {type(text).__name__} {shorten(text)}")
     return items
-
-
-def text_scheme(scheme: str | Scheme) -> Scheme:
-    """Return the scheme that *scheme* names, or raise if it takes features instead of text."""
-    resolved = get_scheme(scheme)
-    if resolved.name == "weighted":
-        raise InvalidInputError(
-            Said(
-                f"scheme {resolved.id} takes features, not text: ",
-                Advice(
-                    "call fingerprint_features()", typed="give another --scheme, because the command line takes texts"
-                ),
-            )
-        )
-    return resolved

@@ -1,5 +1,5 @@
 """
-Features that are strings: of the scheme ``keywords``, and a caller's. Nothing is hashed here.
+The features of the scheme ``keywords``, and weights by number. Nothing is hashed here.
 
 ``keywords`` has the most characteristic words of a Chinese text, with the words and weights of
 ``jieba.analyse.extract_tags`` (TF-IDF). Two things that jieba leaves open are fixed: weights are fixed-point integers
@@ -13,11 +13,9 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
-from es_simhash.arguments import check_items
-from es_simhash.errors import InvalidInputError, SchemeError, WrongTypeError, shorten
+from es_simhash.errors import SchemeError, shorten
 from es_simhash.hashing.registry import scheme_file
 from es_simhash.hashing.scheme import Scheme
 from es_simhash.hashing.segment import jieba_file, segmenter
@@ -45,38 +43,6 @@ def logarithms() -> tuple[int, ...]:
     machine makes the same integers.
     """
     return (0, *(round(ONE * (1.0 + math.log(count))) for count in range(1, _LAST_LOGARITHM + 1)))
-
-
-def caller_features(
-    features: Iterable[str | bytes] | Mapping[str, float], weights: Iterable[float] | None, *, scheme: Scheme
-) -> tuple[list[str | bytes], list[float]]:
-    """Return a caller's features and weights as two lists of the same length, checked."""
-    if weights is not None:
-        check_items("weights", weights, of="numbers")
-    if not isinstance(features, Mapping):
-        check_items("features", features, of="features")
-    else:
-        if weights is not None:
-            raise InvalidInputError("weights were given twice: in the mapping of features, and as weights")
-        weights = list(features.values())
-    names = list(features)
-    for name in names:
-        if not isinstance(name, (str, bytes)):
-            raise WrongTypeError(f"features must be str or bytes, not {type(name).__name__} {shorten(name)}")
-    values: list[Any] = [1] * len(names) if weights is None else list(weights)
-    if len(values) != len(names):
-        raise InvalidInputError(f"{len(values)} weights for {len(names)} features: give one for each")
-    levels = scheme.parameters["levels"]
-    if levels is not None:
-        for value in values:
-            if isinstance(value, bool) or value not in range(1, levels + 1):
-                raise InvalidInputError(
-                    f"weight {shorten(value)} is not a level: give whole numbers from 1 to {levels}"
-                )
-    # numpy would take a boolean among numbers for 0 or 1.
-    elif any(isinstance(value, bool) for value in values):
-        raise WrongTypeError(f"weights must be numbers, not bool: {shorten(values)}")
-    return names, values
 
 
 # The stop words that jieba 0.42.1 starts with; a user's file adds to them, as in jieba.

@@ -41,7 +41,7 @@ def schemes() -> tuple[str, ...]:
 
     Examples:
         >>> schemes()
-        ('keywords-1', 'shingles-2', 'weighted-1')
+        ('keywords-1', 'shingles-2')
     """
     return tuple(f"{name}-{version}" for name, version in known_versions())
 
@@ -55,8 +55,8 @@ def get_scheme(scheme: str | Scheme = DEFAULT_SCHEME, **settings: Any) -> Scheme
             A name (``"shingles"``: its newest version), an id (``"shingles-2"``) or a :class:`Scheme`, whose
             parameters are then the defaults.
         **settings:
-            The scheme's parameters; docs/schemes.md lists them. All take ``hash``, ``seed`` and, unless the caller
-            brings the features, ``preprocess``: a sequence of ``"html"`` and ``"t2s"``; and ``boilerplate``: the path
+            The scheme's parameters; docs/schemes.md lists them. All take ``hash``, ``seed`` and
+            ``preprocess``: a sequence of ``"html"``, ``"numbers"`` and ``"t2s"``; and ``boilerplate``: the path
             of a mask of template text that is left out. ``keywords`` takes paths as ``dictionary``, ``idf`` and
             ``stop_words``. Files are read at once and become part of the scheme by SHA-256.
 
@@ -95,8 +95,6 @@ def _change(scheme: Scheme, changes: Mapping[str, Any]) -> Scheme:
     if "preprocess" in settings:
         given = settings.pop("preprocess")
         steps = (given,) if isinstance(given, str) else tuple(given or ())
-        if steps and scheme.name == "weighted":
-            raise SchemeError("scheme weighted takes features, not text: prepare the text before making the features")
         libraries = installed_versions(steps)
     digests, files = dict(scheme.digests), dict(scheme.files)
     for key in file_parameters_of(scheme.name, scheme.version):

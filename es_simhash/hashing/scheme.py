@@ -23,7 +23,6 @@ WEIGHTINGS = ("linear", "log", "set")
 
 MAX_SIZE = 16
 MAX_TOP = 10_000
-MAX_LEVELS = 1_000
 
 
 def _one_of(*choices: str) -> Callable[[str, Any], str]:
@@ -53,10 +52,6 @@ def _top(name: str, value: Any) -> int | str:
     return _between(1, MAX_TOP)(name, value)
 
 
-def _levels(name: str, value: Any) -> int | None:
-    return None if value is None else _between(2, MAX_LEVELS)(name, value)
-
-
 _HASHING: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
     "hash": ("xxh3_64", _one_of(*HASHES)),
     "seed": (0, _between(0, (1 << 64) - 1)),
@@ -65,7 +60,6 @@ _HASHING: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
 _PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     ("keywords", 1): {**_HASHING, "top": (20, _top)},
     ("shingles", 2): {**_HASHING, "size": (4, _between(1, MAX_SIZE)), "weighting": ("log", _one_of(*WEIGHTINGS))},
-    ("weighted", 1): {**_HASHING, "levels": (None, _levels)},
 }
 
 _FILE_PARAMETERS = {
@@ -115,7 +109,7 @@ class Scheme:
 
     Attributes:
         name:
-            What kind of features: ``shingles``, ``keywords`` or ``weighted``.
+            What kind of features: ``shingles`` or ``keywords``.
         version:
             Which release of that kind, from 1.
         parameters:

@@ -166,11 +166,6 @@ def build_settings(
         check_max_distance(max_distance)
     names = check_fields("text_field", text_field, may_lack=True)
     chosen = get_scheme(scheme)
-    if passages and chosen.name == "weighted":
-        raise InvalidInputError(
-            f"scheme {chosen} takes features, not text, so nothing would write the passages of documents: choose "
-            "another scheme, or no passages"
-        )
     if passages and chosen.preprocess:
         raise InvalidInputError(
             f"scheme {chosen} changes texts first ({', '.join(chosen.preprocess)}), and passages are places in the "

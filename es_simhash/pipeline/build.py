@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from es_simhash.errors import FROM_HERE, Argument, InvalidInputError, Said, SchemeError
+from es_simhash.errors import FROM_HERE, Said, SchemeError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.lookup.plan import plan_lookup
 from es_simhash.mapping.fields import DEFAULT_PREFIX, OWNED, WITHOUT_FINGERPRINT, Fields
@@ -43,15 +43,14 @@ def build_pipeline(
 
     It is one script processor, of about 180 KB. A document without the text field stays as it is. What has no
     fingerprint for another reason is written without one, and ``error`` below the prefix says why: ``not_text`` (a
-    value is a number or an object), ``not_features`` (of scheme ``weighted``), ``too_long`` (a million characters or
-    more) or ``failed``. It needs Painless, as every Elasticsearch and OpenSearch has it.
+    value is a number or an object), ``too_long`` (a million characters or more) or ``failed``. It needs Painless, as
+    every Elasticsearch and OpenSearch has it.
 
     Args:
         scheme:
-            ``shingles``, with any size, seed and weighting; or ``weighted``.
+            ``shingles``, with any size, seed and weighting.
         text_field:
-            Field or fields that the text comes from, in order. For ``weighted`` the one field with the features: an
-            object of features and their weights, or a list of features.
+            Field or fields that the text comes from, in order.
         prefix:
             Name of the object that holds the fields.
         value:
@@ -69,11 +68,6 @@ def build_pipeline(
     """
     resolved = _computable(get_scheme(scheme))
     names = check_text_fields(text_field)
-    takes_features = resolved.name == "weighted"
-    if takes_features and len(names) > 1:
-        raise InvalidInputError(
-            Said(f"scheme {resolved} takes features from one field: ", Argument("text_field"), f" names {len(names)}")
-        )
     fields = Fields(prefix)
     parameters = {
         "scheme": resolved.to_dict(),
@@ -82,7 +76,7 @@ def build_pipeline(
         "value": bool(value),
         "owned": list(OWNED),
         "bare": list(WITHOUT_FINGERPRINT),
-        "tables": [] if takes_features else list(character_tables()),
+        "tables": list(character_tables()),
         "plans": _plans(),
         "near": _NEAR,
         "distance": _DISTANCE,

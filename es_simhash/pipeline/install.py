@@ -102,7 +102,7 @@ def _text_fields_of(resolved: Resolved) -> tuple[str, ...]:
 
 async def _probe(server: Port, pipeline: Mapping[str, Any], scheme: Scheme, text_field: str, *, prefix: str) -> None:
     """Let the server compute the fingerprints of the probes, without storing anything."""
-    body = {"pipeline": pipeline, "docs": probe_documents(scheme, text_field, prefix=prefix)}
+    body = {"pipeline": pipeline, "docs": probe_documents(text_field, prefix=prefix)}
     try:
         answer = await server.simulate_pipeline(body=body)
     except Exception as error:

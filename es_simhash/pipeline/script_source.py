@@ -3,8 +3,8 @@ The source of the script: the files in ``painless/``, the values of a scheme, pi
 
 Painless has no multiplication to 128 bits, so ``multiply_fold`` of ``painless/sums.painless`` goes through halves. A
 script keeps nothing between documents, so nothing may need unpacking: a character is found by the number of its block
-of 128, then by its place in the block. The probes are texts and features whose fingerprints a server makes before the
-pipeline is stored.
+of 128, then by its place in the block. The probes are texts whose fingerprints a server makes before the pipeline is
+stored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from es_simhash.hashing import Scheme, fingerprint_features, fingerprints, to_hex
+from es_simhash.hashing import Scheme, fingerprints, to_hex
 from es_simhash.hashing.characters import (
     COMBINES,
     DROPPED,
@@ -34,16 +34,7 @@ from es_simhash.hashing.characters import (
     character_entries,
     character_kinds,
 )
-from es_simhash.hashing.hashes import (
-    LANES,
-    MIX_PRIME_1,
-    MIX_PRIME_2,
-    PRIME_1,
-    SECRET,
-    XXH64_PRIMES,
-    long_secret,
-    short_flip,
-)
+from es_simhash.hashing.hashes import MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, short_flip
 
 CODE_POINTS = 0x110000
 _BLOCK = 128
@@ -162,23 +153,6 @@ def literal(value: int) -> str:
     return f"({value - _WORD}L)" if value >> 63 else f"{value}L"
 
 
-def constants(seed: int) -> dict[str, str]:
-    """Return what ``painless/xxh3.painless`` and ``painless/features.painless`` have to know of XXH3 with *seed*."""
-    lists = {"secret": SECRET, "long_secret": long_secret(seed), "sums": LANES}
-    words = {
-        "seed": seed,
-        "short_flip": short_flip(seed),
-        "mix_prime_1": MIX_PRIME_1,
-        "mix_prime_2": MIX_PRIME_2,
-        "prime_1": PRIME_1,
-        "prime_2": XXH64_PRIMES[1],
-        "prime_3": XXH64_PRIMES[2],
-        "short_prime_1": LANES[-1],
-    }
-    filled = {name: literal(word) for name, word in words.items()}
-    return filled | {name: ", ".join(map(literal, each)) for name, each in lists.items()}
-
-
 def hash_function(size: int, seed: int) -> str:
     """Return the function that hashes *size* (1 to 16) code points from *at* on; all but *count* are U+0000."""
     lines = ["long hash(int[] codes, int at, int count) {"]
@@ -248,30 +222,11 @@ _WEIGHTS = {
 
 
 def script_source(scheme: Scheme) -> str:
-    """Return the script that makes fingerprints of *scheme* (``shingles``, or ``weighted``, with XXH3), no comments."""
-    parts, filled = _of_features(scheme) if scheme.name == "weighted" else _of_texts(scheme)
-    every = [_read("sums"), *parts, *map(_read, ("document", "lookup", "main"))]
-    return Template("\n".join(every)).substitute(filled, longest=LONGEST)
-
-
-def _of_features(scheme: Scheme) -> tuple[list[str], dict[str, Any]]:
-    levels = scheme.parameters["levels"]
-    filled = {
-        **constants(scheme.parameters["seed"]),
-        "is_usable": f"weight >= 0.0 && weight < {2.0**42}"
-        if levels is None
-        else f"weight >= 1.0 && weight <= {levels}.0 && weight == Math.rint(weight)",
-        "is_read": " && (!path.isEmpty() || ((List) node).isEmpty())",
-        "nothing": "there are no features",
-        "empty": "no feature has a weight",
-    }
-    return [_read("xxh3"), _read("features")], filled
-
-
-def _of_texts(scheme: Scheme) -> tuple[list[str], dict[str, Any]]:
+    """Return the script that makes fingerprints of *scheme* (``shingles`` with XXH3), without comments."""
     size, seed = scheme.parameters["size"], scheme.parameters["seed"]
     early = [each for each in LOGOGRAPHS if each[0] < _FIRST_KANA]
     filled = {
+        "longest": LONGEST,
         "size": size,
         "step": _STEP,
         "line_feed": "\n",
@@ -280,12 +235,10 @@ def _of_texts(scheme: Scheme) -> tuple[list[str], dict[str, Any]]:
         "early_logographs": _is_within(early),
         "logographs": _is_within([each for each in LOGOGRAPHS if each not in early]),
         "kana": _is_within(KANA),
-        "is_read": "",
-        "nothing": "there is no text",
-        "empty": "the text has no word characters",
     }
-    hashes = [_read("characters"), _read("counts"), hash_function(size, seed)]
-    return [*hashes, _read("shingles"), _read("fingerprint")], filled
+    texts = [_read("sums"), _read("characters"), _read("counts"), hash_function(size, seed)]
+    rest = map(_read, ("shingles", "fingerprint", "document", "lookup", "main"))
+    return Template("\n".join([*texts, *rest])).substitute(filled)
 
 
 def _is_within(ranges: Ranges | list[tuple[int, int]]) -> str:
@@ -318,40 +271,27 @@ _TEXTS = (
     "京",
     " .,;:!?…—— ",
 )
-# Features of each length that is hashed in its own way, in UTF-8 of one to four bytes; and weights that are rounded.
-_FEATURES: tuple[dict[str, float], ...] = (
-    *({"aé北🙂"[length % 4] * length + "x": 1.0} for length in (0, 1, 2, 4, 9, 17, 33, 70, 100, 129, 241, 902)),
-    {"a": 1, "b": 2, "": 1},
-    {},
-)
-_UNEVEN: dict[str, float] = {"a": 1.5, "b": 2.0**-20 * 2.5, "c": 1.5 + 2.0**-20 * 1.5}
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A text, or features, whose fingerprint differs; *expected* is what Python computes, ``None`` for none."""
+    """A text whose fingerprint differs; *expected* is what Python computes, ``None`` for none."""
 
-    given: Any
+    given: str
     expected: str | None
     found: str | None
 
 
-def probe_documents(scheme: Scheme, field: str, *, prefix: str) -> list[dict[str, Any]]:
+def probe_documents(field: str, *, prefix: str) -> list[dict[str, Any]]:
     """Return documents for the simulation of a pipeline that reads *field*; one has a fingerprint already."""
-    documents = [_nested(field, value) for value in _values(scheme)]
+    documents = [_nested(field, text) for text in _TEXTS]
     documents[0] = {**documents[0], prefix: {"fingerprint": "0" * 16}}
     return [{"_source": document} for document in documents]
 
 
-def _values(scheme: Scheme) -> tuple[Any, ...]:
-    if scheme.name != "weighted":
-        return _TEXTS
-    return _FEATURES if scheme.parameters["levels"] else (*_FEATURES, _UNEVEN)
-
-
-def _nested(path: str, value: Any) -> dict[str, Any]:
+def _nested(path: str, text: str) -> dict[str, Any]:
     *above, last = path.split(".")
-    document: dict[str, Any] = {last: value}
+    document: dict[str, Any] = {last: text}
     for name in reversed(above):
         document = {name: document}
     return document
@@ -359,12 +299,7 @@ def _nested(path: str, value: Any) -> dict[str, Any]:
 
 def find_differences(answers: Sequence[Mapping[str, Any]], scheme: Scheme, *, prefix: str) -> list[Difference]:
     """Return the probes of which the server, by the ``docs`` of its answer, makes another fingerprint than Python."""
-    values = _values(scheme)
-    if scheme.name == "weighted":
-        computed = [fingerprint_features(each, scheme=scheme) for each in values]
-    else:
-        computed = fingerprints(values, scheme=scheme)
-    expected = [None if each is None else to_hex(each) for each in computed]
+    expected = [None if each is None else to_hex(each) for each in fingerprints(_TEXTS, scheme=scheme)]
     found = [((each.get("doc") or {}).get("_source") or {}).get(prefix) or {} for each in answers]
-    compared = zip(values, expected, (each.get("fingerprint") for each in found), strict=True)
+    compared = zip(_TEXTS, expected, (each.get("fingerprint") for each in found), strict=True)
     return [Difference(given, wanted, made) for given, wanted, made in compared if wanted != made]

@@ -15,8 +15,7 @@ from pyspark.sql.types import ArrayType, LongType, StringType, TimestampType
 
 from es_simhash.arguments import FilePath, check_name, check_path
 from es_simhash.errors import REGROUP, InvalidInputError, Said, WrongTypeError, shorten
-from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, to_hex
-from es_simhash.hashing.compute import text_scheme
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme, to_hex
 from es_simhash.hashing.registry import provide_file, scheme_file
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.meta import IndexSettings
@@ -171,7 +170,7 @@ def with_fingerprints(
     check_name("output", output, wanted="the name of a column")
     if output in df.columns:
         raise InvalidInputError(f"output {shorten(output)} is a column of df: give another name, or drop the column")
-    resolved = text_scheme(DEFAULT_SCHEME if scheme is None else scheme)
+    resolved = get_scheme(DEFAULT_SCHEME if scheme is None else scheme)
     contents = {purpose: scheme_file(resolved, purpose) for purpose in resolved.digests}
     # As if its result could vary: otherwise a filter on the fingerprint would have it computed a second time.
     compute = arrow_udf(_computation(resolved, contents), "string").asNondeterministic()

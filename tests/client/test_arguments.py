@@ -221,7 +221,6 @@ FUNCTIONS = {
     "estimated_cosine": {"distance": "count", "bits": "count"},
     "explain_plan": {"max_distance": "count", "stats": "object of ours", "limits": "object of ours"},
     "fingerprint": {"text": "text", "scheme": "scheme"},
-    "fingerprint_features": {"features": "features", "weights": "weights", "scheme": "scheme"},
     "fingerprint_fields": {"fingerprint": "fingerprint", "prefix": "prefix"},
     "fingerprints": {"texts": "texts", "scheme": "scheme"},
     "from_hex": {"digits": "digits"},

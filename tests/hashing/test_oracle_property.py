@@ -10,7 +10,6 @@ from es_simhash.hashing import (
     block_neighbours,
     block_terms,
     fingerprint,
-    fingerprint_features,
     fingerprints,
     from_hex,
     get_scheme,
@@ -130,17 +129,6 @@ def test_long_texts(text, piece, limit, size):
     found = shingle_module.fold_long_text(text, scheme, piece=piece, table_limit=limit, pending_limit=limit)
     assert found == reference.fingerprint(text, size=size)
     assert normalise_text(text, piece=piece).split() == reference.normalise(text).split()
-
-
-@given(st.dictionaries(st.text(max_size=5), WEIGHTS, max_size=10))
-def test_caller_features(features):
-    """Features of the caller's are hashed as UTF-8 and summed by weight."""
-    hashes = [reference.hash_bytes(name.encode("utf-8", "surrogatepass")) for name in features]
-    expected = reference.simhash(hashes, list(features.values()))
-    if not any(features.values()):
-        assert fingerprint_features(features) is None
-    elif any(weight * 2**20 >= 1 for weight in features.values()):
-        assert fingerprint_features(features) == expected
 
 
 @given(WORDS64, st.lists(WORDS64, max_size=20))

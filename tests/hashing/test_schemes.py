@@ -5,12 +5,11 @@ import pickle
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash.errors import InvalidInputError, MissingDependencyError, SchemeError
+from es_simhash.errors import MissingDependencyError, SchemeError
 from es_simhash.hashing import (
     DEFAULT_SCHEME,
     Scheme,
     fingerprint,
-    fingerprint_features,
     fingerprints,
     get_scheme,
     schemes,
@@ -64,8 +63,7 @@ def test_schemes_are_values():
         ("shingles", {"weighting": "tf"}, SchemeError, "linear, log, set"),
         ("shingles", {"preprocess": ["pdf"]}, SchemeError, "html, numbers, t2s"),
         ("shingles", {"preprocess": ["t2s", "t2s"]}, SchemeError, "twice"),
-        ("weighted", {"preprocess": ["t2s"]}, SchemeError, "features, not text"),
-        ("weighted", {"levels": 1}, SchemeError, "out of range"),
+        ("weighted", {}, SchemeError, "give one of keywords-1, shingles-2"),
         ("keywords", {"top": 0}, SchemeError, "out of range"),
         ("keywords", {"top": "all"}, SchemeError, "auto"),
         ("keywords", {"method": "tfidf"}, SchemeError, "no parameter 'method'"),
@@ -184,50 +182,6 @@ def test_lines_of_a_dictionary_that_can_be_used(tmp_path):
         assert fingerprint(text, scheme=get_scheme("keywords", dictionary=path, top=1)) is not None
         counts = segmenter(get_scheme("keywords", dictionary=alone)).count_all([text])[0]
         assert counts[word] == 1
-
-
-def test_weighted_takes_features_only():
-    """The scheme for a caller's own features refuses text, and the others refuse features."""
-    with pytest.raises(InvalidInputError, match="fingerprint_features"):
-        fingerprint("text", scheme="weighted")
-    with pytest.raises(InvalidInputError, match="makes its own features"):
-        fingerprint_features(["text"], scheme="shingles")
-
-
-def test_weighted_features():
-    """Features may be a mapping, or come twice; without any weight there is no fingerprint."""
-    assert fingerprint_features({"a": 2, "b": 1}) == fingerprint_features(["a", "b", "a"])
-    assert fingerprint_features({"a": 2, "b": 1}) == fingerprint_features(["b", "a"], [1, 2])
-    assert fingerprint_features(["a", b"a"]) == fingerprint_features(["a"])
-    assert fingerprint_features([]) is fingerprint_features({"a": 0}) is None
-    levels = get_scheme("weighted", levels=5)
-    assert fingerprint_features({"a": 5, "b": 1}, scheme=levels) == fingerprint_features({"a": 5, "b": 1})
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        (("text",), TypeError, "a list of features, not str"),
-        (([1],), TypeError, "str or bytes"),
-        ((["a"], [1, 2]), InvalidInputError, "2 weights for 1"),
-        (({"a": 1}, [1]), InvalidInputError, "twice"),
-        ((["a"], [-1]), InvalidInputError, "weight"),
-        ((["a"], ["x"]), TypeError, "numbers"),
-        ((["a", "b"], [True, 2]), TypeError, "not bool"),
-        ((["a"], [1e-9]), InvalidInputError, "scale the weights up"),
-    ],
-)
-def test_refused_features(arguments, error, words):
-    """Features and weights that cannot be used are refused."""
-    with pytest.raises(error, match=words):
-        fingerprint_features(*arguments)
-
-
-@pytest.mark.parametrize("weight", [0, 6, 2.5, True, "3", float("nan")])
-def test_refused_levels(weight):
-    """With five levels a weight is a whole number from 1 to 5."""
-    with pytest.raises(InvalidInputError, match="not a level"):
-        fingerprint_features(["a"], [weight], scheme=get_scheme("weighted", levels=5))
 
 
 @pytest.mark.parametrize("text", [None, 5, b"bytes", ["list"]])

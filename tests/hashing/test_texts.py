@@ -16,7 +16,6 @@ from es_simhash.hashing import (
     characters,
     features as feature_module,
     fingerprint,
-    fingerprint_features,
     fingerprints,
     get_scheme,
     hamming_distance,
@@ -37,13 +36,6 @@ def test_golden_vectors(case):
     texts = [VECTORS["texts"][name] for name in case["fingerprints"]]
     found = [None if value is None else to_hex(value) for value in fingerprints(texts, scheme=scheme)]
     assert dict(zip(case["fingerprints"], found, strict=True)) == case["fingerprints"]
-
-
-@pytest.mark.parametrize("case", VECTORS["features"], ids=lambda case: case["fingerprint"])
-def test_golden_vectors_of_features(case):
-    """Features of the caller's keep their bits too."""
-    value = fingerprint_features(case["features"], scheme=Scheme.from_dict(case["scheme"]))
-    assert (None if value is None else to_hex(value)) == case["fingerprint"]
 
 
 @pytest.mark.parametrize("case", VECTORS["schemes"], ids=lambda case: str(Scheme.from_dict(case["scheme"])))

@@ -56,12 +56,6 @@ def test_a_scheme_that_changes_texts_has_no_passages():
         build_settings(scheme=get_scheme("shingles", preprocess=("t2s",)), passages=True)
 
 
-def test_a_scheme_of_features_has_no_passages():
-    """There is no text of which anything could write passages."""
-    with pytest.raises(InvalidInputError, match="weighted-1 takes features, not text"):
-        build_settings(scheme="weighted", passages=True)
-
-
 def test_fields_of_a_document():
     """A text without features in its scheme has passages too."""
     assert document_fields("...", passages=True) == {}

@@ -19,7 +19,6 @@ import pytest
 
 import es_simhash
 from es_simhash import (
-    InvalidInputError,
     SchemeError,
     build_pipeline,
     fingerprints,
@@ -47,7 +46,6 @@ def scripts():
     found = []
     schemes = [get_scheme("shingles", size=size) for size in (1, 2, 4, 16)]
     schemes += [get_scheme("shingles", weighting=each) for each in ("linear", "log", "set")]
-    schemes += [get_scheme("weighted"), get_scheme("weighted", levels=5), get_scheme("weighted", seed=2**63)]
     for scheme in schemes:
         script = build_pipeline(scheme=scheme, text_field="body")["processors"][0]["script"]
         found.append(("ingest", script["source"]))
@@ -226,7 +224,6 @@ def test_a_pipeline_is_plain_and_small(settings):
     "scheme",
     [
         "keywords",
-        get_scheme("weighted", hash="xxh64"),
         get_scheme("shingles", hash="md5"),
         get_scheme("shingles", preprocess="html"),
     ],
@@ -236,12 +233,6 @@ def test_what_a_server_cannot_compute_is_refused(scheme):
     """With the reason, and what to do instead."""
     with pytest.raises(SchemeError, match="an ingest pipeline cannot compute .*: compute the fingerprints in Python"):
         build_pipeline(scheme=scheme, text_field="body")
-
-
-def test_features_come_from_one_field():
-    """There is no order between the features of two."""
-    with pytest.raises(InvalidInputError, match="from one field"):
-        build_pipeline(scheme="weighted", text_field=["tags", "words"])
 
 
 def test_a_constant_is_signed():
@@ -258,7 +249,7 @@ def test_a_constant_is_signed():
 def test_a_server_that_makes_other_bits_is_noticed():
     """One answer differs, and is named."""
     scheme = get_scheme("shingles")
-    documents = probe_documents(scheme, "body.text", prefix="p")
+    documents = probe_documents("body.text", prefix="p")
     texts = [each["_source"]["body"]["text"] for each in documents]
 
     right = [{} if each is None else {"p": {"fingerprint": to_hex(each)}} for each in fingerprints(texts)]

@@ -22,7 +22,7 @@ def incoming(scheme, body=TEXT, *, of=TEXT, is_elsewhere=False, by=SHINGLES):
 @pytest.mark.parametrize("is_elsewhere", [False, True])
 def test_misfits(is_elsewhere, monkeypatch):
     """At home a stale fingerprint stays, unless another scheme made it; elsewhere only the scheme's own fits."""
-    monkeypatch.setattr(fits, "schemes", lambda: ["shingles", "weighted", "keywords"])
+    monkeypatch.setattr(fits, "schemes", lambda: ["shingles", "keywords"])
     cases = [
         (incoming(SHINGLES, is_elsewhere=is_elsewhere), False),
         (incoming(KEYWORDS, is_elsewhere=is_elsewhere), True),

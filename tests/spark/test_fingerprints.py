@@ -55,7 +55,7 @@ def test_the_bits_are_those_of_the_scheme(documents, tmp_path):
         ({"text": "id"}, WrongTypeError),
         ({"text": 3}, WrongTypeError),
         ({"text": "body", "output": "id"}, InvalidInputError),
-        ({"text": "body", "scheme": "weighted"}, InvalidInputError),
+        ({"text": "body", "scheme": "weighted"}, SchemeError),
     ],
 )
 def test_arguments_are_checked(documents, arguments, error):

@@ -173,8 +173,8 @@ def pipeline(
     Print the pipeline that fingerprints, or install it.
 
     Any program can then write to INDEX: the fingerprints are those of Python, bit for bit. With --install the server
-    proves that on probes, and with --yes it then stores the pipeline. Only the schemes shingles and weighted can be
-    computed on a server; for weighted, FIELD has the features.
+    proves that on probes, and with --yes it then stores the pipeline. Only the scheme shingles can be computed on a
+    server.
     """
     from es_simhash import build_pipeline  # noqa: PLC0415 -- loads numpy
 
