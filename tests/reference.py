@@ -48,16 +48,13 @@ def simhash(hashes, weights=None, bits=64):
     return result
 
 
-def hash_bytes(data, name="xxh3_64", seed=0):
+def hash_bytes(data, name="xxh3_64"):
     """One hash by the library that defines it, or by its definition."""
     if name == "xxh3_64":
-        return xxhash.xxh3_64(data, seed).intdigest()
-    if name == "xxh64":
-        return xxhash.xxh64(data, seed).intdigest()
+        return xxhash.xxh3_64(data).intdigest()
     if name == "md5":
-        prefix = seed.to_bytes(8, "little") if seed else b""
-        return int(hashlib.md5(prefix + data).hexdigest()[16:], 16)  # noqa: S324
-    value = 0xCBF29CE484222325 ^ seed
+        return int(hashlib.md5(data).hexdigest()[16:], 16)  # noqa: S324
+    value = 0xCBF29CE484222325
     for byte in data:
         value = ((value ^ byte) * 0x100000001B3) % 2**64
     return value
@@ -146,11 +143,11 @@ def weight(count, weighting):
     return count if weighting == "linear" else 1
 
 
-def fingerprint(text, *, size=4, weighting="log", hash="xxh3_64", seed=0):
+def fingerprint(text, *, size=4, weighting="log", hash="xxh3_64"):
     """Fingerprint of a text by shingles, or None."""
     merged = Counter()
     for shingle, count in shingles(text, size).items():
-        merged[hash_bytes(shingle.encode("utf-32-le", "surrogatepass"), hash, seed)] += count
+        merged[hash_bytes(shingle.encode("utf-32-le", "surrogatepass"), hash)] += count
     if not merged:
         return None
     return simhash(merged, [weight(count, weighting) for count in merged.values()])

@@ -10,7 +10,7 @@ import numpy as np
 from es_simhash.hashing import kernels, shingles, winnowing
 from es_simhash.hashing.characters import Flags, Hashes, text_parts
 from es_simhash.hashing.features import keyword_extractor
-from es_simhash.hashing.hashes import hash_words
+from es_simhash.hashing.hashes import HASHES
 from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.hashing.scheme import Scheme
 
@@ -73,7 +73,7 @@ def _fold_shingles(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
 
 def _fold_keywords(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
     """Return the function for keywords, which are made one text at a time and summed in arrays."""
-    name, seed = scheme.parameters["hash"], scheme.parameters["seed"]
+    hash_bytes = HASHES[scheme.parameters["hash"]]
     extract = keyword_extractor(scheme)
 
     def fold(texts: Sequence[str]) -> Fingerprints:
@@ -84,8 +84,7 @@ def _fold_keywords(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:
         values = np.zeros(len(texts), np.uint64)
         if known.any():
             used = [found for found, exists in zip(features, known.tolist(), strict=True) if exists]
-            names = [feature for found in used for feature in found]
-            hashes = np.array(hash_words(names, name, seed=seed), np.uint64)
+            hashes = np.array([hash_bytes(word.encode()) for found in used for word in found], np.uint64)
             weights = np.array([weight for found in used for weight in found.values()], np.uint64)
             starts = np.cumsum(counts[known]) - counts[known]
             values[known] = kernels.fold(hashes, weights, starts)

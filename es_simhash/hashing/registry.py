@@ -55,7 +55,7 @@ def get_scheme(scheme: str | Scheme = DEFAULT_SCHEME, **settings: Any) -> Scheme
             A name (``"shingles"``: its newest version), an id (``"shingles-2"``) or a :class:`Scheme`, whose
             parameters are then the defaults.
         **settings:
-            The scheme's parameters; docs/schemes.md lists them. All take ``hash``, ``seed`` and
+            The scheme's parameters; docs/schemes.md lists them. All take ``hash`` and
             ``preprocess``: a sequence of ``"html"``, ``"numbers"`` and ``"t2s"``; and ``boilerplate``: the path
             of a mask of template text that is left out. ``keywords`` takes paths as ``dictionary``, ``idf`` and
             ``stop_words``. Files are read at once and become part of the scheme by SHA-256.

@@ -52,10 +52,7 @@ def _top(name: str, value: Any) -> int | str:
     return _between(1, MAX_TOP)(name, value)
 
 
-_HASHING: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
-    "hash": ("xxh3_64", _one_of(*HASHES)),
-    "seed": (0, _between(0, (1 << 64) - 1)),
-}
+_HASHING: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {"hash": ("xxh3_64", _one_of(*HASHES))}
 
 _PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     ("keywords", 1): {**_HASHING, "top": (20, _top)},

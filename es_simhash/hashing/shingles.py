@@ -31,7 +31,7 @@ from es_simhash.hashing.characters import (
     split_long,
 )
 from es_simhash.hashing.features import ONE, logarithms
-from es_simhash.hashing.hashes import MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, bytes_hasher, short_flip
+from es_simhash.hashing.hashes import HASHES, MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, SHORT_FLIP
 from es_simhash.hashing.scheme import Scheme
 
 _MASK = (1 << 64) - 1
@@ -41,27 +41,27 @@ _MIX_1 = np.uint64(MIX_PRIME_1)
 _MIX_2 = np.uint64(MIX_PRIME_2)
 
 
-def hash_runs(codes: Codes, size: int, name: str, *, seed: int = 0, lengths: NDArray[np.uint8] | None = None) -> Hashes:
+def hash_runs(codes: Codes, size: int, name: str, *, lengths: NDArray[np.uint8] | None = None) -> Hashes:
     """
     Return the hash of every run of *size* (1 to 16) neighbouring code points, in order; *codes* has *size* or more.
     *lengths*: how many characters of each run count, 1 to *size* (all by default); the others are taken as U+0000.
     """
     if name == "xxh3_64":
-        return _xxh3(codes, size, seed, None if lengths is None or int(lengths.min()) == size else lengths)
+        return _xxh3(codes, size, None if lengths is None or int(lengths.min()) == size else lengths)
     # Few texts need these hashes; equal runs are hashed once, since a call costs far more than a look-up.
-    hash_bytes = functools.cache(bytes_hasher(name, seed))
+    hash_bytes = functools.cache(HASHES[name])
     data = codes.astype("<u4", copy=False).tobytes()
     spans = [4 * size] * (codes.size - size + 1) if lengths is None else (4 * lengths.astype(np.intp)).tolist()
     runs = (data[4 * at : 4 * at + span].ljust(4 * size, b"\0") for at, span in enumerate(spans))
     return np.fromiter(map(hash_bytes, runs), np.uint64, codes.size - size + 1)
 
 
-def _xxh3(codes: Codes, size: int, seed: int, lengths: NDArray[np.uint8] | None) -> Hashes:
+def _xxh3(codes: Codes, size: int, lengths: NDArray[np.uint8] | None) -> Hashes:
     length = 4 * size
     count = codes.size - size + 1
     if size <= 2:
         last = codes[codes.size - count :]
-        return _xxh3_to_8_bytes(codes[:count], last if lengths is None else last * (lengths >= size), length, seed)
+        return _xxh3_to_8_bytes(codes[:count], last if lengths is None else last * (lengths >= size), length)
     # pairs[i] is code points i and i + 1 as one little-endian word: every read of 8 bytes is a slice of it.
     pairs = codes[:-1].astype(np.uint64)
     pairs |= codes[1:].astype(np.uint64) << np.uint64(32)
@@ -75,8 +75,8 @@ def _xxh3(codes: Codes, size: int, seed: int, lengths: NDArray[np.uint8] | None)
         return words & _COUNTED.take(np.clip(lengths, first, first + 2) - np.uint8(first))
 
     if length <= 16:
-        low = read(0) ^ np.uint64(((SECRET[3] ^ SECRET[4]) + seed) & _MASK)
-        high = read(length - 8) ^ np.uint64(((SECRET[5] ^ SECRET[6]) - seed) & _MASK)
+        low = read(0) ^ np.uint64(SECRET[3] ^ SECRET[4])
+        high = read(length - 8) ^ np.uint64(SECRET[5] ^ SECRET[6])
         result = low.byteswap()
         result += high
         result += np.uint64(length)
@@ -86,14 +86,14 @@ def _xxh3(codes: Codes, size: int, seed: int, lengths: NDArray[np.uint8] | None)
     # 16 bytes from the front and 16 from the back, each with its own 16 bytes of the secret, moving inwards.
     for step in range((length - 1) // 32 + 1):
         for byte, word in ((16 * step, 4 * step), (length - 16 * (step + 1), 4 * step + 2)):
-            low = read(byte) ^ np.uint64((SECRET[word] + seed) & _MASK)
-            high = read(byte + 8) ^ np.uint64((SECRET[word + 1] - seed) & _MASK)
+            low = read(byte) ^ np.uint64(SECRET[word])
+            high = read(byte + 8) ^ np.uint64(SECRET[word + 1])
             result += _multiply_fold(low, high)
     return _avalanche(result)
 
 
-def _xxh3_to_8_bytes(first: Codes, last: Codes, length: int, seed: int) -> Hashes:
-    value = (last.astype(np.uint64) + (first.astype(np.uint64) << np.uint64(32))) ^ np.uint64(short_flip(seed))
+def _xxh3_to_8_bytes(first: Codes, last: Codes, length: int) -> Hashes:
+    value = (last.astype(np.uint64) + (first.astype(np.uint64) << np.uint64(32))) ^ np.uint64(SHORT_FLIP)
     value ^= _rotate(value, 49) ^ _rotate(value, 24)
     value *= _MIX_2
     value ^= (value >> np.uint64(35)) + np.uint64(length)
@@ -252,9 +252,9 @@ def _hash_batch(codes: Codes, lengths: Places, scheme: Scheme) -> tuple[Hashes, 
 
 def _hash_spans(codes: Codes, spans: NDArray[np.uint8], scheme: Scheme) -> Hashes:
     """Return the hash of the shingle that begins at each of *codes*, *spans* characters long."""
-    size, name, seed = scheme.parameters["size"], scheme.parameters["hash"], scheme.parameters["seed"]
+    size, name = scheme.parameters["size"], scheme.parameters["hash"]
     padded = np.concatenate([codes, np.zeros(size - 1, np.uint32)])
-    return hash_runs(padded, size, name, seed=seed, lengths=spans)
+    return hash_runs(padded, size, name, lengths=spans)
 
 
 def _count_equal(hashes: Hashes, starts: Places) -> tuple[Hashes, Hashes, Places]:

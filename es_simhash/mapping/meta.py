@@ -19,6 +19,8 @@ from es_simhash.errors import (
     ADD_FIELDS,
     NAME_TEXT_FIELD,
     OTHER_PREFIX,
+    REMOVE_FIELDS,
+    SET_UP,
     WRITE_RECORD,
     Advice,
     Argument,
@@ -132,8 +134,15 @@ class IndexSettings:
             value = bool(rest.pop("value", True))
             passages = _read_passages(rest.pop("passages", None))
             return cls(scheme, text_fields, max_distance, value, rest or None, passages=passages)
-        except SchemeError:
-            raise
+        except SchemeError as error:
+            raise SchemeError(
+                Said(
+                    f"the mapping records a scheme that is none of this version ({error}): remove its fields with ",
+                    REMOVE_FIELDS,
+                    ", then fill others with ",
+                    SET_UP,
+                )
+            ) from error
         except (KeyError, TypeError, ValueError) as error:
             raise MappingError(
                 Said(

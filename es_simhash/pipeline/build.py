@@ -48,7 +48,7 @@ def build_pipeline(
 
     Args:
         scheme:
-            ``shingles``, with any size, seed and weighting.
+            ``shingles``, with any size and weighting.
         text_field:
             Field or fields that the text comes from, in order.
         prefix:

@@ -34,7 +34,7 @@ from es_simhash.hashing.characters import (
     character_entries,
     character_kinds,
 )
-from es_simhash.hashing.hashes import MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, short_flip
+from es_simhash.hashing.hashes import MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, SHORT_FLIP
 
 CODE_POINTS = 0x110000
 _BLOCK = 128
@@ -153,19 +153,19 @@ def literal(value: int) -> str:
     return f"({value - _WORD}L)" if value >> 63 else f"{value}L"
 
 
-def hash_function(size: int, seed: int) -> str:
+def hash_function(size: int) -> str:
     """Return the function that hashes *size* (1 to 16) code points from *at* on; all but *count* are U+0000."""
     lines = ["long hash(int[] codes, int at, int count) {"]
     for place in range(size):
         code = f"(long) codes[at + {place}]"
         lines.append(f"  long c{place} = " + (f"count > {place} ? {code} : 0L;" if place else f"{code};"))
-    lines += _short(size, seed) if size <= 2 else _middle(size, seed) if size <= 4 else _long(size, seed)
+    lines += _short(size) if size <= 2 else _middle(size) if size <= 4 else _long(size)
     return "\n".join([*lines, "}"])
 
 
-def _short(size: int, seed: int) -> list[str]:
+def _short(size: int) -> list[str]:
     return [
-        f"  long v = (c{size - 1} + (c0 << 32)) ^ {literal(short_flip(seed))};",
+        f"  long v = (c{size - 1} + (c0 << 32)) ^ {literal(SHORT_FLIP)};",
         "  v ^= (v << 49 | v >>> 15) ^ (v << 24 | v >>> 40);",
         f"  v *= {literal(MIX_PRIME_2)};",
         f"  v ^= (v >>> 35) + {4 * size}L;",
@@ -174,22 +174,22 @@ def _short(size: int, seed: int) -> list[str]:
     ]
 
 
-def _middle(size: int, seed: int) -> list[str]:
+def _middle(size: int) -> list[str]:
     return [
-        f"  long low = {_read_byte(0)} ^ {literal((SECRET[3] ^ SECRET[4]) + seed)};",
-        f"  long high = {_read_byte(4 * size - 8)} ^ {literal((SECRET[5] ^ SECRET[6]) - seed)};",
+        f"  long low = {_read_byte(0)} ^ {literal(SECRET[3] ^ SECRET[4])};",
+        f"  long high = {_read_byte(4 * size - 8)} ^ {literal(SECRET[5] ^ SECRET[6])};",
         f"  long v = Long.reverseBytes(low) + high + {4 * size}L + multiply_fold(low, high);",
         *_avalanche(),
     ]
 
 
-def _long(size: int, seed: int) -> list[str]:
+def _long(size: int) -> list[str]:
     length = 4 * size
     lines = [f"  long v = {literal(length * PRIME_1)};"]
     for step in range((length - 1) // 32 + 1):
         for byte, word in ((16 * step, 4 * step), (length - 16 * (step + 1), 4 * step + 2)):
-            low = f"{_read_byte(byte)} ^ {literal(SECRET[word] + seed)}"
-            high = f"{_read_byte(byte + 8)} ^ {literal(SECRET[word + 1] - seed)}"
+            low = f"{_read_byte(byte)} ^ {literal(SECRET[word])}"
+            high = f"{_read_byte(byte + 8)} ^ {literal(SECRET[word + 1])}"
             lines.append(f"  v += multiply_fold({low}, {high});")
     return [*lines, *_avalanche()]
 
@@ -223,7 +223,7 @@ _WEIGHTS = {
 
 def script_source(scheme: Scheme) -> str:
     """Return the script that makes fingerprints of *scheme* (``shingles`` with XXH3), without comments."""
-    size, seed = scheme.parameters["size"], scheme.parameters["seed"]
+    size = scheme.parameters["size"]
     early = [each for each in LOGOGRAPHS if each[0] < _FIRST_KANA]
     filled = {
         "longest": LONGEST,
@@ -236,7 +236,7 @@ def script_source(scheme: Scheme) -> str:
         "logographs": _is_within([each for each in LOGOGRAPHS if each not in early]),
         "kana": _is_within(KANA),
     }
-    texts = [_read("sums"), _read("characters"), _read("counts"), hash_function(size, seed)]
+    texts = [_read("sums"), _read("characters"), _read("counts"), hash_function(size)]
     rest = map(_read, ("shingles", "fingerprint", "document", "lookup", "main"))
     return Template("\n".join([*texts, *rest])).substitute(filled)
 

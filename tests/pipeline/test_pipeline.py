@@ -209,7 +209,7 @@ def test_no_string_has_a_character_that_json_could_lose():
         assert not any(character < " " or "\ud800" <= character <= "\udfff" for character in table)
 
 
-@pytest.mark.parametrize("settings", [{}, {"size": 16, "seed": 2**64 - 1}, {"weighting": "linear", "size": 1}])
+@pytest.mark.parametrize("settings", [{}, {"size": 16}, {"weighting": "linear", "size": 1}])
 def test_a_pipeline_is_plain_and_small(settings):
     """At most 200 KB of JSON, of which the script has less than a server's limit of 65,535 bytes."""
     pipeline = build_pipeline(scheme=get_scheme("shingles", **settings), text_field=["title", "body"])

@@ -8,6 +8,7 @@ from es_simhash import (
     InvalidInputError,
     MappingError,
     NoIndexError,
+    SchemeError,
     build_component_template,
     build_index_template,
     build_mapping,
@@ -352,3 +353,36 @@ def test_derived_source_takes_passages_with_doc_values(server, index, simhash):
         simhash.remove_fields(name, groups_only=True)
         list(simhash.backfill(name))
         assert [each.id for each in simhash.find_passages(name, text)] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "words", "version": 1},
+        {"name": "weighted", "version": 1, "parameters": {"levels": None}},
+        {"name": "keywords", "version": 1, "parameters": {"method": "textrank"}},
+        {"parameters": {"seed": 0}},
+    ],
+    ids=str,
+)
+def test_a_recorded_scheme_that_there_is_not(server, index, make_simhash, change):
+    """Everything that reads the record refuses it in one sentence, and what the sentence says helps."""
+    simhash = make_simhash()
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": "1", "body": TEXT}]))
+    meta = mapping_of(server, index)["_meta"]
+    meta["es_simhash"]["simhash"]["scheme"] |= change
+    server.request("PUT", f"/{index}/_mapping", {"_meta": meta})
+    simhash = make_simhash()
+    for ask in (
+        lambda: simhash.find_near_dups(index, TEXT),
+        lambda: list(simhash.ingest(index, [{"_id": "2", "body": TEXT}])),
+        lambda: list(simhash.backfill(index)),
+        lambda: simhash.setup(index),
+    ):
+        with pytest.raises(SchemeError, match="remove its fields with remove_fields, then fill others with setup"):
+            ask()
+    assert "bad_record" in {fault.kind for fault in simhash.check(index)[0].faults}
+    simhash.remove_fields(index)
+    simhash.setup(index, text_field="body")
+    assert [hit.id for hit in simhash.find_near_dups(index, TEXT)] == ["1"]
