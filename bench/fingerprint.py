@@ -23,14 +23,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xxhash
 
-from es_simhash.hashing import fingerprint, fingerprints, get_scheme, segment, simhash, simhashes
+from es_simhash.hashing import fingerprint, fingerprints, get_scheme, segment
 from es_simhash.hashing.pool import FingerprintPool, PoolSizes
 
-FEATURES = 20
-ROWS = 50_000
 WORKERS_CHARACTERS = 10_000_000
 MINHASH_PERMUTATIONS = 128
 SCHEMES = ("shingles-2", "keywords-1")
@@ -52,7 +49,6 @@ def main() -> None:
         print(json.dumps(hold_many(options.many) if options.child == "many" else hold_long(options.long)))
         return
     report: dict[str, Any] = {"command": " ".join(sys.argv), "load_before": os.getloadavg()[0]}
-    report["features"] = measure_features(options.rounds)
     texts = {name: read_texts(options.data / name, options.documents) for name in options.sets.split(",")}
     report["texts"] = [measure_texts(name, each, options.rounds) for name, each in texts.items()]
     report["keywords"] = [measure_keywords(name, each, options.rounds) for name, each in texts.items()]
@@ -222,21 +218,6 @@ def measure_workers(name: str, texts: list[str]) -> dict[str, object]:
         "set": name,
         "characters_per_second": {f"{workers} workers": round(speed) for workers, speed in speeds.items()},
         "two_over_one": round(speeds[2] / speeds[1], 2),
-    }
-
-
-def measure_features(rounds: int) -> dict[str, object]:
-    random = np.random.default_rng(1)
-    hashes = random.integers(0, 2**64, (ROWS, FEATURES), dtype=np.uint64)
-    weights = random.uniform(0.1, 12.0, (ROWS, FEATURES))
-    single = list(zip(hashes[:500].tolist(), weights[:500].tolist(), strict=True))
-    took = best(
-        {"batched": lambda: simhashes(hashes, weights), "one by one": lambda: [simhash(*row) for row in single]}, rounds
-    )
-    return {
-        "features": FEATURES,
-        "batched_per_second": round(ROWS / took["batched"]),
-        "one_by_one_per_second": round(len(single) / took["one by one"]),
     }
 
 

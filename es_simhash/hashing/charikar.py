@@ -16,7 +16,7 @@ from es_simhash.arguments import check_count, check_integer, check_items
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
@@ -82,34 +82,6 @@ def simhash(hashes: Iterable[int], weights: Iterable[float] | None = None, *, bi
     return result
 
 
-def simhashes(hashes: ArrayLike, weights: ArrayLike | None = None) -> NDArray[np.uint64]:
-    """
-    Return the 64-bit SimHash of each row of hashed features: :func:`simhash` for many documents at once.
-
-    Args:
-        hashes:
-            Array-like of unsigned 64-bit integers, shape (documents, features).
-        weights:
-            Array-like of the same shape with finite weights, 0 or more; ``None`` means 1 each. A document with fewer
-            features is padded with any hash and weight 0.
-
-    Returns:
-        ``numpy.uint64`` array of shape (documents,), in order. A row whose weights are all 0 gives 0.
-
-    Raises:
-        TypeError: If *hashes* are not integers or *weights* are not numbers.
-        InvalidInputError: If the shapes differ or are not two-dimensional, a hash is negative, or a weight cannot be
-            used (see :func:`simhash`).
-
-    Examples:
-        >>> simhashes([[1, 3], [4, 8]], [[1, 2], [5, 0]]).tolist()
-        [3, 4]
-    """
-    from es_simhash.hashing import kernels  # noqa: PLC0415 - see simhash
-
-    return kernels.fold_rows(hashes, weights)
-
-
 def hamming_distance(a: int, b: int) -> int:
     """
     Return the number of bits in which *a* and *b* differ.
@@ -156,32 +128,28 @@ def hamming_distances(fingerprint: int, others: ArrayLike) -> NDArray[np.uint8]:
     return kernels.distances(check_fingerprint(fingerprint), kernels.as_hashes(others))
 
 
-def estimated_cosine(distance: int, *, bits: int = FINGERPRINT_BITS) -> float:
+def estimated_cosine(distance: int) -> float:
     """
-    Return the cosine similarity of two feature vectors that their distance suggests: ``cos(pi * distance / bits)``.
+    Return the cosine similarity of two feature vectors that their distance suggests: ``cos(pi * distance / 64)``.
 
-    Each bit differs with probability angle / pi (random hyperplanes), so this is an estimate with a wide error: at 64
-    bits its standard error is about 0.1 to 0.2 in the middle of the range.
+    Each bit differs with probability angle / pi (random hyperplanes), so this is an estimate with a wide error: its
+    standard error is about 0.1 to 0.2 in the middle of the range.
 
     Args:
         distance:
-            Hamming distance in bits, 0 to *bits*.
-        bits:
-            Length of the fingerprints.
+            Hamming distance in bits, 0 to 64.
 
     Returns:
         A number from 1.0 (distance 0) through 0.0 (half of the bits) to -1.0.
 
     Raises:
-        InvalidInputError: If *distance* is not 0 to *bits*.
+        InvalidInputError: If *distance* is not 0 to 64.
 
     Examples:
         >>> estimated_cosine(0), round(estimated_cosine(3), 3), round(estimated_cosine(32), 3)
         (1.0, 0.989, 0.0)
     """
-    length = check_count("bits", bits, 1, MAX_BITS)
-    steps = check_count("distance", distance, 0, length)
-    return math.cos(math.pi * steps / length)
+    return math.cos(math.pi * check_count("distance", distance, 0, FINGERPRINT_BITS) / FINGERPRINT_BITS)
 
 
 def to_hex(fingerprint: int) -> str:
@@ -237,7 +205,6 @@ BLOCKS = 4
 BLOCK_BITS = 16
 
 _BLOCK_MASK = (1 << BLOCK_BITS) - 1
-_BLOCK_HEX_DIGITS = BLOCK_BITS // 4
 
 
 def split_blocks(fingerprint: int) -> tuple[int, int, int, int]:
@@ -263,30 +230,6 @@ def split_blocks(fingerprint: int) -> tuple[int, int, int, int]:
     return value >> 48, value >> 32 & _BLOCK_MASK, value >> 16 & _BLOCK_MASK, value & _BLOCK_MASK
 
 
-def join_blocks(blocks: Sequence[int]) -> int:
-    """
-    Return the fingerprint whose blocks are *blocks*: the opposite of :func:`split_blocks`.
-
-    Args:
-        blocks:
-            Four integers from 0 to 65,535, the most significant block first.
-
-    Raises:
-        TypeError: If a block is not an integer.
-        InvalidInputError: If there are not four blocks, or one does not fit in 16 bits.
-
-    Examples:
-        >>> join_blocks([0x0123, 0x4567, 0x89AB, 0xCDEF]) == 0x0123_4567_89AB_CDEF
-        True
-    """
-    if len(blocks) != BLOCKS:
-        raise InvalidInputError(f"a fingerprint has {BLOCKS} blocks, not {len(blocks)}: give all of them, in order")
-    value = 0
-    for block in blocks:
-        value = value << BLOCK_BITS | _check_block(block)
-    return value
-
-
 def block_terms(fingerprint: int) -> tuple[str, str, str, str]:
     """
     Return the four block terms of *fingerprint*: the keyword values that an index holds.
@@ -306,47 +249,17 @@ def block_terms(fingerprint: int) -> tuple[str, str, str, str]:
     return digits[0:4], digits[4:8], digits[8:12], digits[12:16]
 
 
-def block_neighbours(block: int, radius: int) -> list[int]:
-    """
-    Return every block within *radius* bits of *block*, nearest first, *block* itself at the head.
-
-    Args:
-        block:
-            A block, 0 to 65,535.
-        radius:
-            Largest distance of a neighbour in bits, inclusive, 0 to 16.
-
-    Returns:
-        Distinct integers ordered by distance, then by the positions of the flipped bits: 1, 17, 137, 697 and 2,517
-        of them for radius 0 to 4; all 65,536 for radius 16.
-
-    Raises:
-        TypeError: If an argument is not an integer.
-        InvalidInputError: If *block* does not fit in 16 bits or *radius* is not 0 to 16.
-
-    Examples:
-        >>> block_neighbours(0b1010, 0)
-        [10]
-        >>> [len(block_neighbours(0, radius)) for radius in range(5)]
-        [1, 17, 137, 697, 2517]
-    """
-    value = _check_block(block)
-    steps = check_integer("radius", radius)
-    if not 0 <= steps <= BLOCK_BITS:
-        raise InvalidInputError(f"radius {steps} is out of range: give 0 to {BLOCK_BITS} bits")
-    return [value ^ flips for flips in _flips(steps)]
-
-
 def neighbour_terms(block: int, radius: int) -> list[str]:
     """
-    Return the block terms of :func:`block_neighbours`, in the same order.
+    Return the term of every block within *radius* bits, 0 to 16, of *block*, nearest first, its own at the head.
+    By distance, then by the positions of the flipped bits: 1, 17, 137, 697 and 2,517 terms for radius 0 to 4.
 
     Examples:
         >>> neighbour_terms(0xab, 1)[:3]
         ['00ab', '00aa', '00a9']
     """
     terms = _all_terms()
-    return [terms[neighbour] for neighbour in block_neighbours(block, radius)]
+    return [terms[block ^ flips] for flips in _flips(radius)]
 
 
 @lru_cache(maxsize=1)
@@ -363,10 +276,3 @@ def _flips(radius: int) -> tuple[int, ...]:
         for distance in range(radius + 1)
         for bits in combinations(range(BLOCK_BITS), distance)
     )
-
-
-def _check_block(block: int) -> int:
-    value = check_integer("block", block)
-    if not 0 <= value <= _BLOCK_MASK:
-        raise InvalidInputError(f"block {value} is out of range: give {_BLOCK_HEX_DIGITS} hex digits, 0 to 65535")
-    return value

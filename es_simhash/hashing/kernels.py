@@ -24,8 +24,6 @@ WEIGHT_SCALE_BITS = 20
 
 _WEIGHT_TOTAL = 1 << 42
 _ONE = 1 << WEIGHT_SCALE_BITS
-# Rows worked on at once: the few arrays of 8 bytes a row stay in a core's second-level cache.
-_CHUNK = 1 << 14
 _BYTE_LANES = np.uint64(0x0101_0101_0101_0101)
 _HALF_LANES = np.uint64(0x0000_0001_0000_0001)
 _LANE_LIMIT = 255
@@ -94,26 +92,6 @@ def single_start() -> Places:
 def fold(hashes: Hashes, weights: Hashes, starts: Places) -> Hashes:
     """Return one SimHash for each document; *starts* must increase, so every document has a feature."""
     return signs(mixed_sums(hashes, weights, starts), np.add.reduceat(weights, starts))
-
-
-def fold_rows(hashes: ArrayLike, weights: ArrayLike | None) -> Hashes:
-    """Return one SimHash for each row of *hashes*; see :func:`es_simhash.hashing.simhashes`."""
-    table = as_hashes(hashes)
-    if table.ndim != 2:
-        raise InvalidInputError(f"hashes have shape {table.shape}: give two dimensions, (documents, features)")
-    fixed = np.full(table.shape, _ONE, np.uint64) if weights is None else fixed_weights(weights)
-    if fixed.shape != table.shape:
-        raise InvalidInputError(f"weights have shape {fixed.shape}, hashes {table.shape}: give one for each hash")
-    rows, features = table.shape
-    if not features:
-        return np.zeros(rows, np.uint64)
-    step = max(1, _CHUNK // features)
-    result = np.empty(rows, np.uint64)
-    for row in range(0, rows, step):
-        part = table[row : row + step].ravel()
-        starts = np.arange(0, part.size, features, dtype=np.intp)
-        result[row : row + step] = fold(part, fixed[row : row + step].ravel(), starts)
-    return result
 
 
 def mixed_sums(hashes: Hashes, weights: Hashes, starts: Places) -> Hashes:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from es_simhash.errors import Argument, InvalidInputError, Said
-from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
+from es_simhash.hashing import split_blocks, to_hex
+from es_simhash.hashing.charikar import neighbour_terms
 from es_simhash.lookup.plan import LookupPlan, Radii, explain_plan, neighbour_count
 from es_simhash.lookup.query import Filter, build_query
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields

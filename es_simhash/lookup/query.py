@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 from es_simhash.arguments import check_count, check_ids, check_name, check_sendable
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
-from es_simhash.hashing import neighbour_terms, split_blocks, to_hex
+from es_simhash.hashing import split_blocks, to_hex
+from es_simhash.hashing.charikar import neighbour_terms
 from es_simhash.lookup.plan import LookupPlan, check_plan, neighbour_count, plan_lookup
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, to_signed
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance

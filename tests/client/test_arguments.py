@@ -218,7 +218,7 @@ FUNCTIONS = {
     "distinct_texts": {"texts": "texts", "preset": "preset", "keep": "choice", "contained": "similarity"},
     "distinct": {"hits": "hits", "max_distance": "count", "prefix": "prefix"},
     "document_fields": {"text": "text", "scheme": "scheme", "prefix": "prefix"},
-    "estimated_cosine": {"distance": "count", "bits": "count"},
+    "estimated_cosine": {"distance": "count"},
     "explain_plan": {"max_distance": "count", "stats": "object of ours", "limits": "object of ours"},
     "fingerprint": {"text": "text", "scheme": "scheme"},
     "fingerprint_fields": {"fingerprint": "fingerprint", "prefix": "prefix"},

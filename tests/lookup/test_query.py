@@ -6,7 +6,7 @@ import json
 import pytest
 
 from es_simhash import InvalidInputError, Limits, build_query, make_plan, plan_lookup
-from es_simhash.hashing import neighbour_terms
+from es_simhash.hashing.charikar import neighbour_terms
 from es_simhash.lookup.query import check_source
 
 WANTED = 0x0123_4567_89AB_CDEF
