@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any, Literal
 
-from es_simhash.arguments import Count, check_choice, check_object, check_options, check_sendable, option
+from es_simhash.arguments import Count, check_object, check_options, check_sendable, option
 from es_simhash.errors import Advice, Argument, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.hashing import from_hex, to_hex
 from es_simhash.hashing.charikar import FINGERPRINT_BITS
@@ -49,7 +49,7 @@ def _check_by(name: str, value: Any) -> Any:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOptions:
     """
-    How hits are folded, and what is counted.
+    How hits are folded, and what is counted. Aggregations of the search count documents, as the server does.
 
     Args:
         by:
@@ -59,10 +59,6 @@ class DistinctOptions:
             Hits of a page, 1 to 10,000.
         total:
             Count all distinct hits, exactly, with ``by="group"``. Every matching document is looked at.
-        counts:
-            ``"groups"``: the aggregations of *body* count a group once in each bucket that one of its matching
-            documents falls into, exactly; they may be terms, histogram, date_histogram, range, date_range,
-            filter and filters. By default they count documents, as the server does.
         similar:
             How many of the documents that were folded into a hit are returned with it, best first, 0 to 99. With
             ``None`` they are not counted either, which saves a first page a request, mostly the second of two.
@@ -71,12 +67,11 @@ class DistinctOptions:
     by: Literal["group"] | int = option("group", _check_by)
     size: int = option(10, Count(1, LARGEST_PAGE), "N", "Show at most N hits.")
     total: bool = False
-    counts: Literal["groups"] | None = option(None, lambda name, value: check_choice(name, value, ("groups", None)))
     similar: int | None = option(0, _Similar(0, 99), "N", "Show N of the documents that each hit stands for.")
 
     def __post_init__(self) -> None:
         check_options(self)
-        if self.by != "group" and (given := [name for name in ("total", "counts", "similar") if getattr(self, name)]):
+        if self.by != "group" and (given := [name for name in ("total", "similar") if getattr(self, name)]):
             raise InvalidInputError(f"{given[0]} counts groups: leave it out, or leave by out")
 
 

@@ -17,13 +17,7 @@ from typing import Any
 import numpy as np
 
 from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, MappingError, Said
-from es_simhash.folding.counts import (
-    check_countable,
-    count_groups,
-    count_hits,
-    read_answer,
-    with_all_values,
-)
+from es_simhash.folding.counts import count_hits, read_answer
 from es_simhash.folding.page import DistinctHit, DistinctPage, Similar
 from es_simhash.folding.request import DistinctOptions, DistinctSearch, Place, identity
 from es_simhash.groups.recorded import refuse_regrouping
@@ -62,7 +56,7 @@ async def search_distinct(
     search = _checked(server.context, index, body, options)
     place = Place() if after is None else search.decode(after)
     await _check_index(server, search)
-    if after is None and not (options.total or options.counts):
+    if after is None and not options.total:
         # What is aggregated costs more than hits, so it is rather not asked twice.
         widths = (_WIDER,) if search.aggregations else (1, _WIDER)
         for window in (width * _window(options.size) for width in widths):
@@ -109,10 +103,7 @@ async def _total(server: Port, view: View, search: DistinctSearch, options: Dist
 
 def _checked(context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions) -> DistinctSearch:
     check_index(index)
-    search = DistinctSearch(index, body, Fields(context.prefix), options.by)
-    if options.counts is not None:
-        check_countable(search.aggregations)
-    return search
+    return DistinctSearch(index, body, Fields(context.prefix), options.by)
 
 
 async def _check_index(server: Port, search: DistinctSearch) -> None:
@@ -246,12 +237,10 @@ class _Reader:
             with window:
                 body = self.search.hits_body(self.place, window.size, leave, self._values)
                 if self._is_first and (aggregations := self.search.aggregations):
-                    body["aggs"] = aggregations if self.options.counts is None else with_all_values(aggregations)
+                    body["aggs"] = aggregations
                 answer = await read_answer(server, self.search.index, self.view, body)
         if self._is_first:
             self._aggregations = answer.get("aggregations") or {}
-            if self.options.counts is not None:
-                self._aggregations = await count_groups(server, self.view, self.search, self._aggregations)
             self._is_first = False
         found = answer["hits"]["hits"]
         # What ties may come in another order now: the groups of what was read were shown.

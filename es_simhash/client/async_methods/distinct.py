@@ -26,7 +26,6 @@ class AsyncDistinctMethods(AsyncBase):
         by: Literal["group"] | int = "group",
         size: int = 10,
         total: bool = False,
-        counts: Literal["groups"] | None = None,
         similar: int | None = 0,
     ) -> DistinctPage:
         """
@@ -37,8 +36,7 @@ class AsyncDistinctMethods(AsyncBase):
         view of the index. A group of which a document is added, changed or deleted between two pages may be shown once
         more, or missed (by score, any write may move documents); :meth:`search_distinct_pages` reads all pages in one
         view. Cost: a search for the hits, or more where much is folded, and one for their groups; a view for a later
-        page; for several indices one request more where a field gives the order; ``total`` and ``counts`` read every
-        group.
+        page; for several indices one request more where a field gives the order; ``total`` reads every group.
 
         Args:
             index:
@@ -56,10 +54,6 @@ class AsyncDistinctMethods(AsyncBase):
                 Hits of a page, 1 to 10,000.
             total:
                 Count all distinct hits, exactly, with ``by="group"``. Every matching document is looked at.
-            counts:
-                ``"groups"``: the aggregations of *body* count a group once in each bucket that one of its matching
-                documents falls into, exactly; they may be terms, histogram, date_histogram, range, date_range,
-                filter and filters. By default they count documents, as the server does.
             similar:
                 How many of the documents that were folded into a hit are returned with it, best first, 0 to 99. With
                 ``None`` they are not counted either, which saves a first page a request, mostly the second of two.
@@ -72,7 +66,7 @@ class AsyncDistinctMethods(AsyncBase):
         from es_simhash.folding.search_distinct import search_distinct
 
         self._check_flags(total=total)
-        options = DistinctOptions(by=by, size=size, total=total, counts=counts, similar=similar)
+        options = DistinctOptions(by=by, size=size, total=total, similar=similar)
         return await self._run(search_distinct(self._server(), index, body, options, after))
 
     def search_distinct_pages(
@@ -83,7 +77,6 @@ class AsyncDistinctMethods(AsyncBase):
         by: Literal["group"] | int = "group",
         size: int = 10,
         total: bool = False,
-        counts: Literal["groups"] | None = None,
         similar: int | None = 0,
     ) -> AsyncGenerator[DistinctPage, None]:
         """
@@ -95,5 +88,5 @@ class AsyncDistinctMethods(AsyncBase):
         from es_simhash.folding.search_distinct import search_distinct_pages
 
         self._check_flags(total=total)
-        options = DistinctOptions(by=by, size=size, total=total, counts=counts, similar=similar)
+        options = DistinctOptions(by=by, size=size, total=total, similar=similar)
         return self._stream(search_distinct_pages(self._server(), index, body, options))

@@ -27,8 +27,7 @@ class DistinctMethods(SyncBase):
         view of the index. A group of which a document is added, changed or deleted between two pages may be shown once
         more, or missed (by score, any write may move documents); :meth:`search_distinct_pages` reads all pages in one
         view. Cost: a search for the hits, or more where much is folded, and one for their groups; a view for a later
-        page; for several indices one request more where a field gives the order; ``total`` and ``counts`` read every
-        group.
+        page; for several indices one request more where a field gives the order; ``total`` reads every group.
 
         Args:
             index:
