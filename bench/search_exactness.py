@@ -3,9 +3,9 @@ Pages of search results without near-duplicates, against all hits read at once a
 
     python bench/search_exactness.py --product opensearch --documents 20000 --searches 500
 
-Random searches (words, filters, orders with missing values, page sizes) by group and by distance, to the last page:
-page by page, and in one view. Prints how many hits came twice, were lost or stood elsewhere, and how many totals,
-folded counts and buckets were wrong. A fifth of the documents lack a group, and some a fingerprint.
+Random searches (words, filters, orders with missing values, page sizes), to the last page: page by page,
+and in one view. Prints how many hits came twice, were lost or stood elsewhere, and how many totals and folded counts
+were wrong. A fifth of the documents lack a group, and some a fingerprint.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from memory import connect
 
 from es_simhash import SimHashClient, fingerprint_fields
-from es_simhash.hashing import hamming_distances
 from es_simhash.servers import embedded_server
 
 SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
@@ -34,7 +32,7 @@ SORTS: Sequence[Any] = (
     [{"k": {"order": "desc"}}],
     [{"n": "asc"}, {"x": "asc"}],
 )
-GROUP, FINGERPRINT = "simhash.group", "simhash.fingerprint"
+GROUP = "simhash.group"
 
 
 def documents(count: int, chance: random.Random) -> list[dict[str, Any]]:
@@ -70,21 +68,13 @@ def value(hit: dict[str, Any], name: str) -> Any:
     return (hit.get("fields") or {}).get(name, [None])[0]
 
 
-def fold(hits: list[dict[str, Any]], by: Any) -> list[dict[str, Any]]:
+def fold(hits: list[dict[str, Any]]) -> list[dict[str, Any]]:
     kept, groups = [], set()
-    fingerprints = np.empty(0, np.uint64)
     for hit in hits:
-        if by == "group":
-            group = value(hit, GROUP)
-            if group is not None and group in groups:
-                continue
+        group = value(hit, GROUP)
+        if group is None or group not in groups:
+            kept.append(hit)
             groups.add(group)
-        elif (digits := value(hit, FINGERPRINT)) is not None:
-            number = int(digits, 16)
-            if len(fingerprints) and int(hamming_distances(number, fingerprints).min()) <= by:
-                continue
-            fingerprints = np.append(fingerprints, np.uint64(number))
-        kept.append(hit)
     return kept
 
 
@@ -96,37 +86,23 @@ def check(client: Any, simhash: SimHashClient, body: dict[str, Any], chance: ran
         "size": 10_000,
         "_source": ["n"],
     }
-    hits = client.search(index="exact", body={**asked, "docvalue_fields": [GROUP, FINGERPRINT]})["hits"]["hits"]
+    hits = client.search(index="exact", body={**asked, "docvalue_fields": [GROUP]})["hits"]["hits"]
     keys = {hit["_id"]: hit["sort"] for hit in hits}
-    by, size = chance.choice(["group", "group", 0, 3, 10]), chance.choice([5, 10, 50, 200])
-    wanted = [hit["sort"] for hit in fold(hits, by)]
-    if by == "group":
-        body = {**body, "aggs": {"steps": {"terms": {"field": "n", "size": 9, "order": {"_key": "asc"}}}}}
-    more: dict[str, Any] = {"total": True, "counts": "groups"} if by == "group" else {}
-    pages, after = [], None
-    while not pages or after is not None:
-        pages.append(
-            simhash.search_distinct("exact", body, by=by, size=size, after=after, **(more if not pages else {}))
-        )
-        after = pages[-1].after
+    size = chance.choice([5, 10, 50, 200])
+    wanted = [hit["sort"] for hit in fold(hits)]
+    pages = [simhash.search_distinct("exact", body, size=size, total=True)]
+    while (after := pages[-1].after) is not None:
+        pages.append(simhash.search_distinct("exact", body, size=size, after=after))
     found: Counter[str] = Counter(searches=1, hits=len(hits), pages=len(pages))
-    for view in (pages, list(simhash.search_distinct_pages("exact", body, by=by, size=size))):
+    for view in (pages, list(simhash.search_distinct_pages("exact", body, size=size))):
         shown = [hit.id for page in view for hit in page]
         found["twice"] += len(shown) - len(set(shown))
         found["lost"] += len(wanted) - len(shown)
         found["elsewhere"] += sum(keys[one] != key for one, key in zip(shown, wanted, strict=False))
         found["not_full"] += sum(len(page) < size for page in view[:-1])
-    if by == "group":
-        members = Counter(value(hit, GROUP) for hit in hits)
-        found["wrong_totals"] += pages[0].total != len(wanted)
-        found["wrong_folded"] += sum(
-            hit.similar_count != (members[hit.group] or 1) - 1 for hit in pages[0] if hit.group
-        )
-        if "post_filter" not in body:
-            for bucket in pages[0].aggregations["steps"]["buckets"]:
-                groups = [value(hit, GROUP) for hit in hits if hit["_source"]["n"] == bucket["key"]]
-                right = len({each for each in groups if each is not None}) + groups.count(None)
-                found["wrong_buckets"] += bucket["doc_count"] != right
+    members = Counter(value(hit, GROUP) for hit in hits)
+    found["wrong_totals"] += pages[0].total != len(wanted)
+    found["wrong_folded"] += sum(hit.similar_count != (members[hit.group] or 1) - 1 for hit in pages[0] if hit.group)
     return found
 
 
@@ -151,7 +127,7 @@ def main() -> None:
         for _ in range(options.searches):
             found += check(client, simhash, random_search(chance), chance)
         client.close()
-    counted = ("twice", "lost", "elsewhere", "not_full", "wrong_totals", "wrong_folded", "wrong_buckets")
+    counted = ("twice", "lost", "elsewhere", "not_full", "wrong_totals", "wrong_folded")
     print(json.dumps({**vars(options), **found, **{name: found[name] for name in counted}}, indent=2))
 
 

@@ -24,7 +24,7 @@ from .errors import (
     WritesRefusedError,
     WrongTypeError,
 )
-from .folding.page import DistinctHit, DistinctPage, Similar
+from .folding.page import DistinctHit, DistinctPage
 from .folding.texts import DistinctTexts, Dropped, TextGroup, distinct_texts
 from .groups.pairs_and_groups import Group, Pair
 from .groups.reconcile import Reconciled
@@ -140,7 +140,6 @@ __all__ = [
     "Setup",
     "SimHashClient",
     "SimHashError",
-    "Similar",
     "Stats",
     "TextGroup",
     "Verification",

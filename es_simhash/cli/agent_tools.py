@@ -331,7 +331,7 @@ async def explain(simhash: AsyncSimHashClient, asked: dict[str, Any], _: Shown) 
 
 @_tool(
     "search_distinct find_near_dups",
-    "index text filter source by after total similar limit characters",
+    "index text filter source after total limit characters",
     DistinctOptions,
     "index text",
 )
@@ -343,12 +343,8 @@ async def search_distinct(simhash: AsyncSimHashClient, asked: dict[str, Any], sh
     query = {"bool": {"must": [words], "filter": check_filter(asked.pop("filter", None))}}
     body = {"query": query, "_source": asked.pop("source", text_fields)}
     page = await simhash.search_distinct(body=body, size=shown.limit, **asked)
-    hits = [each.to_dict() for each in page]
-    whole: dict[str, Any] = {"after": page.after}
-    if page.after and len(page.after) > shown.characters:
-        longer = f"the next page begins at a place of {len(page.after):,} characters"
-        whole = {"after": None, "cut_after": f"{longer}: raise characters (at most 50,000), or leave by out"}
-    return Answer({"total": page.total}, "hits", hits, whole=whole)
+    hits = [hit.to_dict() for hit in page]
+    return Answer({"total": page.total}, "hits", hits, whole={"after": page.after})
 
 
 @_tool("find_passages find_passages_of", f"index text id min_contained min_run filter routing {_SHOWN}", PassageOptions)

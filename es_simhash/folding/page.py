@@ -7,33 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from es_simhash.errors import count
-from es_simhash.record import Record
 from es_simhash.tables.notebook import Part, Sheet, flat_source
 from es_simhash.tables.tabular import Tabular
-
-
-@dataclass(frozen=True, slots=True)
-class Similar(Record):
-    """
-    A document that was folded into a hit.
-
-    Attributes:
-        id:
-            Its ``_id``.
-        index:
-            Its concrete index.
-        distance:
-            Distance to the hit in bits; ``None`` if one of them has no fingerprint.
-        routing:
-            Its ``_routing``, where it was indexed with one.
-    """
-
-    _OPTIONAL = "routing"
-
-    id: str
-    index: str
-    distance: int | None
-    routing: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +22,12 @@ class DistinctHit:
         group:
             Its group; ``None`` if it never was grouped.
         similar_count:
-            How many more matching documents its group has; ``None`` where distances decide, or with ``similar=None``.
-        similar:
-            The first of these, in the order of the search, as many as were asked for.
+            How many more matching documents its group has.
     """
 
     hit: Mapping[str, Any]
     group: str | None = None
-    similar_count: int | None = None
-    similar: tuple[Similar, ...] = ()
+    similar_count: int = 0
 
     @property
     def id(self) -> str:
@@ -73,9 +45,8 @@ class DistinctHit:
         return self.hit.get("_source")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the hit with ``group``, ``similar_count`` and ``similar`` beside its own keys."""
-        more = {"group": self.group, "similar_count": self.similar_count}
-        return {**self.hit, **more, "similar": [each.to_dict() for each in self.similar]}
+        """Return the hit with ``group`` and ``similar_count`` beside its own keys."""
+        return {**self.hit, "group": self.group, "similar_count": self.similar_count}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +109,4 @@ class DistinctPage(Tabular):
             | flat_source(each.source)
             for each in self.hits
         ]
-        folded = []
-        for each in self.hits:
-            of_each = [{"stands for": other.id, "bits": other.distance, "index": other.index} for other in each.similar]
-            left = (each.similar_count or 0) - len(of_each) if of_each else 0
-            of_each += [{"stands for": f"and {left:,} more"}] if left > 0 else []
-            folded += [{"id": each.id, **row} for row in of_each]
-        return [Sheet("", rows, keys=("id",)), *([Sheet("what they stand for", folded)] if folded else [])]
+        return [Sheet("", rows, keys=("id",))]

@@ -9,21 +9,17 @@ is added, changed or deleted between two pages may be shown once more, or missed
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, MappingError, Said
 from es_simhash.folding.counts import count_hits, read_answer
-from es_simhash.folding.page import DistinctHit, DistinctPage, Similar
+from es_simhash.folding.page import DistinctHit, DistinctPage
 from es_simhash.folding.request import DistinctOptions, DistinctSearch, Place, identity
 from es_simhash.groups.recorded import refuse_regrouping
-from es_simhash.hashing import from_hex, hamming_distance, hamming_distances
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.fields import Fields, read_fingerprint
+from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_index_settings, read_settings_by_index, resolve_index
@@ -53,7 +49,7 @@ async def search_distinct(
     Return one page. Cost: one search for its hits, or two where much is folded, and one for the number of documents in
     their groups. A view is opened for a later page, for what is counted, and where no single search fills the page.
     """
-    search = _checked(server.context, index, body, options)
+    search = _checked(server.context, index, body)
     place = Place() if after is None else search.decode(after)
     await _check_index(server, search)
     if after is None and not options.total:
@@ -77,7 +73,7 @@ async def search_distinct_pages(
     server: Port, index: Index, body: Mapping[str, Any], options: DistinctOptions
 ) -> AsyncGenerator[Sequence[DistinctPage], None]:
     """Yield all pages, read in one view; what was shown is kept in memory."""
-    search = _checked(server.context, index, body, options)
+    search = _checked(server.context, index, body)
     await _check_index(server, search)
     view = await _open(server, index)
     try:
@@ -101,29 +97,22 @@ async def _total(server: Port, view: View, search: DistinctSearch, options: Dist
     return await count_hits(server, view, search) if options.total else None
 
 
-def _checked(context: Context, index: Index, body: Mapping[str, Any], options: DistinctOptions) -> DistinctSearch:
+def _checked(context: Context, index: Index, body: Mapping[str, Any]) -> DistinctSearch:
     check_index(index)
-    return DistinctSearch(index, body, Fields(context.prefix), options.by)
+    return DistinctSearch(index, body, Fields(context.prefix))
 
 
 async def _check_index(server: Port, search: DistinctSearch) -> None:
     """Raise MappingError if the index lacks the fields, or the groups that the search goes by; check its order."""
     await read_index_settings(server, search.index)
     each = await read_settings_by_index(server, search.index)
-    if search.by == "group":
-        if not _is_grouped(each):  # perhaps since this client read the mapping
-            each = (await resolve_index(server, search.index)).each
-        refuse_regrouping(each)
-        if not _is_grouped(each):
-            raise MappingError(
-                Said(
-                    "the index was never grouped: run ",
-                    Advice("reconcile", command="reconcile INDEX"),
-                    " first, or give ",
-                    Advice("by=3", typed="--by 3"),
-                    " to fold by distance",
-                )
-            )
+    if not _is_grouped(each):  # perhaps since this client read the mapping
+        each = (await resolve_index(server, search.index)).each
+    refuse_regrouping(each)
+    if not _is_grouped(each):
+        raise MappingError(
+            Said("the index was never grouped: run ", Advice("reconcile", command="reconcile INDEX"), " first")
+        )
     if len(each) != 1 and search.sort_fields:
         await _check_order(server, search)
 
@@ -157,10 +146,10 @@ async def _open(server: Port, index: Index) -> View:
 
 @dataclass(slots=True)
 class _Folded:
-    """The matching documents of a group: their number, and the first of them."""
+    """The matching documents of a group: their number, and the first of them where that was asked for."""
 
     count: int
-    first: Sequence[Hit]
+    first: Hit | None
 
 
 @dataclass
@@ -182,11 +171,9 @@ class _Reader:
     # Groups shown on the pages that this reader has read, and those shown before it began.
     _shown: set[str] = field(default_factory=set)
     _known: dict[str, _Folded] = field(default_factory=dict)
-    _fingerprints: array[int] = field(default_factory=lambda: array("Q"))
 
     def __post_init__(self) -> None:
         self._begins = self.place
-        self._fingerprints.extend(map(from_hex, self.place.shown))
 
     async def page(self, server: Port, window: int | None = None) -> DistinctPage:
         """Return the next page, by *window* hits at first; it is full unless the search has no more distinct hits."""
@@ -204,7 +191,8 @@ class _Reader:
                     if len(shown) == size:
                         self.has_more = True
                         break
-                    self._note(hit)
+                    if (group := self._group(hit)) is not None:
+                        self._shown.add(group)
                     shown.append(hit)
                 read += 1
             self.place = self.search.behind(self.place, found[:read])
@@ -215,9 +203,8 @@ class _Reader:
                 return DistinctPage(())
             folded |= {group for hit in found if (group := self._group(hit)) is not None}
             window *= 2
-        if (similar := self.options.similar) is not None:
-            groups = [group for hit in shown if (group := self._group(hit)) is not None]
-            await self._ask(server, [each for each in groups if each not in self._known], similar and similar + 1)
+        groups = [group for hit in shown if (group := self._group(hit)) is not None]
+        await self._ask(server, [group for group in groups if group not in self._known], first=False)
         hits = tuple(map(self._result, shown))
         self._known.clear()
         return DistinctPage(hits, self._after(), None, self._aggregations)
@@ -225,17 +212,17 @@ class _Reader:
     def _after(self) -> str | None:
         if not self.has_more or self.keeps:
             return None
-        return self.search.encode(replace(self.place, shown=tuple(f"{each:016x}" for each in self._fingerprints)))
+        return self.search.encode(self.place)
 
     async def _read(self, server: Port, size: int, left_out: set[str]) -> tuple[list[Hit], bool]:
         """Return hits behind the place, and whether there are no more; *left_out*: groups that are known by now."""
         # The members of further groups are skipped as they come; a server takes no more than 65,536 values.
-        leave = sorted(left_out)[:_LEFT_OUT] if self.search.by == "group" else []
+        leave = sorted(left_out)[:_LEFT_OUT]
         skipped = set(self.place.run)
         answer, window = None, Fitting(size + len(skipped), "hits")
         while answer is None:
             with window:
-                body = self.search.hits_body(self.place, window.size, leave, self._values)
+                body = self.search.hits_body(self.place, window.size, leave)
                 if self._is_first and (aggregations := self.search.aggregations):
                     body["aggs"] = aggregations
                 answer = await read_answer(server, self.search.index, self.view, body)
@@ -252,40 +239,14 @@ class _Reader:
                 self._shown.add(group)
         return new, len(found) < window.size
 
-    @property
-    def _values(self) -> list[str]:
-        """Fields of ours that each hit has to have."""
-        fields = self.search.fields
-        if self.search.by != "group":
-            return [fields.fingerprint]
-        return [fields.group, fields.fingerprint] if self.options.similar else [fields.group]
-
     def _group(self, hit: Hit) -> str | None:
-        if self.search.by != "group":
-            return None
-        values = hit.get("fields", {}).get(self.search.fields.group)
+        values = (hit.get("fields") or {}).get(self.search.fields.group)
         return values[0] if values else None
 
-    def _fingerprint(self, hit: Hit) -> int | None:
-        values = (hit.get("fields") or {}).get(self.search.fields.fingerprint)
-        return read_fingerprint(values[0]) if values else None
-
     def _is_new(self, hit: Hit) -> bool:
-        """Return whether *hit* is no near-duplicate of one that was shown."""
-        if self.search.by != "group":
-            fingerprint = self._fingerprint(hit)
-            if fingerprint is None or not self._fingerprints:
-                return True
-            shown = np.frombuffer(self._fingerprints, np.uint64)
-            return int(hamming_distances(fingerprint, shown).min()) > self.search.by
+        """Return whether *hit* is of no group that was shown."""
         group = self._group(hit)
         return group is None or group not in self._shown
-
-    def _note(self, hit: Hit) -> None:
-        if (group := self._group(hit)) is not None:
-            self._shown.add(group)
-        elif self.search.by != "group" and (fingerprint := self._fingerprint(hit)) is not None:
-            self._fingerprints.append(fingerprint)
 
     async def _ask_unknown(self, server: Port, hits: Sequence[Hit]) -> None:
         """Find out which groups of *hits* were shown on pages that another reader read."""
@@ -295,23 +256,18 @@ class _Reader:
         for hit in hits:
             if (group := self._group(hit)) is not None and group not in self._shown:
                 first.setdefault(group, hit)
-        await self._ask(server, [each for each in first if each not in self._known], (self.options.similar or 0) + 1)
+        await self._ask(server, [group for group in first if group not in self._known], first=True)
         for group, hit in first.items():
-            best = self._known[group].first[0] if group in self._known else hit
+            best = (self._known[group].first if group in self._known else None) or hit
             is_tie = self.search.key(best) == self.search.key(hit) and identity(best) not in self._begins.run
             if identity(best) != identity(hit) and not is_tie:
                 self._shown.add(group)
 
-    async def _ask(self, server: Port, groups: Sequence[str], size: int) -> None:
-        """Note how many matching documents each of *groups* has, and the first *size* of them."""
+    async def _ask(self, server: Port, groups: Sequence[str], *, first: bool) -> None:
+        """Note how many matching documents each of *groups* has, and perhaps the *first* of them."""
         name = self.search.fields.group
-        first = {
-            "size": size,
-            "sort": self.search.sort,
-            "_source": False,
-            "docvalue_fields": [self.search.fields.fingerprint],
-        }
-        below = {"aggs": {"first": {"top_hits": first}}} if size else {}
+        best = {"size": 1, "sort": self.search.sort, "_source": False}
+        below = {"aggs": {"first": {"top_hits": best}}} if first else {}
         begin, step = 0, Fitting(_GROUPS, "buckets", "terms")
         while part := groups[begin : begin + step.size]:
             with step:
@@ -322,25 +278,10 @@ class _Reader:
                 answer = await read_answer(server, self.search.index, self.view, {**body, "track_total_hits": False})
                 begin += len(part)
                 for bucket in answer["aggregations"]["groups"]["buckets"]:
-                    found = bucket["first"]["hits"]["hits"] if size else ()
+                    found = bucket["first"]["hits"]["hits"][0] if first else None
                     self._known[bucket["key"]] = _Folded(bucket["doc_count"], found)
 
     def _result(self, hit: Hit) -> DistinctHit:
         group = self._group(hit)
-        cleaned = self.search.clean(hit)
-        if self.search.by != "group" or self.options.similar is None:
-            return DistinctHit(cleaned, group)
         folded = self._known.get(group) if group is not None else None
-        if folded is None:
-            return DistinctHit(cleaned, group, 0)
-        mine = self._fingerprint(hit)
-        others = [each for each in folded.first if identity(each) != identity(hit)][: self.options.similar]
-        similar = tuple(
-            Similar(each["_id"], each["_index"], _distance(mine, self._fingerprint(each)), each.get("_routing"))
-            for each in others
-        )
-        return DistinctHit(cleaned, group, max(0, folded.count - 1), similar)
-
-
-def _distance(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else hamming_distance(a, b)
+        return DistinctHit(self.search.clean(hit), group, 0 if folded is None else max(0, folded.count - 1))

@@ -119,7 +119,6 @@ def test_every_tool_says_what_it_takes():
     assert (found["max_distance"]["minimum"], found["max_distance"]["maximum"]) == (0, 64)
     assert found["preset"]["enum"] == ["identical", "near", "similar", "edited", "noisy"]
     assert "news-*" in found["index"]["description"]
-    assert TOOLS["search_distinct"].schema([])["properties"]["by"]["anyOf"][1]["enum"] == ["group"]
     assert (found["limit"]["maximum"], found["limit"]["default"]) == (50, 10)
 
 

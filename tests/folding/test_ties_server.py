@@ -20,10 +20,9 @@ def test_twins_in_two_indices(server, simhash, index, sync_simhash):
         put(server, name, [{"_id": f"{number}-{n}", "body": "", "simhash": mark} for n, mark in enumerate(marks)])
     query = {"query": {"prefix": {"simhash.group": "g"}}}
     for size in (1, 3):
-        for by in ("group", 3):
-            pages = read_pages(simhash, f"{index}-*", query, size=size, by=by)
-            shown = [hit.id[2:] for page in pages for hit in page]
-            assert sorted(shown, key=int) == [str(n) for n in range(40)]
+        pages = read_pages(simhash, f"{index}-*", query, size=size)
+        shown = [hit.id[2:] for page in pages for hit in page]
+        assert sorted(shown, key=int) == [str(n) for n in range(40)]
 
 
 def test_a_shown_document_that_moves(server, simhash, index, sync_simhash):
@@ -64,7 +63,7 @@ def test_few_buckets_at_once(server, simhash, index, sync_simhash):
     many = simhash.search_distinct(index, {}, size=len(WORDS), total=True)
     server.request("PUT", "/_cluster/settings", {"transient": {"search.max_buckets": 5}})
     try:
-        few = simhash.search_distinct(index, {}, size=len(WORDS), total=True, similar=1)
+        few = simhash.search_distinct(index, {}, size=len(WORDS), total=True)
     finally:
         server.request("PUT", "/_cluster/settings", {"transient": {"search.max_buckets": None}})
     assert (few.total, len(few)) == (many.total, len(many)) == (len(WORDS), len(WORDS))

@@ -87,7 +87,7 @@ READS = {
     ],
     "stats": lambda one, index: one.stats(index, text_field="body", source_field="n").to_dict(),
     "report": lambda one, index: [len(each.members) for each in one.report(index, source_field="n").groups],
-    "distinct": lambda one, index: one.search_distinct(index, {"sort": "n"}, size=100, total=True, similar=3).to_dict(),
+    "distinct": lambda one, index: one.search_distinct(index, {"sort": "n"}, size=100, total=True).to_dict(),
     "plan": lambda one, index: one.plan_removal(index, None, max_share=1.0, protect="n").count,
 }
 

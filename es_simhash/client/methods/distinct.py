@@ -22,12 +22,12 @@ class DistinctMethods(SyncBase):
         """
         Return a page of the hits of *body*, one for all that are near-duplicates: the best-ranked one.
 
-        Over all pages no two hits are of one group, or within the distance; each page is full while any remain; the
-        order is that of the search. A document without a group stands for itself. The hits of a page are read in one
-        view of the index. A group of which a document is added, changed or deleted between two pages may be shown once
-        more, or missed (by score, any write may move documents); :meth:`search_distinct_pages` reads all pages in one
-        view. Cost: a search for the hits, or more where much is folded, and one for their groups; a view for a later
-        page; for several indices one request more where a field gives the order; ``total`` reads every group.
+        Over all pages no two hits are of one group; each page is full while any remain; the order is that of the
+        search. A document without a group stands for itself. The hits of a page are read in one view of the index. A
+        group of which a document is added, changed or deleted between two pages may be shown once more, or missed (by
+        score, any write may move documents); :meth:`search_distinct_pages` reads all pages in one view. Cost: a search
+        for the hits, or more where much is folded, and one for their groups; a view for a later page; for several
+        indices one request more where a field gives the order; ``total`` reads every group.
 
         Args:
             index:
@@ -36,14 +36,13 @@ class DistinctMethods(SyncBase):
                 A search: query, sort, ``_source``, fields, highlight, post_filter, aggs, track_scores and
                 runtime_mappings. By default the highest score comes first.
             after:
-                ``page.after`` of the page before, from the same index, query, sort and *by*. With distances it has the
-                fingerprints that were shown, 10,000 at most.
+                ``page.after`` of the page before, from the same index, query and sort.
             options:
                 ...
 
         Raises:
             InvalidInputError: If *body* has what cannot be folded exactly, or *after* is of another search.
-            MappingError: If the index was never grouped, or its grouping is being changed, with ``by="group"``.
+            MappingError: If the index was never grouped, or its grouping is being changed.
             IncompleteSearchError: If not every shard answers.
         """
         from es_simhash.folding.search_distinct import search_distinct

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from es_simhash.client.base import SyncBase
 from es_simhash.folding.request import DistinctOptions
@@ -23,20 +23,18 @@ class DistinctMethods(SyncBase):
         body: Mapping[str, Any],
         *,
         after: str | None = None,
-        by: Literal["group"] | int = "group",
         size: int = 10,
         total: bool = False,
-        similar: int | None = 0,
     ) -> DistinctPage:
         """
         Return a page of the hits of *body*, one for all that are near-duplicates: the best-ranked one.
 
-        Over all pages no two hits are of one group, or within the distance; each page is full while any remain; the
-        order is that of the search. A document without a group stands for itself. The hits of a page are read in one
-        view of the index. A group of which a document is added, changed or deleted between two pages may be shown once
-        more, or missed (by score, any write may move documents); :meth:`search_distinct_pages` reads all pages in one
-        view. Cost: a search for the hits, or more where much is folded, and one for their groups; a view for a later
-        page; for several indices one request more where a field gives the order; ``total`` reads every group.
+        Over all pages no two hits are of one group; each page is full while any remain; the order is that of the
+        search. A document without a group stands for itself. The hits of a page are read in one view of the index. A
+        group of which a document is added, changed or deleted between two pages may be shown once more, or missed (by
+        score, any write may move documents); :meth:`search_distinct_pages` reads all pages in one view. Cost: a search
+        for the hits, or more where much is folded, and one for their groups; a view for a later page; for several
+        indices one request more where a field gives the order; ``total`` reads every group.
 
         Args:
             index:
@@ -45,28 +43,21 @@ class DistinctMethods(SyncBase):
                 A search: query, sort, ``_source``, fields, highlight, post_filter, aggs, track_scores and
                 runtime_mappings. By default the highest score comes first.
             after:
-                ``page.after`` of the page before, from the same index, query, sort and *by*. With distances it has the
-                fingerprints that were shown, 10,000 at most.
-            by:
-                ``"group"``: hits of one recorded group are one. A number of bits, 0 to 64: a hit within this distance
-                of one that was shown before is folded.
+                ``page.after`` of the page before, from the same index, query and sort.
             size:
                 Hits of a page, 1 to 10,000.
             total:
-                Count all distinct hits, exactly, with ``by="group"``. Every matching document is looked at.
-            similar:
-                How many of the documents that were folded into a hit are returned with it, best first, 0 to 99. With
-                ``None`` they are not counted either, which saves a first page a request, mostly the second of two.
+                Count all distinct hits, exactly. Every matching document is looked at.
 
         Raises:
             InvalidInputError: If *body* has what cannot be folded exactly, or *after* is of another search.
-            MappingError: If the index was never grouped, or its grouping is being changed, with ``by="group"``.
+            MappingError: If the index was never grouped, or its grouping is being changed.
             IncompleteSearchError: If not every shard answers.
         """
         from es_simhash.folding.search_distinct import search_distinct
 
         self._check_flags(total=total)
-        options = DistinctOptions(by=by, size=size, total=total, similar=similar)
+        options = DistinctOptions(size=size, total=total)
         return self._run(search_distinct(self._server(), index, body, options, after))
 
     def search_distinct_pages(
@@ -74,10 +65,8 @@ class DistinctMethods(SyncBase):
         index: Index,
         body: Mapping[str, Any],
         *,
-        by: Literal["group"] | int = "group",
         size: int = 10,
         total: bool = False,
-        similar: int | None = 0,
     ) -> Generator[DistinctPage, None, None]:
         """
         Yield every page that :meth:`search_distinct` would return, read in one view of the index.
@@ -88,5 +77,5 @@ class DistinctMethods(SyncBase):
         from es_simhash.folding.search_distinct import search_distinct_pages
 
         self._check_flags(total=total)
-        options = DistinctOptions(by=by, size=size, total=total, similar=similar)
+        options = DistinctOptions(size=size, total=total)
         return self._stream(search_distinct_pages(self._server(), index, body, options))
