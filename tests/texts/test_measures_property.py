@@ -1,6 +1,5 @@
 """The measures of texts in arrays against characters and words, spelt out."""
 
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -26,7 +25,6 @@ LONGER = st.one_of(
 )
 BOUNDS = st.sampled_from([0.0, 0.3, 0.5, 0.8, 0.9, 1.0])
 LETTERS = TextMeasure("edit", "characters")
-SEQUENCES = st.lists(st.integers(0, 5), max_size=120).map(lambda units: np.array(units, np.uint64))
 
 
 @given(LONGER, LONGER)
@@ -184,49 +182,19 @@ def test_shingles_of_characters_are_runs_of_letters(texts):
             assert (found, contained) == pytest.approx((float(shares[number]), float(shares[1])))
 
 
-@given(SEQUENCES, SEQUENCES, st.integers(0, 120), BOUNDS)
-def test_long_texts_are_never_more_similar_than_they_are(first, second, shared, bound):
-    """Where texts are cut at runs that both have, the edits between suffice, and may be more than the fewest."""
-    second = np.concatenate([second, first[:shared]])
-    exact = edit.edit_similarity(first, second)
-    with patch.multiple(edit, EXACT_UNITS=4, _EXACT_PART=64, _RUN=2, _ONE_OF=1, _APART=3):
-        found = edit.edit_similarity(first, second, bound=bound)
-    assert 0 <= found <= exact
-    assert found == 0 or found >= bound
-
-
 @pytest.mark.parametrize("unit", ["words", "characters"])
 def test_a_long_text_with_scattered_errors_is_found(unit):
     """One unit in 20 is another, and some are missing: the similarity is what the edits leave."""
     chance = np.random.default_rng(3)
-    size = 3 * edit.EXACT_UNITS
+    size = 40_000
     first, last = (1 << 50, 1 << 60) if unit == "words" else (0x61, 0x7A)
     units = chance.integers(first, last, size).astype(np.uint64)
     changed = units.copy()
     changed[chance.choice(size, size // 20, replace=False)] = 0x2D00
-    changed = np.delete(changed, chance.choice(size, 1_000, replace=False))
+    changed = np.delete(changed, chance.choice(size, 400, replace=False))
     found = edit.edit_similarity(units, changed, bound=0.9)
-    assert found == pytest.approx(0.95 - 1_000 / size, abs=0.002)
+    assert found == pytest.approx(0.95 - 400 / size, abs=0.002)
     assert edit.edit_similarity(units, chance.permutation(units), bound=0.5) == 0
-
-
-def test_what_a_long_text_repeats_needs_no_edit():
-    """A text without a run that it has once is cut nowhere, and is still equal to itself."""
-    letters = np.full(3 * edit.EXACT_UNITS, 0x61, np.uint64)
-    changed = np.insert(letters, 40_000, 0x62)
-    assert edit.edit_similarity(letters, letters, bound=1.0) == 1.0
-    assert edit.edit_similarity(letters, changed) == 1 - 1 / changed.size
-
-
-def test_a_long_text_that_repeats_itself_and_has_scattered_errors_is_found():
-    """No run stands in it once, and still few edits are found to suffice."""
-    chance = np.random.default_rng(5)
-    lines = chance.integers(0x61, 0x7A, (6, 90)).astype(np.uint64)
-    units = lines[chance.integers(0, 6, 1_200)].ravel()
-    changed = units.copy()
-    changed[chance.choice(units.size, units.size // 50, replace=False)] = 0x2D00
-    changed = np.delete(changed, chance.choice(units.size, 300, replace=False))
-    assert edit.edit_similarity(units, changed, bound=0.9) == pytest.approx(0.98 - 300 / units.size, abs=0.005)
 
 
 def test_letters_leave_out_what_stands_between_words():
