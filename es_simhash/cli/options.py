@@ -225,13 +225,12 @@ def scheme(command: Function) -> Function:
         help="Change texts first: html to text; leave out numbers, times and ids; traditional to simplified Chinese "
         "(t2s). Repeatable; the order counts.",
     )
-    @click.option("--boilerplate", type=FILE, help="Mask of template text that the scheme leaves out.")
     @click.option("--dictionary", type=FILE, help="Dictionary of the scheme keywords.")
     @click.option("--idf", type=FILE, help="IDF file of the scheme keywords.")
     @click.option("--stop-words", type=FILE, help="Stop words of the scheme keywords.")
     @wraps(command)
     def with_scheme(*, scheme_name: str | None, scheme_settings: dict[str, Any], **rest: Any) -> Any:
-        files = {name: rest.pop(name) for name in ("boilerplate", "dictionary", "idf", "stop_words")}
+        files = {name: rest.pop(name) for name in ("dictionary", "idf", "stop_words")}
         given = {name: path for name, path in files.items() if path is not None}
         click.get_current_context().meta[FILES] = {f"--{name.replace('_', '-')}": path for name, path in given.items()}
         scheme = _build_scheme(scheme_name, scheme_settings, rest.pop("preprocess"), given)
@@ -264,7 +263,7 @@ def _build_scheme(
         raise click.UsageError("--set needs --scheme: each scheme has its own parameters")
     if "preprocess" in settings:
         raise click.UsageError("preprocess is an option of its own: pass --preprocess STEP")
-    usual = DEFAULT_SCHEME if files.keys() <= {"boilerplate"} else "keywords"
+    usual = "keywords" if files else DEFAULT_SCHEME
     try:
         return get_scheme(name or usual, **settings, **files, **({"preprocess": steps} if steps else {}))
     except TypeError as error:

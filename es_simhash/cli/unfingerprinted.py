@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from es_simhash import Scheme, fingerprint
+from es_simhash import Scheme
 
 _LEFT_OUT = {
     "shingles": "characters",
@@ -23,8 +23,6 @@ class UnfingerprintedText:
     def of(cls, text: str, scheme: Scheme) -> UnfingerprintedText:
         if not text.strip():
             return cls("blank" if text else "empty", scheme.id)
-        if "boilerplate" in scheme.digests and fingerprint(text, scheme=scheme.without_boilerplate()) is not None:
-            return cls("template", scheme.id)
         return cls("left_out" if any(map(str.isalnum, text)) else "no_letters", scheme.id)
 
     def __str__(self) -> str:
@@ -33,7 +31,6 @@ class UnfingerprintedText:
             "empty": "is empty",
             "blank": "is blank",
             "no_letters": "has no letters and no digits",
-            "template": "is nothing but template text, which the boilerplate of the scheme leaves out",
             "left_out": f"has only what the scheme {self.scheme} leaves out ({left_out})",
         }
         return f"the text {why[self.kind]}, so it has no fingerprint and matches nothing"

@@ -74,10 +74,6 @@ def code_point_table(usual: int, *others: tuple[Ranges, int]) -> NDArray[np.uint
     return table
 
 
-def is_unspaced(codes: Codes) -> Flags:
-    return code_point_table(0, (UNSPACED, 1)).take(codes).view(np.bool_)
-
-
 def letter_counts(codes: Codes) -> NDArray[np.uint8]:
     """Return what each of *codes* counts in shingles of characters: a letter 3, a kana 4, a logograph 6."""
     return code_point_table(3, (KANA, 4), (LOGOGRAPHS, 6)).take(codes)

@@ -26,15 +26,6 @@ ONE = 1 << 20
 _LAST_LOGARITHM = 1 << 16
 
 
-def repeat_weight(count: int, weighting: str) -> int:
-    """Return the weight, in units of 2**-20, of a feature that comes *count* times (1 or more) in a text."""
-    if weighting == "linear":
-        return count * ONE
-    if weighting == "log":
-        return logarithms()[min(count, _LAST_LOGARITHM)]
-    return ONE
-
-
 @functools.cache
 def logarithms() -> tuple[int, ...]:
     """

@@ -1,5 +1,5 @@
 """
-Optional steps before texts become features: ``html``, ``t2s``, and last the removal of boilerplate.
+Optional steps before texts become features: ``html``, ``t2s``, ``numbers``.
 
 ``html``: HTML to text by selectolax (Lexbor), without scripts, styles, templates and comments; character
 references resolved; block elements and line breaks on separate lines. ``t2s``: traditional to simplified
@@ -16,14 +16,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from es_simhash.errors import SchemeError
-from es_simhash.hashing.registry import scheme_file
 from es_simhash.hashing.scheme import Scheme, library_version
-
-if TYPE_CHECKING:
-    from es_simhash.hashing.mask import Cutter
 
 _REMOVED = ["script", "style", "template", "noscript", "head"]
 _BLOCKS = (
@@ -43,13 +38,10 @@ _DIGIT = re.compile(f"[{_DIGITS}]")
 _PART = f"[{_DIGITS}A-Za-z_]+"
 _RUN = re.compile(f"{_PART}(?:(?:[-./]|(?<=[{_DIGITS}])[:,+](?=[{_DIGITS}])){_PART})*")
 
-# What was made of each mask, by its digest: a process uses few.
-_cutters: dict[str, Cutter] = {}
-
 
 def preprocessor(scheme: Scheme) -> Callable[[Sequence[str]], list[str]] | None:
     """Return the function that does a scheme's steps with texts, or ``None`` if it has none."""
-    if not scheme.changes_texts:
+    if not scheme.preprocess:
         return None
     for name, version in scheme.libraries.items():
         found = library_version(name)
@@ -59,7 +51,6 @@ def preprocessor(scheme: Scheme) -> Callable[[Sequence[str]], list[str]] | None:
                 f"pip install {name}=={version}, or make a new scheme and backfill"
             )
     steps = [_loaders[step]() for step in scheme.preprocess]
-    cutter = _boilerplate_cutter(scheme)
 
     def convert(text: str) -> str:
         clean = _UNWRITABLE.sub(" ", text)
@@ -67,23 +58,7 @@ def preprocessor(scheme: Scheme) -> Callable[[Sequence[str]], list[str]] | None:
             clean = step(clean)
         return clean
 
-    def prepare(texts: Sequence[str]) -> list[str]:
-        converted = list(map(convert, texts)) if steps else list(texts)
-        return converted if cutter is None else cutter.cut(converted)
-
-    return prepare
-
-
-def _boilerplate_cutter(scheme: Scheme) -> Cutter | None:
-    digest = scheme.digests.get("boilerplate")
-    if digest is None:
-        return None
-    if digest not in _cutters:
-        from es_simhash.hashing.mask import Cutter, read_mask  # noqa: PLC0415 -- loads numpy
-
-        content = scheme_file(scheme, "boilerplate")
-        _cutters[digest] = Cutter(read_mask(content or b""))
-    return _cutters[digest]
+    return lambda texts: list(map(convert, texts))
 
 
 @functools.cache

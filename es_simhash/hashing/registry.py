@@ -1,8 +1,8 @@
 """
-Schemes by name, and the user's files that belong to them: dictionary, IDF, stop words, boilerplate.
+Schemes by name, and the user's files that belong to them: dictionary, IDF, stop words.
 
 Files are read whole and identified by SHA-256; a process on a machine that lacks a file can be given its content
-(:func:`provide_file`). ``segment.py``, ``features.py`` and ``mask.py`` parse them.
+(:func:`provide_file`). ``segment.py`` and ``features.py`` parse them.
 """
 
 from __future__ import annotations
@@ -56,9 +56,8 @@ def get_scheme(scheme: str | Scheme = DEFAULT_SCHEME, **settings: Any) -> Scheme
             parameters are then the defaults.
         **settings:
             The scheme's parameters; docs/schemes.md lists them. All take ``hash`` and
-            ``preprocess``: a sequence of ``"html"``, ``"numbers"`` and ``"t2s"``; and ``boilerplate``: the path
-            of a mask of template text that is left out. ``keywords`` takes paths as ``dictionary``, ``idf`` and
-            ``stop_words``. Files are read at once and become part of the scheme by SHA-256.
+            ``preprocess``: a sequence of ``"html"``, ``"numbers"`` and ``"t2s"``. ``keywords`` takes paths as
+            ``dictionary``, ``idf`` and ``stop_words``. Files are read at once and become part of the scheme by SHA-256.
 
     Raises:
         TypeError: If *scheme* is neither, or a parameter has the wrong type.
@@ -123,11 +122,7 @@ _provided: dict[str, bytes] = {}
 
 
 def digest_of(content: bytes, *, purpose: str = "") -> str:
-    """Return the SHA-256 of *content*, if it can be used, in hex digits; for boilerplate, that of its passages."""
-    if purpose == "boilerplate":
-        from es_simhash.hashing.mask import mask_digest, read_mask  # noqa: PLC0415 - loads numpy
-
-        return mask_digest(read_mask(content))
+    """Return the SHA-256 of *content*, if it can be used, in hex digits."""
     if purpose == "dictionary":
         check_dictionary(content)
     return hashlib.sha256(content).hexdigest()

@@ -60,8 +60,7 @@ _PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any
 }
 
 _FILE_PARAMETERS = {
-    ("keywords", 1): ("boilerplate", "dictionary", "idf", "stop_words"),
-    ("shingles", 2): ("boilerplate",),
+    ("keywords", 1): ("dictionary", "idf", "stop_words"),
 }
 
 
@@ -116,8 +115,7 @@ class Scheme:
         libraries:
             Versions of the libraries behind those steps, since another version can change bits.
         digests:
-            SHA-256 of the user's own files, by parameter (``dictionary``, ``idf``, ``stop_words``; of ``boilerplate``
-            that of its passages).
+            SHA-256 of the user's own files, by parameter (``dictionary``, ``idf``, ``stop_words``).
         files:
             Where these files were found. No part of the scheme's identity, and never written into an index.
 
@@ -150,23 +148,10 @@ class Scheme:
         """Version by distribution name of the libraries that *preprocess* needs."""
         return MappingProxyType(dict(self._libraries))
 
-    @property
-    def changes_texts(self) -> bool:
-        """Whether a text is changed before its features are made: by the steps of *preprocess*, or by boilerplate."""
-        return bool(self.preprocess) or "boilerplate" in self.digests
-
     def has_features_of(self, other: Scheme) -> bool:
         """Return whether texts have the same features as in *other*, whatever is done with them before."""
-        plain = (replace(each.without_boilerplate(), preprocess=(), _libraries=()) for each in (self, other))
-        return next(plain) == next(plain)
-
-    def without_boilerplate(self) -> Scheme:
-        """Return the scheme that leaves no template text out."""
-        digests, files = (
-            tuple((key, value) for key, value in pairs if key != "boilerplate")
-            for pairs in (self._digests, self._files)
-        )
-        return replace(self, _digests=digests, _files=files)
+        one, another = (replace(scheme, preprocess=(), _libraries=()) for scheme in (self, other))
+        return one == another
 
     @property
     def digests(self) -> Mapping[str, str]:

@@ -170,12 +170,12 @@ def worth_sums(codes: Codes, *, in_letters: bool = False) -> NDArray[np.int64]:
     return sums
 
 
-def run_ends(sums: NDArray[np.int64], worth: int, *, step: int = 1) -> Places:
-    """Return where the shortest run worth *worth* from each position, a multiple of *step*, ends, or past the end."""
+def run_ends(sums: NDArray[np.int64], worth: int) -> Places:
+    """Return where the shortest run worth *worth* from each position ends, or past the end."""
     count = sums.size - 1
     if _is_of_letters(sums):
-        return np.minimum(np.arange(0, count, step) + -(-worth // LETTER), count + 1)
-    return np.searchsorted(sums, sums[:-1:step] + worth)
+        return np.minimum(np.arange(count) + -(-worth // LETTER), count + 1)
+    return np.searchsorted(sums, sums[:-1] + worth)
 
 
 def _is_of_letters(sums: NDArray[np.int64]) -> bool:
@@ -183,17 +183,17 @@ def _is_of_letters(sums: NDArray[np.int64]) -> bool:
     return int(sums[-1]) == LETTER * (sums.size - 1)
 
 
-def run_hashes(codes: Codes, ends: Places, *, step: int = 1) -> Hashes:
+def run_hashes(codes: Codes, ends: Places) -> Hashes:
     """
-    Return the hash of the run from each position of *codes*, a multiple of *step*, to the one of *ends*; perhaps fewer.
+    Return the hash of the run from each position of *codes* to the one of *ends*; perhaps fewer.
     Runs of the same characters have the same hash, wherever they are.
     """
     powers, inverses = _powers(codes.size)
     sums = np.zeros(codes.size + 1, np.uint64)
     np.cumsum(codes * powers[: codes.size], out=sums[1:])
     values = sums[ends]
-    values -= sums[: step * ends.size : step]
-    values *= inverses[: step * ends.size : step]
+    values -= sums[: ends.size]
+    values *= inverses[: ends.size]
     values ^= values >> np.uint64(30)
     values *= np.uint64(0xBF58_476D_1CE4_E5B9)
     values ^= values >> np.uint64(27)

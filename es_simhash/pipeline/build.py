@@ -110,7 +110,6 @@ def _computable(scheme: Scheme) -> Scheme:
     reasons = (
         _REASONS.get(scheme.name),
         scheme.preprocess and f"it has no step {', '.join(scheme.preprocess)}",
-        "boilerplate" in scheme.digests and "it has no boilerplate",
         scheme.parameters["hash"] != "xxh3_64" and "it has only the hash xxh3_64",
     )
     if reason := next(filter(None, reasons), None):

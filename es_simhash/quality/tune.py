@@ -161,7 +161,7 @@ def measure_preset(edited: Edited, preset: Preset, scheme: Scheme, distance: NDA
 
 def _similarity(edited: Edited, preset: Preset, scheme: Scheme) -> NDArray[np.float64]:
     measure = preset.text_measure()
-    if measure == WORD_SHINGLES and not scheme.changes_texts:
+    if measure == WORD_SHINGLES and not scheme.preprocess:
         return edited.similarity
     both = [*edited.originals, *edited.copies]
     places = np.arange(len(edited.originals), len(both))

@@ -118,7 +118,7 @@ class TextMeasure(Record):
 
     def after(self, scheme: Scheme) -> TextMeasure:
         """Return this measure of texts as the fingerprints of *scheme* see them."""
-        return replace(self, scheme=scheme if scheme.changes_texts else None)
+        return replace(self, scheme=scheme if scheme.preprocess else None)
 
     def noting_numbers(self) -> TextMeasure:
         """Return this measure with scores that say what became of the numbers."""

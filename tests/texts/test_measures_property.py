@@ -1,6 +1,5 @@
 """The measures of texts in arrays against characters and words, spelt out."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st

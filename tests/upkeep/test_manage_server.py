@@ -362,6 +362,7 @@ def test_derived_source_takes_passages_with_doc_values(server, index, simhash):
         {"name": "weighted", "version": 1, "parameters": {"levels": None}},
         {"name": "keywords", "version": 1, "parameters": {"method": "textrank"}},
         {"parameters": {"seed": 0}},
+        {"digests": {"boilerplate": "0" * 64}},
     ],
     ids=str,
 )
