@@ -1,14 +1,14 @@
 """
-Optional steps before texts become features: ``html``, ``t2s``, ``numbers``.
+Optional steps before texts become features: ``html``, ``numbers``, ``t2s``.
 
-``html``: HTML to text by selectolax (Lexbor), without scripts, styles, templates and comments; character
-references resolved; block elements and line breaks on separate lines. ``t2s``: traditional to simplified
-Chinese, characters and phrases, by OpenCC's configuration of that name. Both need the extra ``preprocess``.
-The scheme records the versions of the libraries (``scheme.py``): another version may change bits.
+``html``: HTML to text, without scripts, styles, templates, titles and comments; character references resolved; block
+elements and line breaks on separate lines. ``numbers``: without numbers, times, addresses and ids, for log lines, forms
+and subtitles. What goes is each run of ASCII letters, digits of any script and ``_``, joined by ``-``, ``.`` and ``/``
+(and by ``:``, ``,`` and ``+`` between digits), that has a digit. Neither needs a library, not even Python's parser of
+HTML, which differs from version to version: what goes never changes, in time that grows with the text alone.
 
-``numbers``: without numbers, times, addresses and ids, for log lines, forms and subtitles. What goes is each run of
-ASCII letters, digits of any script and ``_``, joined by ``-``, ``.`` and ``/`` (and by ``:``, ``,`` and ``+`` between
-digits), that has a digit. It needs no library, so what it leaves out never changes.
+``t2s``: traditional to simplified Chinese, characters and phrases, by OpenCC's configuration of that name (extra
+``preprocess``). The scheme records the version of the library (``scheme.py``): another one may change bits.
 """
 
 from __future__ import annotations
@@ -16,16 +16,24 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
+from html import unescape
 
 from es_simhash.errors import SchemeError
 from es_simhash.hashing.scheme import Scheme, library_version
 
-_REMOVED = ["script", "style", "template", "noscript", "head"]
-_BLOCKS = (
-    "address,article,aside,blockquote,br,dd,details,dialog,div,dl,dt,fieldset,figcaption,figure,footer,form,h1,h2,h3,"
-    "h4,h5,h6,header,hgroup,hr,li,main,nav,ol,option,p,pre,section,summary,table,td,th,tr,ul"
+_MARKUP = re.compile(
+    r"<!--.*?(?:-->|\Z)|<[!?][^<>]*>"
+    r"|<(/?)([a-zA-Z][^\s/<>]*)(?:(?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+>|[^<>]*>)",
+    re.DOTALL,
 )
-# Both libraries hand the text to C as UTF-8, where NUL may end it and a lone surrogate cannot be written.
+_REMOVED = {
+    name: re.compile(f"</{name}", re.IGNORECASE) for name in ("noscript", "script", "style", "template", "title")
+}
+_BLOCK = re.compile(
+    "address|article|aside|blockquote|br|d[dlt]|details|dialog|div|fieldset|figcaption|figure|footer|form|h[1-6]|header|"
+    "hgroup|hr|li|main|nav|ol|option|p|pre|section|summary|table|t[dhr]|ul"
+)
+# OpenCC takes UTF-8, where NUL may end a text and a lone surrogate cannot be written.
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 # The zeros of the decimal digits; a later Unicode's digits are left alone, so that no Python changes bits.
@@ -61,21 +69,17 @@ def preprocessor(scheme: Scheme) -> Callable[[Sequence[str]], list[str]] | None:
     return lambda texts: list(map(convert, texts))
 
 
-@functools.cache
-def _load_html() -> Callable[[str], str]:
-    from selectolax.lexbor import LexborHTMLParser  # noqa: PLC0415 - an extra
-
-    def to_text(html: str) -> str:
-        if not html:
-            return html
-        tree = LexborHTMLParser(html)
-        tree.strip_tags(_REMOVED)
-        for node in tree.css(_BLOCKS):
-            node.insert_before("\n")
-            node.insert_after("\n")
-        return tree.root.text(deep=True, separator="") if tree.root is not None else ""
-
-    return to_text
+def _html_to_text(html: str) -> str:
+    parts, at = [], 0
+    while (found := _MARKUP.search(html, at)) is not None:
+        parts.append(unescape(html[at : found.start()]))
+        at, name = found.end(), (found[2] or "").lower()
+        if _BLOCK.fullmatch(name):
+            parts.append("\n")
+        elif name in _REMOVED and not found[1]:
+            end = _REMOVED[name].search(html, at)
+            at = len(html) if end is None else end.start()
+    return "".join([*parts, unescape(html[at:])])
 
 
 @functools.cache
@@ -91,7 +95,7 @@ def _without_numbers(text: str) -> str:
 
 
 _loaders: dict[str, Callable[[], Callable[[str], str]]] = {
-    "html": _load_html,
+    "html": lambda: _html_to_text,
     "numbers": lambda: _without_numbers,
     "t2s": _load_t2s,
 }
