@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=3_000, help="texts of each set")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--many", type=int, default=1_000_000, help="documents for the memory that must stay flat")
-    parser.add_argument("--long", type=int, default=100_000_000, help="characters of the long text")
+    parser.add_argument("--long", type=int, default=10_000_000, help="characters of the long text")
     parser.add_argument("--child", choices=["many", "long"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:

@@ -19,9 +19,6 @@ Fingerprints = tuple[Hashes, Flags]
 NO_LETTERS = "-"
 """What a document holds in place of the terms of a text without letters and digits; terms have six characters."""
 
-# Beyond this length a text is counted in pieces; below it the arrays for it take some 50 MB.
-_LONG_TEXT = 1 << 20
-
 
 def fold_all(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
     """Return the fingerprints of *texts* and which of them have one."""
@@ -29,7 +26,7 @@ def fold_all(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
     if not texts:
         return values, known
     prepare = preprocessor(scheme)
-    fold = partial(_fold_shingles, scheme=scheme) if scheme.name == "shingles" else _fold_keywords(scheme)
+    fold = partial(shingles.fold_texts, scheme=scheme) if scheme.name == "shingles" else _fold_keywords(scheme)
     for part in text_parts(texts):
         batch = texts[part] if prepare is None else prepare(texts[part])
         values[part], known[part] = fold(batch)
@@ -46,11 +43,7 @@ def passage_term_list(texts: Sequence[str]) -> list[list[str]]:
     """Return the terms of the passages of each of *texts*; none for a text without letters and digits."""
     found: list[list[str]] = []
     for part in text_parts(texts):
-        batch = texts[part]
-        if len(batch) == 1 and len(batch[0]) > _LONG_TEXT:
-            found.append(winnowing.long_text_terms(batch[0]))
-        else:
-            found += winnowing.passage_terms(batch)
+        found += winnowing.passage_terms(texts[part])
     return found
 
 
@@ -62,13 +55,6 @@ def stored_term_list(texts: Sequence[str], fingerprints: Sequence[int | None]) -
     """
     found = zip(passage_term_list(texts), fingerprints, strict=True)
     return [terms if terms or fingerprint is None else [NO_LETTERS] for terms, fingerprint in found]
-
-
-def _fold_shingles(texts: Sequence[str], scheme: Scheme) -> Fingerprints:
-    if len(texts) == 1 and len(texts[0]) > _LONG_TEXT:
-        value = shingles.fold_long_text(texts[0], scheme)
-        return np.array([value or 0], np.uint64), np.array([value is not None])
-    return shingles.fold_texts(texts, scheme)
 
 
 def _fold_keywords(scheme: Scheme) -> Callable[[Sequence[str]], Fingerprints]:

@@ -111,8 +111,6 @@ EXPANDS = 0x11_0002
 UNCHANGED = 0x11_0003
 """In the file only: the character stays as it is."""
 
-PIECE = 1 << 20
-"""A long text is normalised in pieces of so many characters."""
 # Worked on at once: few enough that the arrays stay in a core's cache, enough that numpy's calls pay.
 PART_CHARACTERS, PART_TEXTS = 1 << 16, 2048
 
@@ -192,29 +190,13 @@ def normalise_batch(texts: Sequence[str]) -> tuple[Codes, Places]:
     return np.concatenate(parts), lengths
 
 
-def normalise_text(text: str, *, piece: int = PIECE) -> str:
+def normalise_text(text: str) -> str:
     """
-    Return *text* normalised, with one or more spaces between words; memory beside the strings is bounded.
+    Return *text* normalised, with one or more spaces between words.
     >>> normalise_text("Ｈello, Wörld!").split()
     ['hello', 'wörld']
     """
-    return "".join(map(_to_text, split_long(text, piece=piece)))
-
-
-def split_long(text: str, *, piece: int = PIECE) -> Iterator[Codes]:
-    """
-    Yield :func:`normalise_codes` of *text* in pieces of about *piece* characters.
-    The next piece begins with a character that does not combine, so cutting changes nothing.
-    """
-    carried = np.empty(0, np.uint32)
-    for start in range(0, len(text), piece):
-        codes = np.concatenate([carried, to_codes(text[start : start + piece])])
-        codes = codes[character_entries(codes) != UNASSIGNED]
-        safe = np.flatnonzero(character_entries(codes) != COMBINES)
-        cut = int(safe[-1]) if safe.size else 0
-        yield normalise_codes(codes[:cut])
-        carried = codes[cut:]
-    yield normalise_codes(carried)
+    return _to_text(normalise_codes(to_codes(text)))
 
 
 def _has_marks(entries: Codes) -> bool:

@@ -146,8 +146,6 @@ _LONGEST_RUN = 1024
 _RUN = re.compile(f"[{KNOWN}]+")
 _BETWEEN = re.compile(f"[^{KNOWN}]+")
 
-# A longer text is cut in pieces, to save memory.
-_PIECE = 1 << 16
 _lock = threading.RLock()
 _segmenters: dict[str, Segmenter] = {}
 
@@ -177,11 +175,6 @@ class Segmenter:
 
     def count_all(self, texts: Sequence[str]) -> list[Counter[str]]:
         """Return how often each word occurs in each of *texts*; spaces may be among the words."""
-        if len(texts) == 1 and len(texts[0]) > _PIECE:
-            counts: Counter[str] = Counter()
-            for piece in _pieces(texts[0]):
-                counts.update(self._cut_all([piece])[0])
-            return [counts]
         return list(map(Counter, self._cut_all(list(map(_join_runs, texts)))))
 
     def _cut_all(self, texts: Sequence[str]) -> list[list[str]]:
@@ -194,18 +187,6 @@ def _join_runs(text: str) -> str:
     if len(joined) > _LONGEST_RUN and max(map(len, joined.split(" "))) > _LONGEST_RUN:
         return " ".join(_runs(text))
     return joined
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Yield what :func:`_join_runs` makes of a long text, in pieces of limited length."""
-    joined, size = [], 0
-    for run in _runs(text):
-        joined.append(run)
-        size += len(run) + 1
-        if size >= _PIECE:
-            yield " ".join(joined)
-            joined, size = [], 0
-    yield " ".join(joined)
 
 
 def _runs(text: str) -> Iterator[str]:

@@ -3,8 +3,8 @@ The scheme ``shingles``: character shingles of many texts, hashed, counted and w
 
 A shingle begins at every character where it fits, and is the fewest characters worth ``size`` letters
 (``characters.py``), hashed as if padded with U+0000 to ``size``; a shorter text is one shingle. Shingles with equal
-hashes are one feature. Memory is bounded: batches are limited, long texts are counted in pieces. Runs are hashed as
-UTF-32, little-endian; XXH3 by the formulas for 4 to 128 bytes, which a property test compares with ``xxhash``.
+hashes are one feature. Runs are hashed as UTF-32, little-endian; XXH3 by the formulas for 4 to 64 bytes, which a
+property test compares with ``xxhash``. Memory: some 100 bytes for each character of a text longer than 65,536.
 numpy is loaded here, so callers import this module lazily.
 Source: Y. Collet, "xxHash fast digest algorithm", version 0.2.0, section XXH3.
 """
@@ -12,23 +12,19 @@ Source: Y. Collet, "xxHash fast digest algorithm", version 0.2.0, section XXH3.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.hashing import kernels
 from es_simhash.hashing.characters import (
-    PIECE,
-    SEPARATOR,
     Codes,
     Flags,
     Hashes,
     Places,
     normalise_batch,
     shingle_lengths,
-    split_long,
 )
 from es_simhash.hashing.features import ONE, logarithms
 from es_simhash.hashing.hashes import HASHES, MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, SHORT_FLIP
@@ -133,11 +129,6 @@ def _rotate(value: Hashes, bits: int) -> Hashes:
     return value << np.uint64(bits) | value >> np.uint64(64 - bits)
 
 
-# A long text's distinct shingles are counted as (hash, count), 16 bytes each, up to this many at once.
-_TABLE_LIMIT = 1 << 22
-_PENDING_LIMIT = 1 << 21
-
-
 def fold_texts(texts: Sequence[str], scheme: Scheme) -> tuple[Hashes, Flags]:
     fingerprints = np.zeros(len(texts), np.uint64)
     codes, lengths = normalise_batch(texts)
@@ -153,91 +144,10 @@ def fold_texts(texts: Sequence[str], scheme: Scheme) -> tuple[Hashes, Flags]:
     return fingerprints, known
 
 
-def fold_long_text(
-    text: str,
-    scheme: Scheme,
-    *,
-    piece: int = PIECE,
-    table_limit: int = _TABLE_LIMIT,
-    pending_limit: int = _PENDING_LIMIT,
-) -> int | None:
-    """
-    Return the fingerprint of a text too long to be worked on at once, or ``None`` without features.
-    Distinct shingles are counted in a table of at most *table_limit* hashes; *pending_limit* are collected before they
-    go into it. When it grows too large, the hashes in the upper half of its range are left for another pass over the
-    text; so memory for the counts does not depend on the text.
-    """
-    pieces = [codes for part in split_long(text, piece=piece) if (codes := _piece(part)).size]
-    length = sum(codes.size for codes in pieces)
-    if not length:
-        return None
-    size = scheme.parameters["size"]
-    if length < size:
-        return int(fold_texts([text], scheme)[0][0])
-    sums, total = np.zeros((1, 64), np.uint64), 0
-    ranges = [(0, 1 << 64)]
-    while ranges:
-        first, end = ranges.pop()
-        table = _Table(first, end, table_limit, pending_limit)
-        for hashes in _hash_pieces(pieces, scheme):
-            table.add(hashes)
-        hashes, counts = table.finish()
-        if table.end < end:
-            ranges.append((table.end, end))
-        weights = _weights(counts, scheme.parameters["weighting"])
-        for at in range(0, hashes.size, pending_limit):
-            part = slice(at, at + pending_limit)
-            sums += kernels.mixed_sums(hashes[part], weights[part], kernels.single_start())
-            total += int(weights[part].sum())
-    return int(kernels.signs(sums, np.array([total], np.uint64))[0])
-
-
-class _Table:
-    """Distinct hashes from *first* up to *end* with their counts; *end* comes down when there are too many."""
-
-    def __init__(self, first: int, end: int, limit: int, pending_limit: int) -> None:
-        self.first, self.end = first, end
-        self._limit, self._pending_limit = limit, pending_limit
-        self._hashes = np.empty(0, np.uint64)
-        self._counts = np.empty(0, np.uint64)
-        self._pending: list[tuple[Hashes, Hashes]] = []
-        self._waiting = 0
-
-    def add(self, hashes: Hashes) -> None:
-        """Count *hashes*, an array of the caller's that may be changed."""
-        inside = (hashes >= np.uint64(self.first)) & (hashes <= np.uint64(self.end - 1))
-        found = hashes[inside]
-        if not found.size:
-            return
-        found.sort()
-        distinct, counts, _ = _count_equal(found, kernels.single_start())
-        self._pending.append((distinct, counts))
-        self._waiting += distinct.size
-        if self._waiting > self._pending_limit:
-            self._merge()
-
-    def finish(self) -> tuple[Hashes, Hashes]:
-        self._merge()
-        return self._hashes, self._counts
-
-    def _merge(self) -> None:
-        if self._pending:
-            hashes = np.concatenate([self._hashes, *(hashes for hashes, _ in self._pending)])
-            counts = np.concatenate([self._counts, *(counts for _, counts in self._pending)])
-            self._pending, self._waiting = [], 0
-            order = np.argsort(hashes)
-            hashes, counts = hashes[order], counts[order]
-            heads = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1])))
-            self._hashes, self._counts = hashes[heads], np.add.reduceat(counts, heads)
-        while self._hashes.size > self._limit:
-            self.end = (self.first + self.end) // 2
-            kept = int(np.searchsorted(self._hashes, np.uint64(self.end)))
-            self._hashes, self._counts = self._hashes[:kept].copy(), self._counts[:kept].copy()
-
-
 def _hash_batch(codes: Codes, lengths: Places, scheme: Scheme) -> tuple[Hashes, Places]:
     """Return the hashes of all shingles of a batch, text after text, and how many each text has."""
-    spans = shingle_lengths(codes, scheme.parameters["size"])
+    size = scheme.parameters["size"]
+    spans = shingle_lengths(codes, size)
     ends = np.cumsum(lengths)
     fits = np.repeat(ends, lengths) - np.arange(codes.size) >= spans
     before = np.concatenate(([0], np.cumsum(fits, dtype=np.intp)))
@@ -247,14 +157,8 @@ def _hash_batch(codes: Codes, lengths: Places, scheme: Scheme) -> tuple[Hashes, 
     starts = (ends - lengths)[short]
     fits[starts], counts[short] = True, 1
     spans[starts] = lengths[short]
-    return _hash_spans(codes, spans, scheme)[fits], counts
-
-
-def _hash_spans(codes: Codes, spans: NDArray[np.uint8], scheme: Scheme) -> Hashes:
-    """Return the hash of the shingle that begins at each of *codes*, *spans* characters long."""
-    size, name = scheme.parameters["size"], scheme.parameters["hash"]
     padded = np.concatenate([codes, np.zeros(size - 1, np.uint32)])
-    return hash_runs(padded, size, name, lengths=spans)
+    return hash_runs(padded, size, scheme.parameters["hash"], lengths=spans)[fits], counts
 
 
 def _count_equal(hashes: Hashes, starts: Places) -> tuple[Hashes, Hashes, Places]:
@@ -279,33 +183,3 @@ def _weights(repeats: Hashes, weighting: str) -> Hashes:
 @functools.cache
 def _logarithms() -> Hashes:
     return np.array(logarithms(), np.uint64)
-
-
-def _piece(codes: Codes) -> NDArray[Any]:
-    """Return normalised code points without separators, in as few bytes as they fit in."""
-    kept: NDArray[Any] = codes[codes != SEPARATOR]
-    return kept.astype(np.min_scalar_type(int(kept.max()))) if kept.size else kept
-
-
-def _hash_pieces(pieces: Sequence[NDArray[Any]], scheme: Scheme) -> Iterator[Hashes]:
-    """Yield the hashes of all shingles of a text of at least ``size`` characters that comes in *pieces*."""
-    size = scheme.parameters["size"]
-    codes = np.empty(0, np.uint32)
-    for codes in _overlapping(pieces, size):
-        # The last size - 1 characters come again with the next piece: their shingles are left to it.
-        count = codes.size - size + 1
-        yield _hash_spans(codes, shingle_lengths(codes, size), scheme)[:count]
-    if size > 1:
-        last = codes[1 - size :]
-        spans = shingle_lengths(last, size)
-        yield _hash_spans(last, spans, scheme)[np.arange(last.size) + spans <= last.size]
-
-
-def _overlapping(pieces: Sequence[NDArray[Any]], size: int) -> Iterator[Codes]:
-    """Yield the pieces, each with the last *size* - 1 code points before it: so every shingle is in one of them."""
-    carried = np.empty(0, np.uint32)
-    for piece in pieces:
-        whole = np.concatenate([carried, piece]).astype(np.uint32, copy=False)
-        if whole.size >= size:
-            yield whole
-        carried = whole[max(0, whole.size - size + 1) :]

@@ -12,7 +12,7 @@ Local Algorithms for Document Fingerprinting", SIGMOD 2003, section 3, with wort
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from es_simhash.hashing.characters import (
     COMBINES,
     KANA,
     LOGOGRAPHS,
-    PIECE,
     SEPARATOR,
     UNASSIGNED,
     Codes,
@@ -31,7 +30,6 @@ from es_simhash.hashing.characters import (
     code_point_table,
     normalise_batch,
     normalise_codes,
-    split_long,
     to_codes,
 )
 
@@ -67,12 +65,6 @@ def passage_terms(texts: Sequence[str]) -> list[list[str]]:
     return _to_terms(hashes, owners, len(texts))
 
 
-def long_text_terms(text: str, *, piece: int = PIECE) -> list[str]:
-    """Return the terms of one text of any length, which is worked on in pieces of *piece* characters."""
-    kept = np.concatenate([np.empty(0, np.uint64), *_keep_by_pieces(text, piece)])
-    return _to_terms(kept, np.zeros(kept.size, np.intp), 1)[0]
-
-
 def question_terms(text: str) -> list[str]:
     """
     Return the terms that find documents which share passages with *text*.
@@ -80,7 +72,7 @@ def question_terms(text: str) -> list[str]:
     smallest of a window of a longer text around it. A text longer than :data:`LONGEST_QUESTION` gives only those kept.
     """
     if len(text) > LONGEST_QUESTION:
-        return long_text_terms(text)
+        return passage_terms([text])[0]
     codes, _ = normalise_batch([text])
     hashes = gram_hashes(codes)
     if not hashes.size:
@@ -92,21 +84,6 @@ def gram_hashes(codes: Codes) -> Hashes:
     """Return the hashes of all grams of *codes*, normalised code points without separators; none of a shorter text."""
     ends = run_ends(worth_sums(codes), LETTER * GRAM)
     return run_hashes(codes, ends[: np.searchsorted(ends, codes.size, side="right")])
-
-
-def _keep_by_pieces(text: str, piece: int) -> Iterator[Hashes]:
-    rest = np.empty(0, np.uint32)
-    has_window = False
-    for part in split_long(text, piece=piece):
-        codes = np.concatenate([rest, part[part != SEPARATOR]])
-        begun = int(np.searchsorted(run_ends(worth_sums(codes), LETTER * GUARANTEE), codes.size, "right"))
-        if begun:
-            has_window = True
-            yield _keep(codes, np.array([codes.size]))[0]
-        # What is left begins with the first window that does not end in this piece.
-        rest = codes[begun:]
-    if not has_window and rest.size:
-        yield _keep(rest, np.array([rest.size]))[0]
 
 
 def _keep(codes: Codes, lengths: Places) -> tuple[Hashes, Places]:

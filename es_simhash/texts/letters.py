@@ -17,15 +17,12 @@ import numpy as np
 
 from es_simhash.hashing.characters import (
     LOGOGRAPHS,
-    PIECE,
-    SEPARATOR,
     UNSPACED,
     Codes,
     Flags,
     Places,
     code_point_table,
     normalise_batch,
-    split_long,
     text_parts,
 )
 
@@ -50,16 +47,9 @@ def text_batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
     return (texts[part] for part in text_parts(texts, _BATCH, _BATCH))
 
 
-def compared_letters(texts: Sequence[str], *, piece: int = PIECE) -> tuple[Codes, Places]:
-    """
-    Return the letters of several texts, one after the other, and where each text has ended.
-    *piece*: characters of a long text that are normalised at once.
-    """
-    if len(texts) == 1 and len(texts[0]) > piece:
-        codes = np.concatenate([part[part > SEPARATOR] for part in split_long(texts[0], piece=piece)])
-        lengths = np.array([codes.size])
-    else:
-        codes, lengths = normalise_batch(texts)
+def compared_letters(texts: Sequence[str]) -> tuple[Codes, Places]:
+    """Return the letters of several texts, one after the other, and where each text has ended."""
+    codes, lengths = normalise_batch(texts)
     ends = np.cumsum(lengths)
     if not codes.size or int(codes.max()) < 0x80:
         return codes, ends

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import xxhash
 
-from es_simhash.hashing.characters import PIECE, UNASSIGNED, Codes, Flags, Hashes, Places, character_entries, to_codes
+from es_simhash.hashing.characters import UNASSIGNED, Codes, Flags, Hashes, Places, character_entries, to_codes
 from es_simhash.texts.letters import compared_letters, same_forms, text_batches
 from es_simhash.texts.shingle_sets import mix_runs
 
@@ -38,12 +38,11 @@ def text_numbers(texts: Sequence[str]) -> list[Hashes]:
     """
     found = []
     for batch in text_batches(texts):
-        numbers = _find(batch) if len(batch) > 1 or len(batch[0]) <= PIECE else [_find_long(batch[0])]
         codes, ends = compared_letters(batch)
         parts = np.split(codes, ends[:-1])
         found += [
             np.append(each, np.array([_hash_others(part), each.size], np.uint64))
-            for each, part in zip(numbers, parts, strict=True)
+            for each, part in zip(_find(batch), parts, strict=True)
         ]
     return found
 
@@ -63,18 +62,6 @@ def _hash_others(codes: Codes) -> int:
 
 def _is_digit(codes: Codes) -> Flags:
     return (codes >= ord("0")) & (codes <= ord("9"))
-
-
-def _find_long(text: str) -> Hashes:
-    """Memory: a long text is looked through in pieces, which end where no number does."""
-    found, start = [], 0
-    while start < len(text):
-        end = min(len(text), start + PIECE)
-        while start + 1 < end < len(text) and not text[end - 1].isspace():
-            end -= 1
-        found.append(_find([text[start:end]])[0])
-        start = end
-    return np.unique(np.concatenate(found))
 
 
 def _find(texts: Sequence[str]) -> list[Hashes]:

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from es_simhash.hashing.characters import PIECE, Codes, Flags, Hashes, Places
+from es_simhash.hashing.characters import Codes, Flags, Hashes, Places
 from es_simhash.texts.letters import compared_letters, stands_alone, text_batches
 
 Shingles = Hashes
@@ -36,14 +36,14 @@ _REACH = 1
 _LONGEST = 16
 
 
-def shingle_sets(texts: Sequence[str], *, piece: int = PIECE) -> list[Shingles]:
+def shingle_sets(texts: Sequence[str]) -> list[Shingles]:
     """
     Return the distinct shingles of each text as sorted 64-bit hashes; empty for a text without letters.
-    A text shorter than a shingle is one shingle. The chance that two different shingles of a pair of texts share
-    a hash is below one in a million even for texts of a million words. *piece*: characters of a long text that are
-    normalised at once. Memory: some 60 bytes for each of 262,144 characters at a time, or of a longer text.
+    A text shorter than a shingle is one shingle. The chance that two different shingles of a pair of texts share a hash
+    is below one in a million even for texts of a million words. Memory: some 60 bytes for each of 262,144 characters at
+    a time, or of a longer text.
     """
-    return [part for batch in text_batches(texts) for part in cut_units(*_cut_pieces(batch, piece))]
+    return [part for batch in text_batches(texts) for part in cut_units(*_cut_pieces(batch))]
 
 
 def run_shingles(texts: Sequence[str], *, letters: int = RUN) -> list[Shingles]:
@@ -93,9 +93,9 @@ def _count_shared(first: Shingles, second: Shingles) -> int:
     return int(np.count_nonzero(first.take(first.searchsorted(second), mode="clip") == second))
 
 
-def _cut_pieces(texts: Sequence[str], piece: int = PIECE) -> tuple[Shingles, Places, Places]:
+def _cut_pieces(texts: Sequence[str]) -> tuple[Shingles, Places, Places]:
     """Return the hash of every piece, what it counts, and for each text the number of the piece after its last."""
-    codes, ends = compared_letters(texts, piece=piece)
+    codes, ends = compared_letters(texts)
     if not codes.size:
         return codes.astype(np.uint64), codes.astype(np.intp), ends
     alone = stands_alone(codes)

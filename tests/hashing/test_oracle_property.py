@@ -14,7 +14,6 @@ from es_simhash.hashing import (
     get_scheme,
     hamming_distance,
     hamming_distances,
-    shingles as shingle_module,
     simhash,
     split_blocks,
     to_hex,
@@ -103,15 +102,6 @@ def test_windows(size, codes):
     data = array.astype("<u4").tobytes()
     expected = [xxhash.xxh3_64_intdigest(data[4 * at : 4 * (at + size)]) for at in range(len(codes) - size + 1)]
     assert hash_runs(array, size, "xxh3_64").tolist() == expected
-
-
-@given(TEXTS, st.integers(1, 40), st.integers(1, 60), st.integers(1, 6))
-def test_long_texts(text, piece, limit, size):
-    """A text counted in pieces, with a table that keeps overflowing, has the bits of one counted at once."""
-    scheme = get_scheme("shingles", size=size)
-    found = shingle_module.fold_long_text(text, scheme, piece=piece, table_limit=limit, pending_limit=limit)
-    assert found == reference.fingerprint(text, size=size)
-    assert normalise_text(text, piece=piece).split() == reference.normalise(text).split()
 
 
 @given(WORDS64, st.lists(WORDS64, max_size=20))

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import assume, example, given, settings, strategies as st
 
-from es_simhash.hashing.winnowing import long_text_terms, passage_terms
+from es_simhash.hashing.winnowing import passage_terms
 from tests import reference
 
 # A letter, a logograph, kana, Hangul, and characters that normalisation drops, joins, doubles or takes for separators.
@@ -25,13 +25,6 @@ def texts(draw, longest=150, scripts=(*PURE, MIXED)):
 def test_terms_are_those_of_the_oracle(found):
     """Texts of any scripts, many at once, give the terms of the oracle, which looks at every window."""
     assert passage_terms(found) == [reference.passage_terms(text) for text in found]
-
-
-@given(st.one_of(texts(2_000), st.text()), st.integers(1, 700))
-@settings(max_examples=20)
-def test_a_long_text_in_pieces_has_the_same_terms(text, piece):
-    """However a long text is cut into pieces, its terms stay the same."""
-    assert long_text_terms(text, piece=piece) == passage_terms([text])[0]
 
 
 @given(texts(), st.lists(texts(300), min_size=4, max_size=4), st.integers(0, 2_000))

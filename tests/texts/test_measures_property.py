@@ -152,13 +152,6 @@ def test_many_texts_are_cut_like_each_alone(texts, batch):
     assert [each.tolist() for each in found] == [shingle_sets([text])[0].tolist() for text in texts]
 
 
-@given(LONGER, st.integers(1, 9))
-def test_long_texts_are_read_in_pieces(text, piece):
-    """Where a long text is cut into pieces does not matter."""
-    [whole], [found] = shingle_sets([text * 3]), shingle_sets([text * 3], piece=piece)
-    assert found.tolist() == whole.tolist()
-
-
 @given(TEXTS, TEXTS, BOUNDS, st.sampled_from(["words", "characters"]))
 def test_edit_similarity_is_that_of_the_textbook(first, second, bound, unit):
     """Exactly, from the bound on; below it 0."""
