@@ -1,7 +1,7 @@
 """
 The candidates of a lookup of passages, read with their texts: documents with a term of the text; their queries.
 
-For a short text, also documents in which the server finds most of its pieces. One search if the first page has all,
+One search if the first page has all,
 else page by page. If they are very many, documents with only common terms come last, or are only counted.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.fields import Fields
@@ -24,10 +24,6 @@ from es_simhash.transport.protocol import Call
 from es_simhash.transport.retry import search_texts, text_body
 from es_simhash.transport.server import Answer
 
-if TYPE_CHECKING:
-    from es_simhash.passages.compare import Pieces
-
-
 Query: TypeAlias = dict[str, Any]
 
 
@@ -40,13 +36,6 @@ async def read_candidates(server: Port, lookup: Lookup) -> Pages:
     step = lookup.options.sizes.terms
     for begin in range(0, len(terms), step):
         hits, queries = await _begin_part(server, lookup, terms[begin : begin + step])
-        async with aclosing(_read_all(server, lookup, hits, queries)) as pages:
-            async for hits in pages:
-                yield hits
-    pieces: Pieces | None = await server.compute(lookup.pieces)
-    if pieces is not None:
-        lookup.is_by_text = True
-        hits, queries = await _begin_by_text(server, lookup, pieces, terms)
         async with aclosing(_read_all(server, lookup, hits, queries)) as pages:
             async for hits in pages:
                 yield hits
@@ -73,19 +62,6 @@ async def _begin_part(server: Port, lookup: Lookup, terms: Sequence[str]) -> tup
             lookup.note([common_passages(number, len(common))])
             return hits, queries
     return hits, [*queries, query]
-
-
-async def _begin_by_text(
-    server: Port, lookup: Lookup, pieces: Pieces, terms: Sequence[str]
-) -> tuple[Hits, list[Query]]:
-    """Do the same for the documents that have *pieces* and none of *terms*, which were read or counted."""
-    prefix = server.prefix
-    query = _query(lookup, pieces_query(pieces, lookup.fields, prefix=prefix), terms_query(terms, prefix=prefix))
-    number, hits = await _read_first(server, lookup, query)
-    if not lookup.is_stream and number is not None and number > lookup.options.sizes.common:
-        lookup.note([common_passages(number)])
-        return hits, []
-    return hits, [] if number == 0 else [query]
 
 
 async def _read_first(server: Port, lookup: Lookup, query: Query) -> tuple[int | None, Hits]:
@@ -182,18 +158,6 @@ def candidates_query(
     if ids := list(exclude_ids):
         excluded.append({"ids": {"values": ids}})
     return {"bool": query | ({"must_not": excluded} if excluded else {})}
-
-
-def pieces_query(pieces: Pieces, fields: Sequence[str], *, prefix: str) -> dict[str, Any]:
-    """
-    Return the query of documents with a fingerprint whose *fields* have enough of *pieces* as phrases.
-    A field that is no indexed text, or keeps no positions, has no pieces. A piece that is only stop words for an
-    analyser counts as found in every document.
-    """
-    options = {"type": "phrase", "fields": list(fields), "lenient": True, "zero_terms_query": "all"}
-    phrases = [{"multi_match": {"query": piece, **options}} for piece in pieces.pieces]
-    written = {"exists": {"field": Fields(prefix).fingerprint}}
-    return {"bool": {"filter": [written], "should": phrases, "minimum_should_match": pieces.least}}
 
 
 def without_passages_query(prefix: str) -> dict[str, Any]:

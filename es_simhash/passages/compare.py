@@ -1,22 +1,18 @@
 """
-Comparison of two texts by part: how much of each is in the other, and which runs they share; pieces of a short text.
+Comparison of two texts by part: how much of each is in the other, and which runs they share.
 
 Runs are of normalised characters without separators, as in ``hashing.winnowing``. Their length is counted in letters:
-a logograph is 2.5 letters, kana 4/3. A short text in a long one may share none of the hashes that are kept, so most of
-its pieces, each about as long as a shingle, must be in the document as phrases. A piece is a part of the original
-text, so that the server cuts it into words in its usual way. This module loads numpy.
+a logograph is 2.5 letters, kana 4/3. This module loads numpy.
 """
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from es_simhash.hashing.characters import UNSPACED, Codes, Hashes, Places
+from es_simhash.hashing.characters import Codes, Hashes, Places
 from es_simhash.hashing.winnowing import (
     GRAM,
     GUARANTEE,
@@ -27,7 +23,7 @@ from es_simhash.hashing.winnowing import (
     worth_sums,
 )
 from es_simhash.passages.found import Passage
-from es_simhash.texts.shingle_sets import CHARACTER, run_shingles, share_shingles, unit_runs
+from es_simhash.texts.shingle_sets import run_shingles, share_shingles
 
 # Characters compared at once where two texts are followed until they differ.
 _STEP = 256
@@ -198,56 +194,3 @@ def _common(first: Codes, second: Codes) -> int:
             return done + int(differ[0])
         done, step = stop, 2 * step
     return length
-
-
-_RANGES = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
-_UNIT = re.compile(rf"(?P<unspaced>[{_RANGES}])|[^\s{_RANGES}]+")
-# What a word counts where a text is cut into phrases; three are about as long as a shingle.
-_WORD = 5
-# The longest text that is cut: 48 words or 80 Chinese characters, and no more characters than that, spaces included.
-_SHORT, _CHARACTERS = 240, 2_000
-# An added word changes two shingles of English, a replaced one three, and either changes one piece, which is one of
-# three shingles; in Chinese it is four, five, and one of five. So the share of pieces that change is at most one and a
-# half times that of the shingles. The first and the last word change one shingle, and one or two pieces.
-_MORE, _ENDS = 1.5, 1
-
-
-@dataclass(frozen=True, slots=True)
-class Pieces:
-    """
-    Pieces of a text, in order, with every word of it.
-    *least*: how many of them are in a document that contains enough of the text.
-    """
-
-    pieces: tuple[str, ...]
-    least: int
-
-
-def cut_pieces(text: str, *, min_contained: float) -> Pieces | None:
-    """
-    Return the pieces of *text*, and how many a document has that has *min_contained* of its shingles.
-    ``None`` for a text of more than 48 words or 80 Chinese characters, which nearly always shares a hash with what
-    contains it, and for one shorter than a shingle, which no longer text contains.
-    """
-    if len(text) > _CHARACTERS:
-        return None
-    units = [each for each in _UNIT.finditer(text) if any(map(str.isalnum, each.group()))]
-    counts = np.array([CHARACTER if each["unspaced"] else _WORD for each in units], np.intp)
-    if not units or counts.sum() > _SHORT:
-        return None
-    starts, lengths = unit_runs(counts, np.full(counts.size, counts.size))
-    ends = (starts + lengths).tolist()
-    if not ends:
-        return None
-    runs = []
-    start = 0
-    while start < len(ends):
-        runs.append((start, ends[start]))
-        start = ends[start]
-    if runs[-1][1] < len(units):
-        runs.append((len(ends) - 1, len(units)))
-    # The small addition keeps a share such as .2 from losing a piece to rounding.
-    share = 1 - min_contained
-    changed = min(math.floor(share * len(ends) + 1e-9), math.ceil(_MORE * share * len(runs) - 1e-9) + _ENDS)
-    pieces = tuple(text[units[first].start() : units[last - 1].end()] for first, last in runs)
-    return Pieces(pieces, max(1, len(pieces) - changed))

@@ -31,8 +31,7 @@ from es_simhash.transport.retry import refresh, search_texts
 async def find(server: Port, index: Index, text: str, options: PassageOptions) -> Overlaps:
     """
     Return the documents of *index* that share passages with *text*.
-    Cost: one search that brings the texts of up to 100 candidates, another for a short text, and more pages if there
-    are more.
+    Cost: one search that brings the texts of up to 100 candidates, and more pages if there are more.
     """
     _check_text(text)
     return await _look_up(server, index, options, text)

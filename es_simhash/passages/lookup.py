@@ -20,7 +20,7 @@ from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, Key, document_key
 
 if TYPE_CHECKING:
-    from es_simhash.passages.compare import Pieces, Question
+    from es_simhash.passages.compare import Question
 
 
 SHORTEST_RUN = 100
@@ -132,9 +132,8 @@ Reason: TypeAlias = Gap | str
 class Lookup:
     """
     One lookup of passages.
-    *settings*: those on which the indices agree. *text*: set once it is known. *is_by_text*: whether candidates have
-    words of the text, and no term. *is_stream*: the caller wants each document as soon as it is found, however many
-    there are.
+    *settings*: those on which the indices agree. *text*: set once it is known. *is_stream*: the caller wants each
+    document as soon as it is found, however many there are.
     """
 
     index: Index
@@ -144,7 +143,6 @@ class Lookup:
     is_stream: bool = False
     text: str = ""
     candidates: int = 0
-    is_by_text: bool = False
     gaps: dict[Reason, None] = field(default_factory=dict)
     _terms: list[str] | None = None
     _question: Question | None = None
@@ -163,12 +161,6 @@ class Lookup:
 
             self._terms = question_terms(self.text)
         return self._terms
-
-    def pieces(self) -> Pieces | None:
-        """Return the pieces of the text, if it is short enough to need them."""
-        from es_simhash.passages.compare import cut_pieces  # noqa: PLC0415 -- loads numpy
-
-        return cut_pieces(self.text, min_contained=self.options.min_contained)
 
     def note(self, reasons: Iterable[Reason]) -> None:
         self.gaps |= dict.fromkeys(reasons)
@@ -205,8 +197,6 @@ class Lookup:
             self._found.append(Overlap(key.id, key.index, *shares, each.passages, routing=key.routing))
         if options.size is not None and len(self._found) > 2 * options.size:
             self._found = self._best()
-        if self.is_by_text:
-            return
         terms = set(self.terms())
         for key, present in zip(too_little, passage_term_list(list(too_little.values())), strict=True):
             if terms.isdisjoint(present):

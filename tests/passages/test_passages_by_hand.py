@@ -71,21 +71,6 @@ def test_common_passages_are_counted():
     assert not server.open
 
 
-def test_a_short_text_is_looked_up_by_its_words():
-    """A second search reads what has no term of it; too many such documents are counted, and a stream reads them."""
-    few, short = PassageSizes(first_page=2, next_page=3, common=20), " ".join(NOTICE.split()[3:7])
-    server = server_of(many())
-    found, calls, _ = look(server, short, sizes=PassageSizes())
-    assert (len(found), [call.api for call in calls].count("search")) == (29, 3)
-    assert (found.complete, found.stale) == (True, ())
-    with pytest.raises(IncompleteSearchError) as caught:
-        look(server, short, sizes=few)
-    assert caught.value.reasons[0].startswith("29 documents share only passages that very many documents have: read")
-    flow = stream(scripted(), "i", short, PassageOptions(sizes=few))
-    assert len({each.id for each in drive(flow, server)[2]}) == 29
-    assert not server.open
-
-
 @pytest.mark.parametrize("failure", [ServerError(500, "boom"), KeyboardInterrupt()])
 def test_a_failure_at_any_request_leaves_nothing_open(failure):
     """Whatever request fails, the error comes out and the point in time is given back."""

@@ -6,12 +6,11 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from es_simhash.hashing.characters import normalise_batch
 from es_simhash.hashing.winnowing import normalise_with_positions
-from es_simhash.passages.compare import Question, compare_passages, cut_pieces
+from es_simhash.passages.compare import Question, compare_passages
 from tests import reference
 from tests.hashing.test_oracle_property import TEXTS
 from tests.hashing.test_passages_property import PURE, texts
 
-EDITS = st.lists(st.tuples(st.sampled_from(["replace", "add", "drop"]), st.integers(0, 100)), max_size=5)
 # A passage shows a character with its marks, of which the run may have only a part: here there are no marks.
 PARTS = texts(scripts=PURE)
 
@@ -104,29 +103,3 @@ def test_different_runs_with_one_hash():
     [found, other] = compare_passages(Question(f"d{run}e", min_run=4_096), [both, opposite], min_contained=1)
     assert [(each.start, each.other_start, each.other_end) for each in found.passages] == [(1, 4_097, 8_193)]
     assert not other.has_run
-
-
-def runs(words, length):
-    return {tuple(words[start : start + length]) for start in range(len(words) - length + 1)}
-
-
-@given(st.integers(1, 48), EDITS, st.sampled_from([0.7, 0.8, 0.9, 1.0]), st.booleans())
-def test_a_text_that_has_enough_of_the_shingles_has_enough_of_the_pieces(count, edits, share, is_han):
-    """Whatever words were replaced, added and left out; a piece is whole or not, as a phrase is."""
-    count = min(80, 2 * count) if is_han else count
-    length, gap = (5, "") if is_han else (3, " ")
-    words = [chr(0x4E00 + number) if is_han else f"w{number}" for number in range(count)]
-    found = cut_pieces(gap.join(words), min_contained=share)
-    assert (found is None) == (count < length)
-    if found is None:
-        return
-    pieces = [tuple(piece if is_han else piece.split()) for piece in found.pieces]
-    assert [word for word in words if not any(word in piece for piece in pieces)] == []
-    other = list(words)
-    for number, (kind, drawn) in enumerate(edits):
-        place = drawn % (len(other) + 1)
-        other[place : place + (kind != "add")] = [] if kind == "drop" else [f"new{number}"]
-    shingles = runs(words, length)
-    if len(shingles & runs(other, length)) >= share * len(shingles):
-        has = sum(piece in runs(other, len(piece)) for piece in pieces)
-        assert has >= found.least

@@ -81,42 +81,6 @@ def test_texts_inside_texts(filled, simhash):
         simhash.find_passages_of(filled, "nobody")
 
 
-def test_short_texts_inside_texts(server, filled, simhash, index):
-    """Texts too short for the guarantee are found by their words, changed ones too; if the field is indexed as text."""
-    every = QUESTION.split()
-    for start in range(0, 110, 10):
-        found = simhash.find_passages(filled, " ".join(every[start : start + 9]))
-        assert {each.id: each.contained for each in found}["whole"] == 1.0
-        assert not found.stale
-    changed = [*every[30:44], "changed", *every[45:60]]
-    assert "whole" in ids(simhash.find_passages(filled, " ".join(changed)))
-    assert {*ids(simhash.find_passages(filled, han(1, 400)[120:135]))} == {"chinese", "quoted"}
-    assert ids(simhash.find_passages(filled, han(1, 400)[120:135], filter={"range": {"n": {"lt": 500}}})) == ["chinese"]
-    mappings = {"properties": {"body": {"type": "text", "index": False}}}
-    simhash.create_index(f"{index}-b", text_field="body", passages=True, mappings=mappings, settings=ONE_SHARD)
-    list(simhash.ingest(f"{index}-b", [{"_id": "1", "body": DOCUMENTS["whole"]}], on_duplicate=None))
-    server.request("POST", f"/{index}-b/_refresh")
-    both = simhash.find_passages(f"{index},{index}-b".split(","), QUESTION)
-    assert {each.index for each in both} == {index, f"{index}-b"}
-    assert simhash.find_passages(f"{index}-b", " ".join(every[:4])).complete
-
-
-def test_short_texts_of_stop_words(server, index, simhash):
-    """Words that the analyser leaves out hide no document, and a document without a text makes nothing incomplete."""
-    analysis = {"analysis": {"analyzer": {"stopped": {"type": "standard", "stopwords": "_english_"}}}}
-    mappings = {"properties": {"body": {"type": "text", "analyzer": "stopped"}}}
-    server.request("PUT", f"/{index}", {"settings": {**ONE_SHARD, **analysis}, "mappings": mappings})
-    simhash.put_mapping(index, text_field="body", passages=True)
-    for number, asked in enumerate(("to be or not to be at all", "is it that they will not be")):
-        documents = [
-            {"_id": "long", "body": f"{words(20, 200)} {asked} {words(21, 200)}"},
-            {"_id": "none", "n": number},
-        ]
-        list(simhash.ingest(index, documents, on_duplicate=None))
-        server.request("POST", f"/{index}/_refresh")
-        assert ids(simhash.find_passages(index, asked)) == ["long"]
-
-
 def test_a_half_filled_index_is_refused(server, index, simhash):
     """Passages of an index with documents are looked up when a backfill has filled all; a new gap is noticed."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)

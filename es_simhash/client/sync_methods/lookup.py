@@ -350,9 +350,8 @@ class LookupMethods(SyncBase):
         Documents that contain most of the text, or of which the text contains most, are found too: all of those that
         share a run of 100 letters with it, and most others. The index needs passages
         (``create_index(..., passages=True)``). Letters are counted without spaces and punctuation; a Chinese character
-        or a Hangul syllable counts 2.5, kana 4/3. Cost: one search that brings the texts of the candidates, a second
-        one for a text of up to 48 words or 80 Chinese characters, a few more where there are more than 100; once a
-        minute another, whether all documents have their passages.
+        or a Hangul syllable counts 2.5, kana 4/3. Cost: one search that brings the texts of the candidates, a few
+        more where there are more than 100; once a minute another, whether all documents have their passages.
 
         Args:
             index:
