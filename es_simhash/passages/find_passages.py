@@ -1,16 +1,15 @@
 """
-Lookups of passages, of a text, a document or many texts, or as a stream: the order of requests.
+Lookups of passages, of a text or a document, or as a stream: the order of requests.
 
 :func:`check_filled` refuses indices of which not every document has passages, for callers who must not miss one.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from es_simhash.arguments import check_items
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, WrongTypeError, shorten
 from es_simhash.lookup.fetch import meant_hits
 from es_simhash.lookup.find import COPIES, check_id
@@ -45,22 +44,6 @@ async def find_of(server: Port, index: Index, id: str, options: PassageOptions) 
     """
     check_id(id)
     return await _look_up(server, index, options, id=id)
-
-
-async def find_many(
-    server: Port, index: Index, texts: Iterable[str], options: PassageOptions
-) -> list[Overlaps | Exception]:
-    """Return for each of *texts*, in order, what :func:`find` returns, or the exception of the lookup."""
-    check_index(index)
-    each = check_items("texts", texts, of="strings")
-    await read_settings_by_index(server, index)  # what is wrong with all lookups is no answer to one
-    found: list[Overlaps | Exception] = []
-    for text in each:
-        try:
-            found.append(await find(server, index, text, options))
-        except Exception as error:  # noqa: BLE001 -- stands in its place
-            found.append(error)
-    return found
 
 
 async def stream(

@@ -117,7 +117,6 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "find_near_dups_many": lambda _: list(simhash.find_near_dups_many(index, TEXTS[:5])),
         "find_passages": lambda _: simhash.find_passages(index, TEXTS[0]),
         "find_passages_of": lambda _: simhash.find_passages_of(index, "00"),
-        "find_passages_many": lambda _: list(simhash.find_passages_many(index, TEXTS[:5])),
         "get_fingerprint": lambda _: simhash.get_fingerprint(index, "00"),
         "get_rule": lambda _: make_simhash().get_rule(index),
         "get_settings": lambda _: make_simhash().get_settings(index),

@@ -425,33 +425,6 @@ class AsyncLookupMethods(AsyncBase):
         )
         return await self._run(passages.find_of(self._server(), index, id, options))
 
-    async def find_passages_many(
-        self,
-        index: Index,
-        texts: Iterable[str],
-        *,
-        min_contained: float = 0.8,
-        min_run: int = 200,
-        size: int | None = None,
-        filter: Filter = None,
-        exclude_ids: Iterable[str] = (),
-        routing: str | None = None,
-    ) -> list[Overlaps | Exception]:
-        """
-        Return for each of *texts*, in order, what :meth:`find_passages` would return, or the exception of the lookup.
-
-        Cost: one lookup after another.
-        """
-        options = PassageOptions(
-            min_contained=min_contained,
-            min_run=min_run,
-            size=size,
-            filter=filter,
-            exclude_ids=exclude_ids,
-            routing=routing,
-        )
-        return await self._run(passages.find_many(self._server(), index, texts, options))
-
     def stream_passages(
         self,
         index: Index,

@@ -232,16 +232,6 @@ class LookupMethods(SyncBase):
         """
         return self._run(passages.find_of(self._server(), index, id, options))
 
-    def find_passages_many(
-        self, index: Index, texts: Iterable[str], *, options: PassageOptions
-    ) -> list[Overlaps | Exception]:
-        """
-        Return for each of *texts*, in order, what :meth:`find_passages` would return, or the exception of the lookup.
-
-        Cost: one lookup after another.
-        """
-        return self._run(passages.find_many(self._server(), index, texts, options))
-
     def stream_passages(
         self, index: Index, text: str, *, options: Annotated[PassageOptions, "without size"]
     ) -> Generator[Overlap, None, None]:
