@@ -31,17 +31,14 @@ SHORTEST_RUN = 100
 class PassageSizes:
     """
     The sizes of requests, and what one lookup may read.
-    *first_page*: candidates read by the first search; most lookups have fewer. *terms*, *counted*: most terms of one
-    search, and most terms counted by one search. *common*: candidates that are always read. If there are more, a term
-    with more than a tenth of this number of documents is common, and documents that share only common terms with the
-    text are compared last.
+    *first_page*: candidates read by the first search; most lookups have fewer. *terms*: most terms of one search.
+    *candidates*: more are read for a stream alone.
     """
 
     first_page: int = 100
     next_page: int = 500
     terms: int = 10_000
-    common: int = 10_000
-    counted: int = 500
+    candidates: int = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +110,10 @@ def without_passages(index: str, documents: int) -> str:
     return f"{documents} documents of {index!r} have a fingerprint and no passages: backfill it"
 
 
-def common_passages(documents: int, terms: int = 0) -> str:
-    """
-    Return why *documents* were not compared: all that they seem to share is in very many documents.
-    *terms*: how many terms of the text are common; 0 if the documents were found by words of a short text.
-    """
-    hashes = f" ({terms} hashes)" if terms else ""
+def too_many(documents: int) -> str:
+    """Return why *documents* that share a hash with the text were not all compared."""
     return Said(
-        f"{documents} documents share only passages that very many documents have{hashes}: ",
+        f"{documents} documents share parts with the text: ",
         Advice("read them with stream_passages, or narrow the lookup with a filter", typed="narrow it with --filter"),
     )
 

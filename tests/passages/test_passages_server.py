@@ -155,21 +155,18 @@ def test_a_text_that_cannot_be_read(server, index, simhash):
     assert len(caught.value.reasons) == caught.value.results.candidates >= 3
 
 
-def test_common_passages_come_last(server, index, simhash):
-    """Beyond what one lookup compares, documents with rare passages are found, and the others are counted."""
+def test_more_candidates_than_are_compared(server, index, simhash):
+    """They are an error that says how many there are; a stream reads them, and so do searches of few terms each."""
     notice, rare = words(11, 60), words(12, 60)
     simhash.create_index(index, text_field="body", passages=True, settings=ONE_SHARD)
     documents = [{"_id": f"{n:02d}", "body": f"{words(n + 100, 20)} {notice}"} for n in range(40)]
     documents += [{"_id": "both", "body": f"{rare} {notice}"}, {"_id": "rare", "body": f"{words(13, 30)} {rare}"}]
     list(simhash.ingest(index, documents, on_duplicate=None))
     server.request("POST", f"/{index}/_refresh")
-    sizes = PassageSizes(first_page=5, next_page=7, common=30, counted=50)
-    options = PassageOptions(sizes=sizes)
-    with pytest.raises(IncompleteSearchError, match="documents share only passages") as caught:
+    options = PassageOptions(sizes=PassageSizes(first_page=5, next_page=7, candidates=30))
+    with pytest.raises(IncompleteSearchError, match="42 documents share parts with the text") as caught:
         simhash._run(find.find(simhash._server(), index, f"{rare} {notice}", options))
-    [reason] = caught.value.reasons
-    assert set(ids(caught.value.results)) >= {"both", "rare"}
-    assert int(reason.split()[0]) + len(caught.value.results) == 42
+    assert len(caught.value.results) == 5
     streamed = simhash._stream(find.stream(simhash._server(), index, f"{rare} {notice}", options))
     assert len(set(ids(streamed))) == 42
     all_of_them = PassageOptions(sizes=PassageSizes(first_page=5, next_page=7, terms=9))

@@ -378,8 +378,7 @@ class LookupMethods(SyncBase):
 
         Raises:
             IncompleteSearchError: If documents may be missing: some have no passages yet, shards failed, a text could
-                not be read, or more than 10,000 share only passages that very many have (:meth:`stream_passages`
-                reads them).
+                not be read, or more than 10,000 share parts with the text (:meth:`stream_passages` reads them).
             MappingError: If an index has no passages.
             TypeError: If an argument has the wrong type.
             InvalidInputError: If an argument has a value that cannot be used, or the index records no text field.
