@@ -48,7 +48,7 @@ from .ingest.screen import Screened
 from .ingest.with_fingerprints import with_fingerprints
 from .ingest.written import Written
 from .lookup.lookup_options import Verification
-from .lookup.near_dups import NearDup, NearDups, distinct, rescore
+from .lookup.near_dups import NearDup, NearDups, rescore
 from .lookup.plan import LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
 from .lookup.query import build_query
 from .lookup.rules import LookupRule
@@ -156,7 +156,6 @@ __all__ = [
     "build_query",
     "build_search_template",
     "decide_removal",
-    "distinct",
     "distinct_texts",
     "document_fields",
     "estimated_cosine",

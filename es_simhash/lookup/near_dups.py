@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from es_simhash.arguments import check_count, check_items
 from es_simhash.errors import MappingError, WrongTypeError, count, shorten
-from es_simhash.hashing import Scheme, from_hex, hamming_distance, to_hex
+from es_simhash.hashing import Scheme, from_hex, to_hex
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.lookup.plan import LookupPlan
-from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_fingerprint, read_text
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_fingerprint
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.tables.notebook import Part, Sheet, cut, flat_source
 from es_simhash.tables.tabular import Tabular
@@ -345,47 +345,3 @@ def rescore(
             key = document_key(hit)
             found[key] = NearDup(key.id, key.index, distance, value, hit.get("_source"), routing=key.routing)
     return sorted(found.values(), key=lambda each: each.order)[:size]
-
-
-def distinct(
-    hits: Iterable[Mapping[str, Any]], max_distance: int = DEFAULT_MAX_DISTANCE, *, prefix: str = DEFAULT_PREFIX
-) -> list[Mapping[str, Any]]:
-    """
-    Return *hits* without those that are near-duplicates of a hit before them, in their order.
-
-    It thins one page of any search's results. Only this page is compared, so a near-duplicate of a hit on an earlier
-    page stays. A hit without a fingerprint stays too.
-
-    Args:
-        hits:
-            Hits as a search answered them (``response["hits"]["hits"]``), with the fingerprint in their ``_source``,
-            or among their ``docvalue_fields`` or ``fields``.
-        max_distance:
-            Largest distance of a near-duplicate in bits, inclusive, 0 to 64. No index is asked: give the distance that
-            yours records.
-        prefix:
-            Name of the object that holds the fields.
-
-    Raises:
-        TypeError: If max_distance is not an int.
-        InvalidInputError: If it is out of range, or a hit's fingerprint is no fingerprint.
-
-    Examples:
-        >>> page = [{"_id": str(n), "fields": {"simhash.fingerprint": [f"{n:016x}"]}} for n in (0, 1, 255)]
-        >>> [hit["_id"] for hit in distinct(page, 3)]
-        ['0', '255']
-    """
-    check_max_distance(max_distance)
-    name = Fields(prefix).fingerprint
-    kept: list[int] = []
-    found = []
-    for hit in _check_hits(hits):
-        values = (hit.get("fields") or {}).get(name) or []
-        digits = values[0] if values else read_text(hit.get("_source") or {}, (name,))
-        if digits is not None:
-            fingerprint = from_hex(digits)
-            if any(hamming_distance(fingerprint, each) <= max_distance for each in kept):
-                continue
-            kept.append(fingerprint)
-        found.append(hit)
-    return found

@@ -216,7 +216,6 @@ FUNCTIONS = {
     },
     "build_search_template": {"prefix": "prefix"},
     "distinct_texts": {"texts": "texts", "preset": "preset", "keep": "choice", "contained": "similarity"},
-    "distinct": {"hits": "hits", "max_distance": "count", "prefix": "prefix"},
     "document_fields": {"text": "text", "scheme": "scheme", "prefix": "prefix"},
     "estimated_cosine": {"distance": "count"},
     "explain_plan": {"max_distance": "count", "stats": "object of ours", "limits": "object of ours"},

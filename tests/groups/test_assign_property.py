@@ -15,7 +15,6 @@ from es_simhash.groups.assign import group_fingerprints
 from es_simhash.groups.grouping_request import Resources
 from es_simhash.groups.table import Table, Texts
 from es_simhash.lookup.content import TextStore
-from es_simhash.lookup.near_dups import distinct
 from es_simhash.mapping.rule import Grouping, Within
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from tests.groups.strategies import related_fingerprints
@@ -60,25 +59,6 @@ def test_copies_of_a_fingerprint_cost_nothing():
     """A million copies of one fingerprint are one group, at once."""
     values = np.full(1_000_000, 7, np.uint64)
     assert not group_fingerprints(values, 64).any()
-
-
-@given(related_fingerprints(), distances)
-def test_distinct_keeps_the_first_of_each(values, max_distance):
-    """No two hits kept are near, each dropped hit is near one kept before it, and order stays."""
-    hits = [{"_id": str(n), "fields": {"simhash.fingerprint": [f"{value:016x}"]}} for n, value in enumerate(values)]
-    kept = [int(hit["_id"]) for hit in distinct(hits, max_distance)]
-    assert kept == [place for place, canonical in enumerate(star(values, max_distance)) if canonical == place]
-
-
-def test_distinct_reads_every_form_and_keeps_what_it_cannot_judge():
-    """From ``_source``, nested or dotted; a hit without fingerprint stays."""
-    hits = [
-        {"_id": "a", "_source": {"simhash": {"fingerprint": "00" * 8}}},
-        {"_id": "b", "_source": {"simhash.fingerprint": "00" * 8}},
-        {"_id": "c", "_source": {"title": "x"}},
-        {"_id": "d"},
-    ]
-    assert [hit["_id"] for hit in distinct(hits)] == ["a", "c", "d"]
 
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "today"]
