@@ -48,7 +48,6 @@ class Sentence(NamedTuple):
 
 
 _SHARE = "{part:,} of {whole:,} sampled documents"
-_HOT_TERM = "{field} {term!r} is in {documents:,} documents; by chance it would be in {chance:,}"
 SENTENCES: Mapping[FindingKind, Sentence] = {
     "not_ready": Sentence("mapping", "{index}: {fault}", Said("{advice}")),
     "no_source": Sentence("mapping", f"{{index}}: {Fault('no_source')}", Fault("no_source").advice),

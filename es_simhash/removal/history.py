@@ -14,8 +14,6 @@ from es_simhash.removal.decisions import approvals
 from es_simhash.removal.removal_file import Event, RemovalFile
 from es_simhash.transport.protocol import Key
 
-_Place = tuple[str, str]
-
 
 @dataclass(frozen=True, slots=True)
 class Removed(Record):
