@@ -354,7 +354,8 @@ def test_what_a_plan_cannot_have_is_said(run, grouped, server, tmp_path):
     put(server, grouped, [{"_id": "new", "body": TEXTS["d"], "simhash": own}])
     server.request("POST", f"/{grouped}/_refresh")
     said = run(*plan).stderr
-    for words in ("(texts without letters get none): no plan can have", "never grouped: the plan has"):
+    without = "with a text field and without fingerprint (texts without letters get none): no plan can have"
+    for words in (without, "never grouped: the plan has"):
         assert f"warning: 1 document {words}" in said
     assert said.count(f"; run es-simhash setup {grouped} --yes\n") == 2
     found = json.loads(run(*plan, "--json", "--out", tmp_path / "two").stdout)
