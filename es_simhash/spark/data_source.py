@@ -52,7 +52,7 @@ from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.spark.columns import refuse_key
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.pages import Hits, Slice, View, open_ordered_view
+from es_simhash.transport.pages import Hits, Slice, View, open_view
 from es_simhash.transport.protocol import Key, document_key
 from es_simhash.transport.retry import now
 from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
@@ -403,7 +403,7 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Open a view of the index, and return its slices, after a check of scheme, fields and columns."""
         self.connection.run(self._check)
-        view = self.connection.run(lambda server: open_ordered_view(server, self.connection.index, KEEP_ALIVE_SECONDS))
+        view = self.connection.run(lambda server: open_view(server, self.connection.index, KEEP_ALIVE_SECONDS))
         return [_Slice(number, view) for number in range(self.slices)]
 
     async def _check(self, server: Port) -> None:

@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.transport.answers import Gap, find_gaps, is_closed, is_shard_missing, is_slice_refused
+from es_simhash.transport.answers import Gap, find_gaps, is_closed, is_shard_missing, is_slice_refused, sentences
 from es_simhash.transport.limits import LARGEST, Fitting, smaller
 from es_simhash.transport.protocol import Call, Index, error_text, status_of
 from es_simhash.transport.retry import ATTEMPTS, Patience, attempt, is_passing, retry
@@ -22,14 +22,16 @@ from es_simhash.transport.server import Answer, Server
 
 Hits = Sequence[Mapping[str, Any]]
 Pages: TypeAlias = AsyncGenerator[Hits, None]
-# OpenSearch: an index without any mapping does not know this field, and no document is in it.
+# OpenSearch: an index without any mapping does not know these fields, and no document is in it.
 _BY_INDEX = {"_index": {"order": "asc", "unmapped_type": "keyword"}}
+_BY_NUMBER = {"_seq_no": {"order": "asc", "unmapped_type": "long"}}
 
 
 class View:
     """
     A point in time, what may be missing from it, and how many hits it gives at once.
     *pit*: its id, as the last answer gave it. *keep_alive*: seconds. *attempts*: for a page, before a refusal counts.
+    *has_ties*: the server cannot sort by ``_shard_doc``, as OpenSearch before 3.3.
     """
 
     def __init__(self, opened: Mapping[str, Any], keep_alive: int) -> None:
@@ -40,13 +42,17 @@ class View:
         self.gaps = dict.fromkeys(find_gaps(opened, ignore=["unsaid"]))
         self.ranked = False
         self.attempts = 1
+        self.has_ties = False
 
     def order(self) -> list[dict[str, Any]]:
         """
-        Return an order without ties, by shard and place in it: what ties with the last hit of a page would be lost.
-        OpenSearch numbers the shards of each index from 0, so the index is part of the order there.
+        Return an order by shard and place in it, without ties: what ties with the last hit of a page would be lost.
+        OpenSearch numbers the shards of each index from 0, so the index is part of the order there. With ties, it is
+        by the number of the last operation, which only documents of several shards share.
         """
         score: list[dict[str, Any]] = [{"_score": "desc"}] if self.ranked else []
+        if self.has_ties:
+            return [*score, _BY_NUMBER, _BY_INDEX]
         return [*score, {"_shard_doc": "asc"}, *([_BY_INDEX] if self.is_opensearch else [])]
 
     def call(self, body: Mapping[str, Any]) -> Call:
@@ -76,18 +82,15 @@ class Cursor:
         self._after: Any = None
         self._is_ordered = is_ordered
         self.asked = 0
+        self.has_ties = False
         self.is_open = True
 
     @property
     def whole(self) -> Cursor:
         return Cursor(self._whole, self._page)
 
-    @property
-    def is_fresh(self) -> bool:
-        return self._after is None
-
     def call(self, view: View) -> Call:
-        self.asked = min(self._page, view.largest_page)
+        self.asked, self.has_ties = min(self._page, view.largest_page), view.has_ties
         self._is_ordered = self._is_ordered or self.asked < self._page
         request = {**self._body, "size": self.asked}
         if self._is_ordered:
@@ -103,10 +106,19 @@ class Cursor:
         self._is_ordered = True
         return True
 
-    def advance(self, hits: Hits) -> None:
+    def advance(self, hits: Hits) -> Hits:
+        """Return those of the *hits* of a page that are given away now: what ties with the last one comes again."""
         self.is_open = len(hits) >= self.asked
-        if hits and self.is_open:
-            self._after = hits[-1]["sort"]
+        if not (hits and self.is_open):
+            return hits
+        if self.has_ties:
+            last = hits[-1]["sort"]
+            hits = [hit for hit in hits if hit["sort"] != last]
+            if not hits and self.asked < self._page:
+                raise InvalidInputError(f"a page of {self.asked} documents is too small here: raise max_result_window")
+            self._page *= 1 if hits else 2
+        self._after = hits[-1]["sort"] if hits else self._after
+        return hits
 
 
 logger = logging.getLogger("es_simhash")
@@ -117,10 +129,6 @@ LONGEST_KEEP_ALIVE_SECONDS = 24 * 3600
 _UNORDERED = {"sort": ["_doc"]}
 # Where the caller is slow on purpose, a page is read about so often.
 PACED_SECONDS = 60
-
-
-class NoOrder(Exception):  # noqa: N818 -- caught where pages are read, never shown
-    """The server cannot keep an order in a point in time, as OpenSearch before 3.3."""
 
 
 @dataclass(slots=True)
@@ -175,17 +183,13 @@ class Reading:
             if view is not None:
                 view.ranked, view.attempts = self.ranked, self.attempts
                 cursors = [Cursor(self.body, page, part=(each, self.slices)) for each in range(self.slices)]
-                try:
-                    if self.shortcut is None or not await self.shortcut(view):
-                        async with aclosing(_read_cursors(self.server, view, cursors)) as steps:
-                            async for step in steps:
-                                self.gaps = list(view.gaps)
-                                yield step
-                except NoOrder:
-                    pass
-                else:
-                    self.gaps = list(view.gaps)
-                    return
+                if self.shortcut is None or not await self.shortcut(view):
+                    async with aclosing(_read_cursors(self.server, view, cursors)) as steps:
+                        async for step in steps:
+                            self.gaps = list(view.gaps)
+                            yield step
+                self.gaps = list(view.gaps)
+                return
         scroll = Scroll(
             self.server,
             self.index,
@@ -217,7 +221,7 @@ async def read_view(
     server: Server, view: View, body: Mapping[str, Any], *, page: int, likely: float = math.inf
 ) -> Pages:
     """
-    Yield the hits of *body* in a *view*; NoOrder is raised, before any hit, if the server can keep no order in it.
+    Yield the hits of *body* in a *view*.
     *likely*: how many hits there probably are; those that fit on one page are first read in no order, which is faster.
     """
     async with aclosing(_read_cursors(server, view, [Cursor(body, page, is_ordered=likely >= page)])) as steps:
@@ -229,8 +233,8 @@ async def read_view(
 class Slice:
     """
     All hits of the slice *part*, its number and the number of slices, in a *view* that all slices share.
-    *view*: of :func:`open_ordered_view`. If it is ``None``, each slice is scrolled, and sees the index as it is when
-    its reading begins.
+    *view*: of :func:`open_view`. If it is ``None``, each slice is scrolled, and sees the index as it is when its
+    reading begins.
     """
 
     server: Server
@@ -253,33 +257,10 @@ class Slice:
             self.gaps = scroll.gaps
             return
         view.attempts = ATTEMPTS
-        try:
-            async with aclosing(_read_cursors(self.server, view, [Cursor(self.body, self.page, part=part)])) as steps:
-                async for step in steps:
-                    yield step.hits
-        except NoOrder:
-            raise InvalidInputError("the server cannot keep an order in a point in time: read without one") from None
+        async with aclosing(_read_cursors(self.server, view, [Cursor(self.body, self.page, part=part)])) as steps:
+            async for step in steps:
+                yield step.hits
         self.gaps = list(view.gaps)
-
-
-async def open_ordered_view(server: Server, index: Index, keep_alive: int) -> View | None:
-    """
-    Open a view that several programs can read at once; it ends after *keep_alive* seconds without a read.
-    ``None`` if there is no point in time, or the server keeps no order in one, as OpenSearch before 3.3.
-    """
-    view = await open_view(server, index, keep_alive)
-    if view is None:
-        return None
-    try:
-        async with aclosing(read_view(server, view, {"_source": False}, page=1)) as pages:
-            async for _ in pages:
-                break
-    except BaseException as error:
-        await close_view(server, view)
-        if isinstance(error, NoOrder):
-            return None
-        raise
-    return view
 
 
 async def open_view(
@@ -332,7 +313,7 @@ async def _send(server: Server, calls: Sequence[Call]) -> list[Any]:
 
 
 async def _read_cursors(server: Server, view: View, cursors: Sequence[Cursor]) -> AsyncGenerator[Step, None]:
-    """Yield what *cursors* read in a *view*; raise NoOrder, before any hit, if the server can keep no order there."""
+    """Yield what *cursors* read in a *view*."""
     answers: Sequence[Any] = await _send(server, [each.call(view) for each in cursors])
     if len(cursors) > 1 and any(map(is_slice_refused, answers)):
         cursors = [cursors[0].whole]
@@ -340,9 +321,7 @@ async def _read_cursors(server: Server, view: View, cursors: Sequence[Cursor]) -
     while cursors:
         hits: list[Mapping[str, Any]] = []
         for cursor, answer in zip(cursors, answers, strict=True):
-            found = await _settle(server, view, cursor, answer)
-            cursor.advance(found)
-            hits += found
+            hits += cursor.advance(await _settle(server, view, cursor, answer))
         cursors = [each for each in cursors if each.is_open]
         step = Step(hits, [each.call(view) for each in cursors])
         yield step
@@ -350,7 +329,7 @@ async def _read_cursors(server: Server, view: View, cursors: Sequence[Cursor]) -
 
 
 async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hits:
-    """Return the hits of *answer*, asked for again as needed; raise NoOrder where the server can keep no order."""
+    """Return the hits of *answer*, asked for again as needed."""
     patience = Patience(view.attempts)
     while True:
         is_refused = isinstance(answer, BaseException)
@@ -358,11 +337,14 @@ async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hi
         if not is_refused:
             view.note(answer)
         allowed = smaller(cursor.asked, answer if is_refused else gaps, "hits")
+        lacks_order = not cursor.has_ties and "_shard_doc" in (
+            error_text(answer) if is_refused else "".join(sentences(gaps))
+        )
         if allowed < cursor.asked:
             view.largest_page = min(view.largest_page, allowed)
+        elif lacks_order:
+            view.has_ties = True
         elif is_refused:
-            if status_of(answer) == 400 and "_shard_doc" in error_text(answer) and cursor.is_fresh:
-                raise NoOrder
             if patience.is_spent or not is_passing(answer):
                 raise answer
             await patience.wait(server)
@@ -377,8 +359,9 @@ async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hi
 class Scroll:
     """
     As :class:`Reading`, by a scroll; in the *order* of *body* where that is empty.
-    A page that was refused for load is asked for again. Whether the server had moved on before it refused, only the
-    count of all hits says: if some are missing at the end, the refusal is raised.
+    A page that was refused for load is asked for again, which helps where a proxy refused it. Whether the server had
+    moved on before, only the count of all hits says; a shard that is too busy gives the scroll up. If some are missing
+    at the end, the refusal is raised.
     """
 
     server: Server
@@ -407,6 +390,8 @@ class Scroll:
             try:
                 return await server.scroll(body={"scroll_id": scroll, "scroll": f"{self.keep_alive}s"})
             except Exception as error:
+                if self._refusal is not None and status_of(error) == 404:
+                    return {**answer, "hits": {"hits": []}}  # the shard that refused has given the scroll up
                 self._refusal = error
                 raise
 

@@ -45,18 +45,17 @@ def test_nothing_near_is_one_search():
     assert (len(found), found.candidates, len(searches(calls))) == (0, 7, 1)
 
 
-@pytest.mark.parametrize("options", [{"has_pit": False}, {"has_shard_doc": False}])
-def test_without_a_view_candidates_are_read_whole(options):
+def test_without_a_view_candidates_are_read_whole():
     """A scroll answers one search only."""
-    index = Candidates([0, FAR, 3], **options)
+    index = Candidates([0, FAR, 3], has_pit=False)
     found, _, _ = look(index, **SCAN)
     assert [each.id for each in found] == ["0", "2"]
     assert (found.candidates, found.complete) == (3, True)
     assert not index.open
 
 
-def test_a_view_that_keeps_no_order_is_given_up_in_the_middle():
-    """OpenSearch before 3.3 reads one page in a point in time, not two: what was read there counts for nothing."""
+def test_a_view_without_the_order_of_shards():
+    """As of OpenSearch before 3.3: it is read in the order of operations."""
     fingerprints = [*range(40), *[FAR ^ 1] * 10] + [2**40 - 1] * 6_000
     index = Candidates(fingerprints, has_shard_doc=False)
     context = Context()
@@ -198,12 +197,14 @@ def test_where_fingerprints_cannot_be_searched_hits_are_read_whole(status, reaso
 
 
 def test_a_candidate_without_a_fingerprint_is_named():
-    """It is read again, to be named."""
+    """It is read again, to be named; a scan goes by no block terms, so that nothing says that it may be near."""
     index = Candidates([0, 0])
     del index.hits[1]["fields"]
     with pytest.raises(IncompleteSearchError, match=r"document '1' of 'i' .* no simhash.fingerprint") as caught:
-        look(index, **SCAN)
+        look(index, max_distance=12, plan=make_plan(12, (0, 3)))
     assert [each.id for each in caught.value.results] == ["0"]
+    found, _, _ = look(index, **SCAN)
+    assert [each.id for each in found] == ["0"]
 
 
 def test_a_document_with_several_fingerprints_counts_with_the_nearest():

@@ -29,12 +29,16 @@ def unmarked(**options):
     return mapping
 
 
+SHARDS = 3
+
+
 class FakeServer:
     """
     One index with *documents*, sources by id, all visible; searches without another order sort by id.
-    It may lack points in time or the order ``_shard_doc``; a page has at most *window* hits. *open*: points in time and
-    scrolls that nobody has closed. *shards*: what the next searches say of their shards; the last stays. *refuse*: from
-    the header of a bulk operation to the status it is refused with. *broken*: ids that a multi-get cannot read now.
+    It may lack points in time or the order ``_shard_doc``: then some documents share a place. A page has at most
+    *window* hits. *open*: points in time and scrolls that nobody has closed. *shards*: what the next searches say of
+    their shards; the last stays. *refuse*: from the header of a bulk operation to the status it is refused with.
+    *broken*: ids that a multi-get cannot read now.
     """
 
     def __init__(
@@ -194,12 +198,14 @@ class FakeServer:
             {
                 "_index": INDEX,
                 "_id": id_,
-                "sort": [place],
+                "sort": [place if self.has_shard_doc else place // SHARDS],
                 "fields": docvalues(each["source"], asked),
                 **self._shape(each, body.get("_source", True)),
             }
             for place, (id_, each) in enumerate(sorted(held.items()))
-            if place > after and place % part["max"] == part["id"] and is_match(body["query"], id_, each["source"])
+            if (place if self.has_shard_doc else place // SHARDS) > after
+            and place % part["max"] == part["id"]
+            and is_match(body["query"], id_, each["source"])
         ]
 
     @staticmethod
