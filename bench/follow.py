@@ -124,7 +124,7 @@ class Follower:
     """``es-simhash follow`` as a child process."""
 
     def __init__(self, url: str, product: str) -> None:
-        options = ["--lease", "10", "--interval", "1", "--metrics", "json", "--metrics-interval", "1"]
+        options = ["--interval", "1", "--metrics", "json", "--metrics-interval", "1"]
         command = [sys.executable, "-m", "es_simhash", "follow", INDEX, "--state-index", STATE, *options]
         self._command = [*command, "--url", url, "--product", product]
         self.lines: list[dict[str, Any]] = []

@@ -12,7 +12,6 @@ The errors of es_simhash, and nothing else.
     │   └── NoIndexError            no index matches a pattern
     ├── IncompleteWriteError        some documents were not written
     ├── WritesRefusedError          a server takes no writes now, whichever the document
-    ├── LeaseError                  another follower has the lease of an index, or it cannot be written
     ├── SearchFailedError           one search of a batch was refused by the server
     ├── AnswerError                 what came is no answer of a search server
     ├── MissingDependencyError      also an ImportError: an extra is not installed
@@ -344,20 +343,6 @@ class PipelineError(SimHashError):
         kind:
             ``"not_run"`` (the server does not run the script), ``"differs"`` (it makes other bits) or ``"taken"`` (its
             name, or its place in an index, belongs to another pipeline).
-    """
-
-    def __init__(self, message: str, *, kind: str = "") -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-class LeaseError(SimHashError):
-    """
-    An index cannot be followed: another follower has its lease, or the lease cannot be read or written.
-
-    Attributes:
-        kind:
-            ``"held"`` (another follower has it) or ``"refused"`` (by the server).
     """
 
     def __init__(self, message: str, *, kind: str = "") -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import islice
 from typing import Any
 
-from es_simhash.errors import InvalidInputError, LeaseError, MappingError, shorten
+from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest, Resources
 from es_simhash.groups.reconcile import Reconciled, reconcile
 from es_simhash.mapping.port import Port
@@ -19,21 +19,20 @@ from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.protocol import Index, check_index, index_key, local_names
 from es_simhash.transport.retry import Patience, refresh
 from es_simhash.upkeep.follow_changes import Changes, FollowedIndices, Place, Places
-from es_simhash.upkeep.follow_lease import Lease, LeaseLostError
 from es_simhash.upkeep.follow_options import FollowOptions, FollowReport, FollowState, Tally, find_outage
-from es_simhash.upkeep.pausing import Pausing, report, stream_reports
+from es_simhash.upkeep.follow_position import PositionStore
 from es_simhash.upkeep.put_fields import Target
 
-_SHARE_OF_LEASE = 1 / 3
+# While many pages are read, the position is written once in so many seconds.
+POSITION_SECONDS = 10.0
 
 
 async def follow(server: Port, index: Index, options: FollowOptions) -> AsyncGenerator[Sequence[FollowReport], None]:
     """
     Give whatever arrives in *index* its fingerprint and its group; emit a :class:`FollowReport` after every step.
     It ends when the caller wants no more, or, with ``once``, when everything is done that was written before. Then the
-    position is recorded and the lease given back. Raises LeaseError if another follower has the lease and ``wait`` is
-    ``False``, or the lease cannot be written; InvalidInputError for an index on another cluster; MappingError if our
-    fields are mapped wrongly, or are lacking and no text field is named.
+    position is recorded. Raises InvalidInputError for an index on another cluster, or if the position cannot be
+    written; MappingError if our fields are mapped wrongly, or are lacking and no text field is named.
     """
     if local_names(index) != index_key(check_index(index)).split(","):
         raise InvalidInputError(
@@ -41,128 +40,105 @@ async def follow(server: Port, index: Index, options: FollowOptions) -> AsyncGen
         )
     if options.state_index in local_names(index):
         raise InvalidInputError(f"{shorten(options.state_index)} is followed: name another index as the state index")
-    async with aclosing(stream_reports(_Follower(server.prefix, index, options).run(server))) as reports:
-        async for each in reports:
-            yield [each]
+    async with aclosing(_Follower(server.prefix, index, options).run(server)) as reports:
+        async for report in reports:
+            yield [report]
 
 
 class _Follower:
     def __init__(self, prefix: str, index: Index, options: FollowOptions) -> None:
-        self._index = index
         self._options = options
-        self._lease = Lease(options.state_index, index, prefix, options.lease_seconds)
+        self._store = PositionStore(options.state_index, index, prefix)
         self._indices = FollowedIndices(index, options)
         self._places = Places()
         self._tally = Tally()
-        self._regroup = Regroup(index, options, self._lease, self._tally)
+        self._regroup = Regroup(index, options, self._tally)
         self._changes = Changes(self._tally, batch=options.batch, memory_bytes=options.memory_bytes)
         self._verified_at: float | None = None
-        self._clock = self._caught_up_at = 0.0
-        self._has_begun = self._is_done = False
+        self._caught_up_at = 0.0
+        self._has_begun = self._has_position = self._is_done = False
         # With ``once``: the last operations that were there at the first look.
         self._goal: dict[Shard, int] | None = None
 
-    async def run(self, server: Port) -> None:
+    async def run(self, server: Port) -> AsyncGenerator[FollowReport, None]:
+        self._caught_up_at = await server.compute(time.monotonic)
+        patience = Patience()
         try:
-            await self._follow(server)
+            while not self._is_done:
+                try:
+                    async with aclosing(self._step(server)) as states:
+                        async for state in states:
+                            yield await self._report(server, state)
+                except Exception as error:
+                    kind = find_outage(error, has_begun=self._has_begun)
+                    if kind is None:
+                        raise
+                    self._tally.errors[kind] += 1
+                    self._tally.problem = str(error)
+                    self._indices.distrust()
+                    yield await self._report(server, "retrying")
+                    await patience.wait(server)
+                else:
+                    patience.renew()
+            yield await self._report(server, "done")
         finally:
             await self._close(server)
 
-    async def _follow(self, server: Port) -> None:
-        self._clock = self._caught_up_at = await server.compute(time.monotonic)
-        patience = Patience()
-        while not self._is_done:
-            try:
-                await self._step(server)
-            except LeaseLostError:
-                self._refuse_to_wait()
-            except Exception as error:
-                kind = find_outage(error, has_begun=self._has_begun)
-                if kind is None:
-                    raise
-                self._tally.errors[kind] += 1
-                self._tally.problem = str(error)
-                self._indices.distrust()
-                self._clock = await server.compute(time.monotonic)
-                await self._report("retrying")
-                await patience.wait(server)
-            else:
-                patience.renew()
-        self._clock = await server.compute(time.monotonic)
-        await self._report("done")
-
     async def _close(self, server: Port) -> None:
-        """Record the position, and give the lease back; if that fails, the lease ends by itself."""
+        """Record the position; if that fails, the next follower reads some operations again."""
         try:
-            self._note_position()
-            await self._lease.release(server)
+            if self._has_position:
+                await self._store.write(server, self._position())
         except Exception:  # noqa: BLE001 -- what ended the run matters more
-            self._lease.is_held = False
+            self._has_position = False
         finally:
             await self._indices.close(server)
 
-    async def _step(self, server: Port) -> None:
-        """Take the lease, or do a round of work; note when everything is done."""
+    async def _step(self, server: Port) -> AsyncGenerator[FollowState, None]:
+        """Do a round of work, and wait; note when everything is done."""
         if not self._has_begun:
-            # What only the user can change is said before the lease is waited for.
             await self._indices.check(server)
             self._has_begun = True
-        if not self._lease.is_held:
-            await self._stand_by(server)
-            return
-        await self._round(server)
-        self._clock = await server.compute(time.monotonic)
+        if not self._has_position:
+            position = await self._store.read(server)
+            self._places.load(position.get("places"))
+            self._regroup.load(position.get("groups", {}))
+            self._has_position = True
+        async with aclosing(self._round(server)) as states:
+            async for state in states:
+                yield state
         if self._options.once and self._has_reached_goal() and not self._regroup.is_pending:
             self._is_done = True
         elif not self._options.once:
-            await self._report("waiting")
-            await server.sleep(min(self._pause, self._regroup.seconds_left(self._clock)))
+            yield "waiting"
+            clock = await server.compute(time.monotonic)
+            await server.sleep(min(self._options.interval, self._regroup.seconds_left(clock)))
 
-    @property
-    def _pause(self) -> float:
-        """How long to wait where nothing is to be done; the holder of a lease must show in time that it lives."""
-        return min(self._options.interval, self._options.lease_seconds * _SHARE_OF_LEASE)
-
-    async def _stand_by(self, server: Port) -> None:
-        if await self._lease.take(server):
-            self._places.load(self._lease.position.get("places"))
-            self._regroup.load(self._lease.position.get("groups", {}))
-            return
-        self._refuse_to_wait()
-        self._tally.problem = f"{self._lease.holder} follows {index_key(self._index)}"
-        self._clock = await server.compute(time.monotonic)
-        await self._report("standby")
-        await server.sleep(self._pause)
-
-    def _refuse_to_wait(self) -> None:
-        if not self._options.wait:
-            raise LeaseError(
-                f"{index_key(self._index)} is followed already, by {self._lease.holder}: stop that follower, or wait "
-                "for its lease",
-                kind="held",
-            )
-
-    async def _round(self, server: Port) -> None:
+    async def _round(self, server: Port) -> AsyncGenerator[FollowState, None]:
         """Read what changed up to now, then decide groups, then read a share again."""
         begun = await server.compute(time.monotonic)
         await self._look(server, begun)
         behind = self._places.behind
         if behind:
-            await self._report("reading")
-            await self._read(server, behind)
+            yield "reading"
+            names = sorted({place.shard.index for place in behind})
+            primaries = await reading_primaries(server, names)
+            await refresh(primaries, names)
+            for place in behind:
+                last = place.position.checkpoint
+                while place.is_behind:
+                    place.advance(await self._repair(primaries, place, place.read + 1, last, is_change=True))
+                    await self._store.write(server, self._position(), seconds=POSITION_SECONDS)
+                    yield "reading"
         await self._verify(server, begun)
         clock = await server.compute(time.monotonic)
         is_quiet = not behind or (self._options.once and self._has_reached_goal())
         if self._regroup.is_due(clock, is_quiet=is_quiet):
-            await self._report("grouping")
-            await self._regroup.carry_out(server, lambda: self._report("grouping"))
+            yield "grouping"
+            await self._regroup.carry_out(server)
         if not self._regroup.is_pending:
             self._caught_up_at = begun
-        self._note_position()
-        if behind:
-            await self._lease.renew(server)
-        else:
-            await self._lease.renew_if_due(server)
+        await self._store.write(server, self._position())
 
     async def _look(self, server: Port, clock: float) -> None:
         """Learn how many operations each shard has, and what its documents must carry."""
@@ -172,26 +148,12 @@ class _Follower:
         if self._options.once and self._goal is None:
             self._goal = {each.shard: each.position.largest for each in self._places}
 
-    async def _read(self, server: Port, behind: Sequence[Place]) -> None:
-        names = sorted({each.shard.index for each in behind})
-        server = await reading_primaries(server, names)
-        await refresh(server, names)
-        for place in behind:
-            last = place.position.checkpoint
-            while place.is_behind:
-                place.advance(await self._repair(server, place, place.read + 1, last, is_change=True))
-                self._note_position()
-                await self._lease.renew_if_due(server)
-                self._clock = await server.compute(time.monotonic)
-                await self._report("reading")
-
     async def _repair(self, server: Port, place: Place, first: int, last: int, *, is_change: bool) -> int:
         """Read a page of operations, and write what its documents lack; return the last operation of the page."""
         judge = self._indices.judge
         if judge is None:
             raise RuntimeError("documents are read before it is known what they need")
         page = await self._changes.read(server, place, judge, first, last)
-        await self._lease.renew_if_due(server)
         before = self._tally.sums["written"]
         await self._changes.repair(server, place, judge, page.hits)
         ids = [hit["_id"] for hit in page.hits]
@@ -220,15 +182,12 @@ class _Follower:
         goal = self._goal or {}
         return all(each.read >= goal.get(each.shard, each.read) for each in self._places)
 
-    def _note_position(self) -> None:
-        self._lease.position = {"places": self._places.to_dict(), "groups": self._regroup.to_dict()}
+    def _position(self) -> dict[str, Any]:
+        return {"places": self._places.to_dict(), "groups": self._regroup.to_dict()}
 
-    async def _report(self, state: FollowState) -> None:
-        seconds = self._clock - self._caught_up_at
-        has_lease = self._lease.is_held
-        await report(
-            self._tally.report(state, lag_operations=self._places.lag, lag_seconds=seconds, has_lease=has_lease)
-        )
+    async def _report(self, server: Port, state: FollowState) -> FollowReport:
+        seconds = await server.compute(time.monotonic) - self._caught_up_at
+        return self._tally.report(state, lag_operations=self._places.lag, lag_seconds=seconds)
 
 
 # So many changed documents are judged at once; it takes some seconds.
@@ -239,23 +198,20 @@ MOST = 50_000
 COSTS = 4
 # A mapping that cannot be grouped is looked at again after so many seconds.
 REFUSED_SECONDS = 60.0
-# While all groups are judged, one step may take long: the lease then lasts so many seconds.
-LONG_SECONDS = 600.0
 
 
 class Regroup:
     """
-    Collects changed documents, and decides their groups by the rule that the index records; the *lease* is renewed.
+    Collects changed documents, and decides their groups by the rule that the index records.
     After changes only the groups are judged that these may have touched, for some documents at a time, so that reading
     continues between; all groups if that is less work. All are also judged at an interval, and, under the rule
     ``connected``, once nothing else is left to do: there a deleted document may have been the link between others,
     which touched groups do not show.
     """
 
-    def __init__(self, index: Index, options: FollowOptions, lease: Lease, tally: Tally) -> None:
+    def __init__(self, index: Index, options: FollowOptions, tally: Tally) -> None:
         self._index = index
         self._options = options
-        self._lease = lease
         self._tally = tally
         self._grouping: Grouping | None = None
         self._ids: dict[str, None] = {}
@@ -313,9 +269,9 @@ class Regroup:
             self._is_all = True
         return self.is_pending
 
-    async def carry_out(self, server: Port, tell: Callable[[], Awaitable[None]]) -> None:
+    async def carry_out(self, server: Port) -> None:
         """
-        Decide the groups of the documents noted, or all groups; *tell* of it before each request.
+        Decide the groups of the documents noted, or all groups.
         Raises WritesRefusedError if the server takes no writes now; the groups are then still to be decided.
         """
         begun = await server.compute(time.monotonic)
@@ -323,16 +279,9 @@ class Regroup:
             documents, _ = await count_documents(server, self._index)
             self._is_all |= COSTS * len(self._ids) > documents
         is_all, ids = self._is_all, list(islice(self._ids, FEW))
-        if is_all:
-            await self._lease.renew(server, seconds=LONG_SECONDS)
-
-        async def pause() -> None:
-            await self._lease.renew_if_due(server)
-            await tell()  # after which the caller may stop
-
         try:
             done = await reconcile(
-                Pausing(server, pause),
+                server,
                 self._index,
                 GroupingRequest(),
                 ids=None if is_all else ids,
@@ -354,8 +303,6 @@ class Regroup:
             self._rests_until = 2 * ended - begun  # reading has half of the time
             if is_all:
                 self._proven_at = ended
-        if is_all:
-            await self._lease.renew(server)
 
     def _settle(self, done: Reconciled, ids: Sequence[str] | None) -> None:
         """Note that the groups that *ids* may have touched were decided, or all groups."""

@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.arguments import Count, check_fields, check_name, check_number, check_options, option
-from es_simhash.errors import Argument, IncompleteSearchError, InvalidInputError, NoIndexError, Said, WritesRefusedError
+from es_simhash.errors import IncompleteSearchError, NoIndexError, WritesRefusedError
 from es_simhash.groups.grouping_request import LEAST_BYTES, MOST_BYTES
 from es_simhash.mapping.shards import PositionsError
 from es_simhash.transport.protocol import error_text, status_of
 from es_simhash.transport.retry import BLOCK, is_passing
 from es_simhash.writes.operations import Failure
 
-FollowState: TypeAlias = Literal["standby", "reading", "grouping", "waiting", "retrying", "done"]
+FollowState: TypeAlias = Literal["reading", "grouping", "waiting", "retrying", "done"]
 SHOWN_FAILURES = 100
 
 
@@ -27,9 +27,9 @@ class FollowReport:
 
     Attributes:
         state:
-            ``"standby"``: another follower has the lease; ``"reading"``: changed documents are read;
-            ``"grouping"``: their groups are decided; ``"waiting"``: nothing is left to do; ``"retrying"``: a request
-            failed and will be sent again; ``"done"``: the last report of a follower that runs once.
+            ``"reading"``: changed documents are read; ``"grouping"``: their groups are decided; ``"waiting"``: nothing
+            is left to do; ``"retrying"``: a request failed and will be sent again; ``"done"``: the last report of a
+            follower that runs once.
         read:
             Number of changed documents that were read.
         verified:
@@ -50,12 +50,10 @@ class FollowReport:
             Number of operations on the index that are not read yet, as of the last look.
         lag_seconds:
             How long ago everything was done that was in the index then, groups included.
-        has_lease:
-            Whether this follower may write.
         errors:
             How often requests failed, by kind.
         problem:
-            In the states ``"retrying"`` and ``"standby"``: what is waited for, for people.
+            In the state ``"retrying"``: what is waited for, for people.
     """
 
     state: FollowState
@@ -69,14 +67,13 @@ class FollowReport:
     failures: tuple[Failure, ...] = ()
     lag_operations: int = 0
     lag_seconds: float = 0.0
-    has_lease: bool = False
     errors: Mapping[str, int] = field(default_factory=dict)
     problem: str = ""
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is begun, so that an interrupt interrupts nothing."""
-        return self.state in ("standby", "waiting", "retrying")
+        """Whether an interrupt interrupts nothing; groups that were not decided are decided by the next follower."""
+        return self.state in ("grouping", "waiting", "retrying")
 
 
 class Tally:
@@ -97,10 +94,9 @@ class Tally:
         """Return the present report, of values *now* too; the next report has only the failures after this one."""
         now |= {**self.sums, "failures": tuple(self._failures), "errors": dict(self.errors)}
         self._failures = []
-        return FollowReport(state, problem=self.problem if state in ("retrying", "standby") else "", **now)
+        return FollowReport(state, problem=self.problem if state == "retrying" else "", **now)
 
 
-LONGEST_LEASE = 3_600
 _check_seconds = partial(check_number, above=0, advice="a number of seconds above 0")
 
 
@@ -114,12 +110,8 @@ class FollowOptions:
             Field or fields of the text; by default those that the index records.
         once:
             End when everything is done that was written before the call.
-        wait:
-            Wait while another follower has the lease, to take its place; ``False`` raises an error instead.
         interval:
             Seconds between two looks while nothing changes.
-        lease_seconds:
-            Seconds without a sign of life, after which another follower takes over; at most 3,600.
         reconcile_seconds:
             Seconds after which, if anything changed, the groups of all documents are decided again.
         verify_share:
@@ -131,20 +123,12 @@ class FollowOptions:
         memory_bytes:
             About how much the texts of a batch, and the search for pairs, may need.
         state_index:
-            Index that holds the leases and positions; it is created if it is missing.
+            Index that holds the positions; it is created if it is missing.
     """
 
     text_field: str | Sequence[str] | None = None
     once: bool = False
-    wait: bool = True
     interval: float = option(5.0, _check_seconds, "SECONDS", "Time between two looks while nothing changes.")
-    lease_seconds: float = option(
-        30.0,
-        _check_seconds,
-        "SECONDS",
-        "Time without a sign of life, after which another follower takes over; at most 3,600.",
-        "--lease",
-    )
     reconcile_seconds: float = option(
         3600.0,
         _check_seconds,
@@ -171,20 +155,12 @@ class FollowOptions:
         "es-simhash-state",
         partial(check_name, wanted="the name of an index"),
         "NAME",
-        "Index that holds the lease and the position; it is created if it is missing.",
+        "Index that holds the position; it is created if it is missing.",
     )
 
     def __post_init__(self) -> None:
         check_fields("text_field", self.text_field, may_lack=True)
         check_options(self)
-        if self.lease_seconds > LONGEST_LEASE:
-            raise InvalidInputError(
-                Said(
-                    Argument("lease_seconds"),
-                    f" {self.lease_seconds:g} is too long: give at most {LONGEST_LEASE}, because until it ends nobody "
-                    "can take over from a follower that was killed",
-                )
-            )
 
 
 Outage: TypeAlias = Literal["unreachable", "busy", "blocked", "shards", "missing"]

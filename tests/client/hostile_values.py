@@ -31,7 +31,6 @@ HOSTILE = {
     "one index": (5, THING, "", " ", HALF, ["a"], [], {"a": 1}),
     "share": (*NUMBERS, 1.5),
     "seconds": ("5", [5], THING, float("nan"), float("inf"), -1, 0, True),
-    "lease": ("5", THING, float("nan"), float("inf"), -1, 0, 3_601, 1e308),
     "pipeline name": (*NAMES, "a*", "a,b", "a/b", "a b", "?x"),
     "seed": (*NUMBERS, 1.5, None),
     "name": (*NAMES, None),

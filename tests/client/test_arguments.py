@@ -63,7 +63,6 @@ KINDS = {
     "max_share": "share",
     "documents_per_second": "seconds",
     "interval": "seconds",
-    "lease_seconds": "lease",
     "reconcile_seconds": "seconds",
     "verify_share": "share",
     "state_index": "one index",

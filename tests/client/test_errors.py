@@ -25,7 +25,6 @@ EXAMPLES = [
     errors.AnswerError("m", api="search", came="<html>"),
     errors.MissingDependencyError("m"),
     errors.PipelineError("m", kind="differs"),
-    errors.LeaseError("m", kind="held"),
     errors.WorkerError("m"),
     errors.RoundsError("m", pairs=2),
     errors.IncompleteWriteError("m", changed=1, refused=2),

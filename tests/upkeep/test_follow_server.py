@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from es_simhash import AsyncSimHashClient, InvalidInputError, LeaseError, MappingError, SimHashClient, build_mapping
+from es_simhash import AsyncSimHashClient, InvalidInputError, MappingError, SimHashClient, build_mapping
 from tests.servers.fixtures import make_client
 from tests.servers.support import (
     ONE_SHARD,
@@ -112,7 +112,7 @@ def test_a_follower_goes_on_where_one_stopped(server, index, state, sync_simhash
     reports = sync_simhash.follow(index, state_index=state, batch=30)
     first = next(report for report in reports if report.read)
     reports.close()
-    done = last(sync_simhash.follow(index, once=True, state_index=state, wait=False))
+    done = last(sync_simhash.follow(index, once=True, state_index=state))
     assert (first.read, done.read, done.written) == (30, 60, 0)
 
 
@@ -139,7 +139,7 @@ def test_new_and_recreated_indices(server, index, state, sync_simhash):
     assert_all_right(documents)
 
 
-def test_a_cancelled_task_gives_its_lease_back(server, index, state, sync_simhash, async_client, runner):
+def test_a_cancelled_task_records_its_position(server, index, state, sync_simhash, async_client, runner):
     """While it waits, and in the middle of its work."""
     sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     put(server, index, numbered(texts(5)))
@@ -152,8 +152,8 @@ def test_a_cancelled_task_gives_its_lease_back(server, index, state, sync_simhas
     for until in ("reading", "waiting"):
         with pytest.raises(asyncio.CancelledError):
             runner.run(follow(until))
-        [lease] = read_all(server, state).values()
-        assert lease["owner"] is None
+        [recorded] = read_all(server, state).values()
+    assert [place["read"] for place in recorded["position"]["places"]] == [4]  # not its own writes after that
     assert_all_right(read_all(server, index))
 
 
@@ -183,43 +183,24 @@ def wait_until_read(reports, number):
     return next(each for each in reports if each.state == "waiting" and each.read >= number)
 
 
-def test_one_follower_at_a_time(server, index, state, sync_simhash):
-    """The second waits or refuses; it takes over at once where the first stopped, and after a while where it died."""
+def test_two_followers_at_once(server, index, state, sync_simhash):
+    """They make the index of positions together, and do the same work twice; nothing is left out, nor changed after."""
     sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    options = {"state_index": state, "lease_seconds": 0.6, "interval": 0.05}
-    first = sync_simhash.follow(index, **options)
-    assert next(each.has_lease for each in first if each.state == "waiting")
-    with pytest.raises(LeaseError) as refused:
-        list(sync_simhash.follow(index, wait=False, **options))
-    assert refused.value.kind == "held"
-    second = sync_simhash.follow(index, **options)
-    assert next(second).state == "standby"
-    put(server, index, numbered(texts(5)))
-    assert next(each for each in second if each.state == "waiting").written == 5  # the first shows no sign of life
-    assert next(each for each in first if each.state == "standby").errors == {}  # it has noticed, and waits
-    second.close()
-    assert next(each for each in first if each.state == "waiting").has_lease
-    first.close()
+    sync_simhash.reconcile(index, max_distance=12, verify=False)
+    put(server, index, numbered(texts(60)))
 
-
-def test_two_that_start_together(server, index, state, sync_simhash):
-    """Both make the index of leases; its shard is not there at once. One gets the lease, the other waits."""
-    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-
-    def begin(number):
+    def begin(_):
+        together.wait(60)
         with contextlib.closing(make_client(server)) as client:
-            options = {"state_index": f"{state}-{number // 4}", "interval": 0.05}
-            reports = SimHashClient(client).follow(index, **options)
-            found = next(each for each in reports if each.state in ("waiting", "standby"))
-            together.wait(60)
-            reports.close()
-            return found.state
+            return last(SimHashClient(client).follow(index, state_index=state, batch=7, once=True)).state
 
-    together = threading.Barrier(4)
-    for number in range(3):
-        with ThreadPoolExecutor(4) as pool:
-            states = list(pool.map(begin, range(4 * number, 4 * number + 4)))
-        assert sorted(states) == ["standby"] * 3 + ["waiting"]
+    together = threading.Barrier(3)
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(begin, range(3))) == ["done"] * 3
+    last(sync_simhash.follow(index, state_index=state, once=True))
+    documents = read_all(server, index)
+    assert_all_right(documents)
+    assert stored_groups(documents) == expected_groups(documents, 12)
 
 
 def test_outages_are_waited_for(server, index, state, sync_client, impatient):
@@ -276,16 +257,14 @@ def test_a_blocked_index_is_waited_for(server, index, state, sync_simhash, impat
 
 
 def test_it_can_be_stopped_while_groups_are_decided(server, index, state, sync_simhash):
-    """Between any two requests; the next follower decides them."""
+    """The next follower decides them."""
     sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     sync_simhash.reconcile(index, max_distance=12, verify=False)
     put(server, index, numbered(texts(20)))
-    for number in range(1, 6):
-        reports = sync_simhash.follow(index, state_index=state)
-        grouping = [next(each for each in reports if each.state == "grouping") for _ in range(number)]
-        reports.close()
-        assert grouping[-1].regrouped == 0
-    done = last(sync_simhash.follow(index, state_index=state, once=True, wait=False))
+    reports = sync_simhash.follow(index, state_index=state)
+    assert next(report for report in reports if report.state == "grouping").regrouped == 0
+    reports.close()
+    done = last(sync_simhash.follow(index, state_index=state, once=True))
     assert (done.regrouped, done.failed) == (20, 0)
     documents = read_all(server, index)
     assert stored_groups(documents) == expected_groups(documents, 12)

@@ -52,12 +52,11 @@ _CONNECT_SECONDS = 5.0
     "es-simhash follow news",
     "es-simhash follow news --metrics json",
     "es-simhash follow news --once",
-    common="--text-field --once --no-wait --interval --reconcile-every --metrics --dry-run --url --json",
+    common="--text-field --once --interval --reconcile-every --metrics --dry-run --url --json",
 )
 @click.argument("index")
 @options.text_field
 @click.option("--once", is_flag=True, help="End when everything is done that was written before.")
-@click.option("--no-wait", is_flag=True, help="End with an error if another follower is active, instead of waiting.")
 @options.takes(FollowOptions)
 @click.option("--metrics", type=click.Choice(["json"]), help="Print the numbers on stdout, one JSON object a line.")
 @options.seconds("--metrics-interval", default=60.0, help="Time between two of these lines.")
@@ -72,7 +71,6 @@ def command(
     target: Target,
     *,
     once: bool,
-    no_wait: bool,
     dry_run: bool,
     as_json: bool,
     **how: Any,
@@ -81,15 +79,15 @@ def command(
     Give whatever other programs write to INDEX its fingerprint, and its group where one is recorded.
 
     It runs until Ctrl-C or SIGTERM: it then finishes its batch, records how far it came, and ends with exit code 0. A
-    server that cannot be reached is waited for. Of several followers of one INDEX one is active; the others wait to
-    take its place.
+    server that cannot be reached is waited for. Run one for each INDEX: a second one only
+    does the same work again.
     """
     if dry_run:
         return _count(index, text_field, target, as_json=as_json)
     followed = _Followed(index, metrics_interval if metrics else None)
     try:
         with stop_requests(lambda: followed.last.is_idle) as request, _reach(target, index) as connection:
-            reports = connection.simhash.follow(index, text_field=text_field, once=once, wait=not no_wait, **how)
+            reports = connection.simhash.follow(index, text_field=text_field, once=once, **how)
             with closing(reports):
                 for report in reports:
                     followed.take(report)
@@ -125,7 +123,7 @@ class _Followed:
     """Says what goes wrong, once each, and prints the numbers of *index* at most once in *seconds*, if at all."""
 
     def __init__(self, index: str, seconds: float | None) -> None:
-        self.last = FollowReport("standby")
+        self.last = FollowReport("waiting")
         self._index = index
         self._seconds = seconds
         self._problem = ""

@@ -257,7 +257,7 @@ class UpkeepMethods(SyncBase):
         Give whatever arrives in *index* its fingerprint, and its group where one is recorded; yield reports.
 
         It reads what changed, whoever wrote it, without an end. The work is done as the reports are read: stop reading,
-        and it records how far it came and gives its lease back. A server that cannot be reached is waited for.
+        and it records how far it came. A server that cannot be reached is waited for.
 
         Args:
             index:
@@ -266,7 +266,7 @@ class UpkeepMethods(SyncBase):
 
         Raises:
             MappingError: If an index maps our fields wrongly, or lacks them and no text field is named.
-            LeaseError: If another follower has the lease and *wait* is ``False``, or the lease cannot be written.
+            InvalidInputError: If the position cannot be read or written.
         """
         from es_simhash.upkeep.follow import follow
 

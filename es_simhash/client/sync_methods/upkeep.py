@@ -333,9 +333,7 @@ class UpkeepMethods(SyncBase):
         *,
         text_field: str | Sequence[str] | None = None,
         once: bool = False,
-        wait: bool = True,
         interval: float = 5.0,
-        lease_seconds: float = 30.0,
         reconcile_seconds: float = 3600.0,
         verify_share: float = 0.0,
         workers: int = 1,
@@ -347,7 +345,7 @@ class UpkeepMethods(SyncBase):
         Give whatever arrives in *index* its fingerprint, and its group where one is recorded; yield reports.
 
         It reads what changed, whoever wrote it, without an end. The work is done as the reports are read: stop reading,
-        and it records how far it came and gives its lease back. A server that cannot be reached is waited for.
+        and it records how far it came. A server that cannot be reached is waited for.
 
         Args:
             index:
@@ -356,12 +354,8 @@ class UpkeepMethods(SyncBase):
                 Field or fields of the text; by default those that the index records.
             once:
                 End when everything is done that was written before the call.
-            wait:
-                Wait while another follower has the lease, to take its place; ``False`` raises an error instead.
             interval:
                 Seconds between two looks while nothing changes.
-            lease_seconds:
-                Seconds without a sign of life, after which another follower takes over; at most 3,600.
             reconcile_seconds:
                 Seconds after which, if anything changed, the groups of all documents are decided again.
             verify_share:
@@ -373,22 +367,20 @@ class UpkeepMethods(SyncBase):
             memory_bytes:
                 About how much the texts of a batch, and the search for pairs, may need.
             state_index:
-                Index that holds the leases and positions; it is created if it is missing.
+                Index that holds the positions; it is created if it is missing.
 
         Raises:
             MappingError: If an index maps our fields wrongly, or lacks them and no text field is named.
-            LeaseError: If another follower has the lease and *wait* is ``False``, or the lease cannot be written.
+            InvalidInputError: If the position cannot be read or written.
         """
         from es_simhash.upkeep.follow import follow
         from es_simhash.upkeep.follow_options import FollowOptions
 
-        self._check_flags(once=once, wait=wait)
+        self._check_flags(once=once)
         options = FollowOptions(
             text_field=text_field,
             once=once,
-            wait=wait,
             interval=interval,
-            lease_seconds=lease_seconds,
             reconcile_seconds=reconcile_seconds,
             verify_share=verify_share,
             workers=workers,
