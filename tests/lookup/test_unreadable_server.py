@@ -3,9 +3,12 @@
 import pytest
 
 from es_simhash import IncompleteSearchError, document_fields
+from es_simhash.lookup.plan import make_plan
 from tests.servers.support import ONE_SHARD, random_texts, read_all, texts
 
 NEAR, FAR = texts(1, seed=9)[0], random_texts(1, 3)[0]
+# A scan goes by no block terms, so nothing says that such a document may be near.
+BY_BLOCKS = make_plan(3, (0,))
 
 
 @pytest.fixture
@@ -21,12 +24,12 @@ def filled(server, call, simhash, index):
 
 def test_only_what_it_could_match_is_incomplete(filled, call, simhash):
     """It is named there; all other lookups are complete."""
-    how = {"max_distance": 3, "on_incomplete": "return"}
+    how = {"max_distance": 3, "on_incomplete": "return", "plan": BY_BLOCKS}
     near, far = call(simhash.find_near_dups_many(filled, [NEAR, FAR], **how))
     assert (len(near), near.complete, far.complete) == (2, False, True)
     assert [("'bad'" in reason, "backfill" in reason) for reason in near.reasons] == [(True, True)]
     with pytest.raises(IncompleteSearchError, match="'bad'"):
-        call(simhash.find_near_dups(filled, text=NEAR, max_distance=3))
+        call(simhash.find_near_dups(filled, text=NEAR, max_distance=3, plan=BY_BLOCKS))
     assert call(simhash.find_near_dups(f"{filled}*", text=FAR, max_distance=3)).complete
 
 
