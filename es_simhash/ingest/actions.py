@@ -203,6 +203,7 @@ def _read_partial(doc: Mapping[str, Any], rules: ActionRules) -> Part:
         names = ", ".join(rules.text_fields)
         problems = (f"the update has only some of the text fields {names}; its fingerprint is taken out: {_BACKFILL}",)
     if carried == 0:
+        check_prefix(doc, rules.prefix, is_kept=True)
         return Part(doc, (), problems)
     return _Partial(doc, texts, problems, rules.prefix)
 

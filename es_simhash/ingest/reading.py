@@ -471,4 +471,4 @@ class Source:
 def _is_taken(body: Any, prefix: str) -> bool:
     """Return whether a document, or a part of an update, has something of the user's own where our object goes."""
     parts = (body, *map(body.get, ("doc", "upsert"))) if isinstance(body, Mapping) else ()
-    return any(isinstance(part, Mapping) and own_content(part, prefix) is not None for part in parts)
+    return any(isinstance(part, Mapping) and own_content(part, prefix, is_kept=True) is not None for part in parts)

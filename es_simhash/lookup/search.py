@@ -24,6 +24,7 @@ from es_simhash.lookup.lookup_options import check_complete
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, rescore
 from es_simhash.lookup.plan import minimum_should_match
 from es_simhash.lookup.question import Question
+from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirming, send_confirmed
 from es_simhash.transport.answers import Gap, find_gaps, sentences
@@ -34,27 +35,61 @@ from es_simhash.transport.protocol import Call, document_key
 class Candidates:
     """The candidates read so far, and the near-duplicates among them; only the nearest if a size is given."""
 
-    __slots__ = ("count", "near_dups", "question", "reasons")
+    __slots__ = ("count", "near_dups", "question", "reasons", "unreadable")
 
     def __init__(self, question: Question) -> None:
         self.question = question
         self.near_dups: list[NearDup] = []
         self.count = 0
         self.reasons: dict[str, None] = {}  # why the answer is incomplete
+        self.unreadable: set[str | None] = set()  # what candidates have in place of a fingerprint
 
     def add(self, hits: Hits) -> None:
         """Rescore a page of candidates and keep the near-duplicates among them."""
-        field, size = self.question.field, self.question.subject.options.size
+        size = self.question.subject.options.size
         self.count += len(hits)
-        if broken := [hit for hit in hits if not hit_fingerprints(hit, field)]:
-            hits = [hit for hit in hits if hit_fingerprints(hit, field)]
-            # Only its block terms say that such a document may be near; a scan goes by none.
-            for hit in [] if self.question.plan.is_scan else broken:
-                said = f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {field}: backfill it"
-                self.reasons[said] = None
-        self.near_dups += self.rescore(hits)
+        self.near_dups += self.rescore(self.readable(hits))
         if size is not None and len(self.near_dups) > size:
             self.near_dups = heapq.nsmallest(size, self.near_dups, key=lambda each: each.order)
+
+    def readable(self, hits: Hits) -> Hits:
+        """Return those of *hits* that have a fingerprint; note what the others have in its place."""
+        field = self.question.field
+        if broken := [hit for hit in hits if not hit_fingerprints(hit, field)]:
+            hits = [hit for hit in hits if hit_fingerprints(hit, field)]
+            for hit in broken:
+                values = hit.get("fields", {}).get(field) or [None]
+                self.unreadable.update(value for value in values if read_fingerprint(value) is None)
+        return hits
+
+    async def judge_unreadable(self, server: Port) -> list[Gap]:
+        """
+        Note as reasons the documents without a readable fingerprint that are near by their block terms, which are its
+        digits: the same ones with every plan. Those where these are none either are found by no lookup.
+        """
+        if not self.unreadable:
+            return []
+        asked, subject = self.question, self.question.subject
+        fields = Fields(subject.context.prefix)
+        clauses: list[Any] = [{"terms": {asked.field: sorted(self.unreadable - {None})}}]
+        if None in self.unreadable:
+            clauses.append({"bool": {"must_not": {"exists": {"field": asked.field}}}})
+        there = [{"exists": {"field": block}} for block in fields.blocks]
+        page = subject.options.sizes.next_page
+        body = subject.body([*there, {"bool": {"should": clauses, "minimum_should_match": 1}}], page=page)
+        body |= {"_source": False, "docvalue_fields": [asked.field, *fields.blocks]}
+        reading = Reading(server, subject.index, body, page=page, routing=subject.options.routing)
+        async with aclosing(reading.pages()) as pages:
+            async for hits in pages:
+                for hit in hits:
+                    terms = [str(term) for block in fields.blocks for term in hit["fields"].get(block, ())]
+                    value = read_fingerprint("".join(terms))
+                    if value is None or hit_fingerprints(hit, asked.field):
+                        continue
+                    if (value ^ asked.fingerprint).bit_count() <= asked.max_distance:
+                        said = f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {asked.field}"
+                        self.reasons[f"{said}: backfill it"] = None
+        return reading.gaps
 
     def rescore(self, hits: Hits) -> list[NearDup]:
         """Return the near-duplicates among *hits*, all of which have a fingerprint."""
@@ -121,7 +156,7 @@ async def search(server: Port, question: Question, answer: Mapping[str, Any] | N
             # Where shards refused what others accepted, nothing is known of their documents.
             if not question.adapt(gaps):
                 break
-    return candidates.result(gaps)
+    return candidates.result([*gaps, *await candidates.judge_unreadable(server)])
 
 
 async def _read_all(server: Port, question: Question, candidates: Candidates) -> list[Gap]:
@@ -153,7 +188,7 @@ async def _read_all(server: Port, question: Question, candidates: Candidates) ->
 async def _skim(server: Port, question: Question, candidates: Candidates, view: View) -> bool:
     """
     Read fingerprints first, and whole only what is near; return whether that was possible.
-    It is not where a document has block terms and no fingerprint, for example: then *candidates* are as before.
+    It is not where documents are deleted meanwhile, for example: then *candidates* are as before.
     """
     subject, sizes = question.subject, question.subject.options.sizes
     near = NearFingerprints(question)
@@ -164,7 +199,7 @@ async def _skim(server: Port, question: Question, candidates: Candidates, view: 
     page = int(min(max(likely + 1, 2 * sizes.first_page), sizes.largest_page))
     async with aclosing(read_view(server, view, body, page=page, likely=likely)) as pages:
         async for hits in pages:
-            near.count(hits)
+            near.count(candidates.readable(hits), len(hits))
     found: list[NearDup] = []
     every = near.wanted(subject.options.size, min(sizes.fingerprints, question.limits.max_terms))
     for wanted in every:
@@ -175,7 +210,7 @@ async def _skim(server: Port, question: Question, candidates: Candidates, view: 
             async for hits in pages:
                 if wanted.take(candidates, hits, found):
                     break
-    if near.unreadable or any(wanted.missing for wanted in every):
+    if any(wanted.missing for wanted in every):
         return False
     candidates.near_dups, candidates.count = found, near.candidates
     return True
@@ -196,7 +231,7 @@ class Wanted:
 
     def take(self, candidates: Candidates, hits: Hits, found: list[NearDup]) -> bool:
         """Put the wanted documents of a page into *found*; return whether that is enough."""
-        near = candidates.rescore([hit for hit in hits if hit_fingerprints(hit, candidates.question.field)])
+        near = candidates.rescore(candidates.readable(hits))
         wanted = [each for each in near if each.fingerprint in self.fingerprints]
         if self.any_will_do:
             wanted = wanted[: self.missing]
@@ -206,21 +241,18 @@ class Wanted:
 
 
 class NearFingerprints:
-    """The near fingerprints among the candidates of a question, and how many have each; *unreadable*: have none."""
+    """The near fingerprints among the candidates of a question, and how many have each."""
 
     def __init__(self, question: Question) -> None:
-        self.candidates = self.unreadable = 0
+        self.candidates = 0
         self._question = question
         self._near: Counter[int] = Counter()
 
-    def count(self, hits: Hits) -> None:
-        """Count the near fingerprints of a page of candidates."""
-        self.candidates += len(hits)
+    def count(self, hits: Hits, candidates: int) -> None:
+        """Count the near fingerprints of *hits*, those of a page of *candidates* that have one."""
+        self.candidates += candidates
         for hit in hits:
             digits = hit_fingerprints(hit, self._question.field)
-            if not digits:
-                self.unreadable += not self._question.plan.is_scan
-                continue
             distance, nearest = min((self._distance(value), value) for value in map(from_hex, digits))
             if distance <= self._question.max_distance:
                 self._near[nearest] += 1
@@ -268,4 +300,4 @@ async def stream(server: Port, question: Question) -> AsyncGenerator[NearDups, N
             if not question.adapt(reading.gaps):
                 break
     await confirm_once()
-    check_complete(candidates.result(reading.gaps))
+    check_complete(candidates.result([*reading.gaps, *await candidates.judge_unreadable(server)]))

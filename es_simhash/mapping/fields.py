@@ -312,11 +312,12 @@ def carries(partial: Mapping[str, Any], field: str) -> bool:
     return decides(partial, field.split("."))
 
 
-def own_content(document: Mapping[str, Any], prefix: str) -> Any:
+def own_content(document: Mapping[str, Any], prefix: str, *, is_kept: bool = False) -> Any:
     """
     Return what *document* has of the user's own where our object goes; ``None`` if nothing.
     An object is ours if it has a fingerprint, something else in its place beside the block terms, or only what a
-    document may have of ours without one. Keys of others beside a fingerprint stay there.
+    document may have of ours without one. Keys of others beside a fingerprint stay there. *is_kept*: the fields are not
+    made anew, so that something else in the place of a fingerprint is none of ours.
     """
     held = document.get(prefix)
     has_dotted = not dotted_names(prefix).isdisjoint(document)
@@ -326,9 +327,16 @@ def own_content(document: Mapping[str, Any], prefix: str) -> Any:
         return held
     dotted = _read_dotted(document, prefix) if has_dotted else {}
     ours = {**dotted, **(held or {})}
-    if not ours or read_fingerprint(ours.get("fingerprint")) is not None or ours.keys() >= {*OWNED[:5]}:
+    if not ours or read_fingerprint(ours.get("fingerprint")) is not None:
+        return None
+    if ours.keys() >= {*OWNED[:5]} and not (is_kept and ours["fingerprint"] is not None):
         return None
     return ours if any(ours[name] is not None for name in ours.keys() - WITHOUT_FINGERPRINT) else None
+
+
+def is_broken(held: Any) -> bool:
+    """Return whether what :func:`own_content` found has no names but ours, with another value as the fingerprint."""
+    return isinstance(held, Mapping) and held.get("fingerprint") is not None and held.keys() <= {*OWNED, *GROUPED}
 
 
 def _read_dotted(document: Mapping[str, Any], prefix: str) -> dict[str, Any]:
@@ -345,9 +353,9 @@ def say_taken(held: Any, prefix: str) -> Said:
     return Said(f"field {prefix!r} already holds {shorten(held)}: choose ", OTHER_PREFIX)
 
 
-def check_prefix(document: Mapping[str, Any], prefix: str) -> None:
-    """Raise if *document* has something of its own where our object goes."""
-    if (held := own_content(document, prefix)) is not None:
+def check_prefix(document: Mapping[str, Any], prefix: str, *, is_kept: bool = False) -> None:
+    """Raise if *document* has something of its own where our object goes, as :func:`own_content` says."""
+    if (held := own_content(document, prefix, is_kept=is_kept)) is not None:
         raise InvalidInputError(say_taken(held, prefix))
 
 

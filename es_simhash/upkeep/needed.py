@@ -26,6 +26,7 @@ from es_simhash.mapping.fields import (
     OWNED,
     clearing,
     fingerprint_fields,
+    is_broken,
     made_wrong,
     own_content,
     read_text,
@@ -146,7 +147,7 @@ class Judge:
             wanted["value"] = int(wanted["value"])
         is_empty = hashes.fingerprint is None
         place = document_key(document)
-        if (held := own_content(document["_source"], self._prefix)) is not None:
+        if (held := own_content(document["_source"], self._prefix)) is not None and not is_broken(held):
             # Where there is nothing to write, what is there is right.
             failure = Failure("taken", place.index, place.id, say_taken(held, self._prefix)) if wanted else None
             return Judgement(place, self.key_of(document), failure=failure, is_empty=is_empty)
