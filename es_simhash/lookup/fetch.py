@@ -34,6 +34,7 @@ async def fetch_hits(
     take: Callable[[Mapping[str, Any]], None],
     *,
     text_fields: Sequence[str],
+    source: Sequence[str] = (),
     docvalue_fields: Sequence[Any] = (),
     page: int = FETCH,
     versions: bool = False,
@@ -42,7 +43,7 @@ async def fetch_hits(
     Give *take* the hit of each document *wanted*; return those without one, and why.
     The reason is ``None`` for a document that is gone, a gap if shards did not answer. *take* also gets hits of other
     documents with one of the ids. *text_fields* come from ``_source``, or from stored fields of an index without it;
-    they may be empty. *versions*: whether hits have ``_seq_no`` and ``_primary_term``.
+    they may be empty. *source* names more of it. *versions*: whether hits have ``_seq_no`` and ``_primary_term``.
     Cost: one search for every *page* of documents.
     """
     unanswered: dict[Key, Gap | None] = {}
@@ -54,7 +55,7 @@ async def fetch_hits(
             documents = len({key.id for key in part}) * len({key.index for key in part})
             size = copies * max(len(part), min(documents, 2 * ids))
             body = _body(part, size, docvalue_fields, versions=versions)
-            answer = await search_hits(server, index, body, text_fields)
+            answer = await search_hits(server, index, body, text_fields, source)
             hits = answer["hits"]["hits"]
             for hit in hits:
                 take(hit)
@@ -82,11 +83,11 @@ def _body(wanted: Sequence[Key], size: int, docvalue_fields: Sequence[Any], *, v
 
 
 async def search_hits(
-    server: Port, index: Index, body: Mapping[str, Any], text_fields: Sequence[str]
+    server: Port, index: Index, body: Mapping[str, Any], text_fields: Sequence[str], source: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the answer to *body*, whose hits have *text_fields*; without these, nothing of their source."""
-    if text_fields:
-        return await search_texts(server, index, body, text_fields)
+    """Return the answer to *body*, whose hits have *text_fields*, and *source*; without these, nothing of theirs."""
+    if text_fields or source:
+        return await search_texts(server, index, body, text_fields, source=source)
     answer: dict[str, Any] = await server.search(index=index, body={**body, "_source": False})
     return answer
 

@@ -105,7 +105,7 @@ async def find_short_texts(server: Port, index: Index) -> list[Finding]:
 
 async def _examine(
     server: Port, index: Index, settings: IndexSettings, options: SampleOptions, fields: Sequence[str]
-) -> tuple[Hits, list[Gap], list[Finding]]:
+) -> tuple[Hits, list[Gap | str], list[Finding]]:
     ours = Fields(server.prefix)
     hits, gaps, _ = await sample_documents(
         server,

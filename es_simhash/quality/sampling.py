@@ -9,18 +9,22 @@ from typing import Any
 
 from es_simhash.arguments import Count, check_fields, check_options, option
 from es_simhash.errors import NAME_TEXT_FIELD, InvalidInputError, Said, shorten
+from es_simhash.lookup.fetch import fetch_hits
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, find_gaps
-from es_simhash.transport.limits import Fitting, is_beyond
+from es_simhash.transport.limits import Fitting
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, Key, Progress, document_key
-from es_simhash.transport.retry import retry, search_texts
+from es_simhash.transport.retry import retry
 
 LARGEST_SAMPLE = 10_000
-# Documents fetched at once; with texts of a few thousand characters, a few megabytes.
-_PAGE = 1_000
+MOST_LETTERS = 10_000_000
+"""A sample ends once its texts have so many letters; to measure presets takes some 4 seconds for each million."""
+
+# Documents fetched at once, their letters, and how many are fetched first.
+_PAGE, _PAGE_LETTERS, _FIRST = 1_000, 4_000_000, 20
 
 
 def sample_option(default: int) -> Any:
@@ -78,49 +82,55 @@ async def sample_documents(
     docvalue_fields: Sequence[str] = (),
     seed: int = 0,
     with_text: bool = False,
-) -> tuple[Hits, list[Gap], int]:
+) -> tuple[Hits, list[Gap | str], int]:
     """
-    Return up to *size* random documents that match *query*, why some could not be drawn, and how many were drawn.
-    The same seed returns the same documents while the index does not change. Fewer are returned if fewer match, or if
-    the ``max_result_window`` of the index is smaller. *with_text*: documents are drawn until so many have a text: no
-    query knows an empty text, or the texts that a mapping hides.
+    Return up to *size* random documents that match *query*, why there are not more, and how many were drawn.
+    The same seed returns the same documents while the index does not change. Fewer are returned if fewer match, if the
+    ``max_result_window`` of the index is smaller, or once they have :data:`MOST_LETTERS`. *with_text*: documents are
+    drawn until so many have a text: no query knows an empty text, or the texts that a mapping hides.
+    All are drawn by one search: copies of a shard may order equal scores otherwise from page to page.
     """
-    drawn = 0
-    hits: dict[Key, Mapping[str, Any]] = {}  # copies of a shard may order equal scores otherwise from page to page
-    gaps: dict[Gap, None] = {}
-    page = Fitting(min(size, _PAGE), "hits")
-    while len(hits) < size:
-        server.tell(Progress(len(hits), size, "sampling texts"))
+    keys, gaps = await _draw_keys(server, index, LARGEST_SAMPLE if with_text else size, query, seed)
+    reasons: list[Gap | str] = [*gaps]
+    hits: list[Mapping[str, Any]] = []
+    drawn = letters = 0
+    while drawn < len(keys) and len(hits) < size:
+        server.tell(Progress(len(hits), min(size, len(keys)), "sampling texts"))
         # Where few of those drawn are wanted, pages stay as large as they are.
-        wanted = min(page.size, size - len(hits) if drawn == len(hits) else page.size)
-        body = {
-            "from": drawn,
-            "size": wanted,
-            "query": {
-                "function_score": {
-                    "query": dict(query),
-                    "random_score": {"seed": seed, "field": "_seq_no"},
-                    "boost_mode": "replace",
-                }
-            },
-            "docvalue_fields": list(docvalue_fields),
-        }
-        try:
-            answer = await retry(server, partial(search_texts, server, index, body, text_fields, source=source))
-        except Exception as error:
-            if drawn and is_beyond(error, "hits"):
-                break
-            if not page.shrink(error):
-                raise
-            continue
-        gaps |= dict.fromkeys(find_gaps(answer))
-        found = answer["hits"]["hits"]
-        for hit in found:
-            drawn += 1
-            if not with_text or text_or_none(hit, text_fields):
-                hits.setdefault(document_key(hit), hit)
+        wanted = size - len(hits) if drawn == len(hits) else _PAGE
+        page = min(_PAGE, wanted, max(1, _PAGE_LETTERS * drawn // letters) if letters else _FIRST)
+        part = keys[drawn : drawn + page]
+        found: dict[Key, Mapping[str, Any]] = {}
+
+        def take(hit: Mapping[str, Any], found: dict[Key, Mapping[str, Any]] = found) -> None:
+            found[document_key(hit)] = hit
+
+        named: dict[str, Any] = {"text_fields": text_fields, "source": source, "docvalue_fields": docvalue_fields}
+        missing = await retry(server, partial(fetch_hits, server, index, part, take, page=page, **named))
+        reasons += [gap for gap in dict.fromkeys(missing.values()) if gap is not None and gap not in reasons]
+        for hit in (found[key] for key in part if key in found):
             if len(hits) == size:
                 break
-        if len(found) < wanted:
+            drawn += 1
+            text = text_or_none(hit, text_fields)
+            letters += len(text or "")
+            if text or not with_text:
+                hits.append(hit)
+        drawn += len(missing)
+        if letters >= MOST_LETTERS and drawn < len(keys) and len(hits) < size:
+            reasons.append(f"the sample ends at {len(hits):,} documents: they have {letters:,} letters")
             break
-    return list(hits.values()), list(gaps), drawn
+    return hits, reasons, drawn
+
+
+async def _draw_keys(
+    server: Port, index: Index, size: int, query: Mapping[str, Any], seed: int
+) -> tuple[list[Key], list[Gap]]:
+    """Return the keys of up to *size* random documents that match *query*, and why some could not be drawn."""
+    drawing = {"query": dict(query), "random_score": {"seed": seed, "field": "_seq_no"}, "boost_mode": "replace"}
+    window = Fitting(size, "hits")
+    while True:
+        with window as most:
+            body = {"size": most, "query": {"function_score": drawing}, "_source": False}
+            answer = await retry(server, partial(server.search, index=index, body=body))
+            return [document_key(hit) for hit in answer["hits"]["hits"]], find_gaps(answer)

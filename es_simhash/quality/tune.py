@@ -31,6 +31,9 @@ from es_simhash.transport.protocol import Index, Progress, check_index, index_ke
 DISTANCES = (0, 3, 5, 8, 10, 12, 16)
 """The distances, in bits, of which one is enough by bits alone."""
 
+LONGEST = 100_000
+"""The letters of a text that are measured; what is longer is cut."""
+
 ENOUGH_RECALL = 0.98
 """The share of the copies with a similarity of 0.8 that a recommended preset reports. What it reports was compared."""
 
@@ -224,7 +227,7 @@ async def tune(server: Port, index: Index, options: TuneOptions, *, scheme: Sche
     fields = options.named_fields(index, settings)
     used = settings.scheme if settings else scheme or get_scheme(server.context.wanted or DEFAULT_SCHEME)
     texts, documents, reasons = await _draw(server, index, options, fields, mappings.values())
-    server.tell(Progress(0, len(texts), "measuring presets"))
+    server.tell(Progress(0, None, "measuring presets"))
     found: Tuning = await server.compute(_measure, texts, used, options.seed)
     server.tell(Progress(len(texts), len(texts), "measuring presets"))
     return replace(found, index=name, documents=documents, reasons=tuple(dict.fromkeys(reasons)))
@@ -247,6 +250,9 @@ async def _draw(
             f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "
             "_source holds it"
         )
+    if any(len(text) > LONGEST for text in texts):
+        gaps.append(f"texts were measured by their first {LONGEST:,} letters")
+        texts = [text[:LONGEST] for text in texts]
     documents, uncounted = await count_documents(server, index, query)
     # A text field without a word, such as "…", matches the query, but a server leaves it out when it only counts.
     return texts, max(round(documents * len(hits) / drawn), len(texts)), sentences([*gaps, *uncounted])

@@ -112,7 +112,7 @@ def _first_cause(failures: Iterable[Mapping[str, Any]]) -> str:
     return next((f"{cause.get('type')}: {cause.get('reason')}" for cause in causes if cause), "")
 
 
-def sentences(gaps: Iterable[Gap]) -> tuple[str, ...]:
+def sentences(gaps: Iterable[Gap | str]) -> tuple[str, ...]:
     """Return the sentence of each gap, each once."""
     return tuple(dict.fromkeys(map(str, gaps)))
 

@@ -10,6 +10,7 @@ from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.rules import rules_for
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.quality import sampling
 from es_simhash.quality.sampling import SampleOptions, sample_documents
 from es_simhash.tables.notebook import cut
 from es_simhash.texts.measures import compare_texts
@@ -175,16 +176,34 @@ def test_samples(documents, window):
 
     def server(call):
         body = call.arguments["body"]
-        start, size = body["from"], body["size"]
-        if start + size > window:
+        if body["size"] > window:
             return ServerError(400, "Result window is too large, see max_result_window")
-        ids = range(start, min(documents, start + size))
-        return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": [{"_id": number} for number in ids]}}
+        ids = body["query"]["bool"]["filter"][0]["ids"]["values"] if "bool" in body["query"] else range(documents)
+        hits = [{"_index": "i", "_id": str(number)} for number in ids][: body["size"]]
+        return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits}}
 
     found, reasons = draw(2_600, server)
-    assert found == list(range(len(found)))
+    assert found == list(map(str, range(len(found))))
     assert len(found) == documents if window == 10_000 else 250 <= len(found) <= 700
     assert reasons == []
+
+
+def test_a_sample_of_long_texts_ends_early(monkeypatch):
+    """It says so; its documents are drawn by one search, so that none comes twice."""
+    monkeypatch.setattr(sampling, "MOST_LETTERS", 100)
+    drawings = []
+
+    def server(call):
+        body = call.arguments["body"]
+        is_drawing = "function_score" in body["query"]
+        drawings.append(is_drawing)
+        ids = range(50) if is_drawing else body["query"]["bool"]["filter"][0]["ids"]["values"]
+        hits = [{"_index": "i", "_id": str(number), "_source": {"t": "x" * 60}} for number in ids]
+        return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits}}
+
+    found, reasons = draw(50, server)
+    assert (len(found), reasons) == (20, ["the sample ends at 20 documents: they have 1,200 letters"])
+    assert drawings == [True, False]
 
 
 def test_sample_sizes():
