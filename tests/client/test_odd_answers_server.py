@@ -157,7 +157,8 @@ def test_answers_with_fewer_parts_than_were_asked_for(canned, library, is_async)
 def test_an_answer_without_shards_is_a_gap(canned, library, is_async):
     """It says nothing of the documents that it may lack; a point in time need not, because its searches do."""
     canned.give(b'{"id": "p", "pit_id": "p", "hits": {"hits": []}}')
-    calls = [Call("search", {"body": {}}), Call("scroll", {"body": {"scroll_id": "s"}}), CALLS[15]]
+    opening = Call("open_point_in_time", {"index": "i", "keep_alive": "1m"})
+    calls = [Call("search", {"body": {}}), Call("scroll", {"body": {"scroll_id": "s"}}), opening]
     found = outcomes(canned.url, library, calls, is_async=is_async)
     assert [find_gaps(answer) for answer in found] == [[Gap("unsaid")]] * 3
     assert not View(found[2], 1).gaps
