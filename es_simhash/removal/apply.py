@@ -59,7 +59,7 @@ from es_simhash.removal.may_delete import state_of, version_of
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.present import Items, judge, read_decisive
 from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
-from es_simhash.removal.regroup import OnRegrouped, regroup
+from es_simhash.removal.regroup import OnRegrouped, names_within, regroup
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.tags import untag_removed
 from es_simhash.removal.take_decisions import refuse_forgotten, take_in
@@ -174,6 +174,8 @@ async def _apply(
             await refresh(server, standing)
         if standing and not dry_run and (gone or restored):
             own = Port(server, server.context.of_prefix(header.prefix))
+            view = await names_within(own, view, header.index_uuids.keys())
+        if view and standing and not dry_run and (gone or restored):
             if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=header.prefix)]:
                 for record in await untag_removed(own, view, taggable, sorted(gone)):
                     yield [record]

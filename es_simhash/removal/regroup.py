@@ -49,7 +49,7 @@ class Regroup:
         self._by_view: dict[tuple[str, ...], set[str]] = {}
 
     def add(self, id_: str, names: Sequence[str], view: Sequence[str] = ()) -> None:
-        """Note a document, in the first of *names*; in the others was its canonical. *view*: those its plan was for."""
+        """Note a document, in the first of *names*; in the others was its canonical; for *view* see names_within."""
         if view:
             ids = self._by_view.setdefault(tuple(view), set())
         else:
@@ -112,6 +112,30 @@ async def regroup(
         elif not done.is_settled:
             warnings.warn(f"the groups of {', '.join(scope)} are not right yet: run reconcile again", stacklevel=2)
     return is_done
+
+
+async def names_within(server: Port, view: Sequence[str], planned: AbstractSet[str]) -> list[str]:
+    """
+    Return under which names documents of the indices *planned* are grouped: those of *view*, else their own.
+    What a file calls its view may stand for other indices, too, since a rollover or because an enemy wrote it. None
+    is returned, with a warning, where only the view hides documents of *planned*.
+    """
+    asked = retry(server, lambda: server.get_mapping(index=list(view)))
+    answer = await unless_refused(asked, 403, 404)
+    if answer is not None and answer.keys() <= planned:
+        return list(view)
+    if answer is None and len(view) > 1:
+        parts = [await names_within(server, [name], planned) for name in view if not name.startswith("-")]
+        return sorted({name for part in parts for name in part})
+    if answer is not None and planned.isdisjoint(await narrowed(server, view)):
+        return sorted(planned & answer.keys())
+    state = "does not exist any more" if answer is None else "stands for other indices, too"
+    warnings.warn(
+        f"the groups were left as they are, because {', '.join(view)} {state}: run reconcile over the indices that are "
+        "grouped together",
+        stacklevel=2,
+    )
+    return []
 
 
 async def _find_scopes(server: Port, names: Sequence[str]) -> list[tuple[list[str], Grouping]]:

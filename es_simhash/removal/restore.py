@@ -25,7 +25,7 @@ from es_simhash.removal.fits import Incoming, find_misfits, is_same_source
 from es_simhash.removal.make_plan import SIZES, RemovalSizes
 from es_simhash.removal.may_delete import is_unreadable
 from es_simhash.removal.records import Archived, Restored, RestoredKind
-from es_simhash.removal.regroup import OnRegrouped, Regroup
+from es_simhash.removal.regroup import OnRegrouped, Regroup, names_within
 from es_simhash.removal.removal_file import EventKind, RemovalFile, open_archived
 from es_simhash.removal.sqlite_file import DamagedError
 from es_simhash.transport.answers import check_whole
@@ -73,7 +73,8 @@ async def restore(
         for removal in opened:
             header, lost = removal.header, 0
             own, targets, regroup = worlds[header.prefix]
-            view = header.view if header.has_view and index is None else ()
+            is_viewed = header.has_view and index is None and not dry_run
+            view = await names_within(own, header.view, header.index_uuids.keys()) if is_viewed else ()
             documents = removal.archived()
             while batch := await server.compute(_take, documents, sizes):
                 work = _Batch(own.prefix, so_far)
@@ -83,12 +84,14 @@ async def restore(
                     unplanned = Target(line.index, fault="unplanned")
                     work.add(line, await targets.find(own, line.index) if is_planned else unplanned)
                 records = await work.carry_out(own)
-                if records and len(header.index_uuids) > 1 and not view and not dry_run:
+                if records and len(header.index_uuids) > 1 and not is_viewed and not dry_run:
                     regroup.join(await targets.find_names(own, sorted(header.index_uuids)))
                 for line, record in records:
                     if record.action in ("restored", "exists") or record.kind == "pipeline":
                         planned = [name for name in (line.index, line.canonical.index) if name in header.index_uuids]
-                        regroup.add(line.id, await targets.find_names(own, planned or [line.index]), view)
+                        names = await targets.find_names(own, planned or [line.index])
+                        if view or not is_viewed:
+                            regroup.add(line.id, names, view)
                     yield [record]
                 if removal.writes:
                     await server.compute(_note, removal, records, is_elsewhere=index is not None)

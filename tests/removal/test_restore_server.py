@@ -49,6 +49,34 @@ def test_every_document_comes_back_byte_for_byte(server, made, simhash, tmp_path
     assert [each.action for each in simhash.restore([path])] == ["exists"] * 3
 
 
+def sign(path, **changes):
+    """Change the header of a plan, and write the digest that belongs to what is in the file now."""
+    with closing(sqlite3.connect(path)) as database:
+        [header] = database.execute("SELECT header FROM removal").fetchone()
+        header = json.dumps({**json.loads(header), **changes})
+        lines = [line for (line,) in database.execute("SELECT line FROM lines ORDER BY number")]
+        database.execute("UPDATE removal SET header = ?, sha256 = ?", (header, digest_lines(header, iter(lines))))
+        database.commit()
+
+
+def test_a_view_from_elsewhere_groups_nothing_there(server, index, simhash, tmp_path):
+    """Of what the file calls its view, only the indices of the plan are grouped."""
+    path, other = tmp_path / "removal.db", f"{index}-other"
+    for name, ids in ((index, "abc"), (other, "bc")):
+        fill(server, name, simhash, dict.fromkeys(ids, TEXT))
+        simhash.reconcile(name)
+    server.request("DELETE", f"/{other}/_doc/b?refresh=true")
+    theirs = read_all(server, other)
+    assert theirs["c"]["simhash"]["duplicate_of"] == "b"
+    simhash.plan_removal(index, path, **ALL)
+    sign(path, view=[index, other])
+    assert [each.action for each in simhash.apply_removal(path)] == ["deleted"] * 2
+    assert [each.action for each in simhash.restore(path)] == ["restored"] * 2
+    server.request("POST", "/_refresh")
+    assert read_all(server, other) == theirs
+    assert simhash.reconcile(index, dry_run=True).changed == 0
+
+
 def test_a_file_from_elsewhere_does_what_its_plan_says(server, index, simhash, tmp_path):
     """Of rows and lines about other indices, none counts: nothing is created or deleted there."""
     path = tmp_path / "removal.db"
@@ -69,10 +97,8 @@ def test_a_file_from_elsewhere_does_what_its_plan_says(server, index, simhash, t
             database.execute(
                 "UPDATE lines SET line = json_replace(line, '$.index', ?, '$.canonical.index', ?)", (other, other)
             )
-            [header] = database.execute("SELECT header FROM removal").fetchone()
-            lines = [each for (each,) in database.execute("SELECT line FROM lines ORDER BY number")]
-            database.execute("UPDATE removal SET sha256 = ?", (digest_lines(header, iter(lines)),))
             database.commit()
+        sign(path)
         with pytest.raises(DamagedError, match=f"names the index '{other}', which is none of the plan"):
             list(simhash.apply_removal(path))
     server.request("POST", "/_refresh")
