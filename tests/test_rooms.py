@@ -19,7 +19,7 @@ OPERATIONS = {
     "dashboards": "check_pack",
     "folding": "counts search_distinct",
     "groups": "lacking pairs_and_groups read reconcile recorded",
-    "ingest": "checkpoint containers existing ingest prepare reading screen settle tag_written",
+    "ingest": "checkpoint containers existing ingest reading screen settle tag_written",
     "lookup": "fetch find find_many from_memory judge memory_operations search",
     "mapping": "resolve shards within_limits",
     "passages": "candidates find_passages",

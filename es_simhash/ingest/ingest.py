@@ -25,7 +25,6 @@ from es_simhash.ingest.decide import Decider, Existing, OnDuplicate
 from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.ingest.item import Item, decide_items, make_reader, may_be_skipped
 from es_simhash.ingest.plain import Entry, Plain, put_fields
-from es_simhash.ingest.prepare import Preparer
 from es_simhash.ingest.reading import (
     Batch,
     GroupedIngest,
@@ -41,7 +40,6 @@ from es_simhash.ingest.written import Written, report
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups, refuse_partial_sources
 from es_simhash.mapping.fields import text_or_none
-from es_simhash.mapping.meta import check_text_fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, check_unchanged, resolve_index
 from es_simhash.mapping.rule import Grouping
@@ -113,11 +111,7 @@ async def _ingest(
             grouper = await make_grouper(server, index, target, source, options.on_duplicate, options, total)
             await grouper.lookup.prepare(server)
         source.is_straight = _may_be_straight(server, source, target, options)
-        grouping, mappings = grouper.ingest.grouping if grouper else None, target.resolved.mappings.values()
-        preparer = Preparer.make(
-            options.prepare, server.prefix, check_text_fields(source.text_fields), grouping, mappings
-        )
-        pipeline = _Pipeline(server.context, index, source, grouper, target.resolved, saved, preparer)
+        pipeline = _Pipeline(server.context, index, source, grouper, target.resolved, saved)
         async with aclosing(pipeline.run(server, lambda: _check(server, index, target, grouper))) as parts:
             async for part in parts:
                 yield part
@@ -127,7 +121,7 @@ async def _ingest(
 
 def _may_be_straight(server: Port, source: Source, target: WriteTarget, options: IngestOptions) -> bool:
     """Return whether documents that nothing is near need no more than their text, their id and their JSON."""
-    is_plain = options.on_duplicate in (None, "tag", "skip") and options.contained is None and options.prepare is None
+    is_plain = options.on_duplicate in (None, "tag", "skip") and options.contained is None
     reader = source.reader
     is_by_text = reader is None or not (reader.per or reader.within or reader.key)
     return is_plain and is_by_text and target.settings.passages is None and server.writes_standard_json
@@ -266,14 +260,12 @@ class _Grouper:
             for each in await self.lookup.find_present(server, drafts):
                 each.must_write = True
 
-    async def settle(
-        self, server: Port, entries: Sequence[Entry], preparer: Preparer | None
-    ) -> tuple[list[Entry], Exception | None]:
+    async def settle(self, server: Port, entries: Sequence[Entry]) -> tuple[list[Entry], Exception | None]:
         """Return *entries* after what depended on their outcomes was done, and what went wrong with that."""
         straight = [each for each in entries if isinstance(each, Plain)]
         settled = items = [each for each in entries if isinstance(each, Item)]
         if self.contained is not None or not all(item.is_as_decided for item in items):
-            settlement = Settlement(self.ingest, items, self.lookup, self.contained, preparer)
+            settlement = Settlement(self.ingest, items, self.lookup, self.contained)
             settled = settlement.items
             try:
                 await settlement.run(server)
@@ -310,7 +302,6 @@ class _Pipeline:
     grouper: _Grouper | None
     resolved: Resolved
     saved: IngestCheckpoint | None
-    preparer: Preparer | None
 
     async def run(self, server: Port, check: Callable[[], Awaitable[None]]) -> AsyncGenerator[Sequence[Written], None]:
         """
@@ -325,8 +316,6 @@ class _Pipeline:
         following: Batch | None = None if batch.is_last else await server.compute(self.source.take)
         while True:
             items = await grouper.decide(server, batch.items, existing) if grouper else list(batch.items)
-            if self.preparer is not None:
-                await self.preparer.run(server, [each for each in items if isinstance(each, Item)])
             asked = await lookup.ask(server, following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
             sent = [item for item in items if item.is_sent]
@@ -405,7 +394,7 @@ class _Pipeline:
             items = list(map(self.source.as_item, items))
         if failure is not None:
             return _known(items), failure
-        return await self.grouper.settle(server, items, self.preparer) if self.grouper else (list(items), None)
+        return await self.grouper.settle(server, items) if self.grouper else (list(items), None)
 
 
 def _known(items: Sequence[Entry]) -> list[Entry]:

@@ -19,7 +19,6 @@ from es_simhash.arguments import (
     Count,
     check_choice,
     check_fields,
-    check_function,
     check_options,
     check_output,
     option,
@@ -31,7 +30,6 @@ from es_simhash.ingest.checkpoint import LARGEST_BATCH, IngestCheckpoint
 from es_simhash.ingest.decide import Decider, Decision, OnDuplicate, check_policy
 from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, put_decision, read_own, upsert_of
 from es_simhash.ingest.plain import Entry, Plain, members_of, put_fields
-from es_simhash.ingest.prepare import Prepare
 from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, fingerprint_actions
 from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
@@ -160,13 +158,6 @@ class IngestOptions:
             ``"create"`` only creates documents, as data streams demand; one whose id is taken is reported as
             ``"refused"`` with the kind ``"exists"``, or as ``"unchanged"`` if the index has the same content under
             it. By default a document replaces the one with its id.
-        prepare:
-            A function, given a list of the documents of a batch that will be written, each once and with its
-            ``_id``, after the decision and before the write: it computes their embeddings, for instance. It returns
-            as many, in order, and may change all but the ``_id``, our fields, and those that decide (text, ``per``,
-            ``within``, order). If it raises, all that it got are ``"refused"``, else those that it changed so;
-            their duplicates are decided again. An async client awaits what a coroutine function returns, and calls
-            any other in a thread. Partial updates are not prepared.
         batch:
             Most documents in one request, 1 to 10,000; by default 2,000, and 500 where the server is asked about
             each of them. The first two requests have 50 at most.
@@ -185,7 +176,6 @@ class IngestOptions:
     id_from: IngestIdFrom = option(None, partial(check_choice, choices=("content", None)))
     workers: int | None = option(None, Count())
     op_type: OpType = option("index", partial(check_choice, choices=get_args(OpType)))
-    prepare: Prepare | None = option(None, check_function)
     batch: int | None = option(None, Count(1, LARGEST_BATCH))
     lookup: LookupRequest = field(default_factory=LookupRequest)
     checkpoint: str | PathLike[str] | None = option(None, check_output)

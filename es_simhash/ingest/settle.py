@@ -18,7 +18,6 @@ from es_simhash.ingest.containers import ContainedLookup
 from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item, decide_items, put_decision, regroup_body
-from es_simhash.ingest.prepare import Preparer
 from es_simhash.ingest.reading import GroupedIngest
 from es_simhash.lookup.content import compare_contents
 from es_simhash.mapping.fields import Fields, group_fields, read_fingerprint
@@ -43,11 +42,9 @@ class Settlement:
         items: Sequence[Item],
         lookup: ExistingLookup,
         contained: ContainedLookup | None,
-        preparer: Preparer | None = None,
     ) -> None:
         self.items = list(items)
         self._contained = contained
-        self._preparer = preparer
         self._seen: set[int] = set()
         self._is_updatable = ingest.is_updatable
         self._decider = ingest.decider
@@ -170,12 +167,10 @@ class Settlement:
         # Searches may show what this batch wrote: the order of writing counts, so each is compared as it is decided.
         existing = existing.without({item.draft.id for item in again if item.outcome and item.draft})
         await server.compute(decide_items, self._decider, again, existing, self._prefix, at)
-        if self._preparer is not None:
-            await self._preparer.run(server, again)
         operations = {
             n: self._operation(item, is_created=self.items[n].decision is None)
             for n, item in zip(places, again, strict=True)
-            if not item.is_refused and (n not in written or not _is_same(self.items[n], item, self._prefix))
+            if n not in written or not _is_same(self.items[n], item, self._prefix)
         }
         sending = {n: operation for n, operation in operations.items() if operation is not None}
         outcomes = await send_bulk(server, list(sending.values()))

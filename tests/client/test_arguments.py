@@ -102,7 +102,6 @@ KINDS = {
     "actions": "documents",
     "on_problem": "function",
     "on_regrouped": "function",
-    "prepare": "function",
     "progress": "function",
 }
 """The kind of each parameter of the client's methods; those of the type ``bool`` are flags."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from es_simhash.groups.reconcile import Reconciled
     from es_simhash.ingest.actions import IdFrom, Problem
     from es_simhash.ingest.decide import OnDuplicate
-    from es_simhash.ingest.prepare import Prepare
     from es_simhash.ingest.reading import IngestIdFrom, OpType
     from es_simhash.ingest.screen import Screened
     from es_simhash.ingest.written import Written
@@ -97,7 +95,6 @@ class AsyncGroupingMethods(AsyncBase):
         id_from: IngestIdFrom = None,
         workers: int | None = None,
         op_type: OpType = "index",
-        prepare: Prepare | None = None,
         batch: int | None = None,
         lookups: Lookups = "auto",
         memory_bytes: int | None = None,
@@ -173,13 +170,6 @@ class AsyncGroupingMethods(AsyncBase):
                 ``"create"`` only creates documents, as data streams demand; one whose id is taken is reported as
                 ``"refused"`` with the kind ``"exists"``, or as ``"unchanged"`` if the index has the same content under
                 it. By default a document replaces the one with its id.
-            prepare:
-                A function, given a list of the documents of a batch that will be written, each once and with its
-                ``_id``, after the decision and before the write: it computes their embeddings, for instance. It returns
-                as many, in order, and may change all but the ``_id``, our fields, and those that decide (text, ``per``,
-                ``within``, order). If it raises, all that it got are ``"refused"``, else those that it changed so;
-                their duplicates are decided again. An async client awaits what a coroutine function returns, and calls
-                any other in a thread. Partial updates are not prepared.
             batch:
                 Most documents in one request, 1 to 10,000; by default 2,000, and 500 where the server is asked about
                 each of them. The first two requests have 50 at most.
@@ -213,7 +203,6 @@ class AsyncGroupingMethods(AsyncBase):
         """
         from es_simhash.groups.grouping_request import GroupingRequest
         from es_simhash.ingest.ingest import ingest
-        from es_simhash.ingest.prepare import without_waiting
         from es_simhash.ingest.reading import IngestOptions
         from es_simhash.lookup.lookup_options import LookupRequest
 
@@ -235,13 +224,10 @@ class AsyncGroupingMethods(AsyncBase):
             id_from=id_from,
             workers=workers,
             op_type=op_type,
-            prepare=prepare,
             batch=batch,
             lookup=LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file),
             checkpoint=checkpoint,
         )
-        if not self._is_async:
-            options = replace(options, prepare=without_waiting(options.prepare))
         return self._feed(
             documents,
             lambda items: ingest(self._server(progress), index, items, options, dry_run=dry_run),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -109,10 +108,7 @@ class GroupingMethods(SyncBase):
             IncompleteSearchError: With *contained*, before anything is written, if documents have no passages yet.
         """
         from es_simhash.ingest.ingest import ingest
-        from es_simhash.ingest.prepare import without_waiting
 
-        if not self._is_async:
-            options = replace(options, prepare=without_waiting(options.prepare))
         return self._feed(
             documents,
             lambda items: ingest(self._server(progress), index, items, options, dry_run=dry_run),
