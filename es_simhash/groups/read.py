@@ -72,8 +72,6 @@ class GroupLookups:
             source=source or [names.group, names.duplicate_of, names.at],
         )
         self.documents = 0
-        # How many they were when they were counted first; ``None`` as long as nobody could.
-        self.documents_before: int | None = None
         self._took = 0.0  # milliseconds of the server for one lookup, when it was last asked
         self.subject = Subject(context, index, settings, IndexStats(), options)
 
@@ -81,8 +79,6 @@ class GroupLookups:
         """Learn the size that plans are made for; repeat it now and then, since the index grows under a writer."""
         found = await index_stats(server, self.subject.index, again=again) or ASSUMED
         self.documents = found.documents
-        if self.documents_before is None and found is not ASSUMED:
-            self.documents_before = found.documents
         stats = replace(found, documents=max(found.documents, SMALLEST))
         self.subject = replace(self.subject, stats=stats)
 

@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import Advice, Argument, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest, Resources
-from es_simhash.groups.large_group import FEWEST, TEXTS, LargeGroup, is_large
 from es_simhash.groups.read import grouped_without_fingerprint, read_all, read_texts, read_touched
 from es_simhash.groups.recorded import check_recorded, field_kinds, finish_regrouping, settle_grouping
 from es_simhash.hashing import to_hex
-from es_simhash.lookup.find import index_stats
 from es_simhash.mapping.context import Resolved, TextFields
 from es_simhash.mapping.fields import (
     CONTAINED_IN,
@@ -30,7 +28,6 @@ from es_simhash.mapping.fields import (
     group_fields,
     read_hit,
     read_values,
-    text_or_none,
 )
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import resolve_index
@@ -41,7 +38,7 @@ from es_simhash.texts.shingle_sets import run_shingles
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Index, Key, Progress, document_key, noting, were
-from es_simhash.transport.retry import attempt, now, refresh, search_texts, text_body
+from es_simhash.transport.retry import now, refresh, text_body
 from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
 from es_simhash.writes.targets import refuse_masked, refuse_updates
@@ -216,7 +213,6 @@ async def reconcile(
         untagged, more = await untag_stale(server, index, resolved, ids=ids, dry_run=dry_run)
         failures = [*failures, *more]
     duplicates = len(groups.duplicates)
-    await _warn_of_large_group(server, index, resolved, grouping, groups, is_all=query is None)
     report = Reconciled(
         len(table),
         len(table) - duplicates,
@@ -233,30 +229,6 @@ async def reconcile(
     if regroup and not dry_run and report.is_settled:
         await finish_regrouping(server, index, grouping)
     return report
-
-
-async def _warn_of_large_group(
-    server: Port, index: Index, resolved: Resolved, grouping: Grouping, groups: Groups, *, is_all: bool
-) -> None:
-    """Warn of the largest of *groups*, if it is so large: that costs a search, and statistics unless *is_all*."""
-    import numpy as np  # noqa: PLC0415 -- loads slowly
-
-    canonicals = groups.canonical[groups.duplicates]
-    if len(canonicals) < FEWEST:
-        return
-    place = int(np.bincount(canonicals).argmax())
-    members = groups.duplicates[canonicals == place]
-    stats = None if is_all else await index_stats(server, index)
-    documents = len(groups.table) if stats is None else stats.documents
-    if not is_large(len(members), documents):
-        return
-    ids = groups.table.ids(members[:TEXTS])
-    query = {"query": {"ids": {"values": ids}}, "size": TEXTS}
-    answer = await attempt(search_texts(server, index, query, resolved.text_fields.all))
-    hits = [] if isinstance(answer, Exception) else answer["hits"]["hits"]
-    texts = [text for hit in hits if (text := text_or_none(hit, resolved.text_fields.all))]
-    [name] = groups.names(np.array([place]))
-    LargeGroup(name, len(members), documents, texts).warn(server.context, grouping)
 
 
 def _changed(fields: Fields, since: str | None, ids: Collection[str] | None) -> dict[str, Any] | None:

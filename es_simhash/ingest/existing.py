@@ -106,11 +106,6 @@ class ExistingLookup:
         self._is_alias = is_alias
 
     @property
-    def documents_before(self) -> int:
-        """How many documents with a fingerprint the index had before this ingest; 0 if that is not known."""
-        return self._group_lookups.documents_before or 0
-
-    @property
     def batch(self) -> int:
         """How many documents to look up at once: fewer where the server is asked about each."""
         sizes = self._ingest.options.sizes

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, aclosing
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, replace
 from operator import attrgetter, length_hint
 from typing import Any
 
 from es_simhash.arguments import check_name
 from es_simhash.errors import Advice, Said, shorten
-from es_simhash.groups.large_group import TEXTS, Intake, LargeGroup, is_large
 from es_simhash.groups.recorded import keep_recorded, record_grouping, settle_grouping
 from es_simhash.ingest.checkpoint import IngestCheckpoint, Position, read_identity
 from es_simhash.ingest.containers import ContainedLookup, check_containers
@@ -39,7 +37,6 @@ from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.ingest.written import Written, report
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups, refuse_partial_sources
-from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, check_unchanged, resolve_index
 from es_simhash.mapping.rule import Grouping
@@ -203,7 +200,6 @@ class _Grouper:
     lookup: ExistingLookup
     contained: ContainedLookup | None
     source: Source
-    intake: Intake = field(default_factory=Intake)
 
     async def decide(self, server: Port, entries: Sequence[Entry], existing: Existing) -> list[Entry]:
         straight = await server.compute(self._find_straight, entries, existing)
@@ -217,7 +213,6 @@ class _Grouper:
         await server.compute(decide_items, self.ingest.decider, entries, existing, self.ingest.prefix, at)
         if straight:
             await server.compute(put_fields, straight.values(), self.ingest.prefix, value=self.ingest.settings.value)
-        self._warn_of_large_groups(items, entries)
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
         in_flight, sizes = self.ingest.decider.in_flight, self.ingest.options.sizes
         if entries and (in_flight.settled >= sizes.in_flight or in_flight.occupies(sizes.in_flight_bytes)):
@@ -237,20 +232,6 @@ class _Grouper:
         ids = Counter(str(each.operation.header.get("_id")) for each in entries if each.operation is not None)
         again = {id_ for id_, count in ids.items() if count > 1 or in_flight.hides(id_)}
         return {each.position: each for each in plain if each.fingerprint not in near and each.id not in again}
-
-    def _warn_of_large_groups(self, items: Sequence[Item], entries: Sequence[Entry]) -> None:
-        joined = [item for item in items if item.decision is not None and item.decision.verdict in ("tag", "skip")]
-        # A document that is written again counts once.
-        joined = [item for item in joined if item.draft is not None and item.draft.earlier is None]
-        groups = [item.decision.group for item in joined if item.decision is not None]
-        for name, members in self.intake.add(groups).items():
-            documents = self.lookup.documents_before + entries[-1].position + 1
-            if is_large(members, documents):
-                some = (item.operation for item, group in zip(joined, groups, strict=True) if group == name)
-                fields = self.ingest.text_fields.all
-                texts = (text_or_none({"_source": each.body}, fields) for each in some if each is not None)
-                found = LargeGroup(name, members, documents, list(islice(filter(None, texts), TEXTS)))
-                found.warn(self.ingest.context, self.ingest.grouping)
 
     async def _keep_updates(self, server: Port, items: Sequence[Item], existing: Existing) -> None:
         """Let none of *items* be skipped whose id is in the index: what is there would keep its old text."""

@@ -130,7 +130,6 @@ class Context:
     _confirmed: Recent[tuple[float, Resolved | None, Any]] = field(default_factory=Recent)
     _filled: Recent[float] = field(default_factory=Recent)
     _longest: Recent[tuple[float, int]] = field(default_factory=Recent)
-    _met: Recent[None] = field(default_factory=Recent)
 
     def of_prefix(self, prefix: str) -> Context:
         """Return the memory for another *prefix*: what was learned of indices is about the fields of one."""
@@ -208,12 +207,6 @@ class Context:
 
     def learn_filled(self, index: Index) -> None:
         self._filled[index_key(index)] = self.clock()
-
-    def meets(self, what: str) -> bool:
-        """Return whether the user was told of *what* before; from now on, yes."""
-        is_known = what in self._met
-        self._met[what] = None
-        return is_known
 
     def limits(self, index: Index) -> Limits:
         """Return the limits learned for queries of *index*; what was refused long ago is tried again."""
