@@ -81,7 +81,8 @@ def test_groups_that_are_refused_are_done_by_the_same_call(server, index, sync_s
     async def refuse(*_, **__):
         return Reconciled(1, 1, 0, 0, (Failure("refused", index, "a", 429, "busy"),), is_settled=False)
 
-    command = ("apply", index, "--yes", "--max-share", "1", "--out", plan)
+    assert run("plan", index, "--max-share", "1", "--out", plan).exit_code == 0
+    command = ("apply", plan, "--yes")
     with monkeypatch.context() as patch:
         patch.setattr(regroup_module, "reconcile", refuse)
         result = run(*command)
