@@ -76,7 +76,7 @@ def test_a_hit_without_a_fingerprint_is_an_error(fields):
     [
         ([hit("a", 0)], {"max_distance": 65}, InvalidInputError),
         ([hit("a", 0)], {"max_distance": "3"}, TypeError),
-        ([{"_index": "i", "_id": "1", "fields": {"simhash.fingerprint": ["not hex"]}}], {}, InvalidInputError),
+        ([{"_index": "i", "_id": "1", "fields": {"simhash.fingerprint": ["not hex"]}}], {}, MappingError),
     ],
 )
 def test_what_cannot_be_used_is_refused(hits, arguments, error):
