@@ -179,7 +179,7 @@ def _secrets(client: Any) -> Secrets:
     headers = [getattr(holder, name, None) for holder in holders for name in ("_headers", "headers")]
     # Of opensearch-py's async client: a pair of aiohttp's, which knows its header.
     pairs: list[Any] = [getattr(node, "_http_auth", None) for node in _nodes(client)]
-    return secrets_of(*login_in(*headers), *(pair.encode() for pair in pairs if hasattr(pair, "encode")))
+    return secrets_of(*login_in(*headers), *(pair.encode() for pair in pairs if hasattr(pair, "password")))
 
 
 def _note_remedy(error: Exception) -> None:

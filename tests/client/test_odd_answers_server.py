@@ -170,6 +170,7 @@ LOGINS = {
     "bearer": {"Authorization": "Bearer abc.DEF-ghi_123"},
     "own header": {"X-Api-Key": "s3cr3t-of-the-gateway"},
 }
+LOGINS["pair"] = LOGINS["password"]
 WORDS = ("hunt/er#2 pw", "the+secret=key", "abc.DEF-ghi_123", "s3cr3t-of-the-gateway")
 
 
@@ -197,6 +198,9 @@ def test_the_login_is_never_repeated(canned, library, is_async, login, status, c
     """In no error, its notes, its traceback, its cause, nor in what is said of parts of an answer."""
     caplog.set_level(logging.DEBUG, "es_simhash")
     headers = LOGINS[login]
+    how = {"headers": headers}
+    if login == "pair":
+        how = {"basic_auth" if library is elasticsearch else "http_auth": ("elastic", WORDS[0])}
 
     def refuse(path, sent):
         reason = {"type": "x", "reason": " ".join(repeated(sent))}
@@ -213,7 +217,7 @@ def test_the_login_is_never_repeated(canned, library, is_async, login, status, c
     canned.give(b"", status=status)
     canned.echoes = refuse
     try:
-        found = outcomes(canned.url, library, CALLS, is_async=is_async, headers=headers, max_retries=0)
+        found = outcomes(canned.url, library, CALLS, is_async=is_async, **how, max_retries=0)
     finally:
         canned.echoes = None
     for call, outcome in zip(CALLS, found, strict=True):
