@@ -410,6 +410,11 @@ class RemovalFile(Lines):
         return whole | self._given_back(fresh)
 
     def _given_back(self, batch: Sequence[Archived]) -> set[int]:
+        if not self.path.exists() or identity(self.path) != self._identity:
+            raise InvalidInputError(
+                f"{self.path} was moved, deleted or replaced while this run writes to it, so nothing more was deleted: "
+                "put it back, and run the same command again"
+            )
         self._text = (0, b"")
         self._one("PRAGMA shrink_memory")  # what sqlite3 remembers of the file is not what lies there
         found = self.find([each.line for each in batch])

@@ -175,6 +175,17 @@ def test_what_was_archived_is_read_as_it_was_sent(path):
         assert {each.at for each in found.events(1)} == {AT}
 
 
+@pytest.mark.parametrize("by", ["nothing", "another"])
+def test_a_file_that_is_replaced_while_it_is_written_keeps_nothing(path, tmp_path, by):
+    """What is archived goes to the file that was opened, which has no name any more."""
+    with RemovalFile(path, writes=True) as found:
+        path.rename(tmp_path / "moved.db")
+        if by == "another":
+            path.write_bytes((tmp_path / "moved.db").read_bytes())
+        with pytest.raises(InvalidInputError, match="moved, deleted or replaced"):
+            found.archive([archived(1)], AT)
+
+
 def test_a_full_disk_leaves_the_file_as_it_was(path):
     """The error names it; the next change, with room, is whole."""
     with RemovalFile(path, writes=True) as found:
