@@ -23,7 +23,7 @@ from es_simhash.groups.read import read_all, read_texts
 from es_simhash.groups.recorded import refuse_group_faults, refuse_regrouping
 from es_simhash.hashing import from_hex
 from es_simhash.lookup.lookup_options import LookupOptions, Verification
-from es_simhash.lookup.near_dups import NearDup, cells_of, hit_fingerprints
+from es_simhash.lookup.near_dups import NearDup, cells_of, hit_fingerprints, no_fingerprint_shown
 from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.lookup.rules import rules_for
 from es_simhash.mapping.context import Resolved
@@ -400,4 +400,7 @@ class _Reader:
             canonicals, others = (sorted(part, key=attrgetter("order")) for part in parts)
             if canonicals or others:
                 found.append(Group(name, (*canonicals, *others), canonicals=max(1, len(canonicals))))
+        if not found:
+            reason = no_fingerprint_shown(self._index, fields.fingerprint)
+            raise IncompleteSearchError(reason, reasons=(reason,))
         return found

@@ -24,7 +24,7 @@ from es_simhash.lookup.fetch import FETCH, FoundTexts, fetch_hits, fetch_texts
 from es_simhash.lookup.find import index_stats
 from es_simhash.lookup.find_many import MultiSearch, make_multi_search, take_answer
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints
+from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, no_fingerprint_shown
 from es_simhash.lookup.question import Question, Subject
 from es_simhash.mapping.context import ASSUMED, Context, IndexStats, TextFields
 from es_simhash.mapping.fields import Fields, full_name, read_text
@@ -160,6 +160,9 @@ async def read_all(
             await server.compute(table.add, hits)
             server.tell(Progress(len(table), None, "reading documents"))
     check_whole(reading.gaps)
+    if table.is_unread and not len(table):
+        reason = no_fingerprint_shown(index, fields.fingerprint)
+        raise IncompleteSearchError(reason, reasons=(reason,))
 
 
 async def read_touched(

@@ -152,6 +152,7 @@ class Table:
         self._ids = Ids()
         self._routings: dict[int, str] = {}
         self._count = 0
+        self.is_unread = False  # whether a document had what is no fingerprint
         self._parts: list[Columns] = []
 
     def __len__(self) -> int:
@@ -175,7 +176,9 @@ class Table:
 
     def add(self, hits: Sequence[Mapping[str, Any]]) -> None:
         """Add a row for each of *hits* that carries a fingerprint, or has the fields of a key."""
+        found = len(hits)
         hits = [hit for hit in hits if self._is_row(hit.get("fields", {}))]
+        self.is_unread |= len(hits) < found
         for place, hit in enumerate(hits, self._count):
             if "_routing" in hit:
                 self._routings[place] = hit["_routing"]

@@ -46,7 +46,7 @@ from es_simhash.transport.protocol import Call, Compute, Progress, check_index, 
 from es_simhash.transport.retry import check_shards, now, unless_refused
 from es_simhash.writes.bulk import Bulk
 from es_simhash.writes.operations import writes_refused
-from es_simhash.writes.targets import read_source_modes, refuse_unseen
+from es_simhash.writes.targets import read_source_modes, refuse_masked_values, refuse_unseen
 
 
 async def ingest(
@@ -182,7 +182,10 @@ async def _choose_grouping(
     if options.contained is not None:
         await check_containers(server, index, target, is_tagging=policy == "tag")
     request = replace(options.grouping, default_order=f"-{server.prefix}.at" if policy == "replace" else "id")
-    return mappings, await settle_grouping(server, target.resolved, request, record=record)
+    grouping = await settle_grouping(server, target.resolved, request, record=record)
+    if grouping.per is not None:
+        await refuse_masked_values(server, index, grouping.per)
+    return mappings, grouping
 
 
 async def _check(server: Port, index: str, target: WriteTarget, grouper: _Grouper | None) -> None:

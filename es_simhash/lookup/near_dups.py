@@ -15,7 +15,7 @@ from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_fingerprint
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.tables.notebook import Part, Sheet, cut, flat_source
 from es_simhash.tables.tabular import Tabular
-from es_simhash.transport.protocol import Key, document_key
+from es_simhash.transport.protocol import Index, Key, document_key, index_key
 
 if TYPE_CHECKING:
     from es_simhash.lookup.rules import LookupRule
@@ -271,6 +271,14 @@ def hit_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:
     """
     digits: Sequence[str] = hit.get("fields", {}).get(name) or ()
     return () if any(read_fingerprint(value) is None for value in digits) else digits
+
+
+def no_fingerprint_shown(index: Index, field: str) -> str:
+    """Return why nothing is known where documents of *index* were read, and none shows a fingerprint in *field*."""
+    return (
+        f"no document of {shorten(index_key(index))} shows what is a fingerprint in {field}: use a login that sees the "
+        "field without a mask, or backfill the documents"
+    )
 
 
 def by_fingerprint(hits: Iterable[Mapping[str, Any]], name: str) -> dict[int, list[Mapping[str, Any]]]:

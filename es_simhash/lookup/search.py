@@ -21,7 +21,7 @@ from typing import Any
 from es_simhash.hashing import from_hex
 from es_simhash.lookup.fetch import FETCH
 from es_simhash.lookup.lookup_options import check_complete
-from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, rescore
+from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, no_fingerprint_shown, rescore
 from es_simhash.lookup.plan import minimum_should_match
 from es_simhash.lookup.question import Question
 from es_simhash.mapping.fields import Fields, read_fingerprint
@@ -71,17 +71,20 @@ class Candidates:
             return []
         asked, subject = self.question, self.question.subject
         fields = Fields(subject.context.prefix)
-        clauses: list[Any] = [{"terms": {asked.field: sorted(self.unreadable - {None})}}]
+        shown = sorted(value for value in self.unreadable if value is not None)
+        is_masked = bool(shown)  # until a search for what is shown finds it
+        clauses: list[Any] = [{"terms": {asked.field: shown}}]
         if None in self.unreadable:
-            clauses.append({"bool": {"must_not": {"exists": {"field": asked.field}}}})
-        there = [{"exists": {"field": block}} for block in fields.blocks]
+            there = [{"exists": {"field": block}} for block in fields.blocks]
+            clauses.append({"bool": {"filter": there, "must_not": {"exists": {"field": asked.field}}}})
         page = subject.options.sizes.next_page
-        body = subject.body([*there, {"bool": {"should": clauses, "minimum_should_match": 1}}], page=page)
+        body = subject.body([{"bool": {"should": clauses, "minimum_should_match": 1}}], page=page)
         body |= {"_source": False, "docvalue_fields": [asked.field, *fields.blocks]}
         reading = Reading(server, subject.index, body, page=page, routing=subject.options.routing)
         async with aclosing(reading.pages()) as pages:
             async for hits in pages:
                 for hit in hits:
+                    is_masked &= asked.field not in hit["fields"]
                     terms = [str(term) for block in fields.blocks for term in hit["fields"].get(block, ())]
                     value = read_fingerprint("".join(terms))
                     if value is None or hit_fingerprints(hit, asked.field):
@@ -89,6 +92,8 @@ class Candidates:
                     if (value ^ asked.fingerprint).bit_count() <= asked.max_distance:
                         said = f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {asked.field}"
                         self.reasons[f"{said}: backfill it"] = None
+        if is_masked:
+            self.reasons[no_fingerprint_shown(subject.index, asked.field)] = None
         return reading.gaps
 
     def rescore(self, hits: Hits) -> list[NearDup]:

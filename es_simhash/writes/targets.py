@@ -35,6 +35,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import ATTEMPTS, agree
 from es_simhash.mapping.shards import reading_primaries, settings_call
 from es_simhash.transport.answers import check_whole
+from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Call, Index, Key, document_key, error_text, status_of
 from es_simhash.transport.retry import refresh, retry, search_texts, unless_refused
@@ -221,12 +222,28 @@ async def refuse_unseen(server: Port, resolved: Resolved) -> None:
     """
     for name in await _find_restricted(server, resolved.each):
         if field := await _find_unseen(server, name, resolved.each[name]):
-            raise WritesRefusedError(
-                f"this login sees {field} of index {shorten(name)} masked, or not at all, so it can decide "
-                "nothing there: use a login that sees the field as it is",
-                kind="forbidden",
-                index=name,
-            )
+            raise _unseen(name, field)
+
+
+async def refuse_masked_values(server: Port, index: str, field: str) -> None:
+    """
+    Raise WritesRefusedError if this login sees the keyword *field* masked: what is given has its values as they are.
+    A search for what is shown finds nothing then. Costs two searches.
+    """
+    shown = {"query": {"exists": {"field": field}}, "size": SAMPLE, "docvalue_fields": [field], "_source": False}
+    hits = (await retry(server, lambda: server.search(index=index, body=shown)))["hits"]["hits"]
+    values = sorted({value for hit in hits for value in (hit.get("fields") or {}).get(field, ())})
+    if values and not await count_whole(server, index, {"terms": {field: values}}):
+        raise _unseen(index, field)
+
+
+def _unseen(index: str, field: str) -> WritesRefusedError:
+    return WritesRefusedError(
+        f"this login sees {field} of index {shorten(index)} masked, or not at all, so it can decide nothing there: "
+        "use a login that sees the field as it is",
+        kind="forbidden",
+        index=index,
+    )
 
 
 async def _find_restricted(server: Port, names: Iterable[str]) -> dict[str, str]:

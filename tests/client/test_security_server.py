@@ -353,7 +353,7 @@ def masked(guarded, login):
     made, owner = [], address(guarded, *guarded.login)
     text = " ".join(f"The same text twice, in sentence {number} of ten." for number in range(10))
 
-    def make(limits):
+    def make(limits, **how):
         name = f"guarded-{uuid.uuid4().hex}"
         made.append(name)
         rights = {"index_patterns": [name], "allowed_actions": ["*"], **limits}
@@ -368,7 +368,7 @@ def masked(guarded, login):
             documents = [
                 {"_id": f"{n}", "body": text, "note": "n", "team": "ours" if n else "theirs"} for n in range(3)
             ]
-            assert [each.action for each in simhash.ingest(name, documents, verify=0.8)][1:] == ["tagged"] * 2
+            assert [each.action for each in simhash.ingest(name, documents, verify=0.8, **how)][2:] == ["tagged"]
             client.indices.refresh(index=name)
         return name, login("masked"), text
 
@@ -406,6 +406,27 @@ def test_who_sees_no_text_or_group_reads_no_wrong_answer(masked, tmp_path):
     index, simhash, _ = masked(MASKS["group masked"][0])
     with pytest.raises(IncompleteSearchError, match=r"simhash\.group shows"):
         list(simhash.groups(index))
+
+
+def test_values_that_keep_apart_are_not_decided_by_masked(masked):
+    """What is given has its own value, and no stored one would be the same."""
+    index, simhash, text = masked({"masked_fields": ["team"]}, per="team")
+    given = [{"_id": "9", "body": text, "team": "ours"}]
+    for decide in (simhash.ingest, simhash.screen):
+        with pytest.raises(WritesRefusedError, match=r"team of index .* masked"):
+            list(decide(index, given))
+
+
+def test_masked_fingerprints_are_no_empty_answer(masked):
+    """Where none can be read, nothing is said to be complete, whatever the plan."""
+    index, simhash, text = masked(MASKS["fingerprint masked"][0])
+    for distance in (0, 3, 12):
+        answer = simhash.find_near_dups(index, text, max_distance=distance)
+        assert (len(answer), answer.complete, len(answer.reasons) > 0) == (0, False, True)
+    for read in (simhash.pairs, simhash.groups, simhash.reconcile):
+        with pytest.raises(IncompleteSearchError, match="login that sees the field without a mask"):
+            list(read(index))
+    assert [each.answer for each in simhash.screen(index, [text])] == ["unsure"]
 
 
 def test_a_visible_copy_is_shown_where_its_canonical_is_hidden(masked):
