@@ -59,8 +59,6 @@ class Regrouped:
 SHOWN = 20
 """Lines about single documents that are printed for people."""
 
-_TAG_REMOVED = ("untagged", "would untag")
-
 
 def given(*options: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of the library for those *options* that the command line has."""
@@ -77,16 +75,13 @@ class Counts:
 
     before: int = 0
     total: int = 0
-    untagged: int = 0
     decided: int = 0
     earlier: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     again: set[str] = field(default_factory=set)
 
     def add(self, each: DuplicateResult) -> None:
-        is_removed_tag = each.action in _TAG_REMOVED
-        self.untagged += is_removed_tag
-        self.total += not is_removed_tag
+        self.total += 1
         self.decided += each.kind == "decided"
         self.earlier += each.earlier
         if not each.is_done and each.kind is not None:
@@ -96,7 +91,7 @@ class Counts:
     @property
     def all_gone(self) -> bool:
         """Whether other programs deleted every document, so that one sentence says it all."""
-        return self.total == self.kinds["missing"] > 0 and not self.untagged
+        return self.total == self.kinds["missing"] > 0
 
     @property
     def done(self) -> int:
@@ -172,7 +167,6 @@ def warn_of_plan(connection: Connection, index: str, made: RemovalPlan) -> None:
 def show(
     records: Iterable[DuplicateResult],
     *,
-    by_containment: bool,
     as_json: bool,
     is_dry: bool = False,
     is_listed: bool = True,
@@ -183,7 +177,6 @@ def show(
     What an earlier run deleted is a record of its own only with *as_json*. *decided*: how many stay without a record.
     """
     counts = Counts(before=decided or 0)
-    relation = "contained in" if by_containment else "duplicate of"
     told = 0
     rows: list[dict[str, Any]] = []
     gone: list[DuplicateResult] = []  # the first ones, as long as nothing else was found
@@ -196,16 +189,16 @@ def show(
             continue
         for one in (*gone, each):
             if len(rows) < SHOWN and not one.earlier:
-                rows.append(_cells(one, relation))
+                rows.append(_cells(one))
             if not one.is_done and one.kind is not None and (told := told + 1) <= SHOWN_FAILURES:
                 what = "" if one.kind == "missing" else f" {'would be' if is_dry else 'was'} {one.action}"
                 [fields] = failures_as_json([one])
                 error(f"{one.index}/{one.id}{what}: {one.reason}", **fields)
         gone.clear()
-    listed = 0 if counts.all_gone else counts.total + counts.untagged - counts.earlier
+    listed = 0 if counts.all_gone else counts.total - counts.earlier
     if is_listed and not as_json and listed:
         # No id of a document that goes is cut.
-        print_sheets(Sheet("", rows, folded=("id", "index", relation, "in")))
+        print_sheets(Sheet("", rows, folded=("id", "index", "duplicate of", "in")))
         if listed > SHOWN:
             print_line(f"and {listed - SHOWN:,} more (--json prints all)")
     if counts.kinds:
@@ -240,12 +233,10 @@ def _advice(found: set[str], again: set[str]) -> str:
     return ", and ".join(parts or ["nothing is left to do for what is gone"])
 
 
-def _cells(each: DuplicateResult, relation: str) -> dict[str, Any]:
+def _cells(each: DuplicateResult) -> dict[str, Any]:
     what = {"what": "gone" if each.kind == "missing" else each.action, "id": each.id}
-    if each.action in _TAG_REMOVED:
-        return what | {"no longer contained in": each.canonical}
     # Documents of several indices may share an id.
     one, two = (each.index, each.canonical_index) if each.canonical_index not in ("", each.index) else (None, None)
-    which = {"index": one, relation: each.canonical, "in": two}
+    which = {"index": one, "duplicate of": each.canonical, "in": two}
     why = "by decision" if each.kind == "decided" else None
     return what | which | {"bits": each.distance, "similarity": each.similarity, "why": why}

@@ -159,14 +159,8 @@ def _parse_within(text: str | None) -> tuple[str, str] | Literal[False] | None:
     return field, span
 
 
-COMMON = "--contained --filter --limit --max-share --protect --preset --max-distance --canonical --url --json"
+COMMON = "--filter --limit --max-share --protect --preset --max-distance --canonical --url --json"
 """Those of the commands that plan which their ``--help`` shows."""
-
-contained = options.share(
-    "--contained",
-    help="Go by containment: a duplicate is a document if at least this share of it, such as 0.95, is in another "
-    "document that is as long or longer. That one stays. INDEX needs passages.",
-)
 
 
 def removal(command: Function) -> Function:
@@ -177,4 +171,4 @@ def removal(command: Function) -> Function:
         help="Leave out what people kept in this earlier removal. Repeatable.",
     )
     limits = options.takes(PlanOptions, has_defaults=False)
-    return contained(options.filter_option("Remove only documents that match this query.")(after(limits(command))))
+    return options.filter_option("Remove only documents that match this query.")(after(limits(command)))

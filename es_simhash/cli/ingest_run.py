@@ -38,7 +38,7 @@ from es_simhash.writes.operations import to_operation, writes_refused
 # The report names the file and the line of a document instead, and the command names the index.
 _NOT_REPORTED = ("position", "index", "fingerprinted")
 # Counted beside the actions; a checkpoint has both in one dict.
-_SUMS = ("fingerprinted", "problems", "contained", "updated")
+_SUMS = ("fingerprinted", "problems", "updated")
 _IN_THE_INDEX = ("written", "tagged", "replaced")
 _PHRASES = {
     "tagged": "tagged as duplicates",
@@ -101,7 +101,6 @@ class Tally:
         self.last = record
         self._actions[each.action] += 1
         self._sums["fingerprinted"] += each.fingerprinted and each.action in _IN_THE_INDEX
-        self._sums["contained"] += each.contained_in is not None
         self._sums["updated"] += each.updated
         if each.action == "refused":
             self._fail(record, each.kind or "refused", each.reason or "", each.id)
@@ -149,7 +148,6 @@ class Tally:
         parts += [f"{self._sums['updated']:,} in place of one with the same id"] if self._sums["updated"] else []
         for action, phrase in _PHRASES.items():
             parts += [f"{self._actions[action]:,} {phrase}"] if self._actions[action] else []
-        parts += [f"{self._sums['contained']:,} add nothing to a longer one"] if self._sums["contained"] else []
         return ", ".join(parts)
 
     def show(self, index: str, seconds: float, *, as_json: bool, repair: str | None = None) -> None:
@@ -171,7 +169,6 @@ class Tally:
                 "fingerprinted": self._sums["fingerprinted"],
                 "updated": self._sums["updated"],
                 **{action: self._actions[action] for action in _PHRASES},
-                "contained": self._sums["contained"],
                 "seconds": round(seconds, 3),
             }
             print_json({**counts, "failures": failures_as_json(self._failures)})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_items
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
-from es_simhash.hashing import fingerprints, get_scheme, hamming_distances
+from es_simhash.hashing import fingerprints, get_scheme
 from es_simhash.record import Record
 from es_simhash.texts.measures import DEFAULT_PRESET, Preset, get_preset
 
@@ -32,15 +32,10 @@ class Dropped(Record):
             Its position in the list.
         similarity:
             Similarity of the two texts by the measure of the preset, 0 to 1.
-        contained:
-            The share of it that the other text contains, where it was dropped for that.
     """
-
-    _OPTIONAL = "contained"
 
     position: int
     similarity: float
-    contained: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +71,7 @@ class DistinctTexts(Record):
 
 
 def distinct_texts(
-    texts: Iterable[str], *, preset: str | Preset = DEFAULT_PRESET, keep: Keep = "first", contained: float | None = None
+    texts: Iterable[str], *, preset: str | Preset = DEFAULT_PRESET, keep: Keep = "first"
 ) -> DistinctTexts:
     """
     Return which of *texts* stay, so that no two of these are near-duplicates; no server, no model.
@@ -94,9 +89,6 @@ def distinct_texts(
         keep:
             Which text of a group stays: ``"first"``, ``"longest"``, or a function of a text: the one for which it
             returns most. Among equal ones the first.
-        contained:
-            Also drop a text of which at least this share, .8 to 1, stands in another text that stays and is as long or
-            longer.
 
     Raises:
         TypeError: If one of *texts* is no string.
@@ -111,7 +103,6 @@ def distinct_texts(
 
     from es_simhash.groups.assign import Documents, Nodes, group_documents  # noqa: PLC0415 -- loads numpy
     from es_simhash.lookup.content import TextStore  # noqa: PLC0415
-    from es_simhash.passages.contained import check_contained  # noqa: PLC0415
 
     every = list(check_items("texts", texts, of="texts"))
     for position, text in enumerate(every):
@@ -119,7 +110,6 @@ def distinct_texts(
             raise WrongTypeError(f"texts[{position}] must be a string, not {type(text).__name__} {shorten(text)}")
     chosen = get_preset(preset)
     order = _ranked(every, keep)
-    bound = None if contained is None else check_contained(contained)
     scheme = get_scheme(chosen.scheme)
     found = list(fingerprints((every[each] for each in order), scheme=scheme))
     places = np.array([place for place, each in enumerate(found) if each is not None], np.int64)
@@ -136,23 +126,7 @@ def distinct_texts(
     canonical[places] = canonical[places][grouped]
     stands_for = np.empty(len(order), np.int64)
     stands_for[order] = canonical
-
-    by_position = dict(zip(order, found, strict=True))
-
-    def find_near(position: int, others: Sequence[int]) -> int | None:
-        """Return the first of *others* that is a near-duplicate of the text at *position*."""
-        own, some = by_position[position], [each for each in others if by_position[each] is not None]
-        if own is None or not some:
-            return None
-        close = hamming_distances(own, np.array([by_position[each] for each in some], np.uint64))
-        for number in np.flatnonzero(close <= chosen.max_distance).tolist():
-            pair = store.measure.prepare([every[position], every[some[number]]])
-            if store.measure.compare(*pair).similarity >= chosen.similarity:
-                return some[number]
-        return None
-
-    shares = {} if bound is None else _drop_contained(every, order, stands_for, bound, find_near)
-    return _result(every, stands_for, shares, store.measure)
+    return _result(every, stands_for, store.measure)
 
 
 def _ranked(texts: Sequence[str], keep: Keep) -> list[int]:
@@ -169,48 +143,7 @@ def _ranked(texts: Sequence[str], keep: Keep) -> list[int]:
     return positions
 
 
-def _drop_contained(
-    texts: Sequence[str],
-    order: Sequence[int],
-    stands_for: NDArray[np.int64],
-    bound: float,
-    find_near: Callable[[int, Sequence[int]], int | None],
-) -> dict[int, float]:
-    """
-    Let texts that others contain go too; return their shares, by position.
-    What such a text stood for, in *order*, goes to the first that stays and is near, or stays until it is compared with
-    all that stay. This ends: of the texts that ever stay the longest never goes, so the next one goes at most once, ...
-    """
-    import numpy as np  # noqa: PLC0415
-
-    from es_simhash.hashing.winnowing import passage_terms  # noqa: PLC0415 -- loads numpy
-    from es_simhash.passages.contained import find_containers_among  # noqa: PLC0415
-
-    terms: dict[int, Sequence[str]] = {}
-    shares: dict[int, float] = {}
-    while True:
-        kept = np.flatnonzero(stands_for == np.arange(len(texts))).tolist()
-        fresh = [each for each in kept if each not in terms]
-        terms.update(zip(fresh, passage_terms([texts[each] for each in fresh]), strict=True))
-        some, their_terms = [texts[each] for each in kept], [terms[each] for each in kept]
-        found = find_containers_among(some, their_terms, bound, allows=lambda *_: True)
-        if not found:
-            return shares
-        for number, (container, share) in found.items():
-            stands_for[kept[number]], shares[kept[number]] = kept[container], share
-        is_kept = stands_for == np.arange(len(texts))
-        staying = [each for each in order if is_kept[each]]
-        for freed in [each for each in order if not is_kept[stands_for[each]]]:
-            shares.pop(freed, None)
-            near = find_near(freed, staying)
-            stands_for[freed] = freed if near is None else near
-            if near is None:
-                staying.append(freed)
-
-
-def _result(
-    texts: Sequence[str], stands_for: NDArray[np.int64], shares: dict[int, float], measure: TextMeasure
-) -> DistinctTexts:
+def _result(texts: Sequence[str], stands_for: NDArray[np.int64], measure: TextMeasure) -> DistinctTexts:
     members: dict[int, list[int]] = {}
     for position, kept in enumerate(stands_for.tolist()):
         members.setdefault(kept, []).append(position)
@@ -221,5 +154,5 @@ def _result(
         first, *others = measure.prepare([texts[kept], *(texts[each] for each in positions if each != kept)])
         scores = [measure.compare(each, first).similarity for each in others]
         dropped = zip((each for each in positions if each != kept), scores, strict=True)
-        groups.append(TextGroup(kept, tuple(Dropped(each, score, shares.get(each)) for each, score in dropped)))
+        groups.append(TextGroup(kept, tuple(Dropped(each, score) for each, score in dropped)))
     return DistinctTexts(tuple(sorted(members)), tuple(groups))

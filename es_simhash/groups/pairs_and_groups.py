@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
@@ -37,7 +37,7 @@ from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import BucketReader, aggregate_named
 from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import Index, Key, Progress, check_index, document_key
+from es_simhash.transport.protocol import Index, Progress, check_index
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Table, Texts
@@ -182,9 +182,6 @@ class Group(Tabular):
             Id of the canonical.
         members:
             All documents of the group, the canonical first, then by distance, index and id.
-        contained:
-            The documents that are tagged as contained in the canonical, by index and id; ``None`` where nobody asked
-            for them.
         canonicals:
             How many documents are a canonical of that id: more than one where groups of several indices, or shards,
             have one name. These groups are shown as one.
@@ -192,16 +189,12 @@ class Group(Tabular):
 
     id: str
     members: tuple[NearDup, ...]
-    contained: tuple[Key, ...] | None = None
     canonicals: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """Return the group as plain JSON values."""
         plain = {"id": self.id, "size": len(self.members), "members": [each.to_dict() for each in self.members]}
-        plain |= {"canonicals": self.canonicals} if self.canonicals > 1 else {}
-        if self.contained is None:
-            return plain
-        return plain | {"contained": [{"id": each.id, "index": each.index} for each in self.contained]}
+        return plain | ({"canonicals": self.canonicals} if self.canonicals > 1 else {})
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a flat row for each member; the fingerprint is 16 hex digits."""
@@ -216,9 +209,7 @@ class Group(Tabular):
         name = None if first.id == self.id else self.id
         rows = [cells_of(first) | {"bits": None, "similarity": None, "numbers": None, "group": name}]
         rows += map(cells_of, others[:SHOWN_ROWS])
-        contained = self.contained or ()
-        rows += [{"id": each.id, "index": each.index, "how": "contained"} for each in contained[:SHOWN_ROWS]]
-        rest = len(self.members) + len(contained) - len(rows)
+        rest = len(self.members) - len(rows)
         rows += [{"how": f"and {rest:,} more"}] if rest else []
         rows = [{"documents": None if number else len(self.members), **row} for number, row in enumerate(rows)]
         return [Sheet("", rows, {"bits": 64, "similarity": 1}, most=len(rows), keys=("id",))]
@@ -239,16 +230,12 @@ class GroupOptions:
             A query, or several; only groups of which a document matches all of them. Such a group is whole.
         source:
             Fields of the documents to return, or ``True`` for all.
-        contained:
-            Also return, in ``contained`` of each group, the documents that
-            ``tag_contained`` has tagged as contained in its canonical.
     """
 
     sort: Literal["id", "size"] = "id"
     min_size: int = 2
     filter: Filter = None
     source: bool | Sequence[str] = False
-    contained: bool = False
 
     def __post_init__(self) -> None:
         check_choice("sort", self.sort, ("id", "size"))
@@ -340,27 +327,7 @@ class _Reader:
     async def read(self, server: Port, names: list[str]) -> list[Group]:
         """Return the groups *names*, as far as they are large enough."""
         groups = await self._read(server, names)
-        ids = [group.members[0].id for group in groups]
-        tagged = await self._read_contained(server, ids) if self._options.contained else None
-        found = []
-        for group in groups:
-            if len(group.members) >= self._options.min_size:
-                contained = None if tagged is None else tagged.get(group.members[0].id, ())
-                found.append(replace(group, contained=contained))
-        return found
-
-    async def _read_contained(self, server: Port, ids: list[str]) -> dict[str, tuple[Key, ...]]:
-        """Return the documents that are tagged as contained in those with *ids*."""
-        field = self._fields.contained_in
-        found: dict[str, list[Key]] = {}
-
-        def note(hits: Hits) -> None:
-            for hit in hits:
-                found.setdefault(hit["fields"][field][0], []).append(document_key(hit))
-
-        body = {"query": {"terms": {field: ids}}, "docvalue_fields": [field], "_source": False}
-        check_whole(await read_each(server, self._index, body, note, page=PAGE))
-        return {name: tuple(sorted(keys, key=lambda key: key[:2])) for name, keys in found.items()}
+        return [group for group in groups if len(group.members) >= self._options.min_size]
 
     async def _read(self, server: Port, names: list[str]) -> list[Group]:
         fields = self._fields

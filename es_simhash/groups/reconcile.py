@@ -2,7 +2,6 @@
 Rewrites group fields that disagree with the rule, whoever wrote the documents, and removes stale tags.
 
 The rule is applied in ``table``. A document is rewritten only if it is still as it was when it was judged.
-Tags ``contained_in`` are written by ``ingest.containers`` and ``removal.tags``.
 """
 
 from __future__ import annotations
@@ -19,26 +18,20 @@ from es_simhash.groups.grouping_request import GroupingRequest, Resources
 from es_simhash.groups.read import grouped_without_fingerprint, read_all, read_texts, read_touched
 from es_simhash.groups.recorded import check_recorded, field_kinds, finish_regrouping, settle_grouping
 from es_simhash.hashing import to_hex
-from es_simhash.mapping.context import Resolved, TextFields
+from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import (
-    CONTAINED_IN,
     GROUPED,
     Fields,
     clearing,
     group_fields,
-    read_hit,
     read_values,
 )
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards import reading_primaries
-from es_simhash.passages.contained import SMALLEST_CONTAINED, find_container
-from es_simhash.texts.shingle_sets import run_shingles
-from es_simhash.transport.answers import check_whole
-from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import Index, Key, Progress, document_key, noting, were
-from es_simhash.transport.retry import now, refresh, text_body
+from es_simhash.transport.protocol import Index, Key, Progress, noting, were
+from es_simhash.transport.retry import now, refresh
 from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
 from es_simhash.writes.targets import refuse_masked, refuse_updates
@@ -75,9 +68,6 @@ class Reconciled:
         unread:
             Number of documents that have no near-duplicates because their text could not be read. Only texts of
             documents that are near another one are read.
-        untagged:
-            Number of documents that lost their tag ``contained_in``, or, in a dry run, would: the document that it
-            names is gone, or contains them no longer.
         rule:
             The rule of the groups, in words.
     """
@@ -89,7 +79,6 @@ class Reconciled:
     failures: tuple[Failure, ...] = ()
     is_settled: bool = True
     unread: int = 0
-    untagged: int = 0
     rule: str = ""
 
 
@@ -173,11 +162,10 @@ async def reconcile(
     between, whatever reads or writes groups refuses the index, and a second run continues. With *since*, or *ids* (at
     most some thousand), only groups are judged that documents grouped since then, or with these ids, may have changed;
     without *may_lack*, no canonical was deleted since. With *if_grouped*, nothing is done where no index records a
-    grouping. Duplicates of *leave* stay as they are; the others are grouped without them. Stale ``contained_in`` tags
-    are removed: with *ids* those that name one of them, with *since* none.
+    grouping. Duplicates of *leave* stay as they are; the others are grouped without them.
     Cost: all fingerprints and ids are read, or those that such documents may have touched (a multi-search for 200 of
     them); without *ids*, one search for tagged documents without a fingerprint; a multi-get and a bulk for every 500
-    documents to change. With passages, the tags are read, and the texts of both documents of each.
+    documents to change.
     """
     query = _changed(Fields(server.prefix), since, ids)
     if regroup and query is not None:
@@ -208,20 +196,15 @@ async def reconcile(
             if dry_run or writer.failures or not writer.moved:
                 break
     changed = len(wrong) + len(bare) if dry_run else writer.changed
-    untagged, failures = 0, writer.failures
-    if since is None:
-        untagged, more = await untag_stale(server, index, resolved, ids=ids, dry_run=dry_run)
-        failures = [*failures, *more]
     duplicates = len(groups.duplicates)
     report = Reconciled(
         len(table),
         len(table) - duplicates,
         duplicates,
         changed,
-        tuple(failures),
-        not (failures or writer.moved or (dry_run and (changed or untagged))),
+        tuple(writer.failures),
+        not (writer.failures or writer.moved or (dry_run and changed)),
         groups.unread,
-        untagged,
         str(grouping),
     )
     if not dry_run:
@@ -322,106 +305,3 @@ def _fields(groups: Groups, place: int, at: str | None) -> dict[str, Any]:
     if canonicals[0] == place:
         return group_fields(name, at=at)
     return group_fields(name, canonical=name, distance=groups.bits(place), at=at)
-
-
-TAGS = 5_000
-# Documents whose texts are in memory at once are twice as many.
-COMPARED = 250
-
-
-async def read_tags(
-    server: Port, index: Index, *, ids: Sequence[str] | None = None, names: Sequence[str] | None = None
-) -> dict[Key, str]:
-    """Return the tags of documents of *index*: all, or those that name one of *ids*, in the indices *names* alone."""
-    field = Fields(server.prefix).contained_in
-    found: dict[Key, str] = {}
-
-    def note(hits: Hits) -> None:
-        found.update((document_key(hit), str(hit["fields"][field][0])) for hit in hits)
-
-    await refresh(server, index)
-    clauses: list[Any] = [{"exists": {"field": field}} if ids is None else {"terms": {field: list(ids)}}]
-    clauses += [] if names is None else [{"terms": {"_index": list(names)}}]
-    body = {"query": {"bool": {"filter": clauses}}, "docvalue_fields": [field], "_source": False}
-    check_whole(await read_each(server, index, body, note, page=TAGS))
-    return found
-
-
-async def untag(server: Port, tags: Mapping[Key, str]) -> dict[Key, Outcome]:
-    """Remove *tags*, and return what became of each; without documents that are tagged otherwise by now."""
-    prefix = server.prefix
-
-    def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-        own = found.get("_source", {}).get(prefix) or {}
-        is_same = own.get(CONTAINED_IN) == tags[key]
-        return ("update", {"doc": {prefix: {CONTAINED_IN: None}}}) if is_same else None
-
-    outcomes = await rewrite(server, list(tags), change, source=[prefix])
-    return {key: each for key, each in zip(tags, outcomes, strict=True) if each is not None}
-
-
-async def untag_stale(
-    server: Port, index: Index, resolved: Resolved, *, ids: Collection[str] | None = None, dry_run: bool = False
-) -> tuple[int, list[Failure]]:
-    """
-    Remove tags whose document is gone or no longer contains the tagged one; return count and failures.
-    The share by which a tag was written is not recorded: the smallest share allowed counts. A tag stays if a text
-    cannot be read. *ids*: only tags that name one of these documents. Cost: the tags are read, and for every 250 a
-    search of the texts of both documents.
-    """
-    if all(each.passages is None for each in resolved.each.values()):
-        return 0, []
-    tags = list((await read_tags(server, index, ids=None if ids is None else sorted(ids))).items())
-    text_fields = resolved.text_fields
-    removed, failures = 0, []
-    for begin in range(0, len(tags), COMPARED):
-        part = dict(tags[begin : begin + COMPARED])
-        texts = await _read_texts(server, index, {*part.values(), *(key.id for key in part)}, text_fields)
-        stale: dict[Key, str] = await server.compute(_stale, part, texts)
-        if dry_run:
-            removed += len(stale)
-            continue
-        for outcome in (await untag(server, stale)).values():
-            if outcome.is_done:
-                removed += 1
-            elif outcome.status not in (CONFLICT, MISSING):
-                failures.append(outcome.to_failure())
-            refuse_hindered([outcome])
-    return removed, failures
-
-
-async def _read_texts(
-    server: Port, index: Index, ids: Collection[str], text_fields: TextFields
-) -> dict[Key, str | None]:
-    """Return the texts of the documents with these *ids* that are there; ``None`` for one that cannot be read."""
-    found: dict[Key, str | None] = {}
-
-    def note(hits: Hits) -> None:
-        for hit in hits:
-            key = document_key(hit)
-            try:
-                found[key] = read_hit(hit, text_fields[key.index])
-            except InvalidInputError:
-                found[key] = None
-
-    body = text_body({"query": {"ids": {"values": sorted(ids)}}}, text_fields.all)
-    check_whole(await read_each(server, index, body, note, page=COMPARED))
-    return found
-
-
-def _stale(tags: Mapping[Key, str], texts: Mapping[Key, str | None]) -> dict[Key, str]:
-    """Return those of *tags* that are true no more."""
-    different = [text for text in dict.fromkeys(texts.values()) if text is not None]
-    shingles = dict(zip(different, run_shingles(different), strict=True))
-    by_id: dict[str, list[str | None]] = {}
-    for key, text in texts.items():
-        by_id.setdefault(key.id, []).append(text)
-    stale = {}
-    for key, tag in tags.items():
-        own, others = texts.get(key), by_id.get(tag, [])
-        if others and (own is None or None in others):
-            continue
-        known = [each for each in others if each is not None]
-        if own is None or find_container(own, known, shingles, SMALLEST_CONTAINED) is None:
-            stale[key] = tag
-    return stale

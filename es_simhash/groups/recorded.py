@@ -12,11 +12,10 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Literal
 
-from es_simhash.errors import REGROUP, WRITE_RECORD, InvalidInputError, MappingError, Said, shorten
+from es_simhash.errors import REGROUP, InvalidInputError, MappingError, Said, shorten
 from es_simhash.groups.grouping_request import GroupingRequest, choose_grouping
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.faults import find_group_faults, is_disabled, mapping_error
-from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings, read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
@@ -281,16 +280,3 @@ def find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
         below = node.get("properties") or node.get("fields") or {}
         node = below.get(part) or {}
     return node
-
-
-def is_taggable(mapping: Mapping[str, Any], *, prefix: str) -> bool:
-    """Return whether an index with *mapping* maps the tag of documents that another one contains."""
-    return find_field(mapping, Fields(prefix).contained_in).get("type") == "keyword"
-
-
-def refuse_untaggable(resolved: Resolved, *, prefix: str) -> None:
-    """Raise if one of the *resolved* indices does not map the tag ``contained_in``."""
-    for name in resolved.each:
-        if not is_taggable(resolved.mappings[name], prefix=prefix):
-            field = Fields(prefix).contained_in
-            raise MappingError(Said(f"index {name!r} does not map {field}: add it with ", WRITE_RECORD))

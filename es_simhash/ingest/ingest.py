@@ -18,7 +18,6 @@ from es_simhash.arguments import check_name
 from es_simhash.errors import Advice, Said, shorten
 from es_simhash.groups.recorded import keep_recorded, record_grouping, settle_grouping
 from es_simhash.ingest.checkpoint import IngestCheckpoint, Position, read_identity
-from es_simhash.ingest.containers import ContainedLookup, check_containers
 from es_simhash.ingest.decide import Decider, Existing, OnDuplicate
 from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.ingest.item import Item, decide_items, make_reader, may_be_skipped
@@ -76,9 +75,7 @@ async def _ingest(
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
     Cost: for every 2,000 documents (500 where the server is asked about each) a bulk request; if they are grouped, a
     multi-search, or by the table a search, at the same time as the bulk before it, a refresh at the start, and one
-    after every 100,000. With contained another multi-search for each bulk, not at the same time as others, and searches
-    of the texts that share passages with them. A dry run refuses what is refused before the first document, and takes
-    none.
+    after every 100,000. A dry run refuses what is refused before the first document, and takes none.
     """
     check_index(check_name("index", index))
     if not isinstance(documents, Feed):
@@ -118,7 +115,7 @@ async def _ingest(
 
 def _may_be_straight(server: Port, source: Source, target: WriteTarget, options: IngestOptions) -> bool:
     """Return whether documents that nothing is near need no more than their text, their id and their JSON."""
-    is_plain = options.on_duplicate in (None, "tag", "skip") and options.contained is None
+    is_plain = options.on_duplicate in (None, "tag", "skip")
     reader = source.reader
     is_by_text = reader is None or not (reader.per or reader.within or reader.key)
     return is_plain and is_by_text and target.settings.passages is None and server.writes_standard_json
@@ -165,9 +162,8 @@ async def make_grouper(
         source.reader,
         is_updatable=not any(map(find_source_faults, mappings.values())),
     )
-    contained = None if options.contained is None else ContainedLookup(ingest, options.contained)
     is_alias = bool(mappings) and index not in mappings
-    return _Grouper(ingest, lookups(ingest, total, is_alias=is_alias), contained, source)
+    return _Grouper(ingest, lookups(ingest, total, is_alias=is_alias), source)
 
 
 async def _choose_grouping(
@@ -179,8 +175,6 @@ async def _choose_grouping(
     refuse_hidden_groups(mappings, prefix=server.prefix)
     if policy not in ("tag", "skip"):
         refuse_partial_sources(mappings)  # what is replaced is updated
-    if options.contained is not None:
-        await check_containers(server, index, target, is_tagging=policy == "tag")
     request = replace(options.grouping, default_order=f"-{server.prefix}.at" if policy == "replace" else "id")
     grouping = await settle_grouping(server, target.resolved, request, record=record)
     if grouping.per is not None:
@@ -201,7 +195,6 @@ class _Grouper:
 
     ingest: GroupedIngest
     lookup: ExistingLookup
-    contained: ContainedLookup | None
     source: Source
 
     async def decide(self, server: Port, entries: Sequence[Entry], existing: Existing) -> list[Entry]:
@@ -210,8 +203,6 @@ class _Grouper:
         items: Sequence[Item] = [each for each in entries if isinstance(each, Item)]
         if self.ingest.options.on_duplicate not in ("tag", "replace"):
             await self._keep_updates(server, items, existing)
-        if self.contained is not None:
-            entries = items = await self.contained.apply(server, items)
         at = await server.compute(now)
         await server.compute(decide_items, self.ingest.decider, entries, existing, self.ingest.prefix, at)
         if straight:
@@ -238,8 +229,7 @@ class _Grouper:
 
     async def _keep_updates(self, server: Port, items: Sequence[Item], existing: Existing) -> None:
         """Let none of *items* be skipped whose id is in the index: what is there would keep its old text."""
-        is_any = self.contained is not None
-        drafts = await server.compute(may_be_skipped, self.ingest.decider, items, existing, is_any)
+        drafts = await server.compute(may_be_skipped, self.ingest.decider, items, existing)
         if drafts:
             for each in await self.lookup.find_present(server, drafts):
                 each.must_write = True
@@ -248,8 +238,8 @@ class _Grouper:
         """Return *entries* after what depended on their outcomes was done, and what went wrong with that."""
         straight = [each for each in entries if isinstance(each, Plain)]
         settled = items = [each for each in entries if isinstance(each, Item)]
-        if self.contained is not None or not all(item.is_as_decided for item in items):
-            settlement = Settlement(self.ingest, items, self.lookup, self.contained)
+        if not all(item.is_as_decided for item in items):
+            settlement = Settlement(self.ingest, items, self.lookup)
             settled = settlement.items
             try:
                 await settlement.run(server)
@@ -386,8 +376,7 @@ def _known(items: Sequence[Entry]) -> list[Entry]:
     unknown = {item.position for item in items if item.is_sent or item.is_refused}
     known = [item for item in items if not item.is_sent]
     # Of a skipped document nobody knows whether the one it was skipped for is there.
-    known = [item for item in known if not (item.is_skipped and item.leader_position in unknown)]
-    return [item for item in known if item.withheld is None]
+    return [item for item in known if not (item.is_skipped and item.leader_position in unknown)]
 
 
 def _hindrance(reports: Sequence[Written]) -> Exception | None:

@@ -3,8 +3,8 @@ The steps of one document through an ingest, and what it is compared by, read as
 sent.
 
 ``reading`` makes an item with its *operation* and *part*, and gives it a *draft* once its fields are put in;
-``containers`` its *container*; :func:`decide_items` its *decision*; the bulk its *outcome*, where an *upsert* may
-take its place; ``settle`` decides some again; ``written`` reports on it.
+:func:`decide_items` its *decision*; the bulk its *outcome*, where an *upsert* may take its place; ``settle`` decides
+some again; ``written`` reports on it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
@@ -39,7 +39,6 @@ from es_simhash.mapping.fields import (
 )
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import MappedField
-from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, keep_text
 from es_simhash.writes.operations import Operation, Outcome
 
@@ -110,26 +109,15 @@ CREATED = 201
 _FIRST = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Container(Record):
-    """A document that contains another one; *share* is the share of the other one's shingles that it has."""
-
-    id: str
-    index: str
-    share: float
-
-
 @dataclass(slots=True)
 class Item:
     """
     One document of an ingest on its way; ``None`` stands before a step, or where it does not apply.
     The steps up to its outcome fill it in; ``settle``, which compares before and after, makes copies. *position*:
-    among the documents given, from 0. *operation*: ``None`` if what was given is no operation, or is not written
-    because of *container*. *problem*: of a document that is written anyway. *container*: the document to which it adds
-    nothing; *container_position*, if that is of the same batch. *withheld*: the operation not sent because of a
-    container of the same batch; it is sent if that one is not written. *weight*: about how many characters it takes in
-    a request. *texts*: those whose fields are wanted. *part*: what was read of it, unless it is a plain document, until
-    it has its fields. *upsert*: of an update, the document that the server creates where there is none to update.
+    among the documents given, from 0. *operation*: ``None`` if what was given is no operation. *problem*: of a document
+    that is written anyway. *weight*: about how many characters it takes in a request. *texts*: those whose fields are
+    wanted. *part*: what was read of it, unless it is a plain document, until it has its fields. *upsert*: of an update,
+    the document that the server creates where there is none to update.
     """
 
     position: int
@@ -138,9 +126,6 @@ class Item:
     outcome: Outcome | None = None
     draft: Document | None = None
     decision: Decision | None = None
-    container: Container | None = None
-    container_position: int | None = None
-    withheld: Operation | None = None
     weight: int = 0
     texts: tuple[str, ...] = ()
     part: Part | None = None
@@ -168,12 +153,6 @@ class Item:
             item = self.upsert
         item.outcome = outcome
         return item
-
-    def without_container(self) -> Item:
-        """Return it as one that adds something: an operation that was withheld is to be sent."""
-        return replace(
-            self, operation=self.withheld or self.operation, container=None, container_position=None, withheld=None
-        )
 
     @property
     def fingerprint(self) -> int | None:
@@ -356,8 +335,8 @@ def regroup_body(draft: Document, decision: Decision, *, prefix: str) -> dict[st
     return {"doc": {prefix: _fields_of(draft, decision)}}
 
 
-def may_be_skipped(decider: Decider, items: Sequence[Item], existing: Existing, is_any: bool) -> list[Document]:  # noqa: FBT001 -- as Compute passes it
-    """Return the drafts, of documents written whole, that have something near, or of their key; each if *is_any*."""
+def may_be_skipped(decider: Decider, items: Sequence[Item], existing: Existing) -> list[Document]:
+    """Return the drafts, of documents written whole, that have something near, or of their key."""
     in_flight = decider.in_flight
     drafts = [item.draft for item in items if item.operation and item.operation.kind == "index" and item.draft]
     fingerprints = [each.fingerprint for each in drafts if each.fingerprint is not None]
@@ -369,8 +348,7 @@ def may_be_skipped(decider: Decider, items: Sequence[Item], existing: Existing, 
         for each in drafts
         if (each.fingerprint is not None or each.exact is not None)
         and (
-            is_any
-            or counts[each.fingerprint] > 1
+            counts[each.fingerprint] > 1
             or keys[each.exact] > 1
             or in_flight.has_near(each.fingerprint, each.exact)
             or in_flight.is_foreseen_near(each.fingerprint)

@@ -45,7 +45,7 @@ class Plain(Operation):
     outcome: Outcome | None = None
     _document: Document | None = None
 
-    action = withheld = leader_position = None
+    action = leader_position = None
     problems = ()
     is_refused = is_skipped = False
 

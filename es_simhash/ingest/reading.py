@@ -40,7 +40,6 @@ from es_simhash.mapping.meta import IndexSettings, check_text_fields, text_field
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
-from es_simhash.passages.contained import check_contained
 from es_simhash.transport.feed import Feed, weigh
 from es_simhash.transport.raw_json import JsonObject, keep_text, read_json
 from es_simhash.writes.operations import SPECIAL, Operation, Outcome, Refusal, to_operation
@@ -141,12 +140,6 @@ class IngestOptions:
             ``"replace"``: write it as the canonical, and tag those it duplicates. A function, given the new
             document and a :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no
             duplicate; async clients call it in a thread. ``None``: do not look for duplicates, write no groups.
-        contained:
-            Look also for documents that add nothing: a share of .8 to 1, such as .95, of their text stands in a
-            document that is at least as long: of the index, of the same batch, or written before by this ingest.
-            With ``"skip"`` they are not written, unless their id is in the index; with ``"tag"`` they get the field
-            ``simhash.contained_in``. The index needs passages. Where the longer one comes in a later batch,
-            ``tag_contained`` finds that. See docs/passages.md.
         grouping:
             ...
         id_from:
@@ -171,7 +164,6 @@ class IngestOptions:
 
     text_field: str | Sequence[str] | None = None
     on_duplicate: OnDuplicate | None = "tag"
-    contained: float | None = None
     grouping: GroupingRequest = field(default_factory=GroupingRequest)
     id_from: IngestIdFrom = option(None, partial(check_choice, choices=("content", None)))
     workers: int | None = option(None, Count())
@@ -186,19 +178,6 @@ class IngestOptions:
         check_fields("text_field", self.text_field, may_lack=True)
         if self.on_duplicate is not None:
             check_policy(self.on_duplicate)
-        if self.contained is not None:
-            object.__setattr__(self, "contained", check_contained(self.contained))
-            if self.on_duplicate not in ("tag", "skip"):
-                raise InvalidInputError(
-                    Said(
-                        Argument("contained"),
-                        " does not go with ",
-                        Argument("on_duplicate"),
-                        f" {shorten(self.on_duplicate)}: give 'tag' or 'skip', or leave ",
-                        Argument("contained"),
-                        " out",
-                    )
-                )
         if self.on_duplicate is None and self.lookup.memory_file is not None:
             raise InvalidInputError(
                 Said(Argument("memory_file"), " is for an ingest that looks for duplicates: leave it out")
@@ -207,8 +186,7 @@ class IngestOptions:
     def purpose(self) -> dict[str, Any]:
         """Return what decides the documents that are written, as plain JSON values."""
         on_duplicate = "a function" if callable(self.on_duplicate) else self.on_duplicate
-        named = {"on_duplicate": on_duplicate, "contained": self.contained}
-        return named | {"op_type": self.op_type, "id_from": self.id_from}
+        return {"on_duplicate": on_duplicate, "op_type": self.op_type, "id_from": self.id_from}
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,7 +279,7 @@ async def _decide(
     existing: Existing,
 ) -> None:
     """Decide *items* as an ingest would; those of the ids that the index has would be written even if they are near."""
-    drafts = await server.compute(may_be_skipped, ingest.decider, items, existing, False)
+    drafts = await server.compute(may_be_skipped, ingest.decider, items, existing)
     if drafts := [each for each in drafts if each.position in named]:
         for each in await lookup.find_present(server, drafts):
             each.must_write = True

@@ -3,8 +3,7 @@ Settles a batch after its bulk: some documents are decided again, and groups of 
 
 Decided again are: duplicates of a document not written (skipped ones are written, tagged ones change their
 group); documents near one that a refused write had hidden; documents that a server pipeline wrote under another
-id, under that id; updates that created their ``upsert``; documents left out or tagged because of a container of the
-batch that the index does not have.
+id, under that id; updates that created their ``upsert``.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from es_simhash.groups.reconcile import untag
-from es_simhash.ingest.containers import ContainedLookup
 from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item, decide_items, put_decision, regroup_body
@@ -41,10 +38,8 @@ class Settlement:
         ingest: GroupedIngest,
         items: Sequence[Item],
         lookup: ExistingLookup,
-        contained: ContainedLookup | None,
     ) -> None:
         self.items = list(items)
-        self._contained = contained
         self._seen: set[int] = set()
         self._is_updatable = ingest.is_updatable
         self._decider = ingest.decider
@@ -53,51 +48,6 @@ class Settlement:
 
     async def run(self, server: Port) -> None:
         """Decide again until no document depends on one that was refused."""
-        await self._settle_refused(server)
-        if self._contained is not None:
-            self._contained.note_written(self.items)
-            before = list(self.items)
-            await self._settle_contained(server, self._contained)
-            await self._settle_refused(server)
-            pairs = zip(before, self.items, strict=True)
-            self._contained.note_written(now for then, now in pairs if now.outcome is not then.outcome)
-
-    async def _settle_contained(self, server: Port, contained: ContainedLookup) -> None:
-        """Write, or untag, the documents whose container of the same batch is not in the index."""
-        before = list(self.items)
-        unsure = [n for n, each in enumerate(before) if each.withheld is not None]
-        try:
-            self.items[:] = await contained.confirm(server, before)
-            unsure = [n for n in unsure if self.items[n].withheld is None]
-            if unsure:
-                await self._decide_again(server, unsure)
-        except Exception as error:
-            self._give_up(unsure, error)
-            raise
-        await self._untag(
-            server, [n for n, each in enumerate(before) if each.container and not self.items[n].container], before
-        )
-
-    async def _untag(self, server: Port, places: Sequence[int], before: Sequence[Item]) -> None:
-        """Remove the tags of the documents at *places*, which were written with them."""
-        tags: dict[Key, str] = {}
-        keys: dict[Key, int] = {}
-        for n in places:
-            outcome, draft, container = before[n].outcome, before[n].draft, before[n].container
-            if outcome is not None and outcome.is_done and draft is not None and container is not None:
-                routing = None if draft.routing is None else str(draft.routing)
-                keys[key := Key(outcome.index or "", outcome.id or "", routing)] = n
-                tags[key] = container.id
-        if not tags:
-            return
-        outcomes = await untag(server, tags) if self._is_updatable else {}
-        for key, n in keys.items():
-            outcome = outcomes.get(key)
-            if not self._is_updatable or (outcome is not None and not outcome.is_done):
-                reason = "the document that contains it was not written, and its tag could not be removed"
-                self.items[n] = replace(self.items[n], problem=f"{reason}: run reconcile")
-
-    async def _settle_refused(self, server: Port) -> None:
         while lost := [
             n for n, each in enumerate(self.items) if (each.is_refused or each.is_misjudged) and n not in self._seen
         ]:

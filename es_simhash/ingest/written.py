@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.ingest.decide import BY_KEY, Decision
-from es_simhash.ingest.item import Container, Item, has_fingerprint
+from es_simhash.ingest.item import Item, has_fingerprint
 from es_simhash.ingest.plain import Entry, Plain
 from es_simhash.writes.operations import Hindrance, Outcome
 
@@ -54,9 +54,6 @@ class Written:
         updated:
             Whether it took the place of a document with its id, maybe one that the same ingest wrote: the index then
             has no document more.
-        contained_in:
-            With *contained*, the document of the index to which it adds nothing: its ``id``, its ``index``, and the
-            ``share`` of this document's shingles that it has. ``None`` where none was found.
         replaced:
             After ``"replaced"``, the id of the former canonical, the first if there are several; else ``None``.
     """
@@ -71,7 +68,6 @@ class Written:
     fingerprinted: bool = False
     kind: RefusedKind | None = None
     similarity: float | None = None
-    contained_in: Container | None = None
     updated: bool = False
     replaced: str | None = None
 
@@ -99,8 +95,7 @@ class Written:
         if self.canonical is not None:
             plain |= {"canonical": self.canonical, "distance": self.distance}
         plain |= {} if self.replaced is None else {"replaced": self.replaced}
-        plain |= {} if self.similarity is None else {"similarity": self.similarity}
-        return plain if self.contained_in is None else plain | {"contained_in": self.contained_in.to_dict()}
+        return plain if self.similarity is None else plain | {"similarity": self.similarity}
 
 
 def report(item: Entry, *, prefix: str) -> Written:
@@ -117,8 +112,6 @@ def _report_plain(document: Plain) -> Written:
 
 def _report(item: Item, prefix: str) -> Written:
     place, outcome, draft, decision = item.position, item.outcome, item.draft, item.decision
-    if outcome is None and draft is not None and (container := item.container) is not None and item.operation is None:
-        return Written(place, draft.id, container.index, "skipped", item.problem, contained_in=container)
     if outcome is None:
         if draft is None or decision is None or decision.leader is None:
             return Written(place, None, None, "refused", item.problem, kind="refused")
@@ -156,7 +149,6 @@ def _report(item: Item, prefix: str) -> Written:
         distance,
         is_fingerprinted,
         similarity=similarity,
-        contained_in=item.container,
         updated=outcome.status == UPDATED and item.operation is not None and item.operation.kind == "index",
         replaced=replaced,
     )

@@ -39,7 +39,6 @@ class Options(BaseModel):
 
     preset: str | Preset = DEFAULT_PRESET.name
     keep: Literal["first", "longest"] | SkipJsonSchema[Callable[[str], Any]] = "first"
-    contained: float | None = None
 
     @model_validator(mode="after")
     def _checked(self) -> Self:
@@ -51,7 +50,7 @@ class Options(BaseModel):
         self._distinct([])
 
     def _distinct(self, texts: Sequence[str]) -> Any:
-        return distinct_texts(texts, preset=self.preset, keep=self.keep, contained=self.contained)
+        return distinct_texts(texts, preset=self.preset, keep=self.keep)
 
     def filtered(
         self, documents: Iterable[_Document], read: Callable[[_Document], Item]

@@ -41,11 +41,9 @@ class NearDupFilter:
         {'similar_count': 1, 'similar_ids': ['b']}
     """
 
-    def __init__(
-        self, preset: str | Preset = DEFAULT_PRESET.name, keep: Keep = "first", contained: float | None = None
-    ) -> None:
+    def __init__(self, preset: str | Preset = DEFAULT_PRESET.name, keep: Keep = "first") -> None:
         # Without pydantic's checks: an error is one line, as everywhere.
-        self.options = Options.model_construct(preset=preset, keep=keep, contained=contained)
+        self.options = Options.model_construct(preset=preset, keep=keep)
         self.options.check()
 
     @component.output_types(documents=list[Document])
@@ -61,12 +59,11 @@ class NearDupFilter:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a file of a pipeline says; a function given as *keep* must have a name in a module."""
-        preset, keep, contained = self.options.preset, self.options.keep, self.options.contained
+        preset, keep = self.options.preset, self.options.keep
         return default_to_dict(
             self,
             preset=asdict(preset) if isinstance(preset, Preset) else preset,
             keep=serialize_callable(keep) if callable(keep) else keep,
-            contained=contained,
         )
 
     @classmethod

@@ -35,7 +35,6 @@ class Fields:
         self.blocks = (f"{prefix}.block0", f"{prefix}.block1", f"{prefix}.block2", f"{prefix}.block3")
         self.value = f"{prefix}.value"  # long of the signed fingerprint, for scripts
         self.passages = f"{prefix}.passages"  # keyword of the terms of passages, where the index has them
-        self.contained_in = f"{prefix}.{CONTAINED_IN}"  # keyword, where the index has passages
         self.group = f"{prefix}.group"  # keyword of the group that a document belongs to
         self.duplicate_of = f"{prefix}.duplicate_of"  # keyword of the canonical's id, on duplicates only
         self.distance = f"{prefix}.distance"  # byte: to the canonical, in bits, on duplicates only
@@ -43,17 +42,14 @@ class Fields:
         self.at = f"{prefix}.at"  # date of the moment a document was grouped
 
 
-CONTAINED_IN = "contained_in"
-"""Name, without the prefix, of the tag of a document that adds nothing to another."""
-
-OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value", "passages", "error", CONTAINED_IN)
+OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value", "passages", "error")
 """Names, without the prefix, of what another text makes wrong; the group fields are not among them."""
 
 GROUPED = ("group", "duplicate_of", "distance", "at")
 """Names, below the prefix, of what grouping writes."""
 
 
-WITHOUT_FINGERPRINT = ("passages", "error", CONTAINED_IN, *GROUPED)
+WITHOUT_FINGERPRINT = ("passages", "error", *GROUPED)
 """Names, below the prefix, of what a document without a fingerprint may have of ours."""
 
 _FINGERPRINT = re.compile("[0-9a-f]{16}")

@@ -35,8 +35,6 @@ FIELD_TYPES: dict[str, dict[str, Any]] = {
     "at": {"type": "date"},
     # Terms of winnowed hashes, which only lookups of passages read. Only indices that were asked for passages have it.
     "passages": {"type": "keyword", "doc_values": False},
-    # The id of a document that contains this one; where the index has passages, by which it is found.
-    "contained_in": {"type": "keyword"},
     # Written by an ingest pipeline, where it can make no fingerprint.
     "error": {"type": "keyword"},
 }
@@ -104,8 +102,7 @@ def build_mapping(
 
 def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
     _refuse_own_fields(settings.text_fields, prefix)
-    has_passages = settings.passages is not None
-    optional = {"value": settings.value, "passages": has_passages, "contained_in": has_passages}
+    optional = {"value": settings.value, "passages": settings.passages is not None}
     properties = {name: dict(type_) for name, type_ in FIELD_TYPES.items() if optional.get(name, True)}
     properties |= marker_properties(settings, prefix=prefix)
     return {

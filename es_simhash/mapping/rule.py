@@ -172,7 +172,6 @@ RULE_WORDS = {
     "rule_key": "or the same {field}",
     "rule_groups": "{rule} groups",
     "rule_order": "stays: {order}",
-    "rule_contained": "at least {share} % stands in what stays",
     "order_id": "the smallest id",
     "order_longest": "the longest text",
     "order_preference": "by {field}, {values}",

@@ -102,17 +102,12 @@ def terms_query(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
 
 
 def candidates_query(
-    wanted: Mapping[str, Any],
-    *,
-    without: Mapping[str, Any] | None = None,
-    filter: Filter = None,
-    exclude_ids: Iterable[str] = (),
+    wanted: Mapping[str, Any], *, filter: Filter = None, exclude_ids: Iterable[str] = ()
 ) -> dict[str, Any]:
     query: dict[str, Any] = {"filter": [wanted, *check_filter(filter)]}
-    excluded: list[Mapping[str, Any]] = [] if without is None else [without]
     if ids := list(exclude_ids):
-        excluded.append({"ids": {"values": ids}})
-    return {"bool": query | ({"must_not": excluded} if excluded else {})}
+        query["must_not"] = [{"ids": {"values": ids}}]
+    return {"bool": query}
 
 
 def without_passages_query(prefix: str) -> dict[str, Any]:

@@ -103,15 +103,6 @@ def compare_passages(question: Question, others: Sequence[str], *, min_contained
     return found
 
 
-def covered_share(first: Question, second: Question) -> float:
-    """Return the share of the characters of *first* in runs of its min_run letters that *second* has too."""
-    covered = done = 0
-    for start, _, length in _common_runs(first, second.text, first.min_run):
-        covered += max(start + length - max(start, done), 0)
-        done = max(done, start + length)
-    return covered / first.text.codes.size if first.text.codes.size else 0.0
-
-
 def _shared_runs(question: Question, other: _Text, letters: int) -> tuple[Passage, ...]:
     """Return :func:`_common_runs` as places in the two original texts."""
     return tuple(

@@ -1,16 +1,12 @@
-"""
-Lookups of passages, of a text or a document, or as a stream: the order of requests.
-
-:func:`check_filled` refuses indices of which not every document has passages, for callers who must not miss one.
-"""
+"""Lookups of passages, of a text or a document, or as a stream: the order of requests."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, WrongTypeError, shorten
+from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
 from es_simhash.lookup.fetch import meant_hits
 from es_simhash.lookup.find import COPIES, check_id
 from es_simhash.mapping.context import TextFields
@@ -22,9 +18,9 @@ from es_simhash.passages.candidates import read_candidates, without_passages_que
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import Lookup, PassageOptions, added_late, refuse_without_passages, without_passages
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.buckets import count_documents, count_whole
+from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.protocol import Index, Key, check_index, document_key, index_key
-from es_simhash.transport.retry import refresh, search_texts
+from es_simhash.transport.retry import search_texts
 
 
 async def find(server: Port, index: Index, text: str, options: PassageOptions) -> Overlaps:
@@ -146,15 +142,3 @@ async def _read_document(server: Port, lookup: Lookup, id: str, routing: str | N
 def _check_text(text: str) -> None:
     if not isinstance(text, str):
         raise WrongTypeError(f"text must be a string, not {type(text).__name__}")
-
-
-async def check_filled(server: Port, index: Index, each: Mapping[str, IndexSettings]) -> None:
-    """Raise an error if documents of *index* have no passages, or could not be counted."""
-    refuse_without_passages(each, "texts cannot be compared")
-    await refresh(server, index)
-    missing = await count_whole(server, index, without_passages_query(server.prefix))
-    unfilled = [*added_late(each), *([without_passages(index_key(index), missing)] if missing else [])]
-    if unfilled:
-        raise IncompleteSearchError(
-            f"documents that contain others may be missing: {'; '.join(unfilled)}", reasons=tuple(unfilled)
-        )

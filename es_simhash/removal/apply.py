@@ -46,11 +46,10 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from es_simhash.arguments import FilePath, check_function, check_input, check_name
 from es_simhash.errors import InvalidInputError, WritesRefusedError, shorten
-from es_simhash.groups.recorded import is_taggable
 from es_simhash.mapping.port import Port
 from es_simhash.removal.delete import Deletion, delete_documents, put_back, read_planned
 from es_simhash.removal.guard_rails import Share, check_max_share, refuse_doubts, refuse_excess
@@ -61,7 +60,6 @@ from es_simhash.removal.present import Items, judge, read_decisive
 from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.removal.regroup import OnRegrouped, names_within, regroup
 from es_simhash.removal.removal_file import RemovalFile
-from es_simhash.removal.tags import untag_removed
 from es_simhash.removal.take_decisions import refuse_forgotten, take_in
 from es_simhash.transport.protocol import Key, Progress, noting, were
 from es_simhash.transport.retry import now, refresh, retry, unless_refused
@@ -91,8 +89,8 @@ async def apply_removal(
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     """
     Remove what the plan in the file *path* names, emit a :class:`DuplicateResult` per line.
-    Tags that name a removed document (``contained_in``) are removed at the end, and the groups are corrected: an ingest
-    that tags by arrival may have made a document canonical that does not stay. Cost, for every 200 lines: two multi-
+    The groups are corrected at the end: an ingest that tags by arrival may have made a document canonical that does not
+    stay. Cost, for every 200 lines: two multi-
     gets, a bulk request, one request for each index, and with an alias a search; where documents were written since the
     plan, two more multi-gets, two reads of mappings, and with a filter a search. At the end two searches for every
     1,000 canonicals that have duplicates, and the cost of reconciling the groups without a canonical. On an error, the
@@ -143,7 +141,8 @@ async def _apply(
     names = sorted(header.index_uuids)
     uuids = await read_uuids(server, names)
     standing = [name for name in names if uuids.get(name) == header.index_uuids[name]]
-    mappings = await _read_mappings(server, standing, dry_run=dry_run) if standing else {}
+    if standing:
+        await _refuse_parts(server, standing, dry_run=dry_run)
     created = await _read_created(server, standing)
     view = await _standing_view(server, header, standing)
     if standing:
@@ -176,9 +175,6 @@ async def _apply(
             own = Port(server, server.context.of_prefix(header.prefix))
             view = await names_within(own, view, header.index_uuids.keys())
         if view and standing and not dry_run and (gone or restored):
-            if taggable := [name for name, mapping in mappings.items() if is_taggable(mapping, prefix=header.prefix)]:
-                for record in await untag_removed(own, view, taggable, sorted(gone)):
-                    yield [record]
             await regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
 
 
@@ -207,14 +203,13 @@ def _say_deleted(gone: int, removal: RemovalFile) -> str:
     return were(gone, "deleted") + kept
 
 
-async def _read_mappings(server: Port, standing: Sequence[str], *, dry_run: bool) -> dict[str, Mapping[str, Any]]:
-    """Return the mappings of the indices that are there; refuse those whose documents cannot be read whole."""
+async def _refuse_parts(server: Port, standing: Sequence[str], *, dry_run: bool) -> None:
+    """Refuse indices whose documents cannot be read whole."""
     answer = await server.get_mapping(index=standing)
     mappings = {name: each.get("mappings") or {} for name, each in answer.items()}
     await refuse_updates(server, standing, mappings)
     if not dry_run:
         await refuse_masked(server, standing)
-    return mappings
 
 
 async def _read_created(server: Port, names: Sequence[str]) -> dict[str, str]:

@@ -30,11 +30,10 @@ from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import MappedField, copy_targets, countable_field, walk_fields
 from es_simhash.removal.find_shown import find_shown
 from es_simhash.removal.guard_rails import Guards, Share
-from es_simhash.removal.may_delete import Candidate, Compared, Comparer, PairMeasure
-from es_simhash.removal.plan_contained import Found, find_contained
+from es_simhash.removal.may_delete import Candidate, Compared, Comparer
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.plan_options import PlanOptions
-from es_simhash.removal.records import PlannedRemoval, Reason, RemovalPlan
+from es_simhash.removal.records import PlannedRemoval, RemovalPlan
 from es_simhash.removal.removal_file import PlanWriter
 from es_simhash.removal.take_decisions import Kept, read_kept
 from es_simhash.transport.answers import check_whole
@@ -64,22 +63,19 @@ class RemovalSizes:
     How much a removal or a restore does at once.
     *removed*: most documents archived and deleted together. *restored*: most documents put back together. *characters*:
     about how many either may have. *few*: up to so many restored documents, only the groups that these may
-    have changed are judged. *common*: documents are not compared for a term of passages that more documents have.
+    have changed are judged.
     """
 
     removed: int = 200
     restored: int = 500
     characters: int = 8_000_000
     few: int = 1_000
-    common: int = 1_000
 
 
 SIZES = RemovalSizes()
 
 
-async def plan_removal(
-    server: Port, index: Index, path: FilePath | None, options: PlanOptions, *, sizes: RemovalSizes = SIZES
-) -> RemovalPlan:
+async def plan_removal(server: Port, index: Index, path: FilePath | None, options: PlanOptions) -> RemovalPlan:
     """
     Write a plan of removal for the duplicates of *index* to the new file *path*, and return what it contains.
     Without *path* the lines are returned as well, in no file, and with little of each field. Raises
@@ -91,7 +87,7 @@ async def plan_removal(
         options = replace(options, max_field_chars=min(options.max_field_chars, ASIDE))
     kept = await server.compute(read_kept, options.after)
     with await server.compute(PlanWriter, path) as writer:
-        made, _ = await make_plan(server, index, writer, options, kept, sizes=sizes)
+        made, _ = await make_plan(server, index, writer, options, kept)
         lines = tuple(await server.compute(list, writer.removals())) if path is None else ()
     return replace(made, path="" if path is None else str(path), removals=lines)
 
@@ -102,14 +98,12 @@ async def make_plan(
     writer: PlanWriter,
     options: PlanOptions,
     earlier: Sequence[Kept] = (),
-    *,
-    sizes: RemovalSizes = SIZES,
 ) -> tuple[RemovalPlan, PlanHeader]:
     """
     Let *writer* have the plan for the duplicates of *index*, and return what it contains.
-    Cost: a dry run of reconcile, or, with *contained*, what :func:`find_contained` says; for every 500 duplicates a
-    multi-get, and with a filter or a protected field also a search; three counts, and a search for the fields to show.
-    A larger share than is allowed is only noted: the guard rails judge the apply.
+    Cost: a dry run of reconcile; for every 500 duplicates a multi-get, and with a filter or a protected field also a
+    search; three counts, and a search for the fields to show. A larger share than is allowed is only noted: the guard
+    rails judge the apply.
     """
     server = await reading_primaries(server, index)
     resolved = await resolve_index(server, index)
@@ -133,14 +127,10 @@ async def make_plan(
         check_protected({name: resolved.mappings[name] for name in names}, options.protect)
         protected = {name: MappedField.find(resolved.mappings[name], options.protect) for name in names}
     uuids = await read_uuids(server, names)
-    nearest = grouping.max_distance if grouping.key and options.contained is None else None
+    nearest = grouping.max_distance if grouping.key else None
     planning = _Planning(options, comparer, writer, earlier, view, protected, nearest)
-    if options.contained is None:
-        _, groups = await read_groups(server, index, resolved, grouping)
-        found = await planning.add_all(server, groups)
-    else:
-        add = partial(planning.add, server)
-        found = await find_contained(server, index, resolved, grouping, options.contained, add, common=sizes.common)
+    _, groups = await read_groups(server, index, resolved, grouping)
+    found = await planning.add_all(server, groups)
     left = await server.compute(writer.keep_only, found.lines, options.limit)
     lost = await server.compute(writer.count_protected) if options.protect else {}
     guards = await count_shares(server, index, names, Guards(options.max_share, options.protect), lost)
@@ -148,7 +138,7 @@ async def make_plan(
     without_fingerprint, ungrouped = await count_lacking(server, index, resolved.each, mappings=mappings)
     if await read_uuids(server, names) != uuids:
         raise IncompleteSearchError("an index was replaced while it was read: plan again")
-    recorded = _record(grouping, comparer.bound, options)
+    recorded = replace(grouping, similarity=comparer.bound).to_dict()
     at = await server.compute(now)
     decided_by = {name: tuple(fields) for name, fields in comparer.decided_by.items()}
     decided = found.left_out["decided"]
@@ -194,14 +184,6 @@ def _count_differing(writer: PlanWriter, names: Sequence[str]) -> dict[str, int]
     return {name: found[name] for name in names if name in found}
 
 
-def _record(grouping: Grouping, bound: float | None, options: PlanOptions) -> dict[str, Any]:
-    """Return what a plan records of how its duplicates were found."""
-    if options.contained is None:
-        return replace(grouping, similarity=bound).to_dict()
-    grouped = grouping.to_dict()
-    return {"contained": bound, **{name: grouped[name] for name in ("canonical", "per", "within") if name in grouped}}
-
-
 def _comparer(
     context: Context, resolved: Resolved, options: PlanOptions, grouping: Grouping, shown: Sequence[str]
 ) -> Comparer:
@@ -210,12 +192,6 @@ def _comparer(
     if bound is not None:
         require_text_fields(text_fields, "texts cannot be compared", COMPARE_NONE)
     schemes = {name: own.scheme for name, own in resolved.each.items()}
-    measure: PairMeasure = grouping.measure
-    if options.contained is not None:
-        from es_simhash.passages.contained import ContainmentMeasure  # noqa: PLC0415 -- loads numpy
-
-        measure = ContainmentMeasure()
-    reason: Reason = "similarity" if options.contained is None else "contained"
     used = used_fields(grouping.to_dict(), options.protect)
     decided_by = {}
     for name in resolved.each:
@@ -225,7 +201,7 @@ def _comparer(
         if bound is None:
             decided_by[name][Fields(context.prefix).fingerprint] = False
     prefix, longest = context.prefix, options.max_field_chars
-    return Comparer(text_fields, schemes, prefix, bound, decided_by, shown, longest, measure, reason)
+    return Comparer(text_fields, schemes, prefix, bound, decided_by, shown, longest, grouping.measure)
 
 
 def used_fields(grouping: Mapping[str, Any], protect: str | None) -> list[str]:
@@ -247,6 +223,15 @@ def decisive_fields(mapping: Mapping[str, Any], names: Sequence[str], used: Sequ
                 has_null = any(each.get("null_value") is not None for each in (mapped.node, node))
                 found[path] = has_null or found.get(path, False)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a plan is made of: the numbers of its *lines*, how many duplicates were *found*, and what is left out."""
+
+    lines: Sequence[int]
+    found: int
+    left_out: Counter[str]
 
 
 @dataclass(slots=True)

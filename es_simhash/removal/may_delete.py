@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.mapping.fields import read_text, read_values
-from es_simhash.removal.records import KeptKind, LeftOut, PlannedDocument, PlannedRemoval, Reason
+from es_simhash.removal.records import KeptKind, LeftOut, PlannedDocument, PlannedRemoval
 from es_simhash.texts.differences import Prepared, difference_of, prepare_text
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Row
-    from es_simhash.passages.contained import ContainmentMeasure
 
 
 Compared: TypeAlias = PlannedRemoval | LeftOut
@@ -33,9 +32,6 @@ Compared: TypeAlias = PlannedRemoval | LeftOut
 Candidate: TypeAlias = "tuple[Row, Row, int]"
 """A duplicate and its canonical, as they were grouped, and their distance in bits."""
 
-
-PairMeasure: TypeAlias = "TextMeasure | ContainmentMeasure"
-"""How much of the first of two texts the second one has, 0 to 1."""
 
 Decisive: TypeAlias = Mapping[str, bool]
 """Fields of ``_source`` that decide about the documents of an index, and for each whether a null in it is a value."""
@@ -66,8 +62,7 @@ class Comparer:
     decided_by: Mapping[str, Decisive]
     shown: Sequence[str] = ()
     max_field_chars: int = 10_000
-    measure: PairMeasure = WORD_SHINGLES
-    reason: Reason = "similarity"
+    measure: TextMeasure = WORD_SHINGLES
 
     @property
     def source_fields(self) -> list[str]:
@@ -116,7 +111,7 @@ class Comparer:
             return "not_similar"
         difference = difference_of(first[1], prepared[1])
         planned = document.planned, canonical.planned
-        return PlannedRemoval(*planned, distance, similarity, self.reason, difference=difference)
+        return PlannedRemoval(*planned, distance, similarity, "similarity", difference=difference)
 
     def _read(self, row: Row, item: Mapping[str, Any]) -> _Read | LeftOut:
         if "error" in item:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -63,11 +63,6 @@ class PlanHeader(Record):
         return self.guards.find_excess(self.count)
 
     @property
-    def is_by_containment(self) -> bool:
-        """Whether its documents go because others contain them; these may be canonicals of groups."""
-        return "contained" in self.grouping
-
-    @property
     def rule(self) -> str:
         """By what its documents are duplicates, in words."""
         return "; ".join(self.rule_parts())
@@ -76,14 +71,7 @@ class PlanHeader(Record):
         """Return :attr:`rule` in parts; it is the JSON where another version wrote it, or an editor."""
         say = partial(_say, rule_words(language))
         try:
-            if not self.is_by_containment:
-                return Grouping.from_dict(self.grouping).parts(say)
-            # A plan by containment records neither a distance nor a similarity nor a rule of groups.
-            nothing = {"rule": "star", "max_distance": 0, "similarity": None}
-            of_groups = Grouping.from_dict({**nothing, "canonical": ["id"], **self.grouping})
-            _, stays, _ = of_groups.parts(say)
-            limits = replace(of_groups, similarity=None).pair_rule.parts(say)[2:]
-            return [say("rule_contained", share=f"{self.grouping['contained'] * 100:g}"), *limits, stays]
+            return Grouping.from_dict(self.grouping).parts(say)
         except (MappingError, TypeError, ValueError):
             return [json.dumps(dict(self.grouping))]
 

@@ -12,7 +12,6 @@ from es_simhash.errors import Argument, InvalidInputError, Said
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.rule import Grouping
-from es_simhash.passages.contained import check_contained
 from es_simhash.removal.guard_rails import DEFAULT_MAX_SHARE, check_max_share
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, check_bound
 
@@ -40,11 +39,6 @@ class PlanOptions:
             those of the present texts.
         grouping:
             As for :meth:`ingest`; they need not be those that are recorded.
-        contained:
-            Plan instead for the documents that *add nothing*: at least this share of their text, .8 to 1, such as
-            .95, stands in another document, at least as long, that stays. The index needs passages. See
-            docs/removal.md. Goes with canonical, per and within, which keep their meaning, and without preset,
-            verify, max_distance, rule and min_similarity.
         filter:
             A query, or a list of queries, that the duplicates match.
         min_similarity:
@@ -67,7 +61,6 @@ class PlanOptions:
     """
 
     grouping: GroupingRequest = field(default_factory=GroupingRequest)
-    contained: float | None = None
     filter: Filter = None
     min_similarity: float | None = option(
         None,
@@ -100,26 +93,11 @@ class PlanOptions:
 
     def __post_init__(self) -> None:
         check_filter(self.filter)
-        if self.contained is not None:
-            self._check_contained(self.contained)
         if self.min_similarity is not None and self.grouping.verify is False:
             raise InvalidInputError(
                 Said(Argument("min_similarity"), " needs a plan with verification: leave ", Argument("verify"), " out")
             )
         check_options(self)
-
-    def _check_contained(self, contained: float) -> None:
-        object.__setattr__(self, "contained", check_contained(contained))
-        asked = self.grouping
-        others = {
-            "preset": asked.preset,
-            "verify": asked.verify,
-            "max_distance": asked.max_distance,
-            "rule": asked.rule,
-            "min_similarity": self.min_similarity,
-        }
-        if given := [name for name, value in others.items() if value is not None]:
-            raise InvalidInputError(f"contained is the only bound of its plan: leave {given[0]} out, or contained")
 
     @classmethod
     def of(cls, **given: Any) -> PlanOptions:
@@ -141,8 +119,6 @@ class PlanOptions:
 
     def bound(self, grouping: Grouping) -> float | None:
         """Return the smallest similarity of a duplicate to its canonical; ``None`` if texts are not compared."""
-        if self.contained is not None:
-            return self.contained
         if self.grouping.verify is False:
             return None
         similarity = DEFAULT_SIMILARITY if grouping.similarity is None else grouping.similarity

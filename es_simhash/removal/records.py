@@ -15,7 +15,7 @@ from es_simhash.transport.protocol import Key
 if TYPE_CHECKING:
     from es_simhash.removal.guard_rails import Doubt, Excess
 
-Reason = Literal["similarity", "distance", "contained"]
+Reason = Literal["similarity", "distance"]
 
 
 def add_detail(sentence: str, detail: str) -> str:
@@ -61,7 +61,7 @@ class PlannedRemoval(Record):
     """
     One line of a plan: a duplicate that would be removed, and the document that stays for it.
     *distance* is in bits. *similarity* (0 to 1, by the measure of the grouping) is ``None`` in a plan by distance
-    alone; with the reason ``"contained"`` it is the share of the duplicate's shingles that stand in the other document.
+    alone.
     *protected*: values of the protected field of the duplicate, as the guard rails count them; ``None`` without such a
     field. *difference*: what the duplicate's text is to the other; ``None`` where texts were not compared.
     """
@@ -120,9 +120,7 @@ class Archived:
         return Key(self.index, self.id, self.routing)
 
 
-DuplicateAction: TypeAlias = Literal[
-    "deleted", "tagged", "untagged", "would delete", "would tag", "would untag", "kept", "restored"
-]
+DuplicateAction: TypeAlias = Literal["deleted", "would delete", "kept", "restored"]
 
 KeptKind = Literal[
     "changed", "missing", "canonical_changed", "canonical_missing", "index_replaced", "unreadable"
@@ -160,23 +158,21 @@ class DuplicateResult(Record):
         index:
             Name of the index that holds it, or held it.
         canonical:
-            Id of the document that stays, or that contains this one.
+            Id of the document that stays.
         canonical_index:
-            Name of the index that holds that; empty for a tag that is removed.
+            Name of the index that holds that.
         distance:
-            Their distance in bits; ``None`` for a tag that is removed.
+            Their distance in bits.
         action:
-            ``"deleted"`` or ``"tagged"``; ``"untagged"`` where the document was tagged as contained in another, and is
-            so no longer. In a dry run ``"would delete"``, ``"would tag"`` or ``"would untag"``. ``"kept"`` where the
-            plan no longer fits, the server refused, or it was decided to keep it. ``"restored"`` where it was deleted
-            and came back, because its canonical was deleted or changed at the same moment.
+            ``"deleted"``; in a dry run ``"would delete"``. ``"kept"`` where the plan no longer fits, the server
+            refused, or it was decided to keep it. ``"restored"`` where it was deleted and came back, because its
+            canonical was deleted or changed at the same moment.
         kind:
             Why it was kept or restored, as a word; else ``None``.
         detail:
             What more is known, such as the server's own words.
         similarity:
-            Similarity of the two texts, where they were compared; of a document that another contains, the share of
-            its shingles that stand there.
+            Similarity of the two texts, where they were compared.
         routing:
             Its routing value, where it has one.
         earlier:
@@ -255,7 +251,7 @@ class RemovalPlan:
         documents:
             Number of documents of the indices.
         duplicates:
-            Number of duplicates that the grouping has, or of documents that others may contain, by their shingles.
+            Number of duplicates that the grouping has.
         left_out:
             How many documents are not in the plan, by kind; :attr:`left_out_words` has the meanings.
         excess:

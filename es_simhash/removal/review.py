@@ -42,8 +42,7 @@ def percent_similar(similarity: float | None) -> str:
 
 def relation(removal: PlannedRemoval) -> str:
     """Return what the document that stays is to the one that goes, and how the text of the latter differs."""
-    apart = f"{removal.distance} bit{'' if removal.distance == 1 else 's'} apart"
-    said = "contains it" if removal.reason == "contained" else apart
+    said = f"{removal.distance} bit{'' if removal.distance == 1 else 's'} apart"
     return said if removal.difference is None else f"{said}, {SAID[removal.difference]}"
 
 

@@ -214,9 +214,6 @@ def _converted(texts: Sequence[str], scheme: Scheme | None) -> Sequence[str]:
 WORD_SHINGLES = TextMeasure()
 """The measure where none is named: Jaccard similarity of shingles of words."""
 
-CONTAINED_SHINGLES = TextMeasure("containment")
-"""The measure of texts that may stand inside another: all shingles of an excerpt are in the whole text."""
-
 
 def compare_texts(first: str, second: str, *, scheme: Scheme | None = None) -> Similarity:
     """

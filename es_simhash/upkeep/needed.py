@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool, TextHashes
 from es_simhash.mapping.fields import (
-    CONTAINED_IN,
     OWNED,
     clearing,
     fingerprint_fields,
@@ -185,11 +184,7 @@ def change_of(
         key: None for name in (*gone, *wanted) if source.get(key := f"{prefix}.{name}") is not None
     }
     unwanted = {name: None for name in gone if ours.get(name) is not None}
-    is_tagged = CONTAINED_IN in unwanted
-    unwanted.pop(CONTAINED_IN, None)
     new = {name for name, value in wanted.items() if ours.get(name) != value} | unwanted.keys()
-    if is_tagged and not new.isdisjoint(("fingerprint", "passages")):
-        unwanted[CONTAINED_IN] = None  # the text that stood in another one was changed
     if not new and not dotted:
         return None, False
     # Groups depend neither on passages nor on the mark of a pipeline.

@@ -9,7 +9,7 @@ from typing import Any
 
 from es_simhash.errors import count
 from es_simhash.mapping.faults import nothing_recorded
-from es_simhash.mapping.fields import CONTAINED_IN, GROUPED, OWNED, clearing, own_content
+from es_simhash.mapping.fields import GROUPED, OWNED, clearing, own_content
 from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings, recorded_prefixes, retired_markers
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import narrowed
@@ -26,8 +26,6 @@ from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hin
 from es_simhash.writes.targets import change_mapping, refuse_updates, write_settings
 
 PAGE = 1_000
-# What grouping and tagging wrote.
-TAGS = (*GROUPED, CONTAINED_IN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ async def remove_fields(
         return RemovedFields(0, (), ())
     await refuse_updates(server, index, mappings)
     names = list(mappings)
-    fields = TAGS if groups_only else (*OWNED, *GROUPED)
+    fields = GROUPED if groups_only else (*OWNED, *GROUPED)
     clearing = _Clearing(prefix, fields)
     query: dict[str, Any] = {
         "bool": {"should": [{"exists": {"field": f"{prefix}.{name}"}} for name in fields], "minimum_should_match": 1}

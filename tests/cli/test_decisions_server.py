@@ -250,8 +250,6 @@ def test_other_titles_are_allowed_by_an_option(run, server, index, tmp_path):
         ("decide", "PLAN"),
         ("reconcile",),
         ("reconcile", "INDEX", "--max-share", 1),
-        ("reconcile", "INDEX", "--contained", 0.95, "--regroup"),
-        ("reconcile", "INDEX", "--contained", 0.95, "--threads", 2),
         ("reconcile", "INDEX", "--quiet"),
         ("groups", "INDEX", "--against", "other"),
         ("groups", "INDEX", "--max-distance", 3),

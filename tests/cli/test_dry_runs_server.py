@@ -73,7 +73,6 @@ REFUSED = [
     ["ingest", "{index}-new", "{lines}"],
     ["ingest", "{index}", "{lines}", "--preset", "near", "--verify", "2"],
     ["ingest", "{index}", "{lines}", "--on-duplicate", "skip", "--rule", "connected"],
-    ["ingest", "{index}", "{lines}", "--contained", "0.95"],
     ["ingest", "{index}", "{lines}", "--canonical", "-nosuch"],
 ]
 

@@ -40,7 +40,7 @@ def test_red_index(run, server, index):
     server.request("PUT", f"/{index}?wait_for_active_shards=0", {"settings": settings})
     assert run("create", index, "--existing", "-t", "body", "--yes").exit_code == 0
     failed(run("find", index, TEXT), "all shards failed", "_cat/shards")
-    for command in (["groups"], ["groups", "--pairs"], ["plan"], ["reconcile"], ["reconcile", "--contained", "0.95"],
+    for command in (["groups"], ["groups", "--pairs"], ["plan"], ["reconcile"],
                     ["backfill"], ["remove-fields", "--yes"],
                     ["tune"], ["check"]):  # fmt: skip
         result = run(*command, index, "--timeout", 1)

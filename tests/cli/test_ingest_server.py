@@ -139,9 +139,9 @@ def test_a_field_that_seems_to_hold_the_id_is_named(run, index, server, tmp_path
 
 
 def test_a_new_index_may_have_passages(run, index, server):
-    """What --contained demands need not be made by another command first."""
+    """They need not be asked for by another command first."""
     line = json.dumps({"_id": "1", "body": f"{TEXT} {OTHER}"})
-    result = run("ingest", index, "-", "--create", "-t", "body", "--passages", "--contained", 0.9, stdin=line)
+    result = run("ingest", index, "-", "--create", "-t", "body", "--passages", stdin=line)
     assert result.exit_code == 0, result.output
     server.request("POST", f"/{index}/_refresh")
     [found] = json.loads(run("passages", index, TEXT, "--min-run", 100, "--json").stdout)["overlaps"]

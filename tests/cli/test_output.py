@@ -216,8 +216,8 @@ def test_a_command_in_a_message_has_the_files_of_the_scheme():
 def test_the_first_lines_are_printed(capsys, number, last):
     """A plan of some hundred lines does not hide its summary; what is for programs has every line."""
     records = [DuplicateResult(f"d{n}", "news", "a", "news", 1, "would tag") for n in range(number)]
-    assert show(iter(records), by_containment=False, as_json=False).done == number
+    assert show(iter(records), as_json=False).done == number
     lines = capsys.readouterr().out.splitlines()
     assert (len(lines), lines[-1]) == (22 + (number > 20), last)
-    show(iter(records), by_containment=False, as_json=True)
+    show(iter(records), as_json=True)
     assert len(capsys.readouterr().out.splitlines()) == number

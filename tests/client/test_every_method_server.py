@@ -133,7 +133,6 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "stream_near_dups": lambda _: list(simhash.stream_near_dups(index, TEXTS[0])),
         "stream_near_dups_many": lambda _: list(simhash.stream_near_dups_many(index, TEXTS[:5])),
         "stream_passages": lambda _: list(simhash.stream_passages(index, TEXTS[0])),
-        "tag_contained": lambda _: list(simhash.tag_contained(index, dry_run=True)),
         "tune": lambda _: simhash.tune(index, sample=5),
         "with_fingerprints": lambda _: list(make_simhash().with_fingerprints(index, [dict(documents[0])])),
     }

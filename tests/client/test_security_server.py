@@ -314,7 +314,7 @@ def test_who_sees_a_part_writes_nothing_of_it(partly):
     """Each operation that changes documents ends in one error, and leaves documents and records as they were."""
     index, owner, simhash, client = partly
     client.index(index=index, id="3", body={"body": "Another text, long enough to have features.", "team": "ours"})
-    ours = {"group": "x", "duplicate_of": "x", "contained_in": "x"}
+    ours = {"group": "x", "duplicate_of": "x"}
     client.update(index=index, id="1", body={"doc": {"simhash": ours}}, refresh=True)
     before = client.search(index=index, body={"query": {"match_all": {}}, "size": 10})["hits"]["hits"]
     recorded = client.indices.get_mapping(index=index)[index]["mappings"]["_meta"]
@@ -322,7 +322,6 @@ def test_who_sees_a_part_writes_nothing_of_it(partly):
         lambda: list(simhash.backfill(index)),
         lambda: simhash.reconcile(index),
         lambda: simhash.reconcile(index, max_distance=12, regroup=True),
-        lambda: list(simhash.tag_contained(index)),
         lambda: simhash.remove_fields(index),
         lambda: list(simhash.follow(index, once=True, state_index=f"{index}-state")),
     ):

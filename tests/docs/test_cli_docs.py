@@ -62,7 +62,7 @@ def test_examples_use_options_that_exist(command):
 
 # What the methods of the client that write are; all others only read.
 WRITES = {"setup", "create_index", "put_mapping", "put_pipeline", "ingest", "reconcile", "backfill", "follow"}
-WRITES |= {"apply_removal", "tag_contained", "tag_written", "restore", "remove_fields"}
+WRITES |= {"apply_removal", "tag_written", "restore", "remove_fields"}
 
 
 def test_what_writes_can_be_held_back(command):

@@ -15,7 +15,7 @@ from tests.estates.model import Seen, expected_groups, names_of, told_groups, wr
 from tests.estates.values import GROUPING, clients, groupings, looked_at
 from tests.servers.removals import read_plan
 
-GROUPS, TAGS = ("group", "duplicate_of"), ("contained_in",)
+GROUPS = ("group", "duplicate_of")
 LONG_AGO = "2020-01-01T00:00:00Z"  # before every document that was ever grouped
 
 
@@ -105,8 +105,7 @@ class Groups(Base):
                 self.judge_survivors(seen, self.seen_in(where), (self.grouping_of(where) or [None])[0])
         if may_fail or error or self.faults or not records:
             return
-        # Tags that name what was deleted are removed, and reported after that.
-        told = Counter((each.index, each.id) for each in records if getattr(each, "action", "") != "untagged")
+        told = Counter((each.index, each.id) for each in records)
         wanted = [Counter((place.index, place.id) for place in some) for some in duplicates]
         # A document whose fingerprint is not the one of its present text is not deleted.
         assert any(told <= some for some in wanted), records
@@ -126,18 +125,16 @@ class Groups(Base):
 
     def judge_survivors(self, before: list[Seen], after: list[Seen], grouping: dict[str, Any] | None) -> None:
         """Documents were removed, or put back: no other has a wrong group by that, or names one that is gone."""
-        there = names_of(after), {each.place.id for each in after}
-        gone = names_of(before) - there[0], {each.place.id for each in before} - there[1]
+        there = names_of(after)
+        gone = names_of(before) - there
         versions = {each.place: each.version for each in before}
         for each in after:
-            named = [{each.ours[name] for name in some if name in each.ours} for some in (GROUPS, TAGS)]
+            named = {each.ours[name] for name in GROUPS if name in each.ours}
             if each.doc.fingerprint is None:
-                named[0].discard(each.place.id)  # a group by itself, which has no name of others
-            lost = [some & names for some, names in zip(named, gone, strict=True)]
-            assert not any(lost), f"{each.place} names {lost}, which is gone: {each.ours}"
+                named.discard(each.place.id)  # a group by itself, which has no name of others
+            assert not (lost := named & gone), f"{each.place} names {lost}, which is gone: {each.ours}"
             if versions.get(each.place, each.version) != each.version:
-                lost = [some - names for some, names in zip(named, there, strict=True)]
-                assert not any(lost), f"{each.place} was changed to name {lost}, which is elsewhere"
+                assert not (lost := named - there), f"{each.place} was changed to name {lost}, which is elsewhere"
         if grouping is not None:
             # Duplicates of documents that are elsewhere stay as they are, and the others are grouped without them.
             one, two = ([each for each in some if self.is_inside(each, some)] for some in (before, after))

@@ -281,20 +281,3 @@ def wrong_groups(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> set[Place
     """
     answers = [each for full in (False, True) for each in expected_groups(seen, grouping, full=full)]
     return {place for place, own in told_groups(seen).items() if all(own != answer[place] for answer in answers)}
-
-
-@functools.cache
-def contains(text: str, other: str, bound: float) -> bool:
-    """Return whether *text* holds so much of the shingles of *other*, and of its letters in runs of 100."""
-    own, runs = reference.long_runs(text), reference.long_runs(other)
-    letters, others = text.replace(" ", ""), other.replace(" ", "")
-    covered: set[int] = set()
-    for start in range(len(others) - 99):
-        if others[start : start + 100] in letters:
-            covered.update(range(start, start + 100))
-    return bool(runs) and len(own & runs) >= bound * len(runs) and len(covered) >= bound * len(others)
-
-
-def longer(text: str) -> tuple[int, int]:
-    """Return by what a text is longer than another."""
-    return len(reference.long_runs(text)), len(text)

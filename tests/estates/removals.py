@@ -1,4 +1,4 @@
-"""Steps of a removal: plan, apply, restore; tags of contained documents; groups taken away."""
+"""Steps of a removal: plan, apply, restore; groups taken away."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from hypothesis.stateful import rule
 
 from es_simhash import GuardRailError
 from tests.estates.groups import Groups
-from tests.estates.model import Doc, Place, Seen, canonicals, contains, longer, see, similarity
+from tests.estates.model import Doc, Place, Seen, canonicals, see, similarity
 from tests.estates.values import FEW, GROUPING, REMOVED, clients, groupings, looked_at, planned
 from tests.servers.removals import lines_of
 
 backwards = st.sampled_from((0, 0, 0, 1, 2, 3))  # the latest plan first
-CONTAINED = 0.9
 SIMILARITY = 0.5
 
 
@@ -63,7 +62,7 @@ class Removals(Groups):
     @rule(
         who=clients,
         where=planned,
-        way=st.sampled_from(("bits", "bits", "texts", "contained")),
+        way=st.sampled_from(("bits", "bits", "texts")),
         grouping=groupings,
         max_share=st.sampled_from((1.0, 1.0, 0.5, 0.2)),
         n=st.sampled_from((None, None, 0, 1)),
@@ -71,14 +70,11 @@ class Removals(Groups):
         further=st.integers(0, 2),
     )
     def plan(self, who, where, way, grouping, max_share, n, limit, further) -> None:
-        """A plan has the duplicates that the model has, or the documents that add nothing."""
+        """A plan has the duplicates that the model has."""
         seen = self.seen_in(where)
         applied = {**GROUPING, **grouping, "similarity": SIMILARITY if way == "texts" else None}
         asked = {key: applied[key] for key in ("rule", "max_distance", "canonical")}
-        if way == "contained":
-            options = {"contained": CONTAINED, "canonical": applied["canonical"]}
-        else:
-            options = {**asked, "verify": SIMILARITY if way == "texts" else False}
+        options = {**asked, "verify": SIMILARITY if way == "texts" else False}
         options |= {} if n is None else {"filter": {"term": {"n": n}}}
         path = Path(tempfile.mkdtemp(dir=self.folder.name)) / "removal.db"
         report, error = self.ask(
@@ -87,8 +83,6 @@ class Removals(Groups):
         cannot = self.may_be_refused(where, {"canonical": applied["canonical"]})
         cannot |= way != "bits" and not self.has_text_fields(where)
         fresh = {each.place for each in seen if self.settings_of(each.place.index).give(each.doc) == each.doc}
-        is_filled = all("passages" in each for each in self.mappings(where).values()) and len(fresh) == len(seen)
-        cannot |= way == "contained" and not is_filled
         if error is not None:
             assert cannot or self.faults, error
             return
@@ -103,16 +97,13 @@ class Removals(Groups):
         is_excess = len(lines) > Fraction(str(max_share)) * len(seen)
         assert bool(report.excess) == is_excess, f"{len(lines)} of {len(seen)}: {report.excess}"
         assert {place for place, _ in pairs} <= fits
-        if way == "contained":
-            self._judge_contained(seen, pairs, is_all=n is None and limit is None and not self.faults)
-        else:
-            answers = self._duplicates(seen, applied, fresh, fits)
-            # What could not be read through a faulty wire is left out.
-            assert any(
-                dict(pairs).items() <= each.items()
-                and (self.faults or len(pairs) == min(len(each), len(each) if limit is None else limit))
-                for each in answers
-            ), f"planned {pairs} of {answers[0]}"
+        answers = self._duplicates(seen, applied, fresh, fits)
+        # What could not be read through a faulty wire is left out.
+        assert any(
+            dict(pairs).items() <= each.items()
+            and (self.faults or len(pairs) == min(len(each), len(each) if limit is None else limit))
+            for each in answers
+        ), f"planned {pairs} of {answers[0]}"
         self.plans.append(planned)
         self.tally[f"plans, {way}, of {'some' if lines else 'no'} removals"] += 1
         if further > 0:
@@ -143,25 +134,6 @@ class Removals(Groups):
             }
             for answer in canonicals(seen, grouping)
         ]
-
-    def _judge_contained(self, seen: Iterable[Seen], pairs: list[tuple[Place, Place]], *, is_all: bool) -> None:
-        """Judge what goes because others contain it; with *is_all*, also that nothing else could go."""
-        texts = {each.place: each.doc.source["body"] for each in seen if each.doc.fingerprint is not None}
-        goes = {place for place, _ in pairs}
-        for place, container in pairs:
-            own, other = texts[place], texts[container]
-            assert contains(other, own, CONTAINED), f"{container} does not contain {place}"
-            assert container not in goes, f"{container} contains {place}, and goes too"
-            assert longer(other) >= longer(own), f"{container} is shorter than {place}"
-        stays = [place for place in texts if place not in goes]
-        for place in stays if is_all else ():
-            own = texts[place]
-            found = [
-                other
-                for other in stays
-                if other != place and longer(texts[other]) >= longer(own) and contains(texts[other], own, CONTAINED)
-            ]
-            assert not found, f"{place} stays, though it stands in {found}"
 
     # What an apply must do
 
@@ -361,20 +333,7 @@ class Removals(Groups):
             if not dry_run and (present is None or is_sure):
                 self.model.change(place, lambda _: doc, is_sure=is_sure)
 
-    # Tags, and groups taken away
-
-    @rule(who=clients, where=looked_at)
-    def tag_contained(self, who, where) -> None:
-        """Tags of contained documents name documents that contain them."""
-        before = self.seen_in(where)
-        _, error = self.ask(who, "tag_contained", self.name(where), CONTAINED, may_fail=True)
-        seen = self.seen_in(where)
-        if error is None and not self.faults and before:
-            tags = {each.place: each.ours["contained_in"] for each in seen if "contained_in" in each.ours}
-            ids = {place: [each.place for each in seen if each.place.id == name] for place, name in tags.items()}
-            self._judge_contained(
-                seen, [(place, found[0]) for place, found in ids.items() if len(found) == 1], is_all=False
-            )
+    # Groups taken away
 
     @rule(who=clients, where=looked_at)
     def remove_groups(self, who, where) -> None:
@@ -389,5 +348,5 @@ class Removals(Groups):
             if each.place not in shown:
                 assert own == each, f"{own} was {each}, and {where} hides it"
             elif error is None and not self.faults:
-                left = {"group", "duplicate_of", "distance", "contained_in"} & set(own.ours)
+                left = {"group", "duplicate_of", "distance"} & set(own.ours)
                 assert not left, f"{own} has {left}"

@@ -11,7 +11,7 @@ from es_simhash import InvalidInputError, Problem, document_fields, with_fingerp
 from es_simhash.mapping.fields import GROUPED, OWNED
 
 TEXT = "The council approved the new bridge over the river on Tuesday."
-NOTHING_ELSE = {"passages": None, "error": None, "contained_in": None}
+NOTHING_ELSE = {"passages": None, "error": None}
 OTHER = "Shares fell sharply after the company cut its forecast for the year."
 
 
@@ -100,7 +100,7 @@ def test_an_update_as_json_text_goes_on_as_that_text(source):
     """The partial document, the whole one and the script, also through the helpers of both clients."""
     given = UPDATE % (TEXT, "", TEXT, "", ', "source": "x()"')
     own = f', "simhash": {OWN}'
-    whole = own[:-1] + ', "passages": null, "error": null, "contained_in": null}'
+    whole = own[:-1] + ', "passages": null, "error": null}'
     sent = "{" + UPDATE % (TEXT, whole, TEXT, own, ', "source": "x()"')
     text = '{"_op_type": "update", "_id": "1", %s}' % (source % given[:-1])
     [action] = helped(text, on_problem=lambda _: None)

@@ -33,7 +33,7 @@ def last(text):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"preset": "similar", "keep": "longest"}, {"preset": PRESETS["noisy"], "keep": last}, {"contained": 0.9}],
+    [{}, {"preset": "similar", "keep": "longest"}, {"preset": PRESETS["noisy"], "keep": last}],
 )
 def test_what_stays_is_what_distinct_texts_says(framework, options):
     """In its order, with scores and metadata, and with the number and the ids of what each stands for."""
@@ -122,7 +122,6 @@ def test_metadata_of_somebody_else_are_not_overwritten(framework, taken):
     [
         ({"preset": "exact"}, "unknown preset 'exact'"),
         ({"keep": "last"}, "(?i)keep"),
-        ({"contained": 0.5}, "contained 0.5 is out of range"),
         ({"presets": "near"}, "presets"),
     ],
 )
@@ -250,7 +249,7 @@ def test_haystack_in_a_pipeline_and_in_its_file():
     ours = ["es_simhash.integrations.haystack", __name__]
     store = InMemoryDocumentStore()
     store.write_documents([Document(content=each) for each in (ARTICLE, f"{ARTICLE} - ", "Rain until Friday.")])
-    for options in ({}, {"preset": PRESETS["similar"], "keep": last, "contained": 0.9}):
+    for options in ({}, {"preset": PRESETS["similar"], "keep": last}):
         pipeline = Pipeline()
         pipeline.add_component("retriever", InMemoryBM25Retriever(store))
         pipeline.add_component("thin", NearDupFilter(**options))
@@ -304,8 +303,8 @@ def test_options_as_json():
 
     for name in ("langchain", "llama_index"):
         cls = Framework(name).filter
-        assert {"preset", "keep", "contained"} <= cls.model_json_schema()["properties"].keys()
-        made = cls(preset="similar", keep="longest", contained=0.9)
+        assert {"preset", "keep"} <= cls.model_json_schema()["properties"].keys()
+        made = cls(preset="similar", keep="longest")
         read = (
             cls.from_json(made.to_json()) if name == "llama_index" else cls.model_validate_json(made.model_dump_json())
         )

@@ -47,7 +47,6 @@ def test_every_name_is_mapped():
         names.at,
         names.error,
         names.passages,
-        names.contained_in,
     } == mapped
     assert set(fingerprint_fields(1, prefix="p")["p"]) <= {name.removeprefix("p.") for name in mapped}
 

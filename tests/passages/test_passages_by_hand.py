@@ -103,7 +103,7 @@ def test_documents_that_lack_passages():
     server.refresh("i")
     with pytest.raises(IncompleteSearchError) as caught:
         look(server, NOTICE, sizes=PassageSizes())
-    assert (len(caught.value.results), caught.value.results.complete) == (30, False)
+    assert (len(caught.value.results), caught.value.results.complete) == (29, False)
     assert caught.value.reasons == ("1 documents of 'i' have a fingerprint and no passages: backfill it",)
     with pytest.raises(MappingError, match="has no passages"):
         look(FakeServer({"a": {"body": NOTICE}}))

@@ -99,7 +99,7 @@ def test_without_verification_the_fingerprint_decides(server, index, simhash, pl
 
 
 def test_our_own_writes_void_nothing(server, index, simhash, plan):
-    """A reconcile, tags, a run of follow and the apply of another plan."""
+    """A reconcile, a run of follow and the apply of another plan."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD, passages=True)
     put(server, index, [{"_id": id_, "body": text} for id_, text in copies(2).items()])
     list(simhash.backfill(index))
@@ -108,7 +108,6 @@ def test_our_own_writes_void_nothing(server, index, simhash, plan):
     assert simhash.plan_removal(index, other, **ALL).count == 4
     versions = {each.document.id: each.document.version for each in read_plan(plan).removals()}
     simhash.reconcile(index, canonical=LONGEST)
-    list(simhash.tag_contained(index, 0.95))
     put(server, index, [{"_id": "b0002", "body": TEXT}])
     *_, last = simhash.follow(index, once=True, state_index=f"{index}-state")
     assert (last.written, last.regrouped >= 1) == (1, True)

@@ -438,19 +438,15 @@ def test_who_stays_is_said_in_words(tmp_path):
     assert '"x:"]' in "\n".join(Review(path).text())
 
 
-@pytest.mark.parametrize("contained", [False, True])
-def test_a_page_in_chinese_has_no_english_sentence(tmp_path, monkeypatch, contained):
+def test_a_page_in_chinese_has_no_english_sentence(tmp_path, monkeypatch):
     """What the plan says of itself, too: its rule, why it is refused, and what was decided."""
     path = tmp_path / "removal.db"
-    grouping = {"contained": 0.9, "per": "lang", "canonical": ["-views"]} if contained else {"rule": "star"}
-    grouping |= {} if contained else {"max_distance": 3, "similarity": 0.8, "canonical": ["source:a>*", "id"]}
+    grouping = {"rule": "star", "max_distance": 3, "similarity": 0.8, "canonical": ["source:a>*", "id"]}
     removals = [removal(f"d{n}", title=f"t{n}") for n in range(2)]
     removals = [replace(each, difference="same", canonical=document("stays", title="x")) for each in removals]
     shares = {f"v{n}": Share(2, 2) for n in range(5)}
     with PlanWriter(path) as writer:
-        for each in (
-            removals if contained else [*removals, replace(removals[0], document=document("e"), similarity=None)]
-        ):
+        for each in [*removals, replace(removals[0], document=document("e"), similarity=None)]:
             writer.add(each)
         header = PlanHeader({"news": "u"}, "simhash", grouping, len(writer), Guards(0.2, "source", 9, shares))
         made = writer.finish(replace(header, decided_by={"news": ()}, decided=3, shown={"title": "title"}))
@@ -490,5 +486,5 @@ def test_similarities_are_cut_alike(plan, capsys):
         path = plan([line])
         assert f"\n{share} " in "\n".join(Review(path).text())
         assert share in Checked(review_html(path)).text
-        show([DuplicateResult.of(line, "deleted")], by_containment=False, as_json=False)
+        show([DuplicateResult.of(line, "deleted")], as_json=False)
         assert f" {number}\n" in capsys.readouterr().out

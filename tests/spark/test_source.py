@@ -118,7 +118,7 @@ def test_what_spark_computed_is_written(spark, server, client):
         bulk(
             [line for text, n in zip(texts(30), range(30)) for line in ({"index": {"_id": f"{n:02}"}}, {"body": text})]
         )
-        marked = {"fingerprint": "0" * 16, "passages": ["000000"], "error": "too_long", "contained_in": "01"}
+        marked = {"fingerprint": "0" * 16, "passages": ["000000"], "error": "too_long"}
         bulk([{"update": {"_id": "00"}}, {"doc": {"simhash": marked}}])
         bulk([{"update": {"_id": "29"}}, {"doc": {"body": "…", "simhash": marked}}])
         bulk([{"index": {"_id": "own"}}, {"body": "A text.", "simhash": {"version": 3}}])
@@ -131,7 +131,7 @@ def test_what_spark_computed_is_written(spark, server, client):
         bulk([{"delete": {"_id": "own"}}])
         for id_ in ("00", "29"):  # what another text makes wrong does not stay
             stored = client.get(index=name, id=id_)["_source"]["simhash"]
-            assert not any(stored.get(each) for each in ("passages", "error", "contained_in")), stored
+            assert not any(stored.get(each) for each in ("passages", "error")), stored
         assert stored.get("fingerprint") is None
         assert list(simhash.backfill(name, dry_run=True))[-1].changed == 0
         df = read({"bool": {"must_not": {"ids": {"values": ["29"]}}}})

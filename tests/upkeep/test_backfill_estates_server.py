@@ -133,7 +133,6 @@ def test_a_source_that_a_setting_turns_off_is_refused(server, index, simhash, tm
         lambda: list(simhash.backfill(index)),
         lambda: list(simhash.follow(index, once=True)),
         lambda: simhash.reconcile(index),
-        lambda: list(simhash.tag_contained(index)),
         lambda: simhash.plan_removal(index, tmp_path / "plan"),
         lambda: simhash.remove_fields(index),
     ):
@@ -219,13 +218,11 @@ def test_an_unrelated_index_behind_a_pattern_is_left_as_it_is(server, index, sim
 
 @pytest.mark.parametrize("source", [{"excludes": ["note"]}])
 def test_groups_of_an_index_that_keeps_a_part_of_source_are_not_rewritten(server, index, simhash, source):
-    """Neither by reconcile nor by tags."""
     mapping = build_mapping(text_field="body") | {"_source": source}
     server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
     list(simhash.ingest(index, numbered(texts(2)), on_duplicate=None))
-    for flow in (lambda: simhash.reconcile(index), lambda: list(simhash.tag_contained(index))):
-        with pytest.raises(MappingError, match="_source"):
-            flow()
+    with pytest.raises(MappingError, match="_source"):
+        simhash.reconcile(index)
 
 
 @pytest.mark.parametrize("source", [{"enabled": False}, {"excludes": ["simhash.group"]}])

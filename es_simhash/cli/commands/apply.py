@@ -57,7 +57,7 @@ def command(
     """
     approval["decisions"] = False if decisions == NONE else decisions
     header = _header(removal)
-    shown: dict[str, Any] = {"by_containment": header.is_by_containment, "decided": header.decided}
+    shown: dict[str, Any] = {"decided": header.decided}
     with connect(target, min(header.index_uuids)) as connection, say_if_stopped():
         if not yes:
             return _try_out(connection, removal, header, approval, shown, as_json=as_json)

@@ -13,9 +13,8 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.duplicates import given, show, warn_of_lacking
+from es_simhash.cli.duplicates import warn_of_lacking
 from es_simhash.cli.grouping_options import (
-    contained as contained_option,
     grouping as grouping_option,
     resources,
     verification,
@@ -58,7 +57,6 @@ from es_simhash.tables.tabular import for_spreadsheets, sheets_of
 )
 @options.number("--min-size", least=2, default=2, show_default=False, help="Only groups of N documents or more.")
 @options.filter_option('Only groups with a document that matches this query, as in \'{"term": {"lang": "en"}}\'.')
-@click.option("--contained", is_flag=True, help="Show the documents too that are tagged as contained in a canonical.")
 @options.source
 @click.option("--pairs", is_flag=True, help="Print every pair of near-duplicates in INDEX once, recorded or not.")
 @click.option("--against", metavar="INDEX", help="With --pairs: pair each document with those of this other index.")
@@ -87,8 +85,7 @@ def command(
     Print each group of two or more near-duplicates in INDEX, as the documents record it.
 
     The first document of a group is its canonical, with the number of documents of the group; the others have their
-    distance from it, in bits. With --contained documents follow that stand in the canonical, as
-    es-simhash reconcile --contained has found. Of each kind 100 are printed, and how many more there are. With --json
+    distance from it, in bits. Of each group 100 are printed, and how many more there are. With --json
     each group is one line, with all of them.
 
     With --pairs the rule that INDEX records decides, or --preset and --verify; with --max-distance alone, or
@@ -129,7 +126,7 @@ def command(
         note(f"no group of {min_size} or more documents")
 
 
-_OF_GROUPS = ("sort", "filter", "contained", "source")
+_OF_GROUPS = ("sort", "filter", "source")
 _OF_RESOURCES = tuple(each.name for each in fields(Resources) if each.metadata.get("help"))
 _OF_PAIRS = ("preset", "verify", "max_distance", *_OF_RESOURCES)
 
@@ -170,7 +167,6 @@ def _cells(pair: dict[str, Any]) -> dict[str, Any]:
     "es-simhash reconcile news",
     "es-simhash reconcile news --since 2026-11-20T06:00",
     "es-simhash reconcile news --canonical published --preset near --dry-run",
-    "es-simhash reconcile mails --contained 0.95",
     "es-simhash reconcile news --regroup --preset near --canonical 'source:xinhua>reuters>*' --yes",
 )
 @click.argument("index")
@@ -183,8 +179,6 @@ def _cells(pair: dict[str, Any]) -> dict[str, Any]:
     "stopped.",
 )
 @options.yes_for("--regroup")
-@contained_option
-@options.quiet
 @grouping_option
 @resources
 @options.target
@@ -195,8 +189,6 @@ def reconcile(
     *,
     regroup: bool,
     yes: bool,
-    contained: float | None,
-    quiet: bool,
     as_json: bool,
     dry_run: bool,
     since: str | None,
@@ -208,14 +200,7 @@ def reconcile(
     The result depends on the documents alone, not on the programs that wrote them or on the order. Run it after
     several programs wrote at once, after deletions, and for an index that was never grouped. A second run rewrites
     nothing.
-
-    With --contained the field contained_in is written instead, into documents that add nothing: most of their text
-    stands in a longer document, whose id it gets. Such tags that are right no longer are removed.
     """
-    if contained is not None:
-        options.refuse_given("is for groups: leave it out, or --contained", "since", "regroup", "yes", *_OF_RESOURCES)
-        return _tag(index, target, contained, grouping, dry_run=dry_run, quiet=quiet, as_json=as_json)
-    options.refuse_given("needs --contained", "quiet")
     if yes and (dry_run or not regroup):
         raise click.UsageError("--yes goes with --regroup; leave it out, or --dry-run")
     dry_run = dry_run or (regroup and not yes)
@@ -236,9 +221,6 @@ def reconcile(
                 "es-simhash ingest makes the document that comes first the canonical, reconcile the one that the order "
                 "(--canonical) prefers: after an ingest documents may be rewritten for that alone"
             )
-        if report.untagged:
-            would = "would lose" if dry_run else "lost"
-            print_line(f"{count(report.untagged, 'document')} {would} a tag contained_in that is true no more")
     if report.unread:
         said = f"the text of {count(report.unread, 'document')} could not be read: they have no near-duplicates"
         warn(said, kind="unread", number=report.unread)
@@ -246,30 +228,3 @@ def reconcile(
     if not report.failures and not report.is_settled and not dry_run:
         error("documents changed while they were grouped: run it again", kind="unsettled", indices=[index])
     return 0 if dry_run or report.is_settled else 1
-
-
-def _tag(
-    index: str,
-    target: Target,
-    contained: float,
-    grouping: dict[str, Any],
-    *,
-    dry_run: bool,
-    quiet: bool,
-    as_json: bool,
-) -> int:
-    with connect(target, index) as connection:
-        records = connection.simhash.tag_contained(index, contained, dry_run=dry_run, **given(grouping))
-        with closing(records), say_if_stopped():
-            counts = show(records, by_containment=True, as_json=as_json, is_listed=not quiet)
-    tags = f", {count(counts.untagged, 'tag')} {'to remove' if dry_run else 'removed'}" if counts.untagged else ""
-    if not as_json:
-        said = (
-            f"{count(counts.total, 'document')} would be tagged"
-            if dry_run
-            else f"{count(counts.done, 'document')} tagged"
-        )
-        print_line(f"{said}{tags}{dry_run_ending(is_dry=dry_run)}")
-    elif quiet:
-        print_json({"duplicates": counts.total, "untagged": counts.untagged, "kept": dict(counts.kinds)})
-    return 1 if counts.kinds else 0

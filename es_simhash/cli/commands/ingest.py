@@ -33,7 +33,6 @@ FIRST = 500
     "es-simhash ingest news news.jsonl.gz --create --text-field body --id-field url",
     "es-simhash ingest news part-*.csv --report report.jsonl",
     "es-simhash ingest news crawl.jsonl --on-duplicate skip --preset near --report report.jsonl",
-    "es-simhash ingest mails new.jsonl --on-duplicate skip --contained 0.95",
     "zcat dump.gz | es-simhash ingest news - --limit 1000",
     "es-simhash ingest news part-*.jsonl --checkpoint news.checkpoint",
     common="--id-field --text-field --create --on-duplicate --preset --max-distance --checkpoint "
@@ -53,11 +52,6 @@ FIRST = 500
     default="tag",
     help="tag: record the canonical in a near-duplicate; skip: do not write it, but tag it if its id is in INDEX; "
     "replace: make it the canonical; none: do not search for near-duplicates.",
-)
-@options.share(
-    "--contained",
-    help="Also tag or skip documents of which this share, such as 0.95, stands in a document that is at least as long. "
-    "INDEX needs passages.",
 )
 @grouping_option
 @click.option("--content-ids", is_flag=True, help="Make missing ids from the content, so that a rerun adds nothing.")
@@ -101,7 +95,6 @@ def command(
     format_: Format,
     delimiter: str | None,
     on_duplicate: Literal["tag", "skip", "replace", "none"],
-    contained: float | None,
     grouping: dict[str, Any],
     op_type: Literal["index", "create"],
     checkpoint: str | None,
@@ -126,9 +119,7 @@ def command(
     Lines that cannot be read, and documents that the server refuses, do not stop the others: the command prints the
     first of them on stderr, writes all of them to the report, and exits with 1. A document that has an id replaces the
     document with that id. A near-duplicate of a document in INDEX, or of an earlier document of the files, is tagged
-    with the canonical of its group, unless --on-duplicate says otherwise. With --contained that holds too for documents
-    that add nothing to a document of INDEX, or to one of the files that is not much later; where the longer one comes
-    later, es-simhash reconcile --contained finds it.
+    with the canonical of its group, unless --on-duplicate says otherwise.
 
     Ctrl-C finishes the lines that were read, and a second one stops at once; the command says how to go on. With
     --checkpoint a run that was killed can go on too: no line is lost, and none is written twice, also without ids.
@@ -145,7 +136,7 @@ def command(
     arguments = (
         how
         | grouping
-        | {"text_field": text_field or None, "contained": contained, "op_type": op_type, "workers": workers}
+        | {"text_field": text_field or None, "op_type": op_type, "workers": workers}
         | {"on_duplicate": None if on_duplicate == "none" else on_duplicate}
         | {"id_from": "content" if content_ids else None}
     )
@@ -156,7 +147,7 @@ def command(
         "delimiter": delimiter,
         "id_field": id_field,
     }
-    purpose |= {"content_ids": content_ids, "on_duplicate": on_duplicate, "contained": contained, "op_type": op_type}
+    purpose |= {"content_ids": content_ids, "on_duplicate": on_duplicate, "op_type": op_type}
     saved = IngestCheckpoint(checkpoint, purpose, files) if checkpoint else None
     start = saved.position if saved else Position()
     with ExitStack() as stack:

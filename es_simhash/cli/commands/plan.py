@@ -33,7 +33,6 @@ from es_simhash.tables.notebook import Sheet
     "es-simhash plan news --out removal.db",
     "es-simhash plan news --out removal.db --preset near --protect source --show title,url",
     "es-simhash plan news --out removal2.db --after removal.db",
-    "es-simhash plan mails --out removal.db --contained 0.95",
     common=f"--out --after {COMMON}",
 )
 @click.argument("index")
@@ -49,8 +48,7 @@ def command(
 
     Without --out the first lines of the plan are printed. With --out there is a file: look at it with es-simhash
     review, then delete with es-simhash apply. --max-share and --protect refuse no plan: they judge the apply, and a
-    plan says what will be refused. The canonical of each group stays. With --contained the documents that add nothing
-    take the place of near-duplicates: most of their text stands in a longer document, which stays.
+    plan says what will be refused. The canonical of each group stays.
     """
     with ExitStack() as stack:
         connection = stack.enter_context(connect(target, index))
@@ -59,7 +57,7 @@ def command(
         warn_of_plan(connection, index, made)
     if out is None:
         records = (DuplicateResult.of(each, "would delete") for each in made.removals)
-        show(records, by_containment=bool(removal.get("contained")), as_json=as_json)
+        show(records, as_json=as_json)
     elif as_json:
         print_json({name: value for name, value in asdict(made).items() if name != "removals"})
     if as_json:

@@ -83,7 +83,6 @@ class AsyncGroupingMethods(AsyncBase):
         *,
         text_field: str | Sequence[str] | None = None,
         on_duplicate: OnDuplicate | None = "tag",
-        contained: float | None = None,
         preset: str | Preset | None = None,
         verify: Verified | None = None,
         max_distance: int | None = None,
@@ -129,12 +128,6 @@ class AsyncGroupingMethods(AsyncBase):
                 ``"replace"``: write it as the canonical, and tag those it duplicates. A function, given the new
                 document and a :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no
                 duplicate; async clients call it in a thread. ``None``: do not look for duplicates, write no groups.
-            contained:
-                Look also for documents that add nothing: a share of .8 to 1, such as .95, of their text stands in a
-                document that is at least as long: of the index, of the same batch, or written before by this ingest.
-                With ``"skip"`` they are not written, unless their id is in the index; with ``"tag"`` they get the field
-                ``simhash.contained_in``. The index needs passages. Where the longer one comes in a later batch,
-                ``tag_contained`` finds that. See docs/passages.md.
             preset:
                 ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a similarity
                 that were measured together. An explicit max_distance or verify overrides the preset.
@@ -199,7 +192,6 @@ class AsyncGroupingMethods(AsyncBase):
             SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
                 if the index is grouped by another rule or distance, or its fingerprints cannot be kept in memory and
                 ``lookups="memory"``.
-            IncompleteSearchError: With *contained*, before anything is written, if documents have no passages yet.
         """
         from es_simhash.groups.grouping_request import GroupingRequest
         from es_simhash.ingest.ingest import ingest
@@ -210,7 +202,6 @@ class AsyncGroupingMethods(AsyncBase):
         options = IngestOptions(
             text_field=text_field,
             on_duplicate=on_duplicate,
-            contained=contained,
             grouping=GroupingRequest(
                 preset=preset,
                 verify=verify,
@@ -408,7 +399,7 @@ class AsyncGroupingMethods(AsyncBase):
 
         Each document is rewritten only if nobody changes it meanwhile; a second run writes nothing. Distance, rule and
         order are those that the index records; where it records none, those given are recorded, as by :meth:`ingest`.
-        Tags ``contained_in`` that are true no more are removed (not with *since*). It refreshes *index* at the end, so
+        It refreshes *index* at the end, so
         searches show what it wrote.
 
         Args:
@@ -474,7 +465,6 @@ class AsyncGroupingMethods(AsyncBase):
         min_size: int = 2,
         filter: Filter = None,
         source: bool | Sequence[str] = False,
-        contained: bool = False,
         progress: OnProgress | None = None,
     ) -> AsyncGenerator[Group, None]:
         """
@@ -492,9 +482,6 @@ class AsyncGroupingMethods(AsyncBase):
                 A query, or several; only groups of which a document matches all of them. Such a group is whole.
             source:
                 Fields of the documents to return, or ``True`` for all.
-            contained:
-                Also return, in ``contained`` of each group, the documents that
-                ``tag_contained`` has tagged as contained in its canonical.
             progress:
                 Is called with a :class:`Progress` after each part of the work.
 
@@ -504,8 +491,7 @@ class AsyncGroupingMethods(AsyncBase):
         """
         from es_simhash.groups.pairs_and_groups import GroupOptions, groups
 
-        self._check_flags(contained=contained)
-        options = GroupOptions(sort=sort, min_size=min_size, filter=filter, source=source, contained=contained)
+        options = GroupOptions(sort=sort, min_size=min_size, filter=filter, source=source)
         return self._stream(groups(self._server(progress), index, options))
 
     def pairs(

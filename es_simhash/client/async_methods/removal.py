@@ -37,7 +37,6 @@ class AsyncRemovalMethods(AsyncBase):
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
         key: str | Sequence[str] | Literal[False] | None = None,
-        contained: float | None = None,
         filter: Filter = None,
         min_similarity: float | None = None,
         limit: int | None = None,
@@ -71,11 +70,6 @@ class AsyncRemovalMethods(AsyncBase):
                 those of the present texts.
             max_distance, rule, canonical, per, within, key:
                 As for :meth:`ingest`; they need not be those that are recorded.
-            contained:
-                Plan instead for the documents that *add nothing*: at least this share of their text, .8 to 1, such as
-                .95, stands in another document, at least as long, that stays. The index needs passages. See
-                docs/removal.md. Goes with canonical, per and within, which keep their meaning, and without preset,
-                verify, max_distance, rule and min_similarity.
             filter:
                 A query, or a list of queries, that the duplicates match.
             min_similarity:
@@ -118,7 +112,6 @@ class AsyncRemovalMethods(AsyncBase):
                 within=within,
                 key=key,
             ),
-            contained=contained,
             filter=filter,
             min_similarity=min_similarity,
             limit=limit,
@@ -195,62 +188,6 @@ class AsyncRemovalMethods(AsyncBase):
             dry_run=dry_run,
         )
         return self._stream(flow)
-
-    def tag_contained(
-        self,
-        index: Index,
-        contained: float = 0.95,
-        *,
-        dry_run: bool = False,
-        preset: str | Preset | None = None,
-        verify: Verified | None = None,
-        max_distance: int | None = None,
-        rule: Rule | None = None,
-        canonical: Canonical | None = None,
-        per: str | Literal[False] | None = None,
-        within: tuple[str, str] | Literal[False] | None = None,
-        key: str | Sequence[str] | Literal[False] | None = None,
-        progress: OnProgress | None = None,
-    ) -> AsyncGenerator[DuplicateResult, None]:
-        """
-        Tag the documents of *index* that add nothing to another one, and yield a record of each.
-
-        The tag is the field ``simhash.contained_in``. Tags that are right no longer are removed. Duplicates get their
-        tags by :meth:`reconcile`.
-
-        Args:
-            index:
-                Name, list of names, alias or data stream.
-            contained:
-                Share of the text that must stand in the other, as for :meth:`plan_removal`.
-            dry_run:
-                Change nothing, and yield what would be done.
-            preset, verify, max_distance, rule, canonical, per, within, key:
-                As for :meth:`plan_removal`.
-            progress:
-                Is called with a :class:`Progress` after each part of the work.
-
-        Raises:
-            InvalidInputError: If an argument cannot be used.
-            MappingError: If the index has no passages, or no field for the tag.
-        """
-        from es_simhash.groups.grouping_request import GroupingRequest
-        from es_simhash.removal.plan_options import PlanOptions
-        from es_simhash.removal.tags import tag_contained
-
-        self._check_flags(dry_run=dry_run)
-        request = GroupingRequest(
-            preset=preset,
-            verify=verify,
-            max_distance=max_distance,
-            rule=rule,
-            canonical=canonical,
-            per=per,
-            within=within,
-            key=key,
-        )
-        tags = PlanOptions(grouping=request, contained=contained, max_share=1.0, max_field_chars=0)
-        return self._stream(tag_contained(self._server(progress), index, tags, dry_run=dry_run))
 
     def restore(
         self,

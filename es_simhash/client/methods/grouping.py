@@ -105,7 +105,6 @@ class GroupingMethods(SyncBase):
             SchemeMismatchError, MappingError, InvalidInputError: Before anything is written. InvalidInputError also
                 if the index is grouped by another rule or distance, or its fingerprints cannot be kept in memory and
                 ``lookups="memory"``.
-            IncompleteSearchError: With *contained*, before anything is written, if documents have no passages yet.
         """
         from es_simhash.ingest.ingest import ingest
 
@@ -193,7 +192,7 @@ class GroupingMethods(SyncBase):
 
         Each document is rewritten only if nobody changes it meanwhile; a second run writes nothing. Distance, rule and
         order are those that the index records; where it records none, those given are recorded, as by :meth:`ingest`.
-        Tags ``contained_in`` that are true no more are removed (not with *since*). It refreshes *index* at the end, so
+        It refreshes *index* at the end, so
         searches show what it wrote.
 
         Args:

@@ -11,7 +11,6 @@ from es_simhash.client.base import SyncBase
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.groups.grouping_request import GroupingRequest
     from es_simhash.groups.reconcile import Reconciled
     from es_simhash.removal.plan_options import PlanOptions
     from es_simhash.removal.records import DuplicateResult, RemovalPlan, Restored
@@ -114,42 +113,6 @@ class RemovalMethods(SyncBase):
             dry_run=dry_run,
         )
         return self._stream(flow)
-
-    def tag_contained(
-        self,
-        index: Index,
-        contained: float = 0.95,
-        *,
-        dry_run: bool = False,
-        request: GroupingRequest,
-        progress: OnProgress | None = None,
-    ) -> Generator[DuplicateResult, None, None]:
-        """
-        Tag the documents of *index* that add nothing to another one, and yield a record of each.
-
-        The tag is the field ``simhash.contained_in``. Tags that are right no longer are removed. Duplicates get their
-        tags by :meth:`reconcile`.
-
-        Args:
-            index:
-                Name, list of names, alias or data stream.
-            contained:
-                Share of the text that must stand in the other, as for :meth:`plan_removal`.
-            dry_run:
-                Change nothing, and yield what would be done.
-            request:
-                As for :meth:`plan_removal`.
-            ...
-
-        Raises:
-            InvalidInputError: If an argument cannot be used.
-            MappingError: If the index has no passages, or no field for the tag.
-        """
-        from es_simhash.removal.plan_options import PlanOptions
-        from es_simhash.removal.tags import tag_contained
-
-        tags = PlanOptions(grouping=request, contained=contained, max_share=1.0, max_field_chars=0)
-        return self._stream(tag_contained(self._server(progress), index, tags, dry_run=dry_run))
 
     def restore(
         self,

@@ -218,8 +218,8 @@ class UpkeepMethods(SyncBase):
 
         Args:
             groups_only:
-                Undo what :meth:`reconcile`, :meth:`tag_contained` and :meth:`ingest` wrote as tags: remove only the
-                group fields, and the recorded grouping. The fingerprints stay, and the index can be grouped by another
+                Undo what :meth:`reconcile` and :meth:`ingest` wrote as tags: remove only the group
+                fields, and the recorded grouping. The fingerprints stay, and the index can be grouped by another
                 rule.
             dry_run:
                 Change nothing, and count what would be changed.
