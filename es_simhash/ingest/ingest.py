@@ -97,9 +97,8 @@ async def _ingest(
         stack.callback(source.close)
         server.context.learn(index, agree(target.resolved, server.context), target.resolved)
         grouper: _Grouper | None = None
-        if options.on_duplicate is None:
-            await check_shards(server, index)
-        else:
+        await check_shards(server, index)  # before a write, which waits for a missing one
+        if options.on_duplicate is not None:
             await refuse_unseen(server, target.resolved)
             total = length_hint(documents)
             grouper = await make_grouper(server, index, target, source, options.on_duplicate, options, total)
