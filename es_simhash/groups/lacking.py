@@ -37,7 +37,7 @@ def unfilled_by_index(
     parts = []
     for fields in dict.fromkeys(text_fields.values()):
         names = [name for name in text_fields if text_fields[name] == fields]
-        query = unfilled_query(fields, prefix, [mappings[name] for name in names])
+        query = unfilled_query(fields, prefix, [mappings[name] for name in names if name in mappings])
         parts.append((names, query))
     if len(parts) == 1:
         return parts[0][1]
@@ -52,7 +52,6 @@ async def count_unfilled(
     *,
     mappings: Sequence[Mapping[str, Any]] = (),
     clauses: Sequence[Mapping[str, Any]] = (),
-    attempts: int = ATTEMPTS,
 ) -> int:
     """
     Return how many documents of *index* that match *clauses* have a text field, and no fingerprint.
@@ -60,7 +59,7 @@ async def count_unfilled(
     from queries each one without a fingerprint.
     """
     query = {"bool": {"filter": [unfilled_query(text_fields, server.prefix, mappings), *clauses]}}
-    return await count_whole(server, index, query, patience=Patience(attempts))
+    return await count_whole(server, index, query, patience=Patience())
 
 
 async def count_lacking(
@@ -68,20 +67,22 @@ async def count_lacking(
     index: Index,
     each: Mapping[str, IndexSettings],
     *,
-    mappings: Sequence[Mapping[str, Any]] = (),
+    mappings: Mapping[str, Mapping[str, Any]] = {},
     with_groups: bool = True,
     attempts: int = ATTEMPTS,
 ) -> tuple[int, int]:
     """
     Return how many documents with a text field lack a fingerprint, and how many the group that their index records.
-    *each*: the settings of the indices behind *index*, by name. *with_groups*: else the second is 0, without a request.
+    *each*: the settings of the indices behind *index*, and their *mappings* as far as they are known, by name: each has
+    text fields of its own. *with_groups*: else the second is 0, without a request.
     *attempts*: of each count, while the server is too busy.
     """
     fields = Fields(server.prefix)
     unfilled = 0
     if each:
-        texts = sorted({name for own in each.values() for name in own.text_fields})
-        unfilled = await count_unfilled(server, index, texts, mappings=mappings, attempts=attempts)
+        texts = {name: own.text_fields for name, own in each.items()}
+        query = unfilled_by_index(texts, server.prefix, mappings)
+        unfilled = await count_whole(server, index, query, patience=Patience(attempts))
     grouped = [name for name, own in each.items() if target_of(own) is not None]
     if not grouped or not with_groups:
         return unfilled, 0

@@ -18,7 +18,8 @@ from es_simhash.ingest.ingest import ingest
 from es_simhash.ingest.reading import IngestOptions
 from es_simhash.ingest.written import Written
 from es_simhash.mapping.context import TextFields
-from es_simhash.mapping.fields import carries
+from es_simhash.mapping.faults import find_source_faults
+from es_simhash.mapping.fields import Fields, carries, without_fingerprint
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
@@ -43,13 +44,14 @@ async def tag_written(
     every = list(dict.fromkeys(check_ids("ids", ids)))
     await refresh(server, index)
     reader = await reading_primaries(server, index)
-    texts, others = await _fields(server, index, request)
+    texts, others, whole = await _fields(server, index, request)
+    ours = Fields(server.prefix).fingerprint
     for begin in range(0, len(every), PART):
         places = {id_: n for n, id_ in enumerate(every[begin : begin + PART], begin)}
-        hits = await retry(server, partial(_read, reader, index, list(places), [*texts, *others]))
+        hits = await retry(server, partial(_read, reader, index, list(places), [*texts, *others, ours]))
         hits.sort(key=lambda hit: places[hit["_id"]])
         reports: dict[int, list[Written]] = {n: [] for n in places.values()}
-        actions = [_update(hit, texts) for hit in hits]
+        actions = [_update(hit, texts, server.prefix, is_whole=hit["_index"] in whole) for hit in hits]
         updates = ingest(_OursAlone(server, server.context), index, actions, IngestOptions(grouping=request))
         async with aclosing(updates) as parts:
             async for part in parts:
@@ -85,8 +87,11 @@ async def _read(server: Port, index: str, ids: Sequence[str], fields: Sequence[s
 _GONE = "there is no document of this id"
 
 
-async def _fields(server: Port, index: str, request: GroupingRequest) -> tuple[list[str], list[str]]:
-    """Return the text fields of documents of *index*, and the other fields that decide about them."""
+async def _fields(server: Port, index: str, request: GroupingRequest) -> tuple[list[str], list[str], list[str]]:
+    """
+    Return the text fields of documents of *index*, the other fields that decide about them, and the indices
+    whose ``_source`` is whole.
+    """
     resolved = await resolve_index(server, index)
     settings = agree(resolved, server.context)
     texts = TextFields({name: one.text_fields for name, one in resolved.each.items()}, settings.text_fields).all
@@ -95,14 +100,17 @@ async def _fields(server: Port, index: str, request: GroupingRequest) -> tuple[l
         grouping = request.put_on(target_of(one) or Grouping())
         apart = [grouping.per, grouping.within.field if grouping.within else None, *grouping.key]
         names += [MappedField.find(resolved.mappings[name], each).path for each in apart if each is not None]
-    return texts, [name for name in dict.fromkeys(names) if name not in texts]
+    whole = [name for name in resolved.each if not find_source_faults(resolved.mappings.get(name, {}))]
+    return texts, [name for name in dict.fromkeys(names) if name not in texts], whole
 
 
-def _update(hit: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
+def _update(hit: Mapping[str, Any], texts: Sequence[str], prefix: str, *, is_whole: bool) -> dict[str, Any]:
     routing = {} if hit.get("_routing") is None else {"routing": hit["_routing"]}
     version = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
     place = {"_op_type": "update", "_index": hit["_index"], "_id": hit["_id"]}
-    doc = hit.get("_source") or {}
-    if any(carries(doc, name) for name in texts):  # it was read whole: a text field that it lacks is empty
+    source = hit.get("_source") or {}
+    doc = without_fingerprint(source, prefix=prefix)
+    is_left = is_whole and doc.keys() != source.keys()  # the fingerprint, perhaps, of a text that is gone
+    if is_left or any(carries(doc, name) for name in texts):  # it was read whole: a text field that it lacks is empty
         doc = {**doc, **{name: None for name in texts if not carries(doc, name)}}
     return {**place, **routing, **version, "doc": doc}

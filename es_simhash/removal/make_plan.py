@@ -134,8 +134,7 @@ async def make_plan(
     left = await server.compute(writer.keep_only, found.lines, options.limit)
     lost = await server.compute(writer.count_protected) if options.protect else {}
     guards = await count_shares(server, index, names, Guards(options.max_share, options.protect), lost)
-    mappings = [resolved.mappings[name] for name in resolved.each]
-    without_fingerprint, ungrouped = await count_lacking(server, index, resolved.each, mappings=mappings)
+    without_fingerprint, ungrouped = await count_lacking(server, index, resolved.each, mappings=resolved.mappings)
     if await read_uuids(server, names) != uuids:
         raise IncompleteSearchError("an index was replaced while it was read: plan again")
     recorded = replace(grouping, similarity=comparer.bound).to_dict()

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from es_simhash import InvalidInputError
+from es_simhash import InvalidInputError, document_fields
 from es_simhash.client.dialects import Dialect
 from es_simhash.ingest import screen
 from tests.ingest.test_verified_server import MAPPINGS, make_documents
@@ -278,18 +278,26 @@ def test_tagging_what_was_written_keeps_lists_whole(server, call, simhash, index
 def test_a_document_that_lacks_one_of_two_text_fields_keeps_a_fingerprint(server, call, simhash, index):
     """What is tagged was read whole, so a field that is not there is no text that stays as it was."""
     call(simhash.create_index(index, text_field=["title", "body"], settings=ONE_SHARD))
-    for id_, document in {"a": {"body": "one text"}, "b": {"title": "one text", "body": None}, "c": {"n": 1}}.items():
+    documents = {"a": {"body": "one text"}, "b": {"title": "one text", "body": None}, "c": {"n": 1}}
+    documents["d"] = {
+        "n": 1,
+        **document_fields("a ferry goes to the island"),
+    }  # it lost all its text, and its fingerprint goes too
+    for id_, document in documents.items():
         server.request("PUT", f"/{index}/_doc/{id_}", document)
-    reports = list(call(simhash.tag_written(index, ["a", "b", "c"])))
+    reports = list(call(simhash.tag_written(index, list(documents))))
     assert [(each.action, each.fingerprinted, each.reason) for each in reports] == [
         ("written", True, None),
         ("tagged", True, None),
         ("written", False, None),
+        ("written", False, None),
     ]
+    server.request("POST", f"/{index}/_refresh")
+    assert not any((read_all(server, index)["d"].get("simhash") or {}).get(name) for name in ("fingerprint", "block0"))
     call(simhash.backfill(index))
     stored = read_all(server, index)
     assert stored["a"]["simhash"]["fingerprint"] == stored["b"]["simhash"]["fingerprint"]
-    assert {name: stored[name].get("title") for name in stored} == {"a": None, "b": "one text", "c": None}
+    assert {name: stored[name].get("title") for name in stored} == dict.fromkeys(stored) | {"b": "one text"}
     assert "title" not in stored["a"]
 
 
