@@ -12,18 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from es_simhash.errors import SchemeError
-from es_simhash.hashing import Scheme, fingerprints, get_scheme
+from es_simhash.hashing import Scheme, fingerprints
 from es_simhash.lookup.content import Content, compare_contents, prepare_together, read_content, why_apart
 from es_simhash.lookup.fetch import FETCH, NoText, ask_source, fetch_hits
 from es_simhash.lookup.near_dups import REJECTED, NearDup, NearDups, Reason, Rejected
 from es_simhash.lookup.rules import Rules
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import PairRule
-from es_simhash.texts.measures import PRESETS, Score, TextMeasure
+from es_simhash.texts.measures import Score, TextMeasure
 from es_simhash.transport.protocol import Index, Key, document_key
-
-# Texts beyond these characters are not tried with other presets.
-_TRIED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +211,7 @@ def _compare(parts: Sequence[tuple[_Case, Sequence[NearDup]]], rules: Rules, rea
         if present is not None and present[number] != each.fingerprint:
             case.kept.append(CHANGED.put_on(each))
         elif case.may_note(each):
-            case.note(_rejected(case, each, rules.of(each.index), read, scheme))
+            case.note(_rejected(case, each, rules.of(each.index), read))
 
 
 def _present(texts: Sequence[str], rules: Rules, scheme: Scheme) -> Sequence[int | None] | None:
@@ -248,24 +245,7 @@ def _is_settled(case: _Case, each: NearDup, rules: Rules, read: Read) -> bool:
     return True
 
 
-def _rejected(case: _Case, each: NearDup, rule: PairRule, read: Read, scheme: Scheme) -> Rejected:
+def _rejected(case: _Case, each: NearDup, rule: PairRule, read: Read) -> Rejected:
     mine, other = case.asked.content(rule), read.contents[each.key]
     because, share = why_apart(mine, other, rule)
-    text, its = case.asked.text, read.texts.get(each.key)
-    preset = None
-    if not case.kept and text is not None and its is not None and max(len(text), len(its)) <= _TRIED:
-        preset = _preset_for(each.distance, text, its, rule, scheme)
-    return Rejected(replace(each, similarity=share), because, rule, preset)
-
-
-def _preset_for(distance: int, first: str, second: str, rule: PairRule, scheme: Scheme) -> str | None:
-    """Return the first preset that accepts two texts of so many bits in place of *rule*; ``None`` if none does."""
-    for preset in PRESETS.values():
-        if distance <= preset.max_distance and scheme.has_features_of(get_scheme(preset.scheme)):
-            measure = preset.text_measure(rule.measure.numbers).after(scheme)
-            if (
-                measure.compare(*measure.prepare([first, second]), bound=preset.similarity).similarity
-                >= preset.similarity
-            ):
-                return preset.name
-    return None
+    return Rejected(replace(each, similarity=share), because, rule)

@@ -150,14 +150,11 @@ class Rejected:
             ``"within"``, or the ``"distance"``, where other indices that were asked too have a larger one.
         rule:
             The rule of its index.
-        preset:
-            The first preset that accepts it, where nothing was found; ``None`` if none does, or nobody looked.
     """
 
     near_dup: NearDup
     because: Reason
     rule: PairRule
-    preset: str | None = None
 
     def __str__(self) -> str:
         near_dup = self.near_dup
@@ -169,7 +166,6 @@ class Rejected:
             **self.near_dup.to_dict(),
             "because": self.because,
             "at_least": self.rule.similarity,
-            "preset": self.preset,
             "words": str(self),
         }
 

@@ -55,8 +55,7 @@ def _print_near_dups(found: NearDups, index: str, *, as_json: bool, recorded: in
         print_line(f"no near-duplicates {found.rule or ''}".rstrip())
     if len(found) < _FEW:
         for rejected in found.rejected:
-            way = f"; --preset {rejected.preset} would show it" if rejected.preset else ""
-            note(f"rejected: {rejected}{way}")
+            note(f"rejected: {rejected}")
     for reason in found.unverified:
         warn(str(reason))
 
