@@ -104,8 +104,7 @@ async def _find_judged(
 
 def searching(options: LookupOptions, rules: Rules) -> LookupOptions:
     """Return the options of the search for candidates: as far as any of the *rules* reaches."""
-    plain: dict[str, Any] = {"verify": None, "preset": None, "per": None, "within": None}
-    return replace(options, max_distance=rules.used.max_distance, **plain)
+    return replace(options, max_distance=rules.used.max_distance, verify=None, preset=None)
 
 
 async def read_subject(

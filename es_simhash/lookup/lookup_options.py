@@ -355,12 +355,6 @@ class LookupOptions:
         preset:
             ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
             verification that were measured together. An explicit max_distance or verify overrides the preset.
-        per:
-            A keyword field; only documents with the same value are near-duplicates. By default that of the rule;
-            ``False`` for none.
-        within:
-            A date field and a span, as in ``("published", "7d")``: only documents whose dates differ by at most
-            that. By default that of the rule; ``False`` for none.
     """
 
     max_distance: int | None = option(None, Count(0, 64))
@@ -372,8 +366,6 @@ class LookupOptions:
     plan: LookupPlan | None = option(None, lambda _, plan: check_plan(plan, 0))
     verify: Verify | None = None
     preset: str | Preset | None = None
-    per: str | Literal[False] | None = None
-    within: WithinGiven = None
     sizes: Sizes = Sizes()
 
     def __post_init__(self) -> None:
@@ -391,8 +383,8 @@ class LookupOptions:
         """Return *rule*, that of an index, with everything that the caller asks for in its place."""
         if self.is_bits_alone:
             rule = PairRule(rule.max_distance)
-        given = {"preset": self.preset, "max_distance": self.max_distance, "per": self.per, "within": self.within}
-        return asked_rule(rule, verify=False if self.is_bits_alone else self.verify, **given)  # type: ignore[arg-type]
+        verify = False if self.is_bits_alone else self.verify
+        return asked_rule(rule, verify=verify, preset=self.preset, max_distance=self.max_distance)
 
 
 def usable_limits(context: Context, index: Index, settings: IndexSettings) -> Limits:

@@ -213,7 +213,7 @@ def _say_where_to_go_on(index: str, content: str | None, *, has_passages: bool) 
 
 # What a search cannot do, or what is for many texts.
 _NOT_OF_A_QUERY = (
-    *("many", "text_field", "verify", "measure", "unit", "numbers", "per", "within"),
+    *("many", "text_field", "verify", "measure", "unit", "numbers"),
     *("lookups", "memory_bytes", "memory_file"),
 )
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from es_simhash.ingest.reading import IngestIdFrom, OpType
     from es_simhash.ingest.screen import Screened
     from es_simhash.ingest.written import Written
-    from es_simhash.lookup.lookup_options import Lookups, Verified, Verify, WithinGiven
+    from es_simhash.lookup.lookup_options import Lookups, Verified, Verify
     from es_simhash.lookup.query import Filter
     from es_simhash.mapping.rule import Canonical, Rule
     from es_simhash.texts.measures import Preset
@@ -502,8 +502,6 @@ class AsyncGroupingMethods(AsyncBase):
         max_distance: int | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
-        per: str | Literal[False] | None = None,
-        within: WithinGiven = None,
         threads: int | None = None,
         memory_bytes: int | None = None,
         progress: OnProgress | None = None,
@@ -530,12 +528,6 @@ class AsyncGroupingMethods(AsyncBase):
             preset:
                 ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
                 verification that were measured together. An explicit max_distance or verify overrides the preset.
-            per:
-                A keyword field; only documents with the same value are near-duplicates. By default that of the rule;
-                ``False`` for none.
-            within:
-                A date field and a span, as in ``("published", "7d")``: only documents whose dates differ by at most
-                that. By default that of the rule; ``False`` for none.
             threads, memory_bytes:
                 As for :meth:`reconcile`.
             progress:
@@ -549,6 +541,6 @@ class AsyncGroupingMethods(AsyncBase):
         from es_simhash.groups.pairs_and_groups import pairs
         from es_simhash.lookup.lookup_options import LookupOptions
 
-        options = LookupOptions(max_distance=max_distance, verify=verify, preset=preset, per=per, within=within)
+        options = LookupOptions(max_distance=max_distance, verify=verify, preset=preset)
         resources = Resources(threads=threads, memory_bytes=memory_bytes)
         return self._stream(pairs(self._server(progress), index, against, options, resources))

@@ -253,7 +253,7 @@ class GroupingMethods(SyncBase):
         index: Index,
         against: Index | None = None,
         *,
-        options: Annotated[LookupOptions, "only preset verify max_distance per within"],
+        options: Annotated[LookupOptions, "only preset verify max_distance"],
         resources: Resources,
         progress: OnProgress | None = None,
     ) -> Generator[Pair, None, None]:

@@ -30,7 +30,7 @@ class LookupMethods(SyncBase):
         text: str | None = None,
         *,
         fingerprint: int | None = None,
-        options: Annotated[LookupOptions, "without per within"],
+        options: LookupOptions,
     ) -> NearDups:
         """
         Return every document of *index* that is a near-duplicate of *text* by the rule that the index records.
@@ -88,7 +88,7 @@ class LookupMethods(SyncBase):
         texts: Iterable[str] | None = None,
         *,
         fingerprints: Iterable[int | None] | None = None,
-        options: Annotated[LookupOptions, "without per within"],
+        options: LookupOptions,
         request: LookupRequest,
     ) -> list[NearDups | Exception]:
         """
@@ -115,7 +115,7 @@ class LookupMethods(SyncBase):
         texts: Iterable[str] | None = None,
         *,
         fingerprints: Iterable[int | None] | None = None,
-        options: Annotated[LookupOptions, "without per within"],
+        options: LookupOptions,
         request: LookupRequest,
     ) -> Generator[NearDups | Exception, None, None]:
         """
@@ -131,7 +131,7 @@ class LookupMethods(SyncBase):
         text: str | None = None,
         *,
         fingerprint: int | None = None,
-        options: Annotated[LookupOptions, "without size per within"],
+        options: Annotated[LookupOptions, "without size"],
     ) -> Generator[NearDup, None, None]:
         """
         Yield the near-duplicates that :meth:`find_near_dups` would return, as they are read and in no order.

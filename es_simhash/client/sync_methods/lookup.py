@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Literal
 
 from es_simhash.client.base import SyncBase
 from es_simhash.lookup import find as finding
 from es_simhash.lookup.find import find_of, read_fingerprint, read_rule
 from es_simhash.lookup.find_many import find_many, stream_many
-from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Lookups, Verify, WithinGiven
+from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Lookups, Verify
 from es_simhash.lookup.near_dups import NearDup, NearDups
 from es_simhash.lookup.plan import LookupPlan, PlanEstimate
 from es_simhash.lookup.query import Filter
@@ -131,8 +130,6 @@ class LookupMethods(SyncBase):
         plan: LookupPlan | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
-        per: str | Literal[False] | None = None,
-        within: WithinGiven = None,
     ) -> NearDups:
         """
         Return the near-duplicates of the document *id* of *index*, without the document itself.
@@ -156,8 +153,6 @@ class LookupMethods(SyncBase):
             plan=plan,
             verify=verify,
             preset=preset,
-            per=per,
-            within=within,
         )
         return self._run(find_of(self._server(), index, id, options))
 
