@@ -14,7 +14,7 @@ from es_simhash.cli.options import Function
 from es_simhash.cli.output import GROUPING, saying_what_is_recorded
 from es_simhash.cli.parameter_types import FILE
 from es_simhash.groups.grouping_request import GroupingRequest, Resources
-from es_simhash.lookup.lookup_options import LookupRequest, Verified
+from es_simhash.lookup.lookup_options import LookupRequest, Verify
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.texts.measures import WORD_SHINGLES, Measure, Numbers, Unit
 
@@ -73,7 +73,7 @@ def verification(command: Function) -> Function:
     @click.option("--no-verify", is_flag=True, help="Go by the distance alone; do not compare texts.")
     @measures
     @wraps(command)
-    def with_verification(*, verify: Verified | None, no_verify: bool, **rest: Any) -> Any:
+    def with_verification(*, verify: Verify | None, no_verify: bool, **rest: Any) -> Any:
         if no_verify and verify is not None:
             raise click.UsageError("pass --no-verify, or --verify, --measure, --unit and --numbers, not both")
         return command(verify=False if no_verify else verify, **rest)

@@ -9,7 +9,7 @@ from typing import IO, Any, Literal
 from es_simhash.arguments import Choice, Count, check_options, option
 from es_simhash.errors import COMPARE_NONE, REGROUP, Argument, InvalidInputError, Said
 from es_simhash.hashing import get_scheme
-from es_simhash.lookup.lookup_options import Verification, Verified, asked_rule
+from es_simhash.lookup.lookup_options import Verify, asked_rule
 from es_simhash.mapping.meta import IndexSettings, no_text_field
 from es_simhash.mapping.rule import BY_ID, LONGEST, RULES, Canonical, Grouping, Rule, check_order, default_rule
 from es_simhash.texts.measures import Preset, get_preset
@@ -53,7 +53,7 @@ class GroupingRequest:
     """
 
     preset: str | Preset | None = None
-    verify: Verified | None = None
+    verify: Verify | None = None
     max_distance: int | None = None
     rule: Rule | None = option(
         None,
@@ -89,8 +89,6 @@ class GroupingRequest:
 
     def put_on(self, grouping: Grouping) -> Grouping:
         """Return *grouping* with everything that is asked for in its place."""
-        if isinstance(self.verify, Verification):
-            self.verify.check_recordable()
         pair = asked_rule(
             grouping.pair_rule,
             preset=self.preset,

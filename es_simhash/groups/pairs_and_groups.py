@@ -12,7 +12,6 @@ from es_simhash.arguments import check_choice, check_count
 from es_simhash.errors import (
     Advice,
     IncompleteSearchError,
-    InvalidInputError,
     MappingError,
     Said,
     SchemeMismatchError,
@@ -104,10 +103,6 @@ async def pairs(
     from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
 
     names = [check_index(each) for each in (index, against) if each is not None]
-    if callable(options.verify):
-        raise InvalidInputError("pairs are compared by the texts of the index: give verify as a number, or True")
-    if isinstance(options.verify, Verification):
-        options.verify.check_recordable()
     settings = await read_present_settings(server, index)
     each = dict(await read_settings_by_index(server, index))
     if against is not None:

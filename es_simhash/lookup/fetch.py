@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, WrongTypeError, shorten
-from es_simhash.lookup.lookup_options import TextSource
-from es_simhash.lookup.near_dups import NearDup
+from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.port import Port
@@ -96,13 +94,11 @@ async def search_hits(
 class NoText:
     """Why a near-duplicate has no text to compare; ``"unreadable"``: the document has none in the fields."""
 
-    kind: Literal["no_source", "not_read", "deleted", "unreadable", "changed"]
+    kind: Literal["not_read", "deleted", "unreadable", "changed"]
     detail: str = ""
 
     def __str__(self) -> str:
         match self.kind:
-            case "no_source":
-                return "the text source has no text for it"
             case "not_read":
                 return f"its text was not read: {self.detail}"
             case "deleted":
@@ -135,21 +131,6 @@ class FoundTexts:
         reasons = tuple(dict.fromkeys(str(why) for why in self.missing.values() if why.kind == "not_read"))
         if reasons:
             raise IncompleteSearchError(f"texts could not be read: {reasons[0]}", reasons=reasons)
-
-
-def ask_source(source: TextSource, wanted: Sequence[NearDup]) -> FoundTexts:
-    found = FoundTexts()
-    for each in wanted:
-        text = source(each)
-        if isinstance(text, str):
-            found.texts[each.key] = text
-        elif text is None:
-            found.missing[each.key] = NoText("no_source")
-        else:
-            raise WrongTypeError(
-                f"the text source returned {type(text).__name__} {shorten(text)}: return a str or None"
-            )
-    return found
 
 
 async def fetch_texts(

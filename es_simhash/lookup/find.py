@@ -11,7 +11,7 @@ from typing import Any
 from es_simhash.arguments import check_key
 from es_simhash.errors import Advice, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.hashing import BLOCK_BITS, fingerprint as compute_fingerprint, from_hex, to_hex
-from es_simhash.lookup.fetch import ask_source, meant_hits, search_hits
+from es_simhash.lookup.fetch import meant_hits, search_hits
 from es_simhash.lookup.judge import Asked, Read, judge
 from es_simhash.lookup.lookup_options import LookupOptions, check_complete, usable_limits
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints
@@ -26,7 +26,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import Attempts, read_index_settings, read_settings_by_index
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, sentences
 from es_simhash.transport.pages import Hits
-from es_simhash.transport.protocol import Index, Key, check_index, document_key, index_key, status_of
+from es_simhash.transport.protocol import Index, Key, check_index, document_key, status_of
 
 
 async def find(
@@ -212,7 +212,7 @@ async def find_of(server: Port, index: Index, id: str, options: LookupOptions) -
             if not itself:
                 check_whole(gaps)
             fingerprint = _fingerprint_of(itself, id, index, Fields(server.prefix).fingerprint)
-            asked = await _asked(server, rules, id, itself, index)
+            asked = _asked(rules, id, itself)
             how: Any = {"leave": set(map(document_key, itself))}
             found = await _find_judged(server, index, settings, options, rules, fingerprint, asked, **how)
             # A copy of the document that was not read may have another fingerprint.
@@ -221,14 +221,9 @@ async def find_of(server: Port, index: Index, id: str, options: LookupOptions) -
             return check_complete(answer)
 
 
-async def _asked(server: Port, rules: Rules, id: str, itself: Hits, index: Index) -> Asked:
+def _asked(rules: Rules, id: str, itself: Hits) -> Asked:
     """Return what the document *id* is compared by; raise if the documents of that id differ in it."""
-    text = None
-    if rules.source is not None:
-        named = NearDup(id, index_key(index), 0, 0, routing=itself[0].get("_routing"))
-        found = await server.compute(ask_source, rules.source, [named])
-        text = found.texts.get(named.key)
-    asked = [Asked(rules, text, hit) for hit in itself]
+    asked = [Asked(rules, hit=hit) for hit in itself]
     for rule in rules.all:
         if len({each.content(rule).key for each in asked}) > 1:
             raise InvalidInputError(
@@ -259,7 +254,7 @@ async def _read_stored(
     name = Fields(server.prefix).fingerprint
     names = [name, *([] if rules is None else rules.docvalue_fields)]
     body: dict[str, Any] = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": names}
-    has_texts = rules is not None and rules.compares_texts and rules.source is None
+    has_texts = rules is not None and rules.compares_texts
     answer = await search_hits(server, index, body, rules.text_fields.all if rules and has_texts else ())
     return meant_hits(answer["hits"]["hits"], routing), find_gaps(answer)
 

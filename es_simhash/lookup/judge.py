@@ -14,7 +14,7 @@ from typing import Any
 from es_simhash.errors import SchemeError
 from es_simhash.hashing import Scheme, fingerprints
 from es_simhash.lookup.content import Content, compare_contents, prepare_together, read_content, why_apart
-from es_simhash.lookup.fetch import FETCH, NoText, ask_source, fetch_hits
+from es_simhash.lookup.fetch import FETCH, NoText, fetch_hits
 from es_simhash.lookup.near_dups import REJECTED, NearDup, NearDups, Reason, Rejected
 from es_simhash.lookup.rules import Rules
 from es_simhash.mapping.port import Port
@@ -65,19 +65,16 @@ class Asked:
     def __init__(self, rules: Rules, text: str | None = None, hit: Mapping[str, Any] | None = None) -> None:
         self._rules = rules
         self._hit = hit
+        self._text = text
         self._known: dict[PairRule, Content] = {}
-        self.text = text
 
     def content(self, rule: PairRule) -> Content:
         """Return what *rule* compares of it."""
         if rule not in self._known:
-            content = Content(self.text)
-            if self._hit is not None:
-                content = read_content(self._hit, rule, self._rules.text_fields)
-                if self.text is not None:  # the caller knows the texts
-                    content = Content(self.text, per=content.per, moment=content.moment)
-                self.text = content.pending_text if self.text is None else self.text
-            self._known[rule] = content
+            if self._hit is None:
+                self._known[rule] = Content(self._text)
+            else:
+                self._known[rule] = read_content(self._hit, rule, self._rules.text_fields)
         return self._known[rule]
 
 
@@ -93,33 +90,18 @@ class Read:
     def add(self, hit: Mapping[str, Any]) -> None:
         """Take the document of *hit*, which has its texts and the values of the rules."""
         content = read_content(hit, self.rules.of(hit["_index"]), self.rules.text_fields)
-        self._put(document_key(hit), content, content.pending_text)
-
-    def _put(self, key: Key, content: Content, text: str | None) -> None:
-        self.contents[key] = content
-        if text is not None:
-            self.texts[key] = text
+        self.contents[key := document_key(hit)] = content
+        if content.pending_text is not None:
+            self.texts[key] = content.pending_text
 
     async def fetch(self, server: Port, index: Index, wanted: Sequence[NearDup], *, page: int = FETCH) -> None:
         """Read those *wanted*, unless they were read. Cost: one search for every *page* of documents."""
         keys = [each.key for each in wanted if each.key not in self.contents and each.key not in self.missing]
-        by_source = self.rules.source is not None
-        hits: dict[Key, Mapping[str, Any]] = {}
-        fields = self.rules.text_fields.all if self.rules.compares_texts and not by_source else ()
+        fields = self.rules.text_fields.all if self.rules.compares_texts else ()
         values = self.rules.docvalue_fields
-        if keys and (fields or values):
-            take = (lambda hit: hits.update({document_key(hit): hit})) if by_source else self.add
-            gone = await fetch_hits(server, index, keys, take, text_fields=fields, docvalue_fields=values, page=page)
-            for key, gap in gone.items():
-                self.missing[key] = NoText("deleted") if gap is None else NoText("not_read", str(gap))
-        if self.rules.source is not None:
-            every = {each.key: each for each in wanted if each.key in keys and each.key not in self.missing}
-            found = await server.compute(ask_source, self.rules.source, list(every.values()))
-            self.missing |= found.missing
-            for key, text in found.texts.items():
-                own = replace(self.rules.of(key.index), similarity=None)
-                values_of = read_content(hits.get(key, {}), own, self.rules.text_fields)
-                self._put(key, Content(text, per=values_of.per, moment=values_of.moment), text)
+        gone = await fetch_hits(server, index, keys, self.add, text_fields=fields, docvalue_fields=values, page=page)
+        for key, gap in gone.items():
+            self.missing[key] = NoText("deleted") if gap is None else NoText("not_read", str(gap))
 
 
 @dataclass(slots=True)
@@ -206,7 +188,7 @@ def _compare(parts: Sequence[tuple[_Case, Sequence[NearDup]]], rules: Rules, rea
     for measure, contents in by_measure.items():
         prepare_together(contents, measure)
     doubted = [(case, each) for case, part in parts for each in part if not _is_settled(case, each, rules, read)]
-    present = _present([read.texts.get(each.key, "") for _, each in doubted], rules, scheme)
+    present = _present([read.texts.get(each.key, "") for _, each in doubted], scheme)
     for number, (case, each) in enumerate(doubted):
         if present is not None and present[number] != each.fingerprint:
             case.kept.append(CHANGED.put_on(each))
@@ -214,11 +196,10 @@ def _compare(parts: Sequence[tuple[_Case, Sequence[NearDup]]], rules: Rules, rea
             case.note(_rejected(case, each, rules.of(each.index), read))
 
 
-def _present(texts: Sequence[str], rules: Rules, scheme: Scheme) -> Sequence[int | None] | None:
+def _present(texts: Sequence[str], scheme: Scheme) -> Sequence[int | None] | None:
     """Return the fingerprints of *texts*, which may have been changed, redacted or cut since; ``None`` if not known."""
     try:
-        # Without the fingerprints of other fields, nothing says whether a text was changed.
-        return list(fingerprints(texts, scheme=scheme)) if rules.is_recorded_text else None
+        return list(fingerprints(texts, scheme=scheme))
     except SchemeError as error:
         if not error.missing_file:
             raise

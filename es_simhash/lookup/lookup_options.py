@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -12,15 +12,13 @@ from es_simhash.arguments import (
     Choice,
     Count,
     check_field,
-    check_fields,
     check_ids,
     check_key,
     check_options,
     option,
 )
-from es_simhash.errors import Advice, Argument, IncompleteSearchError, InvalidInputError, Said, WrongTypeError, shorten
+from es_simhash.errors import Advice, Argument, IncompleteSearchError, InvalidInputError, Said, shorten
 from es_simhash.lookup.memory_file import MemoryFile, check_memory_file
-from es_simhash.lookup.near_dups import NearDup
 from es_simhash.lookup.plan import LookupPlan, check_plan
 from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.context import Context
@@ -42,8 +40,6 @@ from es_simhash.transport.answers import is_closed
 from es_simhash.transport.limits import Limits
 from es_simhash.transport.protocol import Index, cause_of, index_key, status_of
 
-TextSource: TypeAlias = Callable[[NearDup], str | None]
-
 
 @dataclass(frozen=True, slots=True)
 class Verification:
@@ -54,11 +50,6 @@ class Verification:
     Args:
         similarity:
             Smallest similarity to keep, 0 to 1; with 0 nothing is dropped.
-        text_field:
-            Field or fields of the text in the index; by default those that the index records. For lookups only.
-        texts:
-            A function that returns the text of a :class:`NearDup`, or ``None``, in place of the index; async clients
-            call it in a thread. For lookups only.
         measure:
             ``"jaccard"``: the shared shingles as a share of those that either text has. ``"containment"``: as a share
             of those of the text that has fewer. ``"edit"``: the units that stay, as a share of the longer text.
@@ -71,13 +62,10 @@ class Verification:
 
     Raises:
         TypeError: If an argument has the wrong type.
-        InvalidInputError: If the similarity is out of range, a measure or unit is unknown, or a field name cannot be
-            used.
+        InvalidInputError: If the similarity is out of range, or a measure or unit is unknown.
     """
 
     similarity: float | None = None
-    text_field: str | Sequence[str] = ()
-    texts: TextSource | None = None
     measure: Measure | None = option(
         None,
         Choice(MEASURES),
@@ -104,9 +92,6 @@ class Verification:
     def __post_init__(self) -> None:
         if self.similarity is not None:
             check_bound("similarity", self.similarity)
-        check_fields("text_field", self.text_field, may_lack=True)
-        if self.texts is not None and not callable(self.texts):
-            raise WrongTypeError(f"texts must be a function of a NearDup, not {type(self.texts).__name__}")
         self.put_on(PairRule())
 
     def put_on(self, rule: PairRule) -> PairRule:
@@ -121,23 +106,9 @@ class Verification:
         usual = DEFAULT_SIMILARITY if rule.similarity is None else rule.similarity
         return replace(rule, similarity=usual if self.similarity is None else self.similarity, measure=measure)
 
-    def check_recordable(self) -> None:
-        """Refuse a verification that names texts, where documents are grouped: all writers compare the same."""
-        if self.text_field or self.texts is not None:
-            raise InvalidInputError(
-                Said(
-                    "groups are verified by the text fields that the index records: leave ",
-                    Argument("text_field"),
-                    " and texts out of the Verification",
-                )
-            )
 
-
-Verify: TypeAlias = bool | float | TextSource | Verification
-"""What a caller of a lookup gives as ``verify``."""
-
-Verified: TypeAlias = bool | float | Verification
-"""What a caller gives as ``verify`` where documents are grouped."""
+Verify: TypeAlias = bool | float | Verification
+"""What a caller gives as ``verify``."""
 
 WithinGiven: TypeAlias = tuple[str, str] | Literal[False] | None
 
@@ -160,7 +131,7 @@ def asked_rule(
         rule = verify.put_on(rule)
     elif verify is False:
         rule = replace(rule, similarity=None)
-    elif verify is True or callable(verify):
+    elif verify is True:
         rule = Verification().put_on(rule)
     elif verify is not None:
         rule = replace(rule, similarity=check_bound("verify", verify))
@@ -348,10 +319,9 @@ class LookupOptions:
         verify:
             By default the rule that the index records decides, also about the texts. ``False``: bits alone.
             ``True``: compare the texts as that rule does, else by .8 of their 7-letter shingles (exact Jaccard). A
-            number: that bound instead. A function of a :class:`NearDup`: returns its text. A :class:`Verification`:
-            all of these settings, and the measure, such as the edit similarity of characters. Needs a *text* or a
-            document. A near-duplicate whose text cannot be read is kept, last and without similarity;
-            ``unverified`` says why.
+            number: that bound instead. A :class:`Verification`: all of these settings, and the measure, such as
+            the edit similarity of characters. Needs a *text* or a document. A near-duplicate whose text cannot be
+            read is kept, last and without similarity; ``unverified`` says why.
         preset:
             ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
             verification that were measured together. An explicit max_distance or verify overrides the preset.

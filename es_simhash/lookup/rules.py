@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from es_simhash.errors import Advice, InvalidInputError
 from es_simhash.lookup.content import docvalue_fields
-from es_simhash.lookup.lookup_options import LookupOptions, TextSource, Verification
+from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.mapping.context import TextFields
-from es_simhash.mapping.meta import IndexSettings, check_text_fields, no_text_field
+from es_simhash.mapping.meta import IndexSettings, no_text_field
 from es_simhash.mapping.rule import PairRule, default_rule, target_of
 
 Origin = Literal["recorded", "default", "mixed", "given"]
@@ -71,16 +71,13 @@ class LookupRule(PairRule):
 class Rules:
     """
     The rules of a lookup: of *each* index by name, of any *other*, and what its answer says was *used*.
-    *text_fields*: where the texts are; *source*: gives them in place of the index. *is_recorded_text*: the fingerprints
-    are those of these texts.
+    *text_fields*: where the texts are of which the fingerprints are.
     """
 
     used: LookupRule
     other: PairRule
     each: Mapping[str, PairRule] = field(default_factory=dict)
     text_fields: TextFields = field(default_factory=TextFields)
-    source: TextSource | None = None
-    is_recorded_text: bool = True
 
     def of(self, index: str) -> PairRule:
         """Return the rule by which a document of *index* is judged."""
@@ -144,19 +141,8 @@ def rules_for(
     by_index = tuple(sorted(found.items())) if len(different) > 1 else ()
     used = LookupRule(**values, origin=origin, not_applied=not_applied, each=by_index)
     text_fields = TextFields({name: own.text_fields for name, own in each.items()}, settings.text_fields)
-    source, is_recorded_text = None, True
-    if isinstance(options.verify, Verification):
-        source = options.verify.texts
-        if options.verify.text_field:
-            names = check_text_fields(options.verify.text_field)
-            is_recorded_text = all(own.text_fields == names for own in each.values())
-            text_fields = TextFields(others=names)
-    elif callable(options.verify):
-        source = options.verify
-    rules = Rules(used, other, found, text_fields, source, is_recorded_text and source is None)
-    if source is None:
-        for name, rule in (*found.items(), ("", other)):
-            if rule.similarity is not None and not text_fields[name]:
-                instead = Advice("name the text field of the verification", typed="leave --preset and --verify out")
-                raise no_text_field("texts cannot be compared", instead, index=name)
-    return rules
+    for name, rule in (*found.items(), ("", other)):
+        if rule.similarity is not None and not text_fields[name]:
+            instead = Advice("leave preset and verify out", typed="leave --preset and --verify out")
+            raise no_text_field("texts cannot be compared", instead, index=name)
+    return Rules(used, other, found, text_fields)

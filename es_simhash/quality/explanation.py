@@ -225,7 +225,7 @@ async def explain_documents(
     read = []
     for each in ids:
         read.append(await _read_document(server, index, each, rules, fields))
-    how = partial(_explain_by, replace(rules, text_fields=fields, is_recorded_text=not named), settings, max_changes)
+    how = partial(_explain_by, replace(rules, text_fields=fields), settings, max_changes, is_recorded_text=not named)
     found: Explanation = await server.compute(how, [*read, *map(_Side, given)])
     return found
 
@@ -265,7 +265,9 @@ async def _read_document(server: Port, index: Index, id: str, rules: Rules, fiel
     return found[0]
 
 
-def _explain_by(rules: Rules, settings: IndexSettings, max_changes: int, sides: Sequence[_Side]) -> Explanation:
+def _explain_by(
+    rules: Rules, settings: IndexSettings, max_changes: int, sides: Sequence[_Side], *, is_recorded_text: bool
+) -> Explanation:
     found = explain(sides[0].text, sides[1].text, scheme=settings.scheme, max_changes=max_changes)
     present = found.first, found.second
     values = [now if side.digits is None else from_hex(side.digits) for side, now in zip(sides, present, strict=True)]
@@ -293,6 +295,6 @@ def _explain_by(rules: Rules, settings: IndexSettings, max_changes: int, sides: 
         return replace(judged, because="fingerprint")
     verdict = decide(judged.distance, one, other, rule)
     if verdict.because == "texts":
-        is_changed = rules.is_recorded_text and values[found_side] != present[found_side]
+        is_changed = is_recorded_text and values[found_side] != present[found_side]
         verdict = CHANGED if is_changed else Verdict(reason)
     return replace(judged, because=verdict.because, unverified=verdict.unverified)

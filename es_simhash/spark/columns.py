@@ -208,7 +208,6 @@ def prepared_of(text: Column, measure: TextMeasure) -> Column:
 def check_verify(verify: Any) -> tuple[float, TextMeasure]:
     """Return the smallest similarity of texts that *verify* means, and its measure."""
     if isinstance(verify, Verification):
-        verify.check_recordable()
         rule = verify.put_on(PairRule())
         return rule.similarity or 0.0, rule.measure
     return check_bound("verify", verify), WORD_SHINGLES

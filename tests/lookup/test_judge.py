@@ -47,8 +47,8 @@ def near_dups(*keys):
     return NearDups(tuple(NearDup(name, index, 0, fingerprint(BASE)) for index, name in keys))
 
 
-def verified(found, server, *, texts=(BASE,), settings=SETTINGS, verification=None, **sizes):
-    rules = rules_for(settings, {}, LookupOptions(verify=verification or Verification()), "text")
+def verified(found, server, *, texts=(BASE,), settings=SETTINGS, **sizes):
+    rules = rules_for(settings, {}, LookupOptions(verify=Verification()), "text")
     asked = [Asked(rules, text) for text in texts]
     flow = judge(SCRIPTED, "news-*", found, asked, rules=rules, scheme=settings.scheme, **sizes)
     answers, calls, _ = drive(flow, server)
@@ -77,7 +77,7 @@ def test_the_same_id_in_two_indices_is_two_documents():
     texts = {("news-1", "a"): {"title": BASE}, ("news-2", "a"): {"title": "something else"}}
     settings = IndexSettings(get_scheme("keywords"), ("title",))
     found = near_dups(("news-1", "a"), ("news-2", "a"))
-    [answer], _ = verified([found], Texts(texts), settings=settings, verification=Verification(text_field="title"))
+    [answer], _ = verified([found], Texts(texts), settings=settings)
     # The other text is not the one of its fingerprint, which says that it was changed: it is not dropped for that.
     assert [(each.index, each.similarity) for each in answer] == [("news-1", 1.0), ("news-2", None)]
     assert "'news-2'" in answer.unverified[0]
@@ -149,12 +149,6 @@ def test_a_server_error_passes_through():
     """A search that is refused raises the client's own exception."""
     with pytest.raises(ServerError):
         verified([near_dups(("i", "a"))], lambda call: ServerError(403, "no"))
-
-
-def test_a_source_that_returns_no_text_is_refused():
-    """A function that returns anything but a string or None is a mistake to hear of."""
-    with pytest.raises(TypeError, match="return a str or None"):
-        verified([near_dups(("i", "a"))], None, verification=Verification(texts=lambda each: 7))
 
 
 def test_index_without_text_field():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from es_simhash import IfSimilar, InvalidInputError, Verification, fingerprint, fingerprint_fields
+from es_simhash import IfSimilar, InvalidInputError, fingerprint, fingerprint_fields
 from tests.servers.support import ONE_SHARD, read_all
 
 BASE = (
@@ -75,15 +75,6 @@ def test_verification_of_a_document_and_of_many(filled, simhash):
     assert [each.id for each in answers[3]] == ["edited", "same"]
 
 
-def test_verification_by_a_function(filled, simhash):
-    """Texts may come from elsewhere; one that is not there is said so, and its near-duplicate kept, last."""
-    held = {"same": BASE, "edited": OTHER}
-    found = simhash.find_near_dups(filled, BASE, max_distance=20, verify=lambda each: held.get(each.id))
-    assert [(each.id, each.similarity) for each in found] == [("same", 1.0), ("longer", None)]
-    assert len(found.unverified) == 1
-    assert "'longer'" in found.unverified[0]
-
-
 def test_what_cannot_be_verified(server, filled, simhash):
     """A deleted text, a redacted one and a list of numbers do not drop a near-duplicate; a text is needed to ask."""
     redacted = fingerprinted(BASE) | {"body": "REDACTED"}
@@ -116,12 +107,11 @@ def test_verification_without_source(server, index, simhash):
 
 
 def test_verification_needs_to_know_the_field(server, index, simhash):
-    """An index that records no text field is asked with one."""
+    """An index that records no text field is told how to."""
     simhash.create_index(index, settings=ONE_SHARD)
     send(server, index, {"same": fingerprinted(BASE)})
     with pytest.raises(InvalidInputError, match="does not record which field has the text"):
         simhash.find_near_dups(index, BASE, verify=True)
-    assert simhash.find_near_dups(index, BASE, verify=Verification(text_field="body"))[0].similarity == 1.0
 
 
 def test_explain_documents(filled, simhash):

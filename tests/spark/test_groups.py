@@ -155,7 +155,6 @@ def test_arguments_are_checked(documents):
         {"rule": "other"},
         {"verify": 0.5},
         {"verify": 2.0, "text": "id"},
-        {"verify": Verification(0.9, text_field="body"), "text": "id"},
         {"within": ("id", "7x")},
         {"per": "missing"},
         {"text": "id"},

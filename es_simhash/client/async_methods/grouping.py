@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from es_simhash.ingest.reading import IngestIdFrom, OpType
     from es_simhash.ingest.screen import Screened
     from es_simhash.ingest.written import Written
-    from es_simhash.lookup.lookup_options import Lookups, Verified, Verify
+    from es_simhash.lookup.lookup_options import Lookups, Verify
     from es_simhash.lookup.query import Filter
     from es_simhash.mapping.rule import Canonical, Rule
     from es_simhash.texts.measures import Preset
@@ -84,7 +84,7 @@ class AsyncGroupingMethods(AsyncBase):
         text_field: str | Sequence[str] | None = None,
         on_duplicate: OnDuplicate | None = "tag",
         preset: str | Preset | None = None,
-        verify: Verified | None = None,
+        verify: Verify | None = None,
         max_distance: int | None = None,
         rule: Rule | None = None,
         canonical: Canonical | None = None,
@@ -232,7 +232,7 @@ class AsyncGroupingMethods(AsyncBase):
         text_field: str | Sequence[str] | None = None,
         source: bool | Sequence[str] = False,
         preset: str | Preset | None = None,
-        verify: Verified | None = None,
+        verify: Verify | None = None,
         max_distance: int | None = None,
         rule: Rule | None = None,
         canonical: Canonical | None = None,
@@ -330,7 +330,7 @@ class AsyncGroupingMethods(AsyncBase):
         ids: Iterable[str],
         *,
         preset: str | Preset | None = None,
-        verify: Verified | None = None,
+        verify: Verify | None = None,
         max_distance: int | None = None,
         rule: Rule | None = None,
         canonical: Canonical | None = None,
@@ -381,7 +381,7 @@ class AsyncGroupingMethods(AsyncBase):
         *,
         since: str | datetime | None = None,
         preset: str | Preset | None = None,
-        verify: Verified | None = None,
+        verify: Verify | None = None,
         max_distance: int | None = None,
         rule: Rule | None = None,
         canonical: Canonical | None = None,

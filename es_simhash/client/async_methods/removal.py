@@ -14,7 +14,7 @@ from es_simhash.transport.protocol import Index, OnProgress
 if TYPE_CHECKING:
     from es_simhash.arguments import FilePath
     from es_simhash.groups.reconcile import Reconciled
-    from es_simhash.lookup.lookup_options import Verified
+    from es_simhash.lookup.lookup_options import Verify
     from es_simhash.lookup.query import Filter
     from es_simhash.mapping.rule import Canonical, Rule
     from es_simhash.removal.records import DuplicateResult, RemovalPlan, Restored
@@ -30,7 +30,7 @@ class AsyncRemovalMethods(AsyncBase):
         path: str | os.PathLike[str] | None = None,
         *,
         preset: str | Preset | None = None,
-        verify: Verified | None = None,
+        verify: Verify | None = None,
         max_distance: int | None = None,
         rule: Rule | None = None,
         canonical: Canonical | None = None,

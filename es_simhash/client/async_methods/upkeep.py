@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from es_simhash.dashboards.check_pack import DashboardPack
-    from es_simhash.lookup.lookup_options import Verified
+    from es_simhash.lookup.lookup_options import Verify
     from es_simhash.lookup.query import Filter
     from es_simhash.mapping.rule import Canonical, Rule
     from es_simhash.pipeline.install import InstalledPipeline, UseAs
@@ -38,7 +38,7 @@ class AsyncUpkeepMethods(AsyncBase):
         text_field: str | Sequence[str] = (),
         time_field: str | None = None,
         preset: str | Preset | None = None,
-        verify: Verified | None = None,
+        verify: Verify | None = None,
         max_distance: int | None = None,
         rule: Rule | None = None,
         canonical: Canonical | None = None,
