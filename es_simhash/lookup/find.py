@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from es_simhash.arguments import check_key
-from es_simhash.errors import Advice, InvalidInputError, Said, WrongTypeError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import BLOCK_BITS, fingerprint as compute_fingerprint, from_hex, to_hex
 from es_simhash.lookup.fetch import meant_hits, search_hits
 from es_simhash.lookup.judge import Asked, Read, judge
 from es_simhash.lookup.lookup_options import LookupOptions, check_complete, usable_limits
-from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints
+from es_simhash.lookup.near_dups import NearDups, hit_fingerprints
 from es_simhash.lookup.plan import PlanEstimate, explain_plan
 from es_simhash.lookup.question import Question, Subject
 from es_simhash.lookup.rules import Asker, LookupRule, Rules, rules_for
-from es_simhash.lookup.search import search, stream
+from es_simhash.lookup.search import search
 from es_simhash.mapping.context import ASSUMED, IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
@@ -136,40 +135,6 @@ def check_question(text: str | None, fingerprint: int | None) -> None:
 
 def _fingerprint(text: str, settings: IndexSettings) -> int | None:
     return compute_fingerprint(text, scheme=settings.scheme)
-
-
-async def scan(
-    server: Port, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
-) -> AsyncGenerator[Sequence[NearDup], None]:
-    """
-    Yield the near-duplicates of *text*, or of *fingerprint*, page by page, in no order and in constant memory; the
-    texts of a page are compared before.
-    If some may be missing, IncompleteSearchError is raised after the last one. A size is refused, because the nearest
-    are known only at the end.
-    """
-    check_index(index)
-    check_question(text, fingerprint)
-    if options.size is not None:
-        raise InvalidInputError(
-            Said("a stream has no size: stop reading it, or use ", Advice("find_near_dups", typed="es-simhash find"))
-        )
-
-    asker: Asker = "fingerprint" if text is None else "text"
-    attempts = Attempts(server, index)
-    while True:
-        with attempts:
-            settings = await attempts.settings()
-            rules = await read_rules(server, index, settings, options, asker)
-            wanted = fingerprint if text is None else await server.compute(_fingerprint, text, settings)
-            if wanted is None:
-                return
-            subject = await read_subject(server, index, settings, searching(options, rules))
-            how: Any = {"rules": rules, "scheme": settings.scheme}
-            async with aclosing(stream(server, Question(subject, wanted))) as parts:
-                async for found in parts:
-                    [answer] = await judge(server, index, [found], [Asked(rules, text)], **how)
-                    yield list(answer)
-            return
 
 
 async def explain(server: Port, index: Index, max_distance: int | None) -> tuple[PlanEstimate, ...]:

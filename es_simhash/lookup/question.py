@@ -90,11 +90,11 @@ class Question:
     The question of one lookup, with the plan that the server's known limits allow. ``while True:`` ``with question:``
     is a search for it; a refusal ends the block, and the loop begins anew where another search is possible.
     *page*: most hits of the first search. *expected*: candidates by the cost model; 0 if not measured. *is_full*: the
-    first page was full. *is_final*: an answer was given away, so that no other search is possible.
+    first page was full.
     """
 
     __slots__ = (
-        *("_is_again", "_may_view", "expected", "field", "fingerprint", "is_final", "is_full", "limits"),
+        *("_is_again", "_may_view", "expected", "field", "fingerprint", "is_full", "limits"),
         *("max_distance", "page", "plan", "reads_texts", "subject"),
     )
 
@@ -104,7 +104,7 @@ class Question:
         self.field = subject.field
         self.max_distance = subject.max_distance
         self.limits = usable_limits(subject.context, subject.index, subject.settings)
-        self.is_full = self.is_final = self._is_again = False
+        self.is_full = self._is_again = False
         self._may_view = True
         self._choose_plan()
 
@@ -144,7 +144,7 @@ class Question:
         Return whether another search is possible after a *refusal*; nothing else decides that.
         It has another plan or a smaller page, or reads no view, or reads all once more.
         """
-        if self.is_final or not refusal:
+        if not refusal:
             return False
         if self.reads_all and not self.is_full and isinstance(refusal, BaseException) and status_of(refusal) == 403:
             self._may_view = False  # a user who may search but not open a view gets an answer if one page holds it

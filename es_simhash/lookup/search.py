@@ -1,5 +1,5 @@
 """
-The searches of one lookup: one page, and all pages if that is full; or a stream.
+The searches of one lookup: one page, and all pages if that is full.
 
 Many candidates are skimmed: only their fingerprints are read first, and then the documents of the near ones.
 The expensive part of a hit is its ``_id``: it lies in the stored fields, and unpacking those costs a server
@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,8 +19,6 @@ from itertools import accumulate
 from typing import Any
 
 from es_simhash.hashing import from_hex
-from es_simhash.lookup.fetch import FETCH
-from es_simhash.lookup.lookup_options import check_complete
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, no_fingerprint_shown, rescore
 from es_simhash.lookup.plan import minimum_should_match
 from es_simhash.lookup.question import Question
@@ -283,26 +281,3 @@ class NearFingerprints:
 
     def _distance(self, value: int) -> int:
         return (value ^ self._question.fingerprint).bit_count()
-
-
-async def stream(server: Port, question: Question) -> AsyncGenerator[NearDups, None]:
-    """Yield near-duplicates as their pages are read, a few at a time, in no order."""
-    subject, page = question.subject, question.subject.options.sizes.next_page
-    candidates, confirm_once = Candidates(question), confirming(server, subject.index, subject.settings)
-    while True:
-        with question:
-            reading = Reading(server, subject.index, question.body(), page=page, routing=subject.options.routing)
-            async with aclosing(reading.pages()) as pages:
-                async for hits in pages:
-                    await confirm_once()
-                    candidates.add(hits)
-                    # What was emitted cannot be taken back, and would come a second time.
-                    question.is_final = candidates.count > 0
-                    for begin in range(0, len(candidates.near_dups), FETCH):
-                        yield NearDups(tuple(candidates.near_dups[begin : begin + FETCH]))
-                    candidates.near_dups.clear()
-            # A shard without our fields refuses nothing: some shards may answer, and others refuse the plan.
-            if not question.adapt(reading.gaps):
-                break
-    await confirm_once()
-    check_complete(candidates.result([*reading.gaps, *await candidates.judge_unreadable(server)]))

@@ -126,7 +126,6 @@ METHODS = [name for name, _ in inspect.getmembers(SimHashClient, inspect.isfunct
 BESIDE = {
     ("find_near_dups", "fingerprint"): {"text": None},
     ("find_near_dups_many", "fingerprints"): {"texts": None},
-    ("stream_near_dups", "fingerprint"): {"text": None},
     ("stream_near_dups_many", "fingerprints"): {"texts": None},
 }
 """Other arguments that a call needs, so that a parameter is looked at."""

@@ -130,7 +130,6 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "search_distinct": lambda _: simhash.search_distinct(**search),
         "search_distinct_pages": lambda _: list(simhash.search_distinct_pages(**search)),
         "stats": lambda _: simhash.stats(index),
-        "stream_near_dups": lambda _: list(simhash.stream_near_dups(index, TEXTS[0])),
         "stream_near_dups_many": lambda _: list(simhash.stream_near_dups_many(index, TEXTS[:5])),
         "stream_passages": lambda _: list(simhash.stream_passages(index, TEXTS[0])),
         "tune": lambda _: simhash.tune(index, sample=5),

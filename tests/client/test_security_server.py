@@ -143,7 +143,6 @@ def test_readers_find_everything_beyond_a_page(login, guarded, name, scheme):
     assert len(simhash.find_near_dups(INDEX, fingerprint=7, max_distance=12)) == COPIES
     [first, second] = simhash.find_near_dups_many(INDEX, fingerprints=[7, 2**63])
     assert (len(first), len(second)) == (COPIES, 0)
-    assert len(list(simhash.stream_near_dups(INDEX, fingerprint=7))) == COPIES
     assert open_contexts(guarded) == 0
 
 
@@ -192,7 +191,7 @@ def test_document_level_security(guarded, login):
     answer = simhash.find_near_dups(index, fingerprint=7)
     assert (sorted(each.id for each in answer), answer.complete) == (sorted(seen), True)
     [many] = simhash.find_near_dups_many(index, fingerprints=[7])
-    for found in (many, simhash.stream_near_dups(index, fingerprint=7), simhash.find_near_dups(index, fingerprint=6)):
+    for found in (many, simhash.find_near_dups(index, fingerprint=6)):
         assert sorted(each.id for each in found) == sorted(seen)
     assert len(list(simhash.pairs(index))) == len(seen) * (len(seen) - 1) / 2
     assert simhash.check(index)[0].documents == len(seen)

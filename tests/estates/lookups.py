@@ -20,7 +20,7 @@ class Lookups(Base):
     @rule(
         who=clients,
         where=looked_at,
-        kind=st.sampled_from(("text", "text", "fingerprint", "many", "stream", "of")),
+        kind=st.sampled_from(("text", "text", "fingerprint", "many", "of")),
         text=texts,
         max_distance=st.one_of(distances, distances, st.just(64)),
         options=st.fixed_dictionaries(
@@ -49,7 +49,7 @@ class Lookups(Base):
         known = set(self.schemes_of(where).values()) - {REMOVED}
         fits = self._condition(options)
         bits = fingerprint(text, min(known, default="shingles"))
-        if kind in ("fingerprint", "stream"):
+        if kind == "fingerprint":
             options.pop("verify", None)
         bound = options.get("verify")
         if bound is not None:  # the nearest are then the nearest among the verified
@@ -74,8 +74,6 @@ class Lookups(Base):
                 bound = None
         if bits is None and kind == "fingerprint":
             return
-        if kind == "stream":
-            options = {key: value for key, value in options.items() if key != "size"}
         if "plan" in options:
             plans, error = self.ask("one", "explain_plan", self.name(where), max_distance=max_distance, may_fail=True)
             number = options.pop("plan")
@@ -86,7 +84,6 @@ class Lookups(Base):
             "text": ("find_near_dups", {"text": text}),
             "fingerprint": ("find_near_dups", {"fingerprint": bits}),
             "many": ("find_near_dups_many", {"texts": [text, text], "memory_file": self.memory_file(where)}),
-            "stream": ("stream_near_dups", {"text": text}),
             "of": ("find_near_dups_of", {"id": own}),
         }[kind]
         # A text without features is near to nothing, wherever it is looked for.

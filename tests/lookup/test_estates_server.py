@@ -55,7 +55,6 @@ def test_one_id_in_several_shards_is_several_documents(index, simhash, routed):
     expected = [("7", routing) for routing in routed]
     for max_distance in (1, 3, 12, 64):
         assert list(map(key_of, simhash.find_near_dups(index, fingerprint=0, max_distance=max_distance))) == expected
-    assert sorted(map(key_of, simhash.stream_near_dups(index, fingerprint=0))) == expected
     for found in simhash.find_near_dups_many(index, fingerprints=[0, 0]):
         assert list(map(key_of, found)) == expected
     assert len(simhash.find_near_dups(index, fingerprint=0, size=2)) == 2
@@ -133,14 +132,13 @@ def own_lookups(simhash, index):
     return [
         *([each.id for each in simhash.find_near_dups(index, text, max_distance=0)] for text in WORDS),
         *([each.id for each in found] for found in simhash.find_near_dups_many(index, WORDS, max_distance=0)),
-        *([each.id for each in simhash.stream_near_dups(index, text, max_distance=0)] for text in WORDS),
     ]
 
 
-EVERY = [["0"], ["1"], ["2"]] * 3
+EVERY = [["0"], ["1"], ["2"]] * 2
 
 
-@pytest.mark.parametrize("first", range(3))
+@pytest.mark.parametrize("first", range(2))
 def test_an_index_created_again_with_another_scheme(server, index, make_simhash, first):
     """The next lookup of whatever kind goes by the new scheme, though the old one was read a moment ago."""
     ours, theirs = make_simhash(), make_simhash()
@@ -151,10 +149,8 @@ def test_an_index_created_again_with_another_scheme(server, index, make_simhash,
     if first == 0:
         found = ours.find_near_dups(index, WORDS[0], max_distance=0)
         assert ([each.id for each in found], str(found.scheme)) == (["0"], "shingles-2")
-    elif first == 1:
-        assert [[each.id for each in found] for found in ours.find_near_dups_many(index, WORDS)] == EVERY[:3]
     else:
-        assert [each.id for each in ours.stream_near_dups(index, WORDS[2])] == ["2"]
+        assert [[each.id for each in found] for found in ours.find_near_dups_many(index, WORDS)] == EVERY[:3]
     assert own_lookups(ours, index) == EVERY
 
 
@@ -179,9 +175,8 @@ def test_who_insists_on_a_scheme_is_told_that_the_index_has_another_one_now(serv
     assert len(ours.find_near_dups(index, fingerprint=1)) == 0
     server.request("DELETE", f"/{index}")
     fill_with(theirs, server, index, "shingles")
-    for ask in (ours.find_near_dups, ours.stream_near_dups):
-        with pytest.raises(SchemeMismatchError):
-            list(ask(index, fingerprint=1))
+    with pytest.raises(SchemeMismatchError):
+        ours.find_near_dups(index, fingerprint=1)
 
 
 def test_an_alias_that_moves_to_an_index_of_another_scheme(server, index, make_simhash):
@@ -208,8 +203,6 @@ def scheme_and_ids(simhash, index, number, kind):
     elif kind == "of":
         found = simhash.find_near_dups_of(index, str(number), max_distance=3)
         return str(found.scheme), [str(number), *(each.id for each in found)]
-    elif kind == "stream":  # does not say which scheme it goes by
-        return "", [each.id for each in simhash.stream_near_dups(index, text, max_distance=0)]
     else:
         found = simhash.find_near_dups(index, text, max_distance={"near": 0, "far": 10}[kind])
     return str(found.scheme), [each.id for each in found]
@@ -249,9 +242,9 @@ def test_an_alias_that_moves_between_two_lookups(server, index, make_simhash):
     server.request("POST", "/_aliases", {"actions": [{"add": {"index": names[0], "alias": alias}}]})
     now = 0
     for turn in range(12):
-        kind = ("near", "many", "far", "stream")[turn % 4]
+        kind = ("near", "many", "far")[turn % 3]
         found = scheme_and_ids(ours, alias, turn % 3, kind)
-        assert found in [(schemes[now], [str(turn % 3)]), ("", [str(turn % 3)])]
+        assert found == (schemes[now], [str(turn % 3)])
         actions = [
             {"remove": {"index": names[now], "alias": alias}},
             {"add": {"index": names[1 - now], "alias": alias}},
@@ -259,7 +252,7 @@ def test_an_alias_that_moves_between_two_lookups(server, index, make_simhash):
         server.request("POST", "/_aliases", {"actions": actions})
         now = 1 - now
         found = scheme_and_ids(ours, alias, turn % 3, kind)
-        assert found in [(schemes[now], [str(turn % 3)]), ("", [str(turn % 3)])]
+        assert found == (schemes[now], [str(turn % 3)])
 
 
 def test_another_scheme_in_the_same_index(server, index, make_simhash):
@@ -365,6 +358,5 @@ def test_a_remote_beside_a_local_name(server, index, make_simhash, scheme):
         "keywords": (Exception, "me"),  # no such cluster is configured: the server says so
     }[scheme]
     for names in (f"{index},me:other", [index, "me:other"]):
-        for ask in (ours.find_near_dups, ours.stream_near_dups):
-            with pytest.raises(error, match=words):
-                list(ask(names, fingerprint=1))
+        with pytest.raises(error, match=words):
+            ours.find_near_dups(names, fingerprint=1)

@@ -2,16 +2,14 @@
 
 import pytest
 
-from es_simhash import DEFAULT_SCHEME, IncompleteSearchError, InvalidInputError, fingerprint_fields, get_scheme
-from es_simhash.client.port import BlockingServer, stream
-from es_simhash.lookup.find import SAMPLE, index_stats, mean_length, scan
-from es_simhash.lookup.lookup_options import LookupOptions, Sizes
+from es_simhash import DEFAULT_SCHEME, IncompleteSearchError, fingerprint_fields, get_scheme
+from es_simhash.lookup.find import SAMPLE, index_stats, mean_length
+from es_simhash.lookup.lookup_options import Sizes
 from es_simhash.lookup.plan import make_plan
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.port import Port
 from tests.lookup.looking import look
 from tests.servers.support import planted
-from tests.transport.by_hand import ServerError, carry_out, drive, scripted
+from tests.transport.by_hand import ServerError, carry_out, scripted
 from tests.transport.fake_server import WHOLE, Candidates, FakeServer
 
 NEXT_PAGE = Sizes().next_page
@@ -82,43 +80,6 @@ def test_reading_stops_when_nothing_nearer_can_follow():
     assert [call.api for call in calls].count("search") == 2
     everything, _, _ = look(Ranking(fingerprints), max_distance=3)
     assert len(everything) == len(fingerprints)
-
-
-def test_a_stream_is_read_page_by_page():
-    """Each page's near-duplicates are handed on before the next is asked for."""
-    index = Candidates([0] * MANY + [2**64 - 1])
-    _, calls, emitted = drive(scan(scripted(), "i", None, 0, LookupOptions(max_distance=2)), index)
-    assert len({each.id for each in emitted}) == MANY
-    first = ["get_mapping", "open_point_in_time", "search", "get_mapping"]  # the settings are those of this view
-    assert [call.api for call in calls] == [*first, "search", "close_point_in_time"]
-    with pytest.raises(InvalidInputError, match="no size"):
-        drive(scan(scripted(), "i", None, 0, LookupOptions(size=1)), index)
-
-
-def test_a_stream_that_breaks_emits_nothing_twice():
-    """Once something was handed on, a failure is raised, whatever another plan might do."""
-
-    class Breaking(Candidates):
-        def search(self, body, index=None, scroll=None):
-            if "search_after" in body:
-                return ServerError(500, "script_exception")
-            return super().search(body, index, scroll)
-
-    class Direct:
-        @staticmethod
-        def call(client, call):
-            answer = client(call)
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-    index, emitted = Breaking([0] * MANY), []
-    port = Port(BlockingServer(index, Direct), Context())
-    items = stream(scan(port, "i", None, 0, LookupOptions(max_distance=13)))
-    with pytest.raises(ServerError):
-        emitted.extend(each for each in items)
-    assert len(emitted) == len({each.id for each in emitted}) == NEXT_PAGE
-    assert not index.open
 
 
 @pytest.mark.parametrize("options", [{}, {"has_shard_doc": False}, {"has_pit": False}])

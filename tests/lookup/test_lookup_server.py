@@ -53,7 +53,6 @@ def test_many_pages_of_several_indices(server, index, simhash):
         fill(server, f"{index}-{part}", [7] * 300)
     found = simhash.find_near_dups(f"{index}-*", fingerprint=7)
     assert (len({(each.index, each.id) for each in found}), found.complete) == (900, True)
-    assert len(list(simhash.stream_near_dups(f"{index}-b,{index}-c", fingerprint=7))) == 600
     assert len(simhash.find_near_dups(f"{index}-*", fingerprint=7, size=350)) == 350
     assert open_contexts(server, index) == 0
 
@@ -115,14 +114,14 @@ def test_several_indices_alias_and_wildcard(server, index, simhash):
         assert [(each.distance, each.index, each.id) for each in found[:3]] == expected
 
 
-def test_a_stream_beside_an_index_without_our_fields(server, index, make_simhash):
+def test_a_lookup_beside_an_index_without_our_fields(server, index, make_simhash):
     """A server without scripts refuses the plan in some shards only: those of the other index have nothing to run."""
     make_simhash().create_index(f"{index}-ours", settings=ONE_SHARD)
     server.request("PUT", f"/{index}-theirs", {"settings": {"number_of_shards": 2}})
     server.request("POST", f"/{index}-ours/_refresh")
-    assert list(make_simhash().stream_near_dups(f"{index}-*", fingerprint=0, max_distance=9)) == []
+    assert len(make_simhash().find_near_dups(f"{index}-*", fingerprint=0, max_distance=9)) == 0
     fill(server, f"{index}-ours", [1, 0])
-    found = make_simhash().stream_near_dups(f"{index}-*", fingerprint=0, max_distance=9)
+    found = make_simhash().find_near_dups(f"{index}-*", fingerprint=0, max_distance=9)
     assert sorted(each.id for each in found)[:2] == ["00000", "00001"]
 
 

@@ -123,7 +123,7 @@ def ids(found):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_way_of_asking_gives_the_same(run, server, simhash, estate, seed):
-    """By text, document, many, stream, from memory, pairs, command line, agents; indices with their own rules."""
+    """By text, document, many, from memory, pairs, command line, agents; indices with their own rules."""
     chance = random.Random(seed)
     name, rules, held = estate(chance, 1 + seed % 2)
     key, document = chance.choice(list(held.items()))
@@ -138,7 +138,6 @@ def test_every_way_of_asking_gives_the_same(run, server, simhash, estate, seed):
     [*many] = simhash.find_near_dups_many(name, [document["body"]])
     [*from_memory] = simhash.find_near_dups_many(name, [document["body"]], lookups="memory")
     assert [ids(each) for each in (*many, *from_memory)] == [by_text, by_text]
-    assert ids(simhash.stream_near_dups(name, document["body"])) == by_text
     first = simhash.find_near_dups(name, document["body"], size=2)
     assert {each.distance for each in first} == set(sorted(each.distance for each in whole)[:2])
     by_document = [each for each in near(document, is_text=False) if each != key]
@@ -248,7 +247,6 @@ def test_what_cannot_be_read_is_kept_and_decides_nothing(server, index, simhash)
         ("a", 1.0, True),
         ("b", None, False),
     ]
-    assert [each.unverified is None for each in simhash.stream_near_dups(index, text)].count(False) == 1
     assert [(each.id, each.unverified is None) for each in simhash.find_near_dups_of(index, "a")] == [("b", False)]
     [pair] = simhash.pairs(index)
     assert (pair.similarity, pair.unverified) == (None, "a text could not be read")

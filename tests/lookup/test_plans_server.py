@@ -243,17 +243,6 @@ def test_the_nearest_of_many(server, index, simhash):
     assert [each.distance for each in found] == [0, 1, 2, 3, 3, 3, 3]
 
 
-def test_a_stream_of_everything(server, index, simhash):
-    """Distance 64 is every fingerprint: streamed, none twice, and nothing is left open."""
-    from tests.servers.support import open_contexts
-
-    simhash.create_index(index, settings=ONE_SHARD)
-    fill(server, index, planted(12_000))
-    streamed = list(simhash.stream_near_dups(index, fingerprint=0, max_distance=64))
-    assert len(streamed) == len({each.id for each in streamed}) == 12_000
-    assert open_contexts(server, index) == 0
-
-
 def test_plans_are_explained_for_an_index(server, index, simhash):
     """The first is the one that answers; asking costs no lookup."""
     simhash.create_index(index, settings=ONE_SHARD, max_distance=9)

@@ -61,7 +61,6 @@ LOOKUPS = {
     "many": lambda one, index: [*map(near, one.find_near_dups_many(index, TEXTS, max_distance=7, lookups="server"))],
     "memory": lambda one, index: [*map(near, one.find_near_dups_many(index, TEXTS, max_distance=7, lookups="memory"))],
     "many, verified": lambda one, index: [*map(near, one.find_near_dups_many(index, TEXTS[-20:], verify=0.9))],
-    "stream": lambda one, index: sorted(near(one.stream_near_dups(index, TEXTS[-1]))),
     "pairs": lambda one, index: sorted([each.id, each.other_id] for each in one.pairs(index)),
     "groups": lambda one, index: [each.to_dict() for each in one.groups(index)],
     "passages": lambda one, index: shared(one.find_passages(index, TEXTS[-1])),

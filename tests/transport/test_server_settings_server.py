@@ -39,7 +39,6 @@ def test_a_default_search_pipeline_is_left_out(piped):
         assert (len(found), found.complete) == (len(TEXTS), True)
         many = simhash.find_near_dups_many(index, TEXTS, max_distance=64)
         assert [len(each) for each in many] == [len(TEXTS)] * len(TEXTS)
-        assert len(list(simhash.stream_near_dups(index, TEXTS[0], max_distance=64))) == len(TEXTS)
         assert len(list(simhash.pairs(index, max_distance=64))) == len(TEXTS) * (len(TEXTS) - 1) / 2
         [check] = simhash.check(index)
         assert (check.documents, check.fingerprinted) == (len(TEXTS), len(TEXTS))

@@ -23,15 +23,13 @@ def sync_users(client: Elasticsearch) -> None:
     assert_type(found[0], NearDup)
     assert_type(found[0].distance, int)
     assert_type(simhash.find_near_dups_many("news", ["a", "b"]), list[NearDups | Exception])
-    for near_dup in simhash.stream_near_dups("news", fingerprint=7, max_distance=64):
-        assert_type(near_dup, NearDup)
 
 
 async def async_users(client: AsyncElasticsearch) -> None:
     simhash = AsyncSimHashClient(client)
     assert_type(await simhash.find_near_dups_of("news", "1"), NearDups)
-    async for near_dup in simhash.stream_near_dups("news", "a text"):
-        assert_type(near_dup, NearDup)
+    async for answer in simhash.stream_near_dups_many("news", ["a text"]):
+        assert_type(answer, NearDups | Exception)
 
 
 def pure_users(documents: list[dict[str, Any]], arriving: AsyncIterator[dict[str, Any]]) -> None:

@@ -11,7 +11,7 @@ from es_simhash.lookup import find as finding
 from es_simhash.lookup.find import find_of, read_fingerprint, read_rule
 from es_simhash.lookup.find_many import find_many, stream_many
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Lookups, Verify
-from es_simhash.lookup.near_dups import NearDup, NearDups
+from es_simhash.lookup.near_dups import NearDups
 from es_simhash.lookup.plan import LookupPlan, PlanEstimate
 from es_simhash.lookup.query import Filter
 from es_simhash.lookup.rules import LookupRule
@@ -241,43 +241,6 @@ class LookupMethods(SyncBase):
         )
         request = LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file)
         return self._stream(stream_many(self._server(), index, texts, fingerprints, options, request))
-
-    def stream_near_dups(
-        self,
-        index: Index,
-        text: str | None = None,
-        *,
-        fingerprint: int | None = None,
-        max_distance: int | None = None,
-        filter: Filter = None,
-        exclude_ids: Iterable[str] = (),
-        source: bool | Sequence[str] = False,
-        routing: str | None = None,
-        plan: LookupPlan | None = None,
-        verify: Verify | None = None,
-        preset: str | Preset | None = None,
-    ) -> Generator[NearDup, None, None]:
-        """
-        Yield the near-duplicates that :meth:`find_near_dups` would return, as they are read and in no order.
-
-        Use it for distances or groups so large that the answer should not be kept in memory. Closing the generator
-        early closes the point in time it reads from. The rule is that of :meth:`find_near_dups`: the texts of each page
-        are compared before it is yielded.
-
-        Raises:
-            IncompleteSearchError: After the last one, if some may be missing.
-        """
-        options = LookupOptions(
-            max_distance=max_distance,
-            filter=filter,
-            exclude_ids=exclude_ids,
-            source=source,
-            routing=routing,
-            plan=plan,
-            verify=verify,
-            preset=preset,
-        )
-        return self._stream(finding.scan(self._server(), index, text, fingerprint, options))
 
     def explain_plan(self, index: Index, *, max_distance: int | None = None) -> tuple[PlanEstimate, ...]:
         """
