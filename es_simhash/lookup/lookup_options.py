@@ -221,7 +221,7 @@ def pays(lookups: int, *, milliseconds: float, documents: int) -> bool:
 
 
 ResidentFault = Literal[
-    "remote", "statistics", "primary", "numbers", "search", "answer", "fingerprint", "memory", "view", "expired"
+    "statistics", "primary", "numbers", "search", "answer", "fingerprint", "memory", "view", "expired"
 ]
 
 # Most characters of a server's message.
@@ -243,7 +243,6 @@ class ResidentError(Exception):
 
     def __str__(self) -> str:
         sentences = {
-            "remote": "the index is on another cluster",
             "statistics": "the server does not show the sequence numbers of the shards",
             "primary": "a shard has no primary",
             "answer": "the server did not answer a search whole",  # it was too busy, or shards did not answer

@@ -18,7 +18,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import NOTHING, Position, Positions, PositionsError, Range, Shard, ShardReading
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.limits import Fitting
-from es_simhash.transport.protocol import Call, Compute, Index, cause_of, index_key, local_names
+from es_simhash.transport.protocol import Call, Compute, Index, cause_of
 from es_simhash.transport.retry import SHARD_ATTEMPTS, Patience, is_passing, refresh, retry
 
 if TYPE_CHECKING:
@@ -204,8 +204,6 @@ class Resident:
 
     async def load(self, server: Port) -> None:
         """Read all fingerprints; raise ResidentError if that is not possible."""
-        if local_names(self._index) != index_key(self._index).split(","):
-            raise ResidentError("remote")
         positions = await self._positions_now(server)
         documents = await self._count(server, {each.index for each in positions})
         check_fits(documents, self._max_distance, self._memory_bytes)

@@ -130,7 +130,7 @@ def rules_for(
         return replace(rule, measure=rule.measure.after(own.scheme).noting_numbers())
 
     found = {name: decide(own) for name, own in each.items()}
-    # A rollover may make an index while this is asked; other clusters show none.
+    # A rollover may make an index while this is asked; a login that may not read mappings sees none.
     other = found[max(found)] if found else decide(settings)
     different = set(found.values()) | {other}
     origin: Origin = "given" if "given" in origins else origins.pop() if len(origins) == 1 else "mixed"

@@ -18,7 +18,6 @@ from es_simhash.errors import (
     LEAVE_SCHEME_OUT,
     OTHER_PREFIX,
     IncompleteSearchError,
-    InvalidInputError,
     MappingError,
     NoIndexError,
     Said,
@@ -40,7 +39,7 @@ from es_simhash.mapping.meta import (
     recorded_prefixes,
 )
 from es_simhash.mapping.port import Port
-from es_simhash.transport.protocol import Call, Index, check_index, error_text, index_key, local_names, status_of
+from es_simhash.transport.protocol import Call, Index, check_index, error_text, index_key, names_in, status_of
 from es_simhash.transport.retry import attempt, unless_refused
 from es_simhash.transport.server import Answer
 
@@ -49,8 +48,8 @@ async def read_index_settings(server: Port, index: Index) -> IndexSettings:
     """
     Return the settings on which all indices behind *index* agree; lookups use these.
     Costs one request (get mapping) unless the answer is remembered. Indices without the fields are left out; the others
-    must agree on the scheme. A caller that may not read mappings, or searches other clusters, passes the scheme, and it
-    is used unchecked. NoIndexError is raised if a pattern matches no index.
+    must agree on the scheme. A caller that may not read mappings passes the scheme, and it is used unchecked.
+    NoIndexError is raised if a pattern matches no index.
     """
     agreed, _ = await _read_settings(server, index)
     return agreed
@@ -78,41 +77,15 @@ async def _read_settings(server: Port, index: Index) -> tuple[IndexSettings, Res
     if known is None:
         resolved = await resolve_index(server, index)
         known = agree(resolved, server.context), resolved
-        if _check_remote(server.context, index, known[0]):
-            known = known[0], replace(resolved, marker=None)
         server.context.learn(index, *known)
     return known
 
 
-def _check_remote(context: Context, index: Index, settings: IndexSettings) -> bool:
-    """Return whether *index* names other clusters; raise if the caller names no scheme, or another one."""
-    local = local_names(index)
-    remote = [name for name in index_key(index).split(",") if name not in local]
-    if not remote:
-        return False
-    assumed = context.assumed_settings()
-    if assumed is None:
-        raise InvalidInputError(
-            f"the mapping of {shorten(remote[0])} is on another cluster and cannot be read: name the scheme of "
-            f"its fingerprints (the other indices have {settings.scheme})"
-        )
-    if assumed.scheme != settings.scheme:
-        raise _mismatch(index_key(index), settings.scheme, f"{shorten(remote[0])} on another cluster", assumed.scheme)
-    return True
-
-
 async def resolve_index(server: Port, index: Index) -> Resolved:
     """Return the concrete indices behind *index* as they are now, not compared; always one get mapping."""
-    local = local_names(index)
     assumed = server.context.assumed_settings()
-    if not local:
-        if assumed is None:
-            raise InvalidInputError(
-                f"the mapping of {shorten(index_key(index))} is on another cluster and cannot be read: name the scheme"
-            )
-        return Resolved(assumed=assumed)
     try:
-        answer = await server.get_mapping(index=",".join(local))
+        answer = await server.get_mapping(index=",".join(names_in(index)))
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise
@@ -137,13 +110,13 @@ async def narrowed(server: Port, index: Index) -> list[str]:
     Return the concrete indices of which *index* may show only a part, by alias filter or routing.
     A search by the name of such an index sees more than is meant. Costs one request; empty if aliases may not be read.
     """
-    names = [name for name in local_names(index) if not name.startswith("-")]
+    names = [name for name in names_in(index) if not name.startswith("-")]
 
     def is_named(name: str) -> bool:
         return any(fnmatchcase(name, each) for each in names)
 
     # OpenSearch finds no data stream here.
-    call = Call("get_alias", {"index": ",".join(local_names(index))})
+    call = Call("get_alias", {"index": ",".join(names_in(index))})
     answer = await unless_refused(server.send(call), 401, 403, 404)
     found = []
     for name, each in sorted((answer or {}).items()):
@@ -442,7 +415,7 @@ def _question(context: Context, index: Index, settings: IndexSettings, after_sec
         return None
     settings_and_fields = f"_meta.{META_KEY}", f"properties.{context.prefix}", "enabled", "runtime"
     parts = (f"*.mappings.{each}" for each in settings_and_fields)
-    return Call("get_mapping", {"index": ",".join(local_names(index)), "filter_path": ",".join(parts)})
+    return Call("get_mapping", {"index": ",".join(names_in(index)), "filter_path": ",".join(parts)})
 
 
 def _judge(context: Context, index: Index, mappings: Any, *, settings: IndexSettings, asked: float) -> None:

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Literal
 
 from es_simhash.mapping.port import Port
-from es_simhash.transport.protocol import Call, Index, check_index, local_names
+from es_simhash.transport.protocol import Call, Index, check_index, names_in
 from es_simhash.transport.retry import retry, unless_refused
 
 NOTHING = -1
@@ -186,7 +186,7 @@ class ReadingPrimaries(Port):
 def settings_call(index: Index) -> Call:
     """Return the request for the settings of *index* that decide how it is read: one for all of them."""
     names = "index.mapping.source.mode,index.replication.type"
-    return Call("get_settings", {"index": ",".join(local_names(index)), "name": names})
+    return Call("get_settings", {"index": ",".join(names_in(index)), "name": names})
 
 
 async def reading_primaries(server: Port, index: Index) -> Port:
@@ -199,7 +199,7 @@ async def reading_primaries(server: Port, index: Index) -> Port:
 
 async def _may_lag(server: Port, index: Index) -> bool:
     """Return whether a refresh of *index* may not reach its replicas."""
-    names = local_names(index)
+    names = names_in(index)
     if not names:
         return False
     answer = await unless_refused(retry(server, lambda: server.send(settings_call(index))), 401, 403)

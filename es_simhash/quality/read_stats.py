@@ -222,8 +222,7 @@ async def read_stats(server: Port, index: Index, options: StatsOptions) -> Stats
     if options.time_field:
         time = await count_over_time(server, index, options.time_field, clauses, duplicates)
     if options.source_field:
-        # Of indices on other clusters the mapping is not known.
-        has_ranges = ":" not in index_key(index) and _is_keyword(resolved, options.source_field)
+        has_ranges = _is_keyword(resolved, options.source_field)
         sources = await _count_sources(server, index, options.source_field, clauses, duplicates, has_ranges=has_ranges)
     now = await _resolve(server, index)
     grouping = _groupings(resolved)

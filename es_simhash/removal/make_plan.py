@@ -40,7 +40,7 @@ from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import aggregate, count_whole
 from es_simhash.transport.limits import Fitting
 from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import Index, Key, Progress, document_key, index_key, local_names
+from es_simhash.transport.protocol import Index, Key, Progress, document_key, index_key, names_in
 from es_simhash.transport.retry import Patience, now, retry, unless_refused
 from es_simhash.writes.targets import refuse_updates
 
@@ -113,7 +113,7 @@ async def make_plan(
     await refuse_updates(server, index, resolved.mappings)  # nor could what is deleted be written again
     names = list(resolved.each)
     # Date math means other indices tomorrow.
-    view = () if "<" in index_key(index) else tuple(local_names(index))
+    view = () if "<" in index_key(index) else tuple(names_in(index))
     if any(each.keys for each in earlier) and not any(each.about(names, view) for each in earlier):
         about = ", ".join(sorted({key.index for each in earlier for key in each.keys}))
         raise InvalidInputError(
@@ -390,7 +390,7 @@ async def count_shares(
     Return *guards* with the present numbers of the documents that *index* shows of the indices *names*.
     What an alias does not show is not counted. *removals* are counts by value of the protected field.
     """
-    query = {"match_all": {}} if local_names(index) == list(names) else {"terms": {"_index": list(names)}}
+    query = {"match_all": {}} if names_in(index) == list(names) else {"terms": {"_index": list(names)}}
     documents = await count_whole(server, index, query, patience=Patience())
     shares: dict[str, Share] = {}
     lost = sorted(removals) if guards.protect else []

@@ -124,8 +124,9 @@ def index_key(index: Index) -> str:
 
 def check_index(index: Index) -> str | list[str]:
     """
-    Return *index* if it names at least one index, alias, data stream or pattern; selectors (``::``) are refused.
-    A server would take an empty name for all indices.
+    Return *index* if it names at least one index, alias, data stream or pattern of this cluster.
+    A server would take an empty name for all indices. Selectors (``::``) and other clusters (``other:name``) are
+    refused.
     """
     names = [index] if isinstance(index, str) else list(index) if isinstance(index, (list, tuple)) else None
     if names is None or not all(isinstance(name, str) for name in names):
@@ -136,6 +137,9 @@ def check_index(index: Index) -> str | list[str]:
         check_name("index", name)
         if "::" in name:
             raise InvalidInputError(f"index {shorten(name)} has a selector, which is not supported: leave out '::...'")
+        for part in name.split(","):
+            if ":" in part and not part.startswith("<"):  # <...> is date math
+                raise InvalidInputError(f"index {shorten(part)} is on another cluster: use a client of that cluster")
     return index if isinstance(index, str) else names
 
 
@@ -159,10 +163,8 @@ def check_new_name(index: str) -> str:
     return index
 
 
-def local_names(index: Index) -> list[str]:
-    """Return the names in *index* that are not on another cluster."""
-    names = index_key(check_index(index)).split(",")
-    return [name for name in names if ":" not in name or name.startswith("<")]  # <...> is date math
+def names_in(index: Index) -> list[str]:
+    return index_key(check_index(index)).split(",")
 
 
 def in_parts(index: Index) -> list[Index]:

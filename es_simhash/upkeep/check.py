@@ -27,7 +27,7 @@ from es_simhash.mapping.rule import Grouping, Regrouping, default_rule, rule_of
 from es_simhash.passages.candidates import without_passages_query
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.buckets import count_documents
-from es_simhash.transport.protocol import Call, Index, error_text, local_names, status_of
+from es_simhash.transport.protocol import Call, Index, error_text, names_in, status_of
 from es_simhash.transport.retry import Patience, retry, unless_refused
 from es_simhash.upkeep.put_fields import read_mappings
 from es_simhash.writes.targets import read_source_modes
@@ -93,7 +93,7 @@ class IndexCheck:
 async def check_indices(server: Port, index: Index) -> list[IndexCheck]:
     """Return, for each of the indices, whether lookups work there, and if not, why not. Reads only."""
     mappings = await read_source_modes(server, index, await read_mappings(server, index))
-    hidden = [] if local_names(index) == list(mappings) else await narrowed(server, index)
+    hidden = [] if names_in(index) == list(mappings) else await narrowed(server, index)
     checks = []
     for name, mapping in mappings.items():
         checks.append(await _check(server, index if name in hidden else name, name, mapping))

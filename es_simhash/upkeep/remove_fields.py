@@ -18,7 +18,7 @@ from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.pages import Hits, Reading
-from es_simhash.transport.protocol import Index, index_key, local_names, noting
+from es_simhash.transport.protocol import Index, index_key, names_in, noting
 from es_simhash.transport.retry import refresh
 from es_simhash.upkeep.put_fields import read_mappings
 from es_simhash.writes.bulk import send_bulk
@@ -115,7 +115,7 @@ async def remove_fields(
 async def _shown_whole(server: Port, index: Index, names: Sequence[str], query: Mapping[str, Any]) -> list[str]:
     """Return those of the concrete indices *names* in which no document that matches *query* is hidden by an alias."""
     found = list(names)
-    for name in [] if local_names(index) == found else await narrowed(server, index):
+    for name in [] if names_in(index) == found else await narrowed(server, index):
         if name not in found:
             continue
         everything = await count_whole(server, name, query)

@@ -345,18 +345,3 @@ def test_an_ingest_stops_when_its_index_is_replaced(server, index, client, mode,
     assert 0 < len(written) < 2_000
     server.request("POST", f"/{index}/_refresh")
     assert server.request("GET", f"/{index}/_count")["count"] == 0
-
-
-@pytest.mark.parametrize("scheme", [None, "shingles", "keywords"])
-def test_a_remote_beside_a_local_name(server, index, make_simhash, scheme):
-    """Its mapping cannot be read: whoever names it says which scheme it has, and the local ones must have that too."""
-    fill_with(make_simhash(), server, index, "keywords")
-    ours = make_simhash(scheme=scheme)
-    error, words = {
-        None: (InvalidInputError, "name the scheme"),
-        "shingles": (SchemeMismatchError, "keywords-1"),
-        "keywords": (Exception, "me"),  # no such cluster is configured: the server says so
-    }[scheme]
-    for names in (f"{index},me:other", [index, "me:other"]):
-        with pytest.raises(error, match=words):
-            ours.find_near_dups(names, fingerprint=1)

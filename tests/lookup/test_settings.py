@@ -58,13 +58,12 @@ def test_who_may_not_read_the_mapping_names_the_scheme():
     assert len(found) == 1
 
 
-def test_other_clusters_want_a_scheme():
-    """Their mappings cannot be read."""
-    options = LookupOptions(max_distance=2)
-    with pytest.raises(InvalidInputError, match="another cluster"):
-        drive(find(scripted(), "far:i", None, 0, options), Candidates([0]))
-    found, calls, _ = drive(find(scripted(Context(wanted="shingles")), "far:i", None, 0, options), Candidates([0]))
-    assert (len(found), [call.api for call in calls]) == (1, ["search"])
+@pytest.mark.parametrize("index", ["far:i", "i,far:i", ["i", "far:i"]])
+def test_an_index_on_another_cluster_is_refused(index):
+    """Its mapping cannot be read, so nothing says by which rule it is searched."""
+    flow = find(scripted(Context(wanted="shingles")), index, None, 0, LookupOptions())
+    with pytest.raises(InvalidInputError, match="'far:i' is on another cluster"):
+        drive(flow, Candidates([0]))
 
 
 def test_several_indices_are_asked_by_what_all_of_them_have():
