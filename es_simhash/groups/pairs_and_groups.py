@@ -12,6 +12,7 @@ from es_simhash.arguments import check_choice, check_count
 from es_simhash.errors import (
     Advice,
     IncompleteSearchError,
+    InvalidInputError,
     MappingError,
     Said,
     SchemeMismatchError,
@@ -21,7 +22,7 @@ from es_simhash.groups.grouping_request import Resources
 from es_simhash.groups.read import read_all, read_texts
 from es_simhash.groups.recorded import refuse_group_faults, refuse_regrouping
 from es_simhash.hashing import from_hex
-from es_simhash.lookup.lookup_options import LookupOptions, Verification
+from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup, cells_of, hit_fingerprints, no_fingerprint_shown
 from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.lookup.rules import rules_for

@@ -246,8 +246,6 @@ FUNCTIONS = {
     "to_hex": {"fingerprint": "fingerprint"},
     "Verification": {
         "similarity": "similarity",
-        "text_field": "fields",
-        "texts": "function",
         "measure": "choice",
         "unit": "choice",
     },
