@@ -12,21 +12,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash import build_mapping
-from es_simhash.lookup.memory_file import Kept, MemoryFile
 from es_simhash.lookup.memory_operations import PAGE
 from es_simhash.lookup.memory_table import FingerprintTable
-from es_simhash.mapping.shards import Shard
 
 ASKED, BATCH = 100_000, 1_000
 
@@ -82,21 +77,9 @@ def measured(distance: int, sizes: list[int], rounds: int) -> list[dict[str, Any
         ]
         row["microseconds_a_lookup"] = [run / ASKED * 1e6 for run in runs]
         row["bytes_each"] = table.nbytes / len(table)
-        row |= of_file(table)
         rows.append(row)
         row["rate"] = median(rows[0]["microseconds_a_lookup"]) / median(row["microseconds_a_lookup"])
     return rows
-
-
-def of_file(table: FingerprintTable) -> dict[str, float]:
-    """Return what it takes to write the file of *table*, and to begin with it."""
-    with tempfile.TemporaryDirectory() as folder:
-        scheme = build_mapping()["_meta"]["es_simhash"]["simhash"]["scheme"]
-        file = MemoryFile(Path(folder) / "file", "simhash", scheme)
-        kept = Kept(table.ordered(), {Shard("news", "uuid", 0, "history"): len(table)})
-        writing = seconds(lambda: file.write(kept))
-        reading = seconds(lambda: FingerprintTable(3).take_ordered(file.read().fingerprints))  # type: ignore[union-attr]
-        return {"file_writing_seconds": writing, "file_reading_seconds": reading}
 
 
 if __name__ == "__main__":

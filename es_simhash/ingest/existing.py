@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.groups.read import ATTEMPTS, GroupLookups, canonicals_body, fetch_contents, name_of
@@ -99,7 +98,6 @@ class ExistingLookup:
         request = ingest.options.lookup
         self._is_wanted = request.lookups != "server"
         self._is_demanded = request.lookups == "memory"
-        self._has_file = request.memory_file is not None and Path(request.memory_file).exists()
         self._resident: Resident | None = None
         self._total = total
         self._asked = self._batches = 0
@@ -120,13 +118,8 @@ class ExistingLookup:
                 await self._resident.catch_up(server, documents=self._group_lookups.documents)
             except ResidentError as error:
                 self._give_up(error)
-        elif self._is_demanded or (self._has_file and self._is_wanted):
+        elif self._is_demanded:
             await self._load(server)
-
-    async def finish(self, server: Port) -> None:
-        """Leave what is in memory to the next ingest, if the caller named a file."""
-        if self._resident is not None:
-            await self._resident.save(server)
 
     def note_written(self, items: Iterable[Entry]) -> None:
         """Note which *items* were written, all of which are in flight until :meth:`prepare`."""
@@ -262,7 +255,6 @@ class ExistingLookup:
         else:
             logger.info("ingest into %s: %d fingerprints are in memory", self._index, len(resident))
             self._resident = resident
-            await resident.save(server)
 
     def _give_up(self, error: ResidentError) -> None:
         """Ask the server from now on; only for now, if it may be otherwise in a moment."""

@@ -108,8 +108,6 @@ async def _ingest(
         async with aclosing(pipeline.run(server, lambda: _check(server, index, target, grouper))) as parts:
             async for part in parts:
                 yield part
-        if grouper is not None:
-            await grouper.lookup.finish(server)
 
 
 def _may_be_straight(server: Port, source: Source, target: WriteTarget, options: IngestOptions) -> bool:

@@ -178,10 +178,6 @@ class IngestOptions:
         check_fields("text_field", self.text_field, may_lack=True)
         if self.on_duplicate is not None:
             check_policy(self.on_duplicate)
-        if self.on_duplicate is None and self.lookup.memory_file is not None:
-            raise InvalidInputError(
-                Said(Argument("memory_file"), " is for an ingest that looks for duplicates: leave it out")
-            )
 
     def purpose(self) -> dict[str, Any]:
         """Return what decides the documents that are written, as plain JSON values."""

@@ -11,7 +11,6 @@ import logging
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import IncompleteSearchError
@@ -29,7 +28,6 @@ from es_simhash.mapping.resolve import confirm
 from es_simhash.transport.answers import find_gaps, is_view_ended
 from es_simhash.transport.limits import Fitting, is_beyond
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, Hits, View, close_view, open_view
-from es_simhash.transport.protocol import status_of
 from es_simhash.transport.retry import SHARD_ATTEMPTS, Patience, check_shards, is_passing, retry
 
 if TYPE_CHECKING:
@@ -108,7 +106,6 @@ class Snapshot:
 
     async def load(self, server: Port) -> None:
         """Open the point in time and read all fingerprints; raise SettingsChanged if the settings have changed."""
-        resident = None if self._request.memory_file is None else await self._load_file(server)
         subject, index = self._subject, self._subject.index
         started = subject.context.clock()
         try:
@@ -128,27 +125,7 @@ class Snapshot:
         await confirm(server, index, settings=subject.settings, after_seconds=since)
         documents = await self._count(server, self._view)
         reading.check_fits(documents, subject.max_distance, self._request.most_bytes)
-        if resident is None:
-            await self._read(server, self._view, spans(documents))
-        else:
-            # All that this shows and that was written before is in the table: it was opened after that was read.
-            self._table = resident.table
-            await self._read(server, self._view, [Span()], await resident.unread_query(server))
-
-    async def _load_file(self, server: Port) -> reading.Resident:
-        """Read the fingerprints of the file, and of all operations since; leave them to the next call."""
-        subject = self._subject
-        resident = reading.Resident(
-            subject.context, subject.index, subject.settings, max_distance=subject.max_distance, request=self._request
-        )
-        try:
-            await resident.load(server)
-        except Exception as error:
-            if status_of(error) not in (401, 403):
-                raise
-            raise as_fault(error, "statistics") from error  # a user who may search need not be allowed to refresh
-        await resident.save(server)
-        return resident
+        await self._read(server, self._view, spans(documents))
 
     async def _count(self, server: Port, view: View) -> int:
         """Return how many documents have a fingerprint; refuse those that have only block terms."""
@@ -159,19 +136,14 @@ class Snapshot:
             raise ResidentError("fingerprint")
         return int(answer["hits"]["total"]["value"])
 
-    def _body(
-        self, query: Mapping[str, Any], *, size: int = 0, only: Mapping[str, Any] | None = None, **more: Any
-    ) -> dict[str, Any]:
-        clauses = [query, *self._filter, *([] if only is None else [only])]
-        body = {"size": size, "_source": False, "query": {"bool": {"filter": clauses}}}
+    def _body(self, query: Mapping[str, Any], *, size: int = 0, **more: Any) -> dict[str, Any]:
+        body = {"size": size, "_source": False, "query": {"bool": {"filter": [query, *self._filter]}}}
         return {"track_total_hits": False, **body, **more}
 
-    async def _read(
-        self, server: Port, view: View, wanted: Sequence[Span], only: Mapping[str, Any] | None = None
-    ) -> None:
-        """Read the fingerprints of *wanted*, of the documents that match the query *only*."""
+    async def _read(self, server: Port, view: View, wanted: Sequence[Span]) -> None:
+        """Read the fingerprints of *wanted*."""
         try:
-            await self._read_spans(server, view, wanted, only)
+            await self._read_spans(server, view, wanted)
         except ResidentError as error:
             if error.__cause__ is None or not is_beyond(error.__cause__, "expensive"):
                 raise
@@ -182,11 +154,9 @@ class Snapshot:
                 raise
             end, count = last["hits"]["hits"][0]["sort"][0] + 1, len(wanted)
             numbers = [(end * part // count, end * (part + 1) // count - 1) for part in range(count)]
-            await self._read_spans(server, view, [Span(numbers=each) for each in numbers], only)
+            await self._read_spans(server, view, [Span(numbers=each) for each in numbers])
 
-    async def _read_spans(
-        self, server: Port, view: View, wanted: Sequence[Span], only: Mapping[str, Any] | None
-    ) -> None:
+    async def _read_spans(self, server: Port, view: View, wanted: Sequence[Span]) -> None:
         name = self._fields.fingerprint
 
         def terms() -> dict[str, Any]:
@@ -195,7 +165,7 @@ class Snapshot:
         await reading.read_ranges(
             server,
             wanted,
-            calls=lambda some: [view.call(self._body(each.query(name), only=only, aggs=terms())) for each in some],
+            calls=lambda some: [view.call(self._body(each.query(name), aggs=terms())) for each in some],
             take=lambda some, answers: self._take(view, some, answers),
             patience=Patience(SHARD_ATTEMPTS),
         )
@@ -311,8 +281,6 @@ class MemoryLookups:
     def _pays(self, subject: Subject) -> bool:
         if subject.options.plan is not None:
             return False
-        if self._request.memory_file is not None and Path(self._request.memory_file).exists():
-            return True
         lookups = self._asked if self._total is None else self._total - self._asked
         stats = subject.stats or IndexStats()
         return pays(lookups, milliseconds=subject.milliseconds, documents=stats.documents)

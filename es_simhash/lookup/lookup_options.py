@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 from es_simhash.arguments import (
@@ -17,8 +15,7 @@ from es_simhash.arguments import (
     check_options,
     option,
 )
-from es_simhash.errors import Advice, Argument, IncompleteSearchError, InvalidInputError, Said, shorten
-from es_simhash.lookup.memory_file import MemoryFile, check_memory_file
+from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, Said, shorten
 from es_simhash.lookup.plan import LookupPlan, check_plan
 from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.context import Context
@@ -169,10 +166,6 @@ class LookupRequest:
         memory_bytes:
             Most memory for these fingerprints, 20 to 60 bytes each, the fewer the more there are; by default 1 GiB.
             If they need more, ``"auto"`` asks the server, and ``"memory"`` is an error that says what would fit.
-        memory_file:
-            A file in which these fingerprints are left for the next ingest, which then reads only what changed
-            since. It is readable by its owner alone, and read anew where it does not fit the index. A file that is
-            there is used at once, also with ``"auto"``.
     """
 
     lookups: Lookups = option(
@@ -189,30 +182,14 @@ class LookupRequest:
         "Most memory for these fingerprints: 40 million take about 1GiB, the default.",
         "--memory",
     )
-    memory_file: str | PathLike[str] | None = option(
-        None,
-        lambda _, path: check_memory_file(path),
-        "FILE",
-        "Leave these fingerprints in FILE, so that the next run reads only what changed since.",
-    )
 
     def __post_init__(self) -> None:
         check_options(self)
-        if self.memory_file is not None and self.lookups == "server":
-            raise InvalidInputError(
-                Said(Argument("memory_file"), " does not go with lookups 'server': leave one of them out")
-            )
 
     @property
     def most_bytes(self) -> int:
         """Most bytes that fingerprints may occupy."""
         return self.memory_bytes or MEMORY_BYTES
-
-    def file(self, prefix: str, settings: IndexSettings) -> MemoryFile | None:
-        """Return the file of the fingerprints of an index with these *settings*, if one was named."""
-        if self.memory_file is None:
-            return None
-        return MemoryFile(Path(self.memory_file), prefix, settings.scheme.to_dict())
 
 
 def pays(lookups: int, *, milliseconds: float, documents: int) -> bool:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from es_simhash.errors import count
 from es_simhash.lookup.lookup_options import CUT, LookupRequest, ResidentError, ResidentFault, as_fault
-from es_simhash.lookup.memory_file import Kept, MemoryFile
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
@@ -34,8 +33,6 @@ logger = logging.getLogger("es_simhash")
 PAGE = 50_000
 SEARCHES = 2
 DIGITS = 16
-# A file is not used where at least this share of its fingerprints is gone from the index.
-DEAD = 0.2
 GONE = 404
 # What to leave out of an answer, so that its buckets have nothing but their key.
 COUNTS = "-responses.aggregations.fingerprints.buckets.doc_count"
@@ -183,11 +180,6 @@ class Resident:
         self._by_number = settings.allows_scripts
         self.table = FingerprintTable(max_distance)
         self._readings: dict[Shard, ShardReading] = {}
-        self._file = request.file(context.prefix, settings)
-        # Up to which operation the file had each shard.
-        self._kept: Mapping[Shard, int] = {}
-        # How many fingerprints the file has, and up to which operation of each shard.
-        self._saved: tuple[int, Mapping[Shard, int]] | None = None
         # How many operations of the caller came after all that is certain, by index; None if that is not known.
         self._written: Counter[str] | None = None
         self._positions = Positions(index)
@@ -207,7 +199,6 @@ class Resident:
         positions = await self._positions_now(server)
         documents = await self._count(server, {each.index for each in positions})
         check_fits(documents, self._max_distance, self._memory_bytes)
-        await self._read_file(server, documents, positions)
         await self.catch_up(server, documents=documents)
         if documents > 1 and not len(self):  # as where a user may not see the field of the numbers
             raise ResidentError("numbers", f"none of {documents:,} documents was shown")
@@ -230,52 +221,6 @@ class Resident:
         if found is None:
             raise ResidentError("answer")
         return int(found["documents"]["value"])
-
-    async def _read_file(self, server: Port, documents: int, positions: Mapping[Shard, Position]) -> None:
-        """Begin with the fingerprints of the file, unless it is of other shards, or too many of it are gone."""
-        kept: Kept | None = None if self._file is None else await server.compute(self._file.read)
-        if self._file is None or kept is None:
-            return
-        known = {
-            shard: certain
-            for shard, certain in kept.certain.items()
-            if shard.history and shard in positions and certain <= positions[shard].checkpoint
-        }
-        gone = len(kept.fingerprints) - documents  # at least: several documents may have the same one
-        if not known or gone > DEAD * len(kept.fingerprints):
-            why = "it is of other shards, or of another history" if not known else f"{gone:,} of it are gone"
-            logger.info("memory_file %s: the fingerprints are read anew: %s", self._file.path, why)
-            return
-        await server.compute(self.table.take_ordered, kept.fingerprints)
-        check_memory(self.table, self._memory_bytes)
-        self._kept, self._saved = known, (len(kept.fingerprints), dict(kept.certain))
-
-    async def unread_query(self, server: Port) -> dict[str, Any]:
-        """
-        Return the query of what the table may lack of a view that was opened after it was read.
-        ResidentError is raised if a shard is another one by now.
-        """
-        if (await self._positions_now(server)).keys() != self._readings.keys():
-            raise ResidentError("expired")
-        certain: dict[str, int] = {}
-        for shard, each in self._readings.items():
-            certain[shard.index] = min(each.certain, certain.get(shard.index, each.certain))
-        clauses: list[Any] = [{"bool": {"must_not": {"terms": {"_index": sorted(certain)}}}}]
-        for name, last in certain.items():
-            clauses.append({"bool": {"filter": [{"term": {"_index": name}}, {"range": {"_seq_no": {"gt": last}}}]}})
-        return {"bool": {"should": clauses, "minimum_should_match": 1}}
-
-    async def save(self, server: Port) -> None:
-        """Write the fingerprints into the file, if there is one and it has others, with how far each shard was read."""
-        if self._file is None:
-            return
-        certain = {shard: each.certain for shard, each in self._readings.items() if shard.history}
-        if (len(self), certain) != self._saved:
-            await server.compute(self._write, self._file, certain)
-            self._saved = len(self), certain
-
-    def _write(self, file: MemoryFile, certain: Mapping[Shard, int]) -> None:
-        file.write(Kept(self.table.ordered(), certain))
 
     async def catch_up(self, server: Port, *, documents: int) -> None:
         """Refresh the index and read what was not read yet; nothing of the caller is being written meanwhile."""
@@ -363,7 +308,7 @@ class Resident:
             del self._readings[shard]
         for shard, position in positions.items():
             if shard not in self._readings:
-                self._readings[shard] = ShardReading(position, self._kept.get(shard, NOTHING))
+                self._readings[shard] = ShardReading(position)
             self._readings[shard].note(position)
 
     async def _positions_now(self, server: Port) -> dict[Shard, Position]:

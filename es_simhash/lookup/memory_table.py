@@ -161,13 +161,6 @@ class FingerprintTable:
         if len(fingerprints):
             self._levels.append(_Level(fingerprints, self._max_distance))
 
-    def ordered(self) -> Fingerprints:
-        if len(self._levels) == 1 and not len(self._tail):
-            return self._levels[0].ordered
-        found = np.concatenate([self._tail, *(each.ordered for each in self._levels)])
-        found.sort(kind="stable")
-        return found
-
     def near(self, wanted: Fingerprints) -> Near:
         """Return the fingerprints of the table within the distance of each of *wanted*, in order."""
         return _by_fingerprint(list(self._near(wanted)), wanted)

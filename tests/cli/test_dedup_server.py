@@ -2,7 +2,6 @@
 
 import csv
 import io
-import itertools
 import json
 import re
 
@@ -364,38 +363,10 @@ def test_what_a_plan_cannot_have_is_said(run, grouped, server, tmp_path):
     assert run(*plan).stderr == ""
 
 
-def test_a_memory_file(run, grouped, server, tmp_path, caplog):
-    """It is left by one command and used by the others; one that is of no use is said."""
-    path, given = tmp_path / "fingerprints", tmp_path / "new.jsonl"
-    given.write_text("".join(json.dumps({"_id": f"new-{key}", "body": text}) + "\n" for key, text in TEXTS.items()))
-    options = ("--lookups", "memory", "--memory-file", path)
-    result = run("ingest", grouped, given, "--id-field", "_id", *options, "--json")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["tagged"] == 4
-    assert path.stat().st_mode & 0o777 == 0o600
-    before = path.read_bytes()
-    server.request("POST", f"/{grouped}/_refresh")
-
-    def found():
-        return [each["near_dups"] for each in lines(run("find", grouped, "--input", given, "--memory-file", path))]
-
-    first = found()
-    assert all(first)
-    path.write_bytes(before[:-8])
-    assert found() == first
-    assert "it was cut, or something was added to it" in caplog.text
-    for wrong, words in ((given, "a file of something else"), (tmp_path / "no" / "file", "there is no folder")):
-        result = run("ingest", grouped, given, "--memory-file", wrong)
-        assert result.exit_code in (1, 2)
-        assert words in result.stderr
-    for name, other in itertools.combinations(("--report", "--checkpoint", "--memory-file"), 2):
-        result = run("ingest", grouped, given, name, tmp_path / "both", other, tmp_path / "both")
-        assert result.exit_code == 2
-        assert f"{name} and {other} are the same file" in result.stderr
-        assert not (tmp_path / "both").exists()
-    result = run("ingest", grouped, given, "--memory-file", path, "--on-duplicate", "none")
-    assert result.exit_code == 1
-    assert "--memory-file is for an ingest that looks for duplicates: leave it out" in result.stderr
-    result = run("find", grouped, "text", "--memory-file", path)
+def test_outputs_are_different_files(run, grouped, tmp_path):
+    given = tmp_path / "new.jsonl"
+    given.write_text(json.dumps({"_id": "new", "body": "text"}) + "\n")
+    result = run("ingest", grouped, given, "--report", tmp_path / "both", "--checkpoint", tmp_path / "both")
     assert result.exit_code == 2
-    assert "--memory-file is for --input" in result.stderr
+    assert "--report and --checkpoint are the same file" in result.stderr
+    assert not (tmp_path / "both").exists()

@@ -11,7 +11,6 @@ from es_simhash.cli.failures import describe
 from es_simhash.cli.output_files import open_text, write_whole
 from es_simhash.cli.parameter_types import REPORT_FILE
 from es_simhash.errors import shorten
-from es_simhash.lookup.memory_file import Kept, MemoryFile
 
 
 @pytest.mark.parametrize("characters", [10, 100_000])
@@ -54,22 +53,6 @@ def test_a_page_replaces_a_link_and_does_not_follow_it(small_disk):
     link.symlink_to(other)
     write_whole(link, ["x"])
     assert (other.read_text(), link.is_symlink(), link.stat().st_mode & 0o777) == ("kept", False, 0o600)
-
-
-def test_the_table_of_fingerprints_is_not_kept_by_halves(small_disk, caplog):
-    """The old one stays, and a warning says why."""
-    import numpy as np
-
-    folder, fill = small_disk
-    file = MemoryFile(folder / "table", "simhash", {})
-    file.write(Kept(np.arange(4, dtype=np.uint64), {}))
-    fill(4096)
-    before = {each: each.stat().st_ino for each in folder.iterdir()}
-    file.write(Kept(np.arange(4096, dtype=np.uint64), {}))
-    assert "No space left" in caplog.text
-    assert str(folder / "table") in caplog.text
-    assert {each: each.stat().st_ino for each in folder.iterdir()} == before
-    assert len(file.read().fingerprints) == 4
 
 
 def test_a_checkpoint_is_not_blamed(small_disk, tmp_path, monkeypatch):

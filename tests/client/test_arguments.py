@@ -84,7 +84,6 @@ KINDS = {
     "decisions": "path or none",
     "sha256": "routing",
     "checkpoint": "path or none",
-    "memory_file": "path or none",
     "mappings": "object",
     "settings": "object",
     "scheme": "scheme",

@@ -9,7 +9,6 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from hypothesis import note
@@ -90,10 +89,6 @@ class Base(RuleBasedStateMachine):
         if self.server.product == "elasticsearch":
             where = where.replace("stream", "log")
         return ",".join(f"{self.base}-{part}" for part in where.split(","))
-
-    def memory_file(self, where: str) -> Path:
-        """Return the file in which an ingest into *where* may leave fingerprints."""
-        return Path(self.folder.name) / f"{where.replace('*', 'all')}.fingerprints"
 
     def mappings(self, where: str) -> dict[str, dict[str, Any]]:
         """Return concrete index to what it records of our fields; an empty record where it never had any."""

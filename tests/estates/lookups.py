@@ -43,9 +43,6 @@ class Lookups(Base):
         self, who: str, where: str, kind: str, text: str, max_distance: int, options: dict[str, Any]
     ) -> None:
         """Look up, and compare with what is near of all that a search shows."""
-        if kind == "many" and self.memory_file(where).exists():
-            # Such a lookup refreshes the index before it opens its point in time.
-            self.server.request("POST", f"/{self.name(where)}/_refresh?ignore_unavailable=true", missing_ok=True)
         known = set(self.schemes_of(where).values()) - {REMOVED}
         fits = self._condition(options)
         bits = fingerprint(text, min(known, default="shingles"))
@@ -83,7 +80,7 @@ class Lookups(Base):
         method, args = {
             "text": ("find_near_dups", {"text": text}),
             "fingerprint": ("find_near_dups", {"fingerprint": bits}),
-            "many": ("find_near_dups_many", {"texts": [text, text], "memory_file": self.memory_file(where)}),
+            "many": ("find_near_dups_many", {"texts": [text, text]}),
             "of": ("find_near_dups_of", {"id": own}),
         }[kind]
         # A text without features is near to nothing, wherever it is looked for.

@@ -58,8 +58,7 @@ class Writes(Base):
         options = {
             "on_duplicate": decide_by_n if on_duplicate == "by n" else on_duplicate,
             "workers": workers,
-            "lookups": "memory" if lookups == "file" else lookups,
-            "memory_file": self.memory_file(where) if lookups == "file" and on_duplicate is not None else None,
+            "lookups": lookups,
             "batch": batch,
         }
         reports, error = self.ask(who, "ingest", self.name(where), actions, **options, may_fail=may_fail, **grouping)

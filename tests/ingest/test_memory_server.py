@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from es_simhash import InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
-from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
 from es_simhash.ingest import existing
 from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.lookup import lookup_options as request, memory_operations as reading
-from es_simhash.lookup.memory_file import MemoryFile
 from tests.estates.wire import Wire
 from tests.servers.batches import ingest_in_batches
 from tests.servers.fixtures import client_through, make_client
@@ -90,23 +88,34 @@ def pages(monkeypatch):
     return found
 
 
-def kept_in(path, index, simhash):
-    """Return the fingerprints that an ingest reads into memory."""
-    reports = list(simhash.ingest(index, [], verify=False, lookups="memory", memory_file=path))
-    assert not reports
-    return MemoryFile(path, "simhash", get_scheme(DEFAULT_SCHEME).to_dict()).read().fingerprints.tolist()
+@pytest.fixture
+def kept_in(monkeypatch):
+    """Return a function that returns the fingerprints that an ingest reads into memory."""
+    tables, load = [], reading.Resident.load
+
+    async def noting(self, server):
+        await load(self, server)
+        tables.append(self.table)
+
+    def kept_in(index, simhash):
+        assert not list(simhash.ingest(index, [], verify=False, lookups="memory"))
+        parts = [tables[-1]._tail, *(each.ordered for each in tables[-1]._levels)]
+        return sorted({value for part in parts for value in part.tolist()})
+
+    monkeypatch.setattr(reading.Resident, "load", noting)
+    return kept_in
 
 
-def test_fingerprints_come_as_arrays(server, index, simhash, pages, tmp_path):
+def test_fingerprints_come_as_arrays(server, index, simhash, pages, kept_in):
     """The smallest and the largest of 64 bits too, whatever their sign."""
     edges, farthest = [0, 1, 2**63 - 2, 2**63 + 1, 2**64 - 2, 2**64 - 1], [2**63 - 1, 2**63]
     simhash.create_index(index, text_field="body", settings={**EMPTY, "number_of_shards": 2})
     fill(server, index, [*planted(60), *edges])
-    assert kept_in(tmp_path / "some", index, simhash) == sorted({*planted(60), *edges})
+    assert kept_in(index, simhash) == sorted({*planted(60), *edges})
     assert pages
     assert all(pages)
     fill(server, index, [*planted(60), *edges, *farthest])
-    assert kept_in(tmp_path / "all", index, simhash) == sorted({*planted(60), *edges, *farthest})
+    assert kept_in(index, simhash) == sorted({*planted(60), *edges, *farthest})
 
 
 class Wrapper:
@@ -128,13 +137,13 @@ class CopiedWrapper(Wrapper):
     ("wrapper", "options", "is_array"),
     [(None, {"http_compress": True}, True), (Wrapper, {}, False), (CopiedWrapper, {}, False)],
 )
-def test_clients_in_wrappers_and_compressed_answers(server, index, pages, tmp_path, wrapper, options, is_array):
+def test_clients_in_wrappers_and_compressed_answers(server, index, pages, kept_in, wrapper, options, is_array):
     with closing(make_client(server, **options)) as client:
         given = client if wrapper is None else wrapper(client)
         simhash = SimHashClient(given, dialect=server.product)
         simhash.create_index(index, text_field="body", settings=ONE_SHARD)
         fill(server, index, planted(60))
-        assert kept_in(tmp_path / "file", index, simhash) == sorted({*planted(60)})
+        assert kept_in(index, simhash) == sorted({*planted(60)})
         assert set(pages) == {is_array}
 
 

@@ -60,13 +60,9 @@ def test_memory_finds_what_the_server_finds(server, index, simhash, monkeypatch,
     assert open_contexts(server, index) == 0
 
 
-@pytest.mark.parametrize("has_file", [False, True])
-def test_where_expensive_queries_are_forbidden(server, index, simhash, monkeypatch, tmp_path, has_file):
+def test_where_expensive_queries_are_forbidden(server, index, simhash, monkeypatch):
     """Documents are read by sequence numbers there, of two shards, also where many were deleted or written again."""
     simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "number_of_shards": 2})
-    how = {"memory_file": str(tmp_path / "kept")} if has_file else {}
-    if has_file:
-        simhash.find_near_dups_many(index, fingerprints=ASKED[:1], lookups="memory", **how)
     for number in range(3):
         fill(server, index, STORED[number * 20 :])
     monkeypatch.setattr(reading, "PAGE", 32)
@@ -74,9 +70,7 @@ def test_where_expensive_queries_are_forbidden(server, index, simhash, monkeypat
     try:
         simhash._context.learn_stats(index, IndexStats(1_000_000))
         given = {"fingerprints": ASKED, "max_distance": 3}
-        assert answers(simhash, index, given, lookups="memory", **how) == answers(
-            simhash, index, given, lookups="server"
-        )
+        assert answers(simhash, index, given, lookups="memory") == answers(simhash, index, given, lookups="server")
     finally:
         server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": None}})
     assert open_contexts(server, index) == 0

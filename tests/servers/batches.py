@@ -19,7 +19,6 @@ def ingest_in_batches(
     on_duplicate="tag",
     lookups="auto",
     memory_bytes=None,
-    memory_file=None,
     **grouping,
 ):
     """Return the reports of an ingest through *client*, sync or async, with *batch* documents in a batch."""
@@ -32,7 +31,7 @@ def ingest_in_batches(
         IngestOptions(
             on_duplicate=on_duplicate,
             grouping=GroupingRequest(**{"verify": False, **grouping}),
-            lookup=LookupRequest(lookups, memory_bytes, memory_file),
+            lookup=LookupRequest(lookups, memory_bytes),
             batch=batch,
             sizes=IngestSizes(in_flight=in_flight),
         ),

@@ -128,7 +128,7 @@ def command(
     _check_create(text_field, create=create, passages=passages)
     if checkpoint:
         _check_checkpoint(files, skip, dry_run=dry_run)
-    _check_outputs({"--report": report, "--checkpoint": checkpoint, "--memory-file": how["memory_file"]})
+    _check_outputs({"--report": report, "--checkpoint": checkpoint})
     if on_duplicate == "none":
         if max_distance is not None and not create:
             raise click.UsageError("--max-distance needs --create or another --on-duplicate: leave it out")

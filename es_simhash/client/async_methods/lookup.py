@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from os import PathLike
 
 from es_simhash.client.base import AsyncBase
 from es_simhash.lookup import find as finding
@@ -172,7 +171,6 @@ class AsyncLookupMethods(AsyncBase):
         preset: str | Preset | None = None,
         lookups: Lookups = "auto",
         memory_bytes: int | None = None,
-        memory_file: str | PathLike[str] | None = None,
     ) -> list[NearDups | Exception]:
         """
         Return for each of *texts*, or of *fingerprints*, in order, what :meth:`find_near_dups` would return.
@@ -183,8 +181,7 @@ class AsyncLookupMethods(AsyncBase):
         With ``lookups="memory"`` all fingerprints of *index* are read in a point in time first, and only documents near
         a text are asked for, in that point in time; a plan is refused then. ``"server"`` asks about each text, and
         ``"auto"`` changes to memory where that is faster. The fingerprints take at most *memory_bytes*, by default
-        1 GiB, which is enough for 40 million. With *memory_file* they are left in this file, and a later call reads
-        only what changed since; a file that is there is used at once. That refreshes *index*. See docs/lookup.md.
+        1 GiB, which is enough for 40 million. See docs/lookup.md.
 
         Raises:
             InvalidInputError: If fingerprints are demanded in memory and cannot be there.
@@ -201,7 +198,7 @@ class AsyncLookupMethods(AsyncBase):
             verify=verify,
             preset=preset,
         )
-        request = LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file)
+        request = LookupRequest(lookups=lookups, memory_bytes=memory_bytes)
         return await self._run(find_many(self._server(), index, texts, fingerprints, options, request))
 
     def stream_near_dups_many(
@@ -221,7 +218,6 @@ class AsyncLookupMethods(AsyncBase):
         preset: str | Preset | None = None,
         lookups: Lookups = "auto",
         memory_bytes: int | None = None,
-        memory_file: str | PathLike[str] | None = None,
     ) -> AsyncGenerator[NearDups | Exception, None]:
         """
         Yield what :meth:`find_near_dups_many` would return, in order and as it is found.
@@ -239,7 +235,7 @@ class AsyncLookupMethods(AsyncBase):
             verify=verify,
             preset=preset,
         )
-        request = LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file)
+        request = LookupRequest(lookups=lookups, memory_bytes=memory_bytes)
         return self._stream(stream_many(self._server(), index, texts, fingerprints, options, request))
 
     async def explain_plan(self, index: Index, *, max_distance: int | None = None) -> tuple[PlanEstimate, ...]:

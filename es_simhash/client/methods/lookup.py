@@ -100,8 +100,7 @@ class LookupMethods(SyncBase):
         With ``lookups="memory"`` all fingerprints of *index* are read in a point in time first, and only documents near
         a text are asked for, in that point in time; a plan is refused then. ``"server"`` asks about each text, and
         ``"auto"`` changes to memory where that is faster. The fingerprints take at most *memory_bytes*, by default
-        1 GiB, which is enough for 40 million. With *memory_file* they are left in this file, and a later call reads
-        only what changed since; a file that is there is used at once. That refreshes *index*. See docs/lookup.md.
+        1 GiB, which is enough for 40 million. See docs/lookup.md.
 
         Raises:
             InvalidInputError: If fingerprints are demanded in memory and cannot be there.

@@ -97,7 +97,6 @@ class GroupingMethods(SyncBase):
         batch: int | None = None,
         lookups: Lookups = "auto",
         memory_bytes: int | None = None,
-        memory_file: str | PathLike[str] | None = None,
         checkpoint: str | PathLike[str] | None = None,
         dry_run: bool = False,
         progress: OnProgress | None = None,
@@ -174,10 +173,6 @@ class GroupingMethods(SyncBase):
             memory_bytes:
                 Most memory for these fingerprints, 20 to 60 bytes each, the fewer the more there are; by default 1 GiB.
                 If they need more, ``"auto"`` asks the server, and ``"memory"`` is an error that says what would fit.
-            memory_file:
-                A file in which these fingerprints are left for the next ingest, which then reads only what changed
-                since. It is readable by its owner alone, and read anew where it does not fit the index. A file that is
-                there is used at once, also with ``"auto"``.
             checkpoint:
                 File that records, after each batch, how many *documents* are dealt with. A later run with the same
                 file leaves them out: give it the same documents in the same order. A document without an id gets one
@@ -216,7 +211,7 @@ class GroupingMethods(SyncBase):
             workers=workers,
             op_type=op_type,
             batch=batch,
-            lookup=LookupRequest(lookups=lookups, memory_bytes=memory_bytes, memory_file=memory_file),
+            lookup=LookupRequest(lookups=lookups, memory_bytes=memory_bytes),
             checkpoint=checkpoint,
         )
         return self._feed(
