@@ -16,7 +16,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards import Shard, reading_primaries
 from es_simhash.transport.buckets import count_documents
-from es_simhash.transport.protocol import Index, index_key, names_in
+from es_simhash.transport.protocol import Index, names_in
 from es_simhash.transport.retry import Patience, refresh
 from es_simhash.upkeep.follow_changes import Changes, FollowedIndices, Place, Places
 from es_simhash.upkeep.follow_options import FollowOptions, FollowReport, FollowState, Tally, find_outage
@@ -31,7 +31,8 @@ async def follow(server: Port, index: Index, options: FollowOptions) -> AsyncGen
     """
     Give whatever arrives in *index* its fingerprint and its group; emit a :class:`FollowReport` after every step.
     It ends when the caller wants no more, or, with ``once``, when everything is done that was written before. Then the
-    position is recorded. Raises InvalidInputError if the position cannot be written; MappingError if our fields are mapped wrongly, or are lacking and no text field is named.
+    position is recorded. Raises InvalidInputError if the position cannot be written; MappingError if our fields are
+    mapped wrongly, or are lacking and no text field is named.
     """
     if options.state_index in names_in(index):
         raise InvalidInputError(f"{shorten(options.state_index)} is followed: name another index as the state index")
