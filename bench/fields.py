@@ -17,12 +17,12 @@ import sys
 import time
 from typing import Any
 
-from plans import EMPTY
+from plans import EMPTY, body_of
 from vectors import connect, plant, write_documents
 
-from es_simhash import build_mapping, make_plan
+from es_simhash import build_mapping
 from es_simhash.lookup.near_dups import rescore
-from es_simhash.lookup.query import build_query
+from es_simhash.lookup.plan import make_plan
 from es_simhash.servers import embedded_server
 
 BLOCKS = ("block0", "block1", "block2", "block3")
@@ -95,7 +95,7 @@ def main() -> None:
                         if plan is None:
                             client.search(index=index, body=EMPTY)
                         else:
-                            body = build_query(query, max_distance=plan.max_distance, plan=plan, size=200)
+                            body = body_of(query, plan, 200)
                             hits = client.search(index=index, body=body)["hits"]["hits"]
                             rescore(hits, query, max_distance=plan.max_distance)
                         if round_ >= 3:  # the first rounds warm the server up

@@ -22,14 +22,13 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from plans import EMPTY, median_ms
+from plans import EMPTY, body_of, median_ms
 from vectors import INDEX, serve
 
 from es_simhash import SimHashClient
 from es_simhash.lookup.near_dups import rescore
 from es_simhash.lookup.plan import make_plan
-from es_simhash.lookup.query import build_query
-from es_simhash.mapping.context import Limits
+from es_simhash.transport.limits import Limits
 
 DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)
 
@@ -70,7 +69,7 @@ class Bench:
 
     def plain(self, query: int) -> set[str]:
         """The plain design: four blocks, one page, rescore."""
-        body = build_query(query, max_distance=3, plan=make_plan(3, (0,)), size=10_000)
+        body = body_of(query, make_plan(3, (0,)), 10_000)
         hits = self.client.search(index=INDEX, body=body)["hits"]["hits"]
         return {each.id for each in rescore(hits, query, max_distance=3)}
 
@@ -121,7 +120,7 @@ class Bench:
 
     def postings(self, plan: Any) -> int:
         """Return how many postings the plan's terms have for the first query, summed over its clauses."""
-        body = build_query(self.queries[0], max_distance=plan.max_distance, plan=plan)
+        body = body_of(self.queries[0], plan, 1_000)
         clause = body["query"]["bool"]["filter"][0].get("bool", {}).get("should", [])
         counts = [self.client.count(index=INDEX, body={"query": each})["count"] for each in clause]
         return sum(counts)

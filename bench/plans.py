@@ -23,8 +23,12 @@ import numpy as np
 from vectors import INDEX, serve
 
 from es_simhash import SimHashClient
+from es_simhash.lookup import question
 from es_simhash.lookup.plan import PER_THOUSAND, SKIMMED_FROM, LookupPlan, estimate, explain_plan, make_plan
-from es_simhash.mapping.context import IndexStats, Limits
+from es_simhash.lookup.query import build_body, candidate_clauses
+from es_simhash.mapping.context import IndexStats
+from es_simhash.mapping.fields import DEFAULT_PREFIX
+from es_simhash.transport.limits import Limits
 
 DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16)
 EMPTY: dict[str, Any] = {"size": 0, "query": {"match_none": {}}, "track_total_hits": False}
@@ -46,6 +50,11 @@ def median_ms(function: Any, arguments: list[Any]) -> float:
         function(argument)
         times.append((time.perf_counter() - start) * 1000)
     return statistics.median(times)
+
+
+def body_of(fingerprint: int, plan: LookupPlan, size: int) -> dict[str, Any]:
+    """Return the search for the candidates of *fingerprint* by this plan."""
+    return build_body(candidate_clauses([fingerprint], plan), None, (), DEFAULT_PREFIX, size, source=False)
 
 
 def candidates_for(max_distance: int, documents: int, bits: int, *, scripts: bool, most: int) -> list[LookupPlan]:
@@ -82,7 +91,8 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
             return client.search(index=INDEX, body=EMPTY)
 
         def look(query: int, plan: LookupPlan) -> Any:
-            return simhash.find_near_dups(INDEX, fingerprint=query, max_distance=plan.max_distance, plan=plan)
+            question.plan_lookup = lambda *_, **__: plan
+            return simhash.find_near_dups(INDEX, fingerprint=query, max_distance=plan.max_distance)
 
         # What the server has not compiled yet would count against the plans that come first.
         warm_until = time.monotonic() + options.warm
@@ -93,7 +103,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
                 break
         for _, plans in groupby(cases, key=lambda plan: plan.max_distance):
             # In turns, so that what else the machine does hits all plans of a distance alike.
-            simhash.explain_plan(INDEX, max_distance=64)  # learns how large the index is
+            simhash.find_near_dups(INDEX, fingerprint=0, max_distance=3, size=1)  # learns how large the index is
             nothing: list[float] = []
             spent: dict[LookupPlan, list[float]] = {plan: [] for plan in plans}
             found: dict[LookupPlan, list[int]] = {plan: [] for plan in spent}

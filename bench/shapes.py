@@ -22,14 +22,14 @@ from itertools import product as combinations_of
 from pathlib import Path
 from typing import Any
 
-from plans import EMPTY
+from plans import EMPTY, body_of
 from vectors import Planted, connect, plant, write_documents
 
 from es_simhash import SimHashClient
 from es_simhash.lookup.plan import MAX_RADIUS, LookupPlan, neighbour_count, plan_lookup
-from es_simhash.lookup.query import build_query
-from es_simhash.mapping.context import IndexStats, Limits
+from es_simhash.mapping.context import IndexStats
 from es_simhash.servers import EmbeddedServer, embedded_server
+from es_simhash.transport.limits import Limits
 
 Body = dict[str, Any]
 
@@ -171,7 +171,7 @@ class Bench:
 
     def compare(self, plan: LookupPlan, rounds: int) -> dict[str, Any]:
         """Return the ratios of all shapes and settings of the lookups by *plan*."""
-        bodies = [build_query(each, max_distance=plan.max_distance, plan=plan, size=2_000) for each in self.queries]
+        bodies = [body_of(each, plan, 2_000) for each in self.queries]
         shapes = ({} if plan.is_scan else SHAPES) | (WITH_SCRIPT if plan.script else WITHOUT_SCRIPT)
         ways: dict[str, tuple[str, list[Body]]] = {"in use": ("written", bodies)}
         for name, shape in shapes.items():

@@ -48,10 +48,9 @@ from .ingest.with_fingerprints import with_fingerprints
 from .ingest.written import Written
 from .lookup.lookup_options import Verification
 from .lookup.near_dups import NearDup, NearDups, rescore
-from .lookup.plan import LookupPlan, PlanEstimate, explain_plan, make_plan, plan_lookup
+from .lookup.plan import LookupPlan
 from .lookup.query import build_query
 from .lookup.rules import LookupRule
-from .mapping.context import IndexStats
 from .mapping.fields import DEFAULT_PREFIX, document_fields, fingerprint_fields
 from .mapping.mapping import build_component_template, build_index_template, build_mapping
 from .mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
@@ -68,7 +67,6 @@ from .removal.review import removal_summary, review_html
 from .removal.take_decisions import decide_removal
 from .setup import Setup
 from .texts.measures import PRESETS, Preset, get_preset
-from .transport.limits import Limits
 from .transport.protocol import Progress
 from .upkeep.check import IndexCheck
 from .upkeep.follow_options import FollowReport
@@ -103,10 +101,8 @@ __all__ = [
     "IndexCheck",
     "IndexReport",
     "IndexSettings",
-    "IndexStats",
     "InstalledPipeline",
     "InvalidInputError",
-    "Limits",
     "LookupPlan",
     "LookupRule",
     "MappingError",
@@ -120,7 +116,6 @@ __all__ = [
     "PairRule",
     "Passage",
     "PipelineError",
-    "PlanEstimate",
     "Preset",
     "Problem",
     "Progress",
@@ -157,7 +152,6 @@ __all__ = [
     "distinct_texts",
     "document_fields",
     "estimated_cosine",
-    "explain_plan",
     "fingerprint",
     "fingerprint_fields",
     "fingerprints",
@@ -165,8 +159,6 @@ __all__ = [
     "get_preset",
     "get_scheme",
     "hamming_distance",
-    "make_plan",
-    "plan_lookup",
     "removal_history",
     "removal_summary",
     "rescore",

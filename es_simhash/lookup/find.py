@@ -12,9 +12,8 @@ from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import BLOCK_BITS, fingerprint as compute_fingerprint, from_hex, to_hex
 from es_simhash.lookup.fetch import meant_hits, search_hits
 from es_simhash.lookup.judge import Asked, Read, judge
-from es_simhash.lookup.lookup_options import LookupOptions, check_complete, usable_limits
+from es_simhash.lookup.lookup_options import LookupOptions, check_complete
 from es_simhash.lookup.near_dups import NearDups, hit_fingerprints
-from es_simhash.lookup.plan import PlanEstimate, explain_plan
 from es_simhash.lookup.question import Question, Subject
 from es_simhash.lookup.rules import Asker, LookupRule, Rules, rules_for
 from es_simhash.lookup.search import search
@@ -109,12 +108,8 @@ def searching(options: LookupOptions, rules: Rules) -> LookupOptions:
 async def read_subject(
     server: Port, index: Index, settings: IndexSettings, options: LookupOptions, *, many: bool = False
 ) -> Subject:
-    """Return the subject of one lookup, or of *many*, with the size of the index unless the caller names a plan."""
-    stats: IndexStats | None
-    if options.plan is not None:
-        stats = server.context.recall_stats(index) or IndexStats()
-    else:
-        stats = await index_stats(server, index, None if many else options.max_distance)
+    """Return the subject of one lookup, or of *many*, with the size of the index."""
+    stats = await index_stats(server, index, None if many else options.max_distance)
     return Subject(server.context, index, settings, stats, options)
 
 
@@ -135,16 +130,6 @@ def check_question(text: str | None, fingerprint: int | None) -> None:
 
 def _fingerprint(text: str, settings: IndexSettings) -> int | None:
     return compute_fingerprint(text, scheme=settings.scheme)
-
-
-async def explain(server: Port, index: Index, max_distance: int | None) -> tuple[PlanEstimate, ...]:
-    """Return the estimates of the plans for *max_distance* in *index*, cheapest first."""
-    options = LookupOptions(max_distance=max_distance)
-    settings = await read_index_settings(server, check_index(index))
-    rules = await read_rules(server, index, settings, options, "text")
-    distance = rules.used.max_distance
-    stats = await index_stats(server, index, distance)
-    return explain_plan(distance, stats=stats, limits=usable_limits(server.context, index, settings))
 
 
 # One id may stand in several indices, and in several shards of one.

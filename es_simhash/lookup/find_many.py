@@ -10,7 +10,7 @@ from operator import length_hint
 from typing import Any, TypeAlias, TypeVar
 
 from es_simhash.arguments import check_items
-from es_simhash.errors import InvalidInputError, SearchFailedError, SimHashError, WrongTypeError
+from es_simhash.errors import SearchFailedError, SimHashError, WrongTypeError
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.lookup.find import nothing_for, read_rules, read_subject, searching
@@ -269,8 +269,6 @@ async def stream_many(
         check_items("texts", texts, of="strings")
     if fingerprints is not None:
         check_items("fingerprints", fingerprints, of="ints")
-    if options.plan is not None and request.lookups == "memory":
-        raise InvalidInputError("lookups='memory' uses no lookup plan: leave plan out, or pass lookups='server'")
     asker: Asker = "fingerprint" if texts is None else "text"
     given: Any = fingerprints if texts is None else texts  # its truth may not be asked: a length may raise
     await read_index_settings(server, index)  # what is wrong with all lookups is no answer to one

@@ -279,8 +279,6 @@ class MemoryLookups:
             await self._load(server, subject)
 
     def _pays(self, subject: Subject) -> bool:
-        if subject.options.plan is not None:
-            return False
         lookups = self._asked if self._total is None else self._total - self._asked
         stats = subject.stats or IndexStats()
         return pays(lookups, milliseconds=subject.milliseconds, documents=stats.documents)

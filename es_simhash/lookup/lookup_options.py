@@ -16,7 +16,6 @@ from es_simhash.arguments import (
     option,
 )
 from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, Said, shorten
-from es_simhash.lookup.plan import LookupPlan, check_plan
 from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
@@ -290,8 +289,6 @@ class LookupOptions:
             ``False``, ``True`` or the ``_source`` fields that results carry.
         routing:
             Routing value that restricts the search.
-        plan:
-            Lookup plan to use instead of the cheapest.
         verify:
             By default the rule that the index records decides, also about the texts. ``False``: bits alone.
             ``True``: compare the texts as that rule does, else by .8 of their 7-letter shingles (exact Jaccard). A
@@ -309,7 +306,6 @@ class LookupOptions:
     exclude_ids: Iterable[str] = option((), check_ids)
     source: bool | Sequence[str] = False
     routing: str | None = option(None, check_key)
-    plan: LookupPlan | None = option(None, lambda _, plan: check_plan(plan, 0))
     verify: Verify | None = None
     preset: str | Preset | None = None
     sizes: Sizes = Sizes()

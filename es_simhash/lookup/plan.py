@@ -23,11 +23,10 @@ from itertools import combinations
 from math import comb
 from typing import Any, TypeAlias
 
-from es_simhash.arguments import check_count, check_items
-from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import BLOCK_BITS, BLOCKS
-from es_simhash.mapping.context import IndexStats
-from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
+from es_simhash.mapping.context import ASSUMED, IndexStats
+from es_simhash.mapping.meta import check_max_distance
 from es_simhash.transport.limits import DEFAULT_MAX_TERMS, Limits
 
 Radii: TypeAlias = tuple[int, ...]
@@ -35,6 +34,8 @@ Radii: TypeAlias = tuple[int, ...]
 
 BlockRadii: TypeAlias = tuple[Radii, ...]
 """The radii of each of the four blocks; empty for a plan without block terms."""
+
+ALL_ALLOWED = Limits()
 
 MAX_RADIUS = 4  # 2,517 terms a block; radius 5 would be 6,885
 
@@ -214,26 +215,6 @@ class LookupPlan:
         return f"{terms} + script" if self.script else terms
 
 
-def check_plan(plan: LookupPlan, max_distance: int) -> LookupPlan:
-    """Return *plan*; raise an error if it is not a plan that finds everything within *max_distance*."""
-    if not isinstance(plan, LookupPlan):
-        raise WrongTypeError(f"plan must be a LookupPlan, such as plan_lookup returns, not {type(plan).__name__}")
-    if plan.max_distance < max_distance:
-        raise InvalidInputError(
-            f"plan {plan.name} is exact up to distance {plan.max_distance}, not {max_distance}: plan for {max_distance}"
-        )
-    return plan
-
-
-def fits(plan: LookupPlan, limits: Limits) -> bool:
-    longest = max((neighbour_count(radius) for each in plan.radii for radius in each), default=0)
-    return (
-        limits.scripts >= plan.script
-        and limits.max_terms >= min(longest, plan.max_terms)
-        and limits.max_clauses >= plan.clauses
-    )
-
-
 def minimum_should_match(max_distance: int, radii: Radii | BlockRadii) -> int:
     """
     Return the fewest clauses, one for each block and radius, that a fingerprint within the distance matches.
@@ -248,31 +229,14 @@ def make_plan(
 ) -> LookupPlan:
     """
     Return the plan that uses *radii* for *max_distance*; it has no block terms if they would exclude nothing.
+    *radii*: of the clauses, the same for every block, or a tuple for each of the four. *script*: whether one checks the
+    distance of what the clauses let pass. *max_terms*: most values in one ``terms`` list.
 
-    Args:
-        max_distance:
-            Largest distance, in bits, inclusive, 0 to 64.
-        radii:
-            Radii of the clauses, each 0 to 16: the same for every block, or a tuple for each of the four.
-        script:
-            Whether a script checks the distance of what the clauses let pass.
-        max_terms:
-            Most values in one ``terms`` list.
-
-    Raises:
-        TypeError: If max_distance is not an int.
-        InvalidInputError: If it is out of range, or the radii are for another number of blocks.
-
-    Examples:
-        >>> make_plan(10, (0, 1, 2, 3)).minimum_should_match
-        6
-        >>> make_plan(8, ((1,), (1,), (1,), (2,))).name
-        'r1|1|1|2 msm1'
+    >>> make_plan(10, (0, 1, 2, 3)).minimum_should_match
+    6
+    >>> make_plan(8, ((1,), (1,), (1,), (2,))).name
+    'r1|1|1|2 msm1'
     """
-    check_count("max_terms", max_terms)
-    for each in check_items("radii", radii, of="radii"):
-        for radius in each if isinstance(each, tuple) else (each,):
-            check_count("radius", radius, 0, BLOCK_BITS)
     should_match = minimum_should_match(max_distance, radii)
     return LookupPlan(max_distance, for_each_block(radii) if should_match else (), should_match, script, max_terms)
 
@@ -356,57 +320,20 @@ def _plans(max_distance: int, limits: Limits) -> tuple[LookupPlan, ...]:
 
 
 def explain_plan(
-    max_distance: int = DEFAULT_MAX_DISTANCE, *, stats: IndexStats | None = None, limits: Limits | None = None
+    max_distance: int, *, stats: IndexStats = ASSUMED, limits: Limits = ALL_ALLOWED
 ) -> tuple[PlanEstimate, ...]:
     """
     Return the estimates of the plans for *max_distance*, cheapest first: the first is the one that is used.
-
     Plans that have more terms than another one and let more documents pass are left out.
 
-    Args:
-        max_distance:
-            Largest distance, in bits, inclusive, 0 to 64.
-        stats:
-            What is known of the index; by default a million random fingerprints.
-        limits:
-            What the server allows; by default everything.
-
-    Raises:
-        TypeError: If max_distance is not an int.
-        InvalidInputError: If it is out of range.
-
-    Examples:
-        >>> explain_plan(64, limits=Limits(scripts=False))[0].plan.name
-        'scan'
+    >>> explain_plan(64, limits=Limits(scripts=False))[0].plan.name
+    'scan'
     """
-    check_max_distance(max_distance)
-    stats, limits = _checked(stats, limits)
     estimates = [estimate(plan, stats) for plan in _plans(max_distance, limits)]
     return tuple(sorted(estimates, key=lambda each: each.milliseconds))
 
 
-def _checked(stats: IndexStats | None, limits: Limits | None) -> tuple[IndexStats, Limits]:
-    """Return both, or what they stand for where they are left out."""
-    for name, value, kind in (("stats", stats, IndexStats), ("limits", limits, Limits)):
-        if value is not None and not isinstance(value, kind):
-            raise WrongTypeError(f"{name} must be {kind.__name__} or None, not {type(value).__name__} {shorten(value)}")
-    return stats or IndexStats(), limits or Limits()
-
-
 @lru_cache(maxsize=1024)
-def _cheapest(max_distance: int, stats: IndexStats, limits: Limits) -> LookupPlan:
+def plan_lookup(max_distance: int, *, stats: IndexStats = ASSUMED, limits: Limits = ALL_ALLOWED) -> LookupPlan:
+    """Return the plan with the least estimated cost."""
     return explain_plan(max_distance, stats=stats, limits=limits)[0].plan
-
-
-def plan_lookup(
-    max_distance: int = DEFAULT_MAX_DISTANCE, *, stats: IndexStats | None = None, limits: Limits | None = None
-) -> LookupPlan:
-    """
-    Return the plan with the least estimated cost; arguments and errors as :func:`explain_plan`.
-
-    Examples:
-        >>> plan_lookup(3).max_distance
-        3
-    """
-    check_max_distance(max_distance)
-    return _cheapest(max_distance, *_checked(stats, limits))

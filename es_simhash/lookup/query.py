@@ -10,7 +10,7 @@ from es_simhash.arguments import check_count, check_ids, check_name, check_senda
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import split_blocks, to_hex
 from es_simhash.hashing.charikar import neighbour_terms
-from es_simhash.lookup.plan import LookupPlan, check_plan, neighbour_count, plan_lookup
+from es_simhash.lookup.plan import LookupPlan, neighbour_count, plan_lookup
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, to_signed
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.transport.limits import Limits
@@ -104,7 +104,6 @@ def build_query(
     filter: Filter = None,
     exclude_ids: Iterable[str] = (),
     prefix: str = DEFAULT_PREFIX,
-    plan: LookupPlan | None = None,
     size: int = 1000,
     source: bool | Sequence[str] = False,
 ) -> Query:
@@ -126,8 +125,6 @@ def build_query(
             Ids of documents that are not candidates.
         prefix:
             Name of the object that holds the fields.
-        plan:
-            Lookup plan to use; by default the cheapest for the distance without a script, in a million documents.
         size:
             Most candidates on the page.
         source:
@@ -142,14 +139,14 @@ def build_query(
             is for a smaller distance.
 
     Examples:
-        >>> body = build_query(0x0123456789abcdef, max_distance=3, plan=make_plan(3, (0,)))
+        >>> body = build_query(0x0123456789abcdef, max_distance=3)
         >>> body["query"]["bool"]["filter"][0]["bool"]["should"][0]
         {'terms': {'simhash.block0': ['0123']}}
     """
     check_max_distance(max_distance)
     check_count("size", size, 0)
-    chosen = check_plan(plan_lookup(max_distance, limits=Limits(scripts=False)) if plan is None else plan, max_distance)
-    clauses = candidate_clauses([fingerprint], chosen, prefix=prefix)
+    plan = plan_lookup(max_distance, limits=Limits(scripts=False))
+    clauses = candidate_clauses([fingerprint], plan, prefix=prefix)
     return build_body(clauses, filter, exclude_ids, prefix, size, source)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from es_simhash.hashing import to_hex
 from es_simhash.lookup.judge import Read
 from es_simhash.lookup.lookup_options import LookupOptions, usable_limits
-from es_simhash.lookup.plan import SKIMMED_FROM, LookupPlan, check_plan, estimate, fits, plan_lookup
+from es_simhash.lookup.plan import SKIMMED_FROM, LookupPlan, estimate, plan_lookup
 from es_simhash.lookup.query import Query, build_body, candidate_clauses
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import Fields
@@ -116,10 +116,8 @@ class Question:
 
     def _choose_plan(self) -> None:
         """Choose the plan, within the limits, and with it the size of the first page."""
-        sizes, plan, stats = self.subject.options.sizes, self.subject.options.plan, self.subject.stats
-        if plan is None:
-            plan = plan_lookup(self.max_distance, stats=stats or ASSUMED, limits=self.limits)
-        self.plan: LookupPlan = check_plan(plan, self.max_distance)
+        sizes, stats = self.subject.options.sizes, self.subject.stats
+        self.plan: LookupPlan = plan_lookup(self.max_distance, stats=stats or ASSUMED, limits=self.limits)
         hits = estimate(self.plan, stats or ASSUMED).hits
         self.page = int(min(max(2 * hits, sizes.first_page), sizes.largest_page))
         self.expected = 0.0 if stats is None else hits
@@ -163,8 +161,7 @@ class Question:
         limits = self.limits.within(self.subject.context.limits(self.subject.index))
         if limits == self.limits:
             limits = limits.after(refusal, scripted=self.plan.script)
-        forced = self.subject.options.plan
-        if limits == self.limits or (forced is not None and not fits(forced, limits)):
+        if limits == self.limits:
             return False
         self.limits = limits
         self._choose_plan()

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import es_simhash
-from es_simhash import NearDup, NearDups, errors, get_scheme, plan_lookup
+from es_simhash import NearDup, NearDups, errors, get_scheme
+from es_simhash.lookup.plan import plan_lookup
 from es_simhash.transport.protocol import error_text, status_of
 
 FOUND = NearDups(

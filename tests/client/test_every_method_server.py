@@ -111,7 +111,6 @@ def methods(server, simhash, make_simhash, index, tmp_path):
         "check": lambda _: simhash.check(index),
         "check_sample": lambda _: simhash.check_sample(index),
         "explain": lambda _: simhash.explain(index, "00", "01"),
-        "explain_plan": lambda _: make_simhash().explain_plan(index, max_distance=8),
         "find_near_dups": lambda _: simhash.find_near_dups(index, TEXTS[0]),
         "find_near_dups_of": lambda _: simhash.find_near_dups_of(index, "00"),
         "find_near_dups_many": lambda _: list(simhash.find_near_dups_many(index, TEXTS[:5])),

@@ -30,7 +30,6 @@ class Lookups(Base):
                 "size": st.integers(1, 5),
                 "exclude_ids": st.lists(st.sampled_from(IDS), max_size=3),
                 "routing": st.sampled_from(("r1", "r2")),
-                "plan": st.integers(0, 5),
                 "verify": st.sampled_from((0, 0.5, 0.8)),
             },
         ),
@@ -71,12 +70,6 @@ class Lookups(Base):
                 bound = None
         if bits is None and kind == "fingerprint":
             return
-        if "plan" in options:
-            plans, error = self.ask("one", "explain_plan", self.name(where), max_distance=max_distance, may_fail=True)
-            number = options.pop("plan")
-            usable = [each.plan for each in plans or () if can_run(each.plan, self.server.product)]
-            if usable:
-                options["plan"] = usable[number % len(usable)]
         method, args = {
             "text": ("find_near_dups", {"text": text}),
             "fingerprint": ("find_near_dups", {"fingerprint": bits}),
@@ -191,8 +184,3 @@ def judge(
         told = sorted(each[2] for each in found.elements())
         least = sorted(each[2] for each in others.elements())[:size]
         assert without or told == least, f"the nearest {size} are at {least}, not at {told}"
-
-
-def can_run(plan: Any, product: str) -> bool:
-    """Return whether the server can carry *plan* out: the embedded Elasticsearch has no scripts."""
-    return product == "opensearch" or not plan.script

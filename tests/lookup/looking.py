@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext
+
+import pytest
+
+from es_simhash.lookup import question
 from es_simhash.lookup.find import find
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.mapping.context import Context, IndexStats
 from tests.transport.by_hand import drive, scripted
 
 
-def look(server, *, fingerprint=0, fail_at=None, failure=None, context=None, **options):
+@contextmanager
+def planned(plan):
+    """Have lookups made by *plan*, whatever it costs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(question, "plan_lookup", lambda *_, **__: plan)
+        yield
+
+
+def look(server, *, fingerprint=0, fail_at=None, failure=None, context=None, plan=None, **options):
     """Carry a lookup out and return ``(result, calls, emitted)``; no call asks for the statistics of the index."""
     context = context or Context()
     if context.recall_stats("i") is None:
         context.learn_stats("i", IndexStats())
     flow = find(scripted(context), "i", None, fingerprint, LookupOptions(**options))
-    return drive(flow, server, fail_at=fail_at, failure=failure)
+    with nullcontext() if plan is None else planned(plan):
+        return drive(flow, server, fail_at=fail_at, failure=failure)

@@ -14,6 +14,7 @@ from es_simhash.lookup.question import Question, Subject
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.retry import Patience
+from tests.lookup.looking import planned
 from tests.transport.by_hand import ServerError, carry_out, drive, scripted
 from tests.transport.fake_server import Candidates
 
@@ -99,8 +100,8 @@ def test_one_refused_for_load_is_searched_alone():
             answers["responses"][0] = {"error": {"type": "rejected", "reason": "full"}, "status": 429}
             return answers
 
-    options = LookupOptions(max_distance=3, plan=make_plan(3, (0,)))
-    found, calls, _ = drive(find_many(scripted(), "i", None, [0, 1], options), Busy([0]))
+    with planned(make_plan(3, (0,))):
+        found, calls, _ = drive(find_many(scripted(), "i", None, [0, 1], LookupOptions(max_distance=3)), Busy([0]))
     assert [len(each) for each in found] == [1, 1]
     # Together, then each for itself, and then the refused one alone.
     assert [call.api for call in calls] == ["get_mapping", "msearch", "msearch", "search"]

@@ -9,7 +9,6 @@ from es_simhash.lookup import lookup_options as request, memory_operations as re
 from es_simhash.lookup.find import find
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Sizes
-from es_simhash.lookup.plan import make_plan
 from es_simhash.mapping.context import Context, IndexStats
 from tests.servers.support import planted
 from tests.transport.by_hand import Cancelled, ServerError, carry_out, failures, is_passing, scripted
@@ -168,14 +167,6 @@ def test_shards_that_do_not_answer():
     store.shards = [silent]
     with pytest.raises(IncompleteSearchError, match="memory"):
         look(store, MEMORY)
-
-
-def test_a_plan_contradicts_memory():
-    """It says how to ask the server, so "auto" asks the server."""
-    plan = make_plan(8, (0, 1, 2))
-    with pytest.raises(InvalidInputError, match="plan"):
-        look(filled(), MEMORY, plan=plan)
-    assert "open_point_in_time" not in look(filled(), LookupRequest(), plan=plan).apis
 
 
 def test_auto_reads_at_once_or_after_some(monkeypatch):

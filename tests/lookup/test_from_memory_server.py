@@ -14,7 +14,6 @@ from es_simhash import (
     build_mapping,
     fingerprint,
     fingerprint_fields,
-    make_plan,
 )
 from es_simhash.lookup import lookup_options as request, memory_operations as reading
 from es_simhash.lookup.lookup_options import Sizes
@@ -180,9 +179,8 @@ def test_auto_reads_and_gives_up(server, index, simhash, monkeypatch):
     server_way = answers(simhash, index, {"fingerprints": ASKED}, lookups="server", max_distance=8)
     assert answers(simhash, index, {"fingerprints": ASKED}, max_distance=8) == server_way
     assert answers(simhash, index, {"fingerprints": ASKED}, max_distance=8, memory_bytes=1000) == server_way
-    for options in ({"memory_bytes": 1000}, {"plan": make_plan(8, (0, 1, 2))}):
-        with pytest.raises(InvalidInputError, match="memory"):
-            answers(simhash, index, {"fingerprints": ASKED}, max_distance=8, lookups="memory", **options)
+    with pytest.raises(InvalidInputError, match="memory"):
+        answers(simhash, index, {"fingerprints": ASKED}, max_distance=8, lookups="memory", memory_bytes=1000)
     mapping = build_mapping()
     mapping["properties"]["simhash"]["properties"]["fingerprint"]["index"] = False
     server.request("PUT", f"/{index}-dark", {"mappings": mapping, "settings": ONE_SHARD})

@@ -5,9 +5,9 @@ import json
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from es_simhash import InvalidInputError, build_query, fingerprint_fields, hamming_distance, make_plan
+from es_simhash import InvalidInputError, build_query, fingerprint_fields, hamming_distance
 from es_simhash.lookup.paste import block_condition, paste_lookup
-from es_simhash.lookup.plan import explain_plan
+from es_simhash.lookup.plan import explain_plan, make_plan
 from es_simhash.lookup.query import candidate_clauses
 from es_simhash.transport.limits import Limits
 from tests.languages import kql, run_esql

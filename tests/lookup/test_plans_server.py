@@ -8,15 +8,16 @@ from es_simhash import (
     IncompleteSearchError,
     SimHashClient,
     build_mapping,
-    explain_plan,
     fingerprint_fields,
-    make_plan,
 )
 from es_simhash.client.port import finish, port_of
+from es_simhash.lookup import question
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
+from es_simhash.lookup.plan import explain_plan, make_plan
 from es_simhash.mapping.context import IndexStats
 from es_simhash.transport.limits import Limits
+from tests.lookup.looking import planned
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, fill, planted, send_lines, truth
 
@@ -45,7 +46,8 @@ def test_every_plan_gives_the_exhaustive_answer(server, index, filled):
         wanted = chance.choice(fingerprints)
         expected = truth(fingerprints, wanted, max_distance)
         for plan in [plans[0], *chance.sample(plans, min(10, len(plans))), plans[-1]]:
-            found = simhash.find_near_dups(index, fingerprint=wanted, max_distance=max_distance, plan=plan)
+            with planned(plan):
+                found = simhash.find_near_dups(index, fingerprint=wanted, max_distance=max_distance)
             assert (answer_of(found), found.complete, found.plan) == (expected, True, plan), (max_distance, plan.name)
 
 
@@ -72,8 +74,9 @@ def test_lookups_that_share_a_search(server, index, filled, max_distance):
 def test_a_shared_search_that_does_not_hold_all(index, filled, sync_client):
     """Its lookups are asked again, each for itself."""
     _, fingerprints = filled
-    options = LookupOptions(max_distance=8, plan=make_plan(8, (0, 1, 2)), sizes=Sizes(first_page=10, largest_page=10))
-    many = finish(find_many(port_of(sync_client), index, None, fingerprints[:30], options))
+    options = LookupOptions(max_distance=8, sizes=Sizes(first_page=10, largest_page=10))
+    with planned(make_plan(8, (0, 1, 2))):
+        many = finish(find_many(port_of(sync_client), index, None, fingerprints[:30], options))
     assert [answer_of(each) for each in many] == [truth(fingerprints, each, 8) for each in fingerprints[:30]]
 
 
@@ -85,13 +88,14 @@ def test_a_document_without_a_fingerprint_spoils_one_lookup_only(server, index, 
     del broken["simhash"]["fingerprint"], broken["simhash"]["value"]
     lines = [{"index": {"_index": index, "_id": "near"}}, fingerprint_fields(1), {"index": {"_index": index}}, broken]
     send_lines(server, lines)
-    first, second = simhash.find_near_dups_many(index, fingerprints=[0, far], max_distance=3, plan=make_plan(3, (0,)))
+    with planned(make_plan(3, (0,))):
+        first, second = simhash.find_near_dups_many(index, fingerprints=[0, far], max_distance=3)
     assert ([each.id for each in first], first.complete) == (["near"], True)
     assert isinstance(second, IncompleteSearchError)
 
 
 @pytest.mark.parametrize("max_distance", [3, 20, 64])
-def test_many_candidates_are_skimmed(server, index, simhash, max_distance):
+def test_many_candidates_are_skimmed(server, index, simhash, max_distance, monkeypatch):
     """A scan reads fingerprints first, then what is near: also what has no block terms, and all that hits carry."""
     simhash.create_index(index, settings=ONE_SHARD)
     fingerprints = planted(700)
@@ -99,8 +103,8 @@ def test_many_candidates_are_skimmed(server, index, simhash, max_distance):
     wanted = fingerprints[5]
     bare = {"simhash": {"fingerprint": fingerprint_fields(wanted)["simhash"]["fingerprint"]}, "title": "bare"}
     send_lines(server, [{"index": {"_index": index, "_id": "bare"}}, bare])
-    plan = make_plan(max_distance, ())
-    asked = {"fingerprint": wanted, "max_distance": max_distance, "plan": plan}
+    monkeypatch.setattr(question, "plan_lookup", lambda *_, **__: make_plan(max_distance, ()))
+    asked = {"fingerprint": wanted, "max_distance": max_distance}
     expected = sorted([*truth(fingerprints, wanted, max_distance), (0, "bare")])
     found = simhash.find_near_dups(index, **asked, source=["title"])
     assert (answer_of(found), found.complete, found.candidates) == (expected, True, 701)
@@ -111,7 +115,7 @@ def test_many_candidates_are_skimmed(server, index, simhash, max_distance):
     )
     assert answer_of(without) == truth(fingerprints, wanted, max_distance)
     many = simhash.find_near_dups_many(
-        index, fingerprints=[wanted, wanted ^ 2**64 - 1], max_distance=max_distance, plan=plan, exclude_ids=["bare"]
+        index, fingerprints=[wanted, wanted ^ 2**64 - 1], max_distance=max_distance, exclude_ids=["bare"]
     )
     opposite = truth(fingerprints, wanted ^ 2**64 - 1, max_distance)
     assert [answer_of(each) for each in many] == [truth(fingerprints, wanted, max_distance), opposite]
@@ -128,7 +132,8 @@ def test_many_candidates_where_fingerprints_cannot_be_searched(server, index, si
     for allowed in (True, False):
         server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": allowed}})
         try:
-            found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=12, plan=make_plan(12, ()))
+            with planned(make_plan(12, ())):
+                found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=12)
         finally:
             server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": None}})
         assert (answer_of(found), found.complete, found.candidates) == (expected, True, 400)
@@ -147,7 +152,8 @@ def test_a_script_lets_only_near_duplicates_travel(opensearch_index, opensearch_
     for number, each in enumerate([near, far]):
         lines += [{"index": {"_index": index, "_id": f"bare{number}"}}, fingerprint_fields(each, value=False)]
     send_lines(server, lines)
-    found = simhash.find_near_dups(index, fingerprint=0, plan=make_plan(3, (0,), script=True))
+    with planned(make_plan(3, (0,), script=True)):
+        found = simhash.find_near_dups(index, fingerprint=0)
     assert [each.id for each in found] == ["0", "bare0"]
     assert found.candidates == 3
 
@@ -211,8 +217,8 @@ def test_short_lists_of_terms(server, index, sync_client, allowed):
         for wanted in fingerprints[:3]:
             found = simhash.find_near_dups(index, fingerprint=wanted, max_distance=max_distance)
             assert answer_of(found) == truth(fingerprints, wanted, max_distance)
-    forced = make_plan(17, (4,), max_terms=allowed)
-    found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=17, plan=forced)
+    with planned(make_plan(17, (4,), max_terms=allowed)):
+        found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=17)
     assert answer_of(found) == truth(fingerprints, fingerprints[0], 17)
 
 
@@ -233,24 +239,13 @@ def test_the_nearest_of_many(server, index, simhash):
     simhash.create_index(index, settings=ONE_SHARD)
     fingerprints = [1 | 1 << 16 | 1 << 32] * 20_000 + [0, 1, 3, 7]
     fill(server, index, fingerprints)
-    plan = make_plan(3, (0, 1))
-    found = simhash.find_near_dups(index, fingerprint=0, size=3, plan=plan)
+    with planned(make_plan(3, (0, 1))):
+        found, more = (simhash.find_near_dups(index, fingerprint=0, size=size) for size in (3, 7))
     assert [(each.distance, each.id) for each in found] == [(0, "20000"), (1, "20001"), (2, "20002")]
     version = tuple(map(int, server.version.split(".")[:2]))
     reads_all = server.product == "opensearch" and version < (3, 3)  # by a scroll, which has no order
     assert (found.candidates < 20_000) is not reads_all
-    found = simhash.find_near_dups(index, fingerprint=0, size=7, plan=plan)
-    assert [each.distance for each in found] == [0, 1, 2, 3, 3, 3, 3]
-
-
-def test_plans_are_explained_for_an_index(server, index, simhash):
-    """The first is the one that answers; asking costs no lookup."""
-    simhash.create_index(index, settings=ONE_SHARD, max_distance=9)
-    fill(server, index, planted(500))
-    estimates = simhash.explain_plan(index)
-    assert estimates[0].plan.max_distance == 9
-    assert estimates == tuple(sorted(estimates, key=lambda each: each.milliseconds))
-    assert simhash.explain_plan(index, max_distance=2)[0].plan.minimum_should_match == 2
+    assert [each.distance for each in more] == [0, 1, 2, 3, 3, 3, 3]
 
 
 @pytest.mark.parametrize("max_distance", [0, 1, 2, 3, 4, 10])

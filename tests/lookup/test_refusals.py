@@ -5,7 +5,6 @@ import pytest
 from es_simhash import build_mapping
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.plan import make_plan
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.transport.limits import Limits
 from tests.lookup.looking import look
@@ -152,15 +151,6 @@ def test_a_script_that_fails_on_a_shard_is_left_out():
 
     found, _, _ = look(Failing([0]), max_distance=13)
     assert (len(found), found.complete, found.plan.script) == (1, True, False)
-
-
-def test_a_forced_plan_is_kept():
-    """Whoever names a plan gets that one, or the server's refusal."""
-    plan = make_plan(3, (0, 1))
-    found, _, _ = look(Candidates([0]), plan=plan)
-    assert found.plan == plan
-    with pytest.raises(ServerError):
-        look(Refusing([0], lambda body: "'script'" in body, "no script"), plan=make_plan(3, (0,), script=True))
 
 
 def test_what_was_refused_long_ago_is_tried_again():

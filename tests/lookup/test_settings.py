@@ -96,13 +96,6 @@ def test_wrong_options_are_refused(options, error):
         LookupOptions(**options)
 
 
-@pytest.mark.parametrize("plan", ["scan", 0, {}, []])
-def test_what_is_no_plan_is_refused(plan):
-    """It is neither ignored nor an error from inside."""
-    with pytest.raises(TypeError, match="plan must be a LookupPlan"):
-        drive(find(scripted(), "news", None, 0, LookupOptions(max_distance=3, plan=plan)), Candidates([]))
-
-
 @pytest.mark.parametrize(
     ("index", "error"), [("", InvalidInputError), ([], InvalidInputError), ("a,,b", InvalidInputError), (3, TypeError)]
 )

@@ -6,7 +6,9 @@ import re
 
 import pytest
 
-from es_simhash import IndexStats, Limits, explain_plan
+from es_simhash.lookup.plan import explain_plan
+from es_simhash.mapping.context import IndexStats
+from es_simhash.transport.limits import Limits
 from tests.docs.blocks import ROOT
 
 PAGE = (ROOT / "docs" / "sizing.md").read_text(encoding="utf-8")

@@ -15,7 +15,6 @@ from es_simhash import (
     SimHashClient,
     build_dashboards,
     build_pipeline,
-    build_query,
     build_search_template,
     fingerprint,
     fingerprint_fields,
@@ -24,6 +23,7 @@ from es_simhash import (
 )
 from es_simhash.lookup.paste import paste_lookup
 from es_simhash.lookup.plan import LookupPlan
+from es_simhash.lookup.query import candidate_clauses
 from tests.pipeline.hostile import hostile_texts
 from tests.servers.panels import expand, spec_of
 from tests.servers.servers import Server, send
@@ -75,7 +75,8 @@ def scripts(place: Place) -> str:
     place.simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     fill(server, index, held)
     for wanted in (held[0], held[20]):
-        body = build_query(wanted, max_distance=8, plan=LookupPlan(8, (), 0, script=True), size=100)
+        clauses = candidate_clauses([wanted], LookupPlan(8, (), 0, script=True))
+        body = {"size": 100, "query": {"bool": {"filter": clauses}}}
         hits = server.request("POST", f"/{index}/_search", body)["hits"]["hits"]
         assert {hit["_id"] for hit in hits} == {id_ for _, id_ in truth(held, wanted, 8)}
     place.simhash.remove_fields(index)

@@ -11,7 +11,6 @@ from es_simhash.lookup.find import find_of, read_fingerprint, read_rule
 from es_simhash.lookup.find_many import find_many, stream_many
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Lookups, Verify
 from es_simhash.lookup.near_dups import NearDups
-from es_simhash.lookup.plan import LookupPlan, PlanEstimate
 from es_simhash.lookup.query import Filter
 from es_simhash.lookup.rules import LookupRule
 from es_simhash.mapping.meta import IndexSettings
@@ -38,7 +37,6 @@ class AsyncLookupMethods(AsyncBase):
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
-        plan: LookupPlan | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
     ) -> NearDups:
@@ -77,8 +75,6 @@ class AsyncLookupMethods(AsyncBase):
                 ``False``, ``True`` or the ``_source`` fields that results carry.
             routing:
                 Routing value that restricts the search.
-            plan:
-                Lookup plan to use instead of the cheapest.
             verify:
                 By default the rule that the index records decides, also about the texts. ``False``: bits alone.
                 ``True``: compare the texts as that rule does, else by .8 of their 7-letter shingles (exact Jaccard). A
@@ -108,7 +104,6 @@ class AsyncLookupMethods(AsyncBase):
             exclude_ids=exclude_ids,
             source=source,
             routing=routing,
-            plan=plan,
             verify=verify,
             preset=preset,
         )
@@ -125,7 +120,6 @@ class AsyncLookupMethods(AsyncBase):
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
-        plan: LookupPlan | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
     ) -> NearDups:
@@ -148,7 +142,6 @@ class AsyncLookupMethods(AsyncBase):
             exclude_ids=exclude_ids,
             source=source,
             routing=routing,
-            plan=plan,
             verify=verify,
             preset=preset,
         )
@@ -166,7 +159,6 @@ class AsyncLookupMethods(AsyncBase):
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
-        plan: LookupPlan | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
         lookups: Lookups = "auto",
@@ -194,7 +186,6 @@ class AsyncLookupMethods(AsyncBase):
             exclude_ids=exclude_ids,
             source=source,
             routing=routing,
-            plan=plan,
             verify=verify,
             preset=preset,
         )
@@ -213,7 +204,6 @@ class AsyncLookupMethods(AsyncBase):
         exclude_ids: Iterable[str] = (),
         source: bool | Sequence[str] = False,
         routing: str | None = None,
-        plan: LookupPlan | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
         lookups: Lookups = "auto",
@@ -231,27 +221,11 @@ class AsyncLookupMethods(AsyncBase):
             exclude_ids=exclude_ids,
             source=source,
             routing=routing,
-            plan=plan,
             verify=verify,
             preset=preset,
         )
         request = LookupRequest(lookups=lookups, memory_bytes=memory_bytes)
         return self._stream(stream_many(self._server(), index, texts, fingerprints, options, request))
-
-    async def explain_plan(self, index: Index, *, max_distance: int | None = None) -> tuple[PlanEstimate, ...]:
-        """
-        Return the plans for a lookup in *index* with their estimates, cheapest first: the first is the one used.
-
-        Args:
-            index:
-                Name, list of names, pattern, alias or data stream.
-            max_distance:
-                Distance in bits; by default that of the rule by which the index is searched.
-
-        Returns:
-            Estimates for the size and skew of the index, within what its server is known to allow.
-        """
-        return await self._run(finding.explain(self._server(), index, max_distance))
 
     async def get_fingerprint(self, index: Index, id: str, *, routing: str | None = None) -> int:
         """

@@ -11,7 +11,6 @@ from es_simhash.lookup.find import find_of, read_fingerprint, read_rule
 from es_simhash.lookup.find_many import find_many, stream_many
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest
 from es_simhash.lookup.near_dups import NearDups
-from es_simhash.lookup.plan import PlanEstimate
 from es_simhash.lookup.rules import LookupRule
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve import read_recorded
@@ -123,20 +122,6 @@ class LookupMethods(SyncBase):
         *texts* are read as they are needed, up to 1,000 at once, so there may be any number of them.
         """
         return self._stream(stream_many(self._server(), index, texts, fingerprints, options, request))
-
-    def explain_plan(self, index: Index, *, max_distance: int | None = None) -> tuple[PlanEstimate, ...]:
-        """
-        Return the plans for a lookup in *index* with their estimates, cheapest first: the first is the one used.
-
-        Args:
-            max_distance:
-                Distance in bits; by default that of the rule by which the index is searched.
-            ...
-
-        Returns:
-            Estimates for the size and skew of the index, within what its server is known to allow.
-        """
-        return self._run(finding.explain(self._server(), index, max_distance))
 
     def get_fingerprint(self, index: Index, id: str, *, routing: str | None = None) -> int:
         """
