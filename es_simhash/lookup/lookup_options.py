@@ -88,7 +88,7 @@ class Verification:
     def __post_init__(self) -> None:
         if self.similarity is not None:
             check_bound("similarity", self.similarity)
-        self.put_on(PairRule())
+        check_options(self)
 
     def put_on(self, rule: PairRule) -> PairRule:
         """Return *rule* with what is given in its place."""

@@ -100,8 +100,11 @@ def test_one_refused_for_load_is_searched_alone():
             answers["responses"][0] = {"error": {"type": "rejected", "reason": "full"}, "status": 429}
             return answers
 
+    context = Context()
+    context.learn_stats("i", IndexStats())
+    flow = find_many(scripted(context), "i", None, [0, 1], LookupOptions(max_distance=3))
     with planned(make_plan(3, (0,))):
-        found, calls, _ = drive(find_many(scripted(), "i", None, [0, 1], LookupOptions(max_distance=3)), Busy([0]))
+        found, calls, _ = drive(flow, Busy([0]))
     assert [len(each) for each in found] == [1, 1]
     # Together, then each for itself, and then the refused one alone.
     assert [call.api for call in calls] == ["get_mapping", "msearch", "msearch", "search"]

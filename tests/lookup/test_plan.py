@@ -4,8 +4,16 @@ from itertools import combinations
 
 import pytest
 
-from es_simhash import InvalidInputError, plan_lookup
-from es_simhash.lookup.plan import LookupPlan, estimate, explain_plan, make_plan, minimum_should_match, neighbour_count
+from es_simhash import InvalidInputError
+from es_simhash.lookup.plan import (
+    LookupPlan,
+    estimate,
+    explain_plan,
+    make_plan,
+    minimum_should_match,
+    neighbour_count,
+    plan_lookup,
+)
 from es_simhash.mapping.context import IndexStats
 from es_simhash.transport.limits import Limits
 
@@ -138,17 +146,3 @@ def test_radii_that_differ_by_block_never_cost_more(max_distance, limits):
     plans = [make_plan(max_distance, radii, script=limits.scripts) for radii in sets]
     uniform = min(estimate(plan, stats).milliseconds for plan in plans)
     assert explain_plan(max_distance, stats=stats, limits=limits)[0].milliseconds <= uniform
-
-
-@pytest.mark.parametrize("wrong", [-1, 65, 10**9])
-def test_distances_out_of_range_are_refused(wrong):
-    """The message names the value and the range."""
-    with pytest.raises(InvalidInputError, match=r"0 to 64"):
-        plan_lookup(wrong)
-
-
-@pytest.mark.parametrize("wrong", [3.0, "3", None, True])
-def test_distances_of_another_type_are_refused(wrong):
-    """A float or a bool is no number of bits."""
-    with pytest.raises(TypeError, match="max_distance must be an int"):
-        plan_lookup(wrong)

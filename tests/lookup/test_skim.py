@@ -8,7 +8,7 @@ from es_simhash.lookup.lookup_options import LookupOptions, Sizes
 from es_simhash.lookup.plan import make_plan
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.transport.limits import Limits
-from tests.lookup.looking import look
+from tests.lookup.looking import look, planned
 from tests.transport.by_hand import ServerError, drive, scripted
 from tests.transport.fake_server import WHOLE, Candidates
 
@@ -253,17 +253,18 @@ def test_many_lookups_of_many_candidates_do_not_fill_the_memory():
                 return ServerError(500, "no")
             return super().search(body, index, scroll)
 
-    found, calls, _ = drive(find_many(scripted(), "i", None, [0, 1], LookupOptions(**SCAN)), Failing([0, FAR]))
+    def flow():
+        context = Context()
+        context.learn_stats("i", IndexStats(1_000_000))
+        return find_many(scripted(context), "i", None, [0, 1], LookupOptions(max_distance=8))
+
+    with planned(SCAN["plan"]):
+        found, calls, _ = drive(flow(), Failing([0, FAR]))
     assert isinstance(found[0], ServerError)
     assert [each.id for each in found[1]] == ["0"]
     assert "msearch" not in [call.api for call in calls]
-    with pytest.raises(ConnectionError):  # no matter of one lookup
-        drive(
-            find_many(scripted(), "i", None, [0, 1], LookupOptions(**SCAN)),
-            Candidates([0]),
-            fail_at=1,
-            failure=ConnectionError(),
-        )
+    with planned(SCAN["plan"]), pytest.raises(ConnectionError):  # no matter of one lookup
+        drive(flow(), Candidates([0]), fail_at=1, failure=ConnectionError())
 
 
 @pytest.mark.parametrize("failure", [ServerError(500, "no"), KeyboardInterrupt()], ids=["server", "ctrl-c"])
