@@ -23,7 +23,7 @@ from es_simhash.arguments import (
     check_output,
     option,
 )
-from es_simhash.errors import Argument, InvalidInputError, MappingError, Said, shorten
+from es_simhash.errors import InvalidInputError, MappingError, Said, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.actions import ActionRules, body_of, prepare_body
 from es_simhash.ingest.checkpoint import LARGEST_BATCH, IngestCheckpoint
