@@ -30,13 +30,13 @@ Truth = dict[tuple[str, str], float]
 
 GROUPINGS = {
     **{
-        name: Grouping("star", each.max_distance, similarity=each.similarity, measure=each.text_measure())
+        name: Grouping(each.max_distance, similarity=each.similarity, measure=each.text_measure())
         for name, each in PRESETS.items()
     },
-    "3 bits, verified": Grouping("star", 3, similarity=0.8),
-    "3 bits, not verified": Grouping("star", 3),
-    "8 bits, not verified": Grouping("star", 8),
-    "12 bits, not verified": Grouping("star", 12),
+    "3 bits, verified": Grouping(3, similarity=0.8),
+    "3 bits, not verified": Grouping(3),
+    "8 bits, not verified": Grouping(8),
+    "12 bits, not verified": Grouping(12),
 }
 
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
-OURS = ("pairs", "star", "connected")
+OURS = ("pairs", "star")
 INDEX = ("index_pairs", "index_groups", "index_candidates")
 # Fingerprints, distance, and what is measured.
 DEFAULT = [(10**6, 3, OURS), (10**7, 3, OURS), (10**8, 3, OURS), (10**6, 8, OURS), (10**7, 8, ("pairs",))]
@@ -59,12 +59,6 @@ def star(values: np.ndarray, distance: int) -> int:
     from es_simhash.groups.assign import group_fingerprints
 
     return int((group_fingerprints(values, distance) == np.arange(len(values))).sum())
-
-
-def connected(values: np.ndarray, distance: int) -> int:
-    from es_simhash.groups.assign import group_fingerprints
-
-    return int((group_fingerprints(values, distance, rule="connected") == np.arange(len(values))).sum())
 
 
 def table(values: np.ndarray, distance: int, *, grouped: bool) -> Any:
@@ -128,7 +122,6 @@ def simhash(values: np.ndarray, distance: int) -> int:
 WAYS: dict[str, Callable[[np.ndarray, int], int]] = {
     "pairs": pairs,
     "star": star,
-    "connected": connected,
     "index_pairs": index_pairs,
     "index_groups": index_groups,
     "index_candidates": index_candidates,

@@ -368,27 +368,9 @@ def star_of(count, near):
     return places
 
 
-def connected_of(count, near):
-    """Return the first place of each one's component, by walking until nothing changes."""
-    places = list(range(count))
-    is_settled = False
-    while not is_settled:
-        is_settled = True
-        for a in range(count):
-            for b in range(count):
-                if places[a] < places[b] and near(a, b):
-                    places[b], is_settled = places[a], False
-    return places
-
-
 def star(values, max_distance):
     """Return the place of each fingerprint's canonical."""
     return star_of(len(values), lambda a, b: distance(values[a], values[b]) <= max_distance)
-
-
-def connected(values, max_distance):
-    """Return the first place of each fingerprint's component."""
-    return connected_of(len(values), lambda a, b: distance(values[a], values[b]) <= max_distance)
 
 
 GRAM, GUARANTEE = 12 * 25, 12 * 100

@@ -183,8 +183,8 @@ def test_the_distance_of_another_scheme_is_measured(server, index, sync_client):
 
 def test_the_rule_is_an_option(plain, simhash):
     """Whatever ingest takes; it is recorded, and a time field is an order like any other."""
-    found = simhash.setup(plain, text_field="body", preset="near", rule="connected")
-    assert (found.preset, found.grouping["rule"], found.grouping["max_distance"]) == ("near", "connected", 8)
+    found = simhash.setup(plain, text_field="body", preset="near", canonical="-published")
+    assert (found.preset, found.grouping["canonical"], found.grouping["max_distance"]) == ("near", ["-published"], 8)
     with pytest.raises(InvalidInputError, match="not both"):
         simhash.setup(plain, time_field="published", canonical="id")
 

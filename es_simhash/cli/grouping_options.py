@@ -20,7 +20,7 @@ from es_simhash.texts.measures import WORD_SHINGLES, Measure, Numbers, Unit
 
 _ASKING = {
     *("preset", "verify", "no_verify", "measure", "unit", "numbers"),
-    *("max_distance", "rule", "canonical", "per", "within", "key"),
+    *("max_distance", "canonical", "per", "within", "key"),
 }
 _SHARE = click.FloatRange(0, 1)
 
@@ -124,7 +124,7 @@ def grouping(command: Function) -> Function:
     def with_grouping(
         *, canonical: tuple[str, ...], per: str | None, within: str | None, key: tuple[str, ...], **values: Any
     ) -> Any:
-        given = {name: values.pop(name) for name in ("preset", "verify", "max_distance", "rule")}
+        given = {name: values.pop(name) for name in ("preset", "verify", "max_distance")}
         given |= {
             "canonical": list(canonical) or None,
             "per": False if per == "" else per,

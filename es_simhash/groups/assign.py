@@ -1,10 +1,9 @@
 """
-Neighbours, and the rules of grouping: exact, whatever the order of arrival. Loads numpy: import lazily.
+Neighbours, and groups of them: exact, whatever the order of arrival. Loads numpy: import lazily.
 
-Places are in canonical order, the preferred document first. ``star``: a document is canonical if no neighbour before it
+Places are in canonical order, the preferred document first. A document is canonical if no neighbour before it
 is (the lexicographically first maximal independent set); every other document joins the first canonical among its
-neighbours, so a later document never takes members from an earlier one. ``connected``: a group is a connected
-component, its first document the canonical; members need not be its neighbours. No requests.
+neighbours, so a later document never takes members from an earlier one. No requests.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from es_simhash.groups.grouping_request import Resources
 from es_simhash.groups.joins import PlacePairs, Places
 from es_simhash.groups.shares import sort_places
 from es_simhash.lookup.content import TextStore
-from es_simhash.mapping.rule import Rule
 
 MISSING = np.iinfo(np.int64).min
 """The date of a document without one, which has no neighbours."""
@@ -32,8 +30,6 @@ _LATEST = 2**62 - 1
 MOST_EDGES = 20_000_000
 # Pairs read from the file at once.
 PAIRS_READ = 1 << 20
-# Places whose roots are looked up at once.
-STEP = 1 << 20
 # A chain in canonical order settles one document a round; after so many rounds it is walked one by one.
 MOST_ROUNDS = 50
 _UNDECIDED, _CANONICAL, _MEMBER = 0, 1, 2
@@ -216,9 +212,7 @@ class Edges:
             self._file.close()
 
 
-def group_fingerprints(
-    fingerprints: NDArray[np.uint64], max_distance: int, *, rule: Rule = "star", resources: Resources = _USUAL
-) -> Places:
+def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int, *, resources: Resources = _USUAL) -> Places:
     """
     Return, for each fingerprint in canonical order, the place of its canonical, which may be itself.
 
@@ -226,8 +220,8 @@ def group_fingerprints(
     bytes a fingerprint and 8 bytes a pair; with ``spill``, pairs beyond 160 MB go to a file.
 
     >>> chain = np.array([0b000, 0b011, 0b111], np.uint64)
-    >>> group_fingerprints(chain, 2).tolist(), group_fingerprints(chain, 2, rule="connected").tolist()
-    ([0, 0, 2], [0, 0, 0])
+    >>> group_fingerprints(chain, 2).tolist()
+    [0, 0, 2]
     """
     ordered, places = sort_places(np.ascontiguousarray(fingerprints, np.uint64))
     is_first = np.ones(len(ordered), np.bool_)
@@ -245,7 +239,7 @@ def group_fingerprints(
         for found in near_pairs(ordered, max_distance, threads=resources.threads, memory_bytes=resources.memory_bytes):
             yield places[found.left], places[found.right]
 
-    canonical = group_pairs(len(fingerprints), pairs(), rule, resources)
+    canonical = group_pairs(len(fingerprints), pairs(), resources)
     canonical[copies] = canonical[originals]
     return canonical
 
@@ -254,7 +248,6 @@ def group_documents(
     documents: Documents,
     max_distance: int,
     *,
-    rule: Rule = "star",
     span: int = 0,
     sets: TextStore | None = None,
     similarity: float = 0.0,
@@ -277,14 +270,14 @@ def group_documents(
             Edges(len(nodes), near(), resources.spill) as edges,
             Edges(len(same), same.candidates(0, resources), resources.spill) as more,
         ):
-            return _group_layers(len(documents.fingerprints), [(nodes, edges), (same, more)], rule)
+            return _group_layers(len(documents.fingerprints), [(nodes, edges), (same, more)])
     # Nodes are sorted by fingerprint: the rules want them in canonical order.
     order = np.argsort(nodes.first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
 
     pairs = ((rank[left], rank[right]) for left, right in near())
-    grouped = group_pairs(len(nodes), pairs, rule, resources)
+    grouped = group_pairs(len(nodes), pairs, resources)
     canonical = np.arange(len(documents.fingerprints), dtype=np.int64)
     canonical[nodes.places] = nodes.first[order][grouped][rank[nodes.node]]
     return canonical
@@ -294,10 +287,8 @@ def group_documents(
 _Layer: TypeAlias = tuple[Nodes, Edges]
 
 
-def _group_layers(count: int, layers: Sequence[_Layer], rule: Rule) -> Places:
+def _group_layers(count: int, layers: Sequence[_Layer]) -> Places:
     """Return the place of each document's canonical, where those near in any of *layers* are neighbours."""
-    if rule == "connected":
-        return _connected(count, _place_pairs(layers))
     places = np.arange(count)
     state = np.zeros(count, np.int8)
     for _ in range(MOST_ROUNDS):
@@ -308,13 +299,6 @@ def _group_layers(count: int, layers: Sequence[_Layer], rule: Rule) -> Places:
     else:
         _walk_layers(state, layers)
     return np.minimum(places, _first(state == _CANONICAL, layers))
-
-
-def _place_pairs(layers: Iterable[_Layer]) -> Iterator[PlacePairs]:
-    for nodes, edges in layers:
-        yield nodes.first[nodes.node], nodes.places
-        for left, right in edges:
-            yield nodes.first[left], nodes.first[right]
 
 
 def _first(chosen: NDArray[np.bool_], layers: Iterable[_Layer]) -> Places:
@@ -361,10 +345,10 @@ def _walk_layers(state: NDArray[np.int8], layers: Sequence[_Layer]) -> None:
             taken[number].update((node, *beside[number].get(node, ())))
 
 
-def group_pairs(count: int, pairs: Iterable[PlacePairs], rule: Rule, resources: Resources = _USUAL) -> Places:
+def group_pairs(count: int, pairs: Iterable[PlacePairs], resources: Resources = _USUAL) -> Places:
     """Return, for each of *count* places in canonical order, the place of its canonical; *pairs* are the neighbours."""
     with Edges(count, pairs, resources.spill) as edges:
-        return _star(count, edges) if rule == "star" else _connected(count, edges)
+        return _star(count, edges)
 
 
 def _star(count: int, edges: Edges) -> Places:
@@ -400,31 +384,3 @@ def _walk(state: NDArray[np.int8], edges: Edges) -> None:
         if state[place] == _UNDECIDED:
             state[place] = _CANONICAL
             state[after.get(place, [])] = _MEMBER
-
-
-def _connected(count: int, edges: Iterable[PlacePairs]) -> Places:
-    """Union-find over arrays: the root of a tree is its earliest place."""
-    parent = np.arange(count, dtype=np.int64)
-    for a, b in edges:
-        while True:
-            roots_a, roots_b = _roots(parent, a), _roots(parent, b)
-            apart = roots_a != roots_b
-            if not apart.any():
-                break
-            low = np.minimum(roots_a[apart], roots_b[apart])
-            high = np.maximum(roots_a[apart], roots_b[apart])
-            np.minimum.at(parent, high, low)
-            a, b = a[apart], b[apart]  # noqa: PLW2901 -- what is joined need not be looked at again
-    for begin in range(0, count, STEP):
-        _roots(parent, np.arange(begin, min(begin + STEP, count), dtype=np.int64))
-    return parent
-
-
-def _roots(parent: Places, places: Places) -> Places:
-    roots = parent[places]
-    while True:
-        above = parent[roots]
-        if (above == roots).all():
-            parent[places] = roots  # shortens the way for later
-            return roots
-        roots = above

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
-from es_simhash.arguments import Choice, Count, check_options, option
+from es_simhash.arguments import Count, check_options, option
 from es_simhash.errors import COMPARE_NONE, REGROUP, Argument, InvalidInputError, Said
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.lookup_options import Verify, asked_rule
 from es_simhash.mapping.meta import IndexSettings, no_text_field
-from es_simhash.mapping.rule import BY_ID, LONGEST, RULES, Canonical, Grouping, Rule, check_order, default_rule
+from es_simhash.mapping.rule import BY_ID, LONGEST, Canonical, Grouping, check_order, default_rule
 from es_simhash.texts.measures import Preset, get_preset
 
 
@@ -34,9 +34,6 @@ class GroupingRequest:
         max_distance:
             Largest distance of a duplicate in bits, inclusive, 0 to 64; by default what the index records, else
             12. The first ingest that groups records these settings in the mapping.
-        rule:
-            ``"star"``, the default: each duplicate is a near-duplicate of its canonical. ``"connected"``: chains
-            count.
         canonical:
             Which document :meth:`reconcile` prefers as canonical; a list of keys, or one: ``"id"`` (the smallest,
             the default), a date or number field (the earliest or smallest; ``"-field"`` for the latest),
@@ -55,13 +52,6 @@ class GroupingRequest:
     preset: str | Preset | None = None
     verify: Verify | None = None
     max_distance: int | None = None
-    rule: Rule | None = option(
-        None,
-        Choice(RULES),
-        "",
-        "star: each duplicate is a near-duplicate of its canonical; connected: chains of near-duplicates make "
-        "one group. Default: what the index records, else star.",
-    )
     canonical: Canonical | None = None
     per: str | Literal[False] | None = None
     within: tuple[str, str] | Literal[False] | None = None
@@ -97,8 +87,7 @@ class GroupingRequest:
             per=self.per,
             within=self.within,
         )
-        changed: dict[str, Any] = {} if self.rule is None else {"rule": self.rule}
-        changed |= {} if self.canonical is None else {"order": self.canonical}
+        changed: dict[str, Any] = {} if self.canonical is None else {"order": self.canonical}
         changed |= {} if self.key is None else {"key": () if self.key is False else self.key}
         return replace(grouping.by(pair), **changed)
 
@@ -118,7 +107,7 @@ def choose_grouping(
         # Without a distance that is asked for or recorded, bits alone are safe within 3 only.
         usual = default_rule(settings, has_texts=has_texts and request.verify is not False)
         order = check_order(request.default_order)
-        chosen = request.put_on(Grouping("star", usual.max_distance, order, usual.similarity, measure=usual.measure))
+        chosen = request.put_on(Grouping(usual.max_distance, order, usual.similarity, measure=usual.measure))
     else:
         chosen = request.put_on(recorded)
         if chosen != recorded and not may_differ:

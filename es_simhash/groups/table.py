@@ -288,13 +288,12 @@ class Table:
         order = self.order()
         if grouping.is_by_distance_alone:
             grouped = group_fingerprints(
-                columns["fingerprint"][order], grouping.max_distance, rule=grouping.rule, resources=self._resources
+                columns["fingerprint"][order], grouping.max_distance, resources=self._resources
             )
         else:
             grouped = group_documents(
                 self._documents(order, texts),
                 grouping.max_distance,
-                rule=grouping.rule,
                 span=self._span(),
                 sets=None if texts is None else texts.sets,
                 similarity=grouping.similarity or 0.0,

@@ -151,13 +151,11 @@ class Decision:
 class Existing:
     """
     The documents near those of one batch, as searches show them.
-    *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *canonicals*,
-    for ``connected``: fingerprints of canonicals that are not near themselves, by id. *gaps*: why a lookup is
-    incomplete. *by_key*: the documents of each key, in the same order; *key_gaps*: why some may be missing.
+    *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *gaps*: why a
+    lookup is incomplete. *by_key*: the documents of each key, in the same order; *key_gaps*: why some may be missing.
     """
 
     near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
-    canonicals: Mapping[str, int] = field(default_factory=dict)
     gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     is_compared: bool = False
     by_key: Mapping[Exact, Sequence[Document]] = field(default_factory=dict)
@@ -222,23 +220,19 @@ class Decider:
         self.in_flight = InFlight(grouping.max_distance)
         self._latest = 0
 
-    def decide(
-        self, draft: Document, found: Sequence[Document], canonicals: Mapping[str, int] | None = None, *, now: int = 0
-    ) -> Decision:
+    def decide(self, draft: Document, found: Sequence[Document], *, now: int = 0) -> Decision:
         """
         Return the decision about *draft*, and remember the draft as in flight unless it is skipped.
-        *found*: documents within max_distance that a search shows, the preferred one first. *canonicals*, for
-        ``connected``: fingerprints of canonicals that are not near, by group. *now*: milliseconds since 1970; many
-        documents may share it.
+        *found*: documents within max_distance that a search shows, the preferred one first. *now*: milliseconds since
+        1970; many documents may share it.
         """
-        decision = self._judge(draft, found, canonicals or {}, now)
+        decision = self._judge(draft, found, now)
         if decision.verdict != "skip":
             draft.group, draft.at, draft.is_member = decision.group, decision.at, decision.group != draft.id
             if draft.is_member and decision.leader is not None:
-                draft.canonical = self._canonical_of(decision.leader, canonicals or {})
-            # For "star" only canonicals attract other documents; for "connected" members do too.
-            may_have_duplicates = self.grouping.rule == "connected" or not draft.is_member
-            self.in_flight.add(draft, replaced=decision.replaced, may_have_duplicates=may_have_duplicates)
+                draft.canonical = self._canonical_of(decision.leader)
+            # Only canonicals attract other documents.
+            self.in_flight.add(draft, replaced=decision.replaced, may_have_duplicates=not draft.is_member)
         return decision
 
     def add_straight(self, document: Straight, now: int) -> None:
@@ -256,7 +250,7 @@ class Decider:
         self._latest = max(now, self._latest, *(each.at + 1 for each in before if each is not None))
         return self._latest
 
-    def _judge(self, draft: Document, found: Sequence[Document], canonicals: Mapping[str, int], now: int) -> Decision:
+    def _judge(self, draft: Document, found: Sequence[Document], now: int) -> Decision:
         is_readable = draft.content is None or draft.content.unread is None
         if not found and is_readable and not self.in_flight.has_near(draft.fingerprint, draft.exact):
             return Decision("write", draft.id, at=self._moment(draft, (), now))  # most documents, without detours
@@ -272,7 +266,7 @@ class Decider:
             if verdict == "replace":
                 replaced.append(each)
             elif verdict != "write":
-                known = self._canonical_of(each.document, canonicals)
+                known = self._canonical_of(each.document)
                 distance = draft.distance_to(known)
                 leader, similarity, olds, by_key = each.document, each.similarity, (), each.by_key
                 group = leader.group
@@ -320,7 +314,7 @@ class Decider:
             return
         # A document in flight is newer than what a search shows of it.
         for each in found:
-            # A document does not duplicate its own group, whose members may be near it under "connected".
+            # A document does not duplicate its own group.
             if draft.id in (each.id, each.group):
                 continue
             if self.in_flight.hides(each.id):
@@ -347,10 +341,10 @@ class Decider:
         # A deletion also has no fingerprint, and it must be written.
         return known is not None and (known.fingerprint is not None or not known.must_write)
 
-    def _canonical_of(self, existing: Document, canonicals: Mapping[str, int]) -> int | None:
+    def _canonical_of(self, existing: Document) -> int | None:
         """Return the fingerprint of the canonical of *existing*; ``None`` if it is not known."""
         if not existing.is_member:
-            return existing.fingerprint  # a member attracts only under the rule "connected"
+            return existing.fingerprint
         canonical = self.in_flight.get(existing.group)
-        found = canonical.fingerprint if canonical else canonicals.get(existing.group)
+        found = canonical.fingerprint if canonical else None
         return existing.canonical if found is None else found

@@ -33,7 +33,7 @@ from es_simhash.lookup.content import (
 from es_simhash.lookup.find_many import MultiSearch
 from es_simhash.lookup.lookup_options import ResidentError, as_fault, pays
 from es_simhash.lookup.memory_operations import Resident
-from es_simhash.lookup.near_dups import NearDups, hit_fingerprints
+from es_simhash.lookup.near_dups import NearDups
 from es_simhash.mapping.dates import milliseconds_of
 from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.port import Port
@@ -92,7 +92,7 @@ class ExistingLookup:
             ingest.index,
             ingest.settings,
             max_distance=ingest.grouping.max_distance,
-            canonicals_only=ingest.grouping.rule == "star",
+            canonicals_only=True,
             source=callable(ingest.options.on_duplicate),
         )
         request = ingest.options.lookup
@@ -170,10 +170,7 @@ class ExistingLookup:
         for each in chain(*self._documents_in(hits, contents).values()):
             if each.exact in wanted:
                 found.setdefault(each.exact, []).append(each)
-        canonicals = existing.canonicals
-        if self._grouping.rule == "connected":
-            canonicals = {**canonicals, **await self._other_canonicals(server, found.values())}
-        return replace(existing, canonicals=canonicals, by_key=found, key_gaps=sentences(gaps))
+        return replace(existing, by_key=found, key_gaps=sentences(gaps))
 
     async def _take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         if asked.batch is not None:
@@ -278,10 +275,10 @@ class ExistingLookup:
         return {"terms": {Fields(self._ingest.prefix).fingerprint: fingerprints}}
 
     def _body(self, among: Sequence[Mapping[str, Any]], *, copies: bool = False) -> dict[str, Any]:
-        """Return the search, without a size, for the documents that match all of *among*; under star, no *copies*."""
+        """Return the search, without a size, for the documents that match all of *among*; no *copies*."""
         fields = Fields(self._ingest.prefix)
         query: dict[str, Any] = {"filter": list(among)}
-        if self._grouping.rule == "star" and not copies:
+        if not copies:
             query["must_not"] = {"exists": {"field": fields.duplicate_of}}
         at = {"field": fields.at, "format": "epoch_millis"}
         return {
@@ -386,14 +383,10 @@ class ExistingLookup:
         table: Near | None = None,
     ) -> Existing:
         """Return what is *near*, and the rest that counts; *table*: what the table has near, if that was asked."""
-        canonicals: Mapping[str, int] = {}
-        if self._grouping.rule == "star":
-            orphans, more = await self._orphans(server, near, table)
-            near = {each: self._in_order((*near.get(each, ()), *orphans.get(each, ()))) for each in {*near, *orphans}}
-            gaps = {each: (*gaps.get(each, ()), *more.get(each, ())) for each in {*gaps, *more}}
-        else:
-            canonicals = await self._other_canonicals(server, near.values())
-        return Existing(near, canonicals, gaps, is_compared=self._grouping.similarity is not None)
+        orphans, more = await self._orphans(server, near, table)
+        near = {each: self._in_order((*near.get(each, ()), *orphans.get(each, ()))) for each in {*near, *orphans}}
+        gaps = {each: (*gaps.get(each, ()), *more.get(each, ())) for each in {*gaps, *more}}
+        return Existing(near, gaps, is_compared=self._grouping.similarity is not None)
 
     async def _orphans(
         self, server: Port, near: Mapping[int, Sequence[Document]], table: Near | None
@@ -486,24 +479,6 @@ class ExistingLookup:
             )
             for each in sorted(there, key=lambda each: (self._group_lookups.at_of(each), each.id, each.index))
         ]
-
-    async def _other_canonicals(self, server: Port, found: Iterable[Sequence[Document]]) -> dict[str, int]:
-        """Return the fingerprints of the canonicals of members that were found, by group."""
-        groups = {each.group for near in found for each in near if each.is_member}
-        if not groups:
-            return {}
-        fields = Fields(self._ingest.prefix)
-        body = canonicals_body(sorted(groups), fields)
-        known: dict[str, int] = {}
-
-        def note(hits: Hits) -> None:
-            for hit in hits:
-                known.update(
-                    (name_of(hit, fields), int(each, 16)) for each in hit_fingerprints(hit, fields.fingerprint)
-                )
-
-        await retry(server, lambda: read_each(server, self._index, body, note, page=PAGE))
-        return known
 
 
 def _key_of(document: Document) -> Key:

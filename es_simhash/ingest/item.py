@@ -392,7 +392,7 @@ def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, no
     draft, operation = item.draft, item.operation
     if draft is None or operation is None:
         return
-    decision = decider.decide(draft, existing.of(draft), existing.canonicals, now=now)
+    decision = decider.decide(draft, existing.of(draft), now=now)
     gaps = None if draft.fingerprint is None else existing.gaps.get(draft.fingerprint)
     gaps = gaps or (existing.key_gaps if draft.exact is not None else ())
     if gaps or decision.uncompared:

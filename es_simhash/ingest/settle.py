@@ -71,7 +71,7 @@ class Settlement:
             is_follower = n in lost and item.is_misjudged
             if item.decision is not None:
                 group = item.decision.group
-                is_misnamed = group in ids and group != item.draft.id  # under "connected" its leader may be a member
+                is_misnamed = group in ids and group != item.draft.id
                 is_near_hidden = not positions.isdisjoint(item.decision.blockers)
                 is_follower |= is_misnamed or is_near_hidden or item.leader_position in positions
             if is_follower and (not self._is_overtaken(n) or (item.is_renamed and n in lost)):
@@ -207,13 +207,12 @@ async def relink(server: Port, ingest: GroupedIngest, items: Sequence[Item]) -> 
             return None
         distances = (successor.distance_to(read_fingerprint(each)) for each in shown)
         distance = min((each for each in distances if each is not None), default=None)
-        if grouping.rule == "star":
-            content = None if reader is None else reader.read(found["_source"])
-            comparison = compare_contents(successor.content, content, grouping.pair_rule, distance=distance)
-            if comparison.unread is not None:
-                failed[successor.position] = f"{place.id}: {comparison.unread}"
-            if not comparison.are_neighbours:
-                return None
+        content = None if reader is None else reader.read(found["_source"])
+        comparison = compare_contents(successor.content, content, grouping.pair_rule, distance=distance)
+        if comparison.unread is not None:
+            failed[successor.position] = f"{place.id}: {comparison.unread}"
+        if not comparison.are_neighbours:
+            return None
         taken[place] = successor
         fields = group_fields(successor.id, canonical=successor.id, distance=distance, at=own.get("at"))
         if fields["at"] is None:

@@ -49,8 +49,7 @@ class Written:
             ``WritesRefusedError``: the same document may be written later. ``None`` where it was not refused.
         similarity:
             How similar its text is to that of the document that *distance* is to (shingle Jaccard, 0 to 1); ``None``
-            where the two texts were not compared, as under the rule ``connected`` where it is near another member of
-            the group.
+            where the two texts were not compared.
         updated:
             Whether it took the place of a document with its id, maybe one that the same ingest wrote: the index then
             has no document more.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeGuard, get_args
 
 from es_simhash.arguments import check_choice, check_field, check_fields, check_sendable
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
@@ -272,8 +272,9 @@ class PairRule:
         }
 
 
-Rule = Literal["star", "connected"]
-RULES: tuple[str, ...] = get_args(Rule)
+STAR = "star"
+"""How documents are grouped: every member is a neighbour of its canonical."""
+_CONNECTED = "connected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,11 +284,10 @@ class Grouping:
     Two documents are neighbours if their distance is at most max_distance and, where these are given, both present
     texts were read and have at least *similarity* by *measure*, both have the same value of *per*, and both have dates
     *within* a span. Documents with the same values of all fields of *key* are neighbours whatever their texts, where
-    *per* and *within* allow it. *rule*: under ``"star"`` every member is a neighbour of its canonical; under
-    ``"connected"`` chains count. *order*: keys for :func:`parse_key` that choose the canonical; the id decides last.
+    *per* and *within* allow it. Every member is a neighbour of its canonical. *order*: keys for :func:`parse_key` that
+    choose the canonical; the id decides last.
     """
 
-    rule: Rule = "star"
     max_distance: int = DEFAULT_MAX_DISTANCE
     order: tuple[str, ...] = (BY_ID,)
     similarity: float | None = None
@@ -297,7 +297,6 @@ class Grouping:
     key: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_choice("rule", self.rule, RULES)
         check_max_distance(self.max_distance)
         object.__setattr__(self, "order", check_order(self.order))
         if self.similarity is not None:
@@ -318,7 +317,7 @@ class Grouping:
         stays = say("order_then").join(parse_key(each).words(say) for each in self.order)
         keys = [say("rule_key", field=" + ".join(self.key))] if self.key else []
         words = say("rule_and").join([*self.pair_rule.parts(say), *keys])
-        return [words, say("rule_order", order=stays), say("rule_groups", rule=self.rule)]
+        return [words, say("rule_order", order=stays), say("rule_groups", rule=STAR)]
 
     @property
     def pair_rule(self) -> PairRule:
@@ -341,7 +340,7 @@ class Grouping:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plain JSON values for ``_meta``."""
-        return {"rule": self.rule, "canonical": list(self.order), **self.pair_rule.to_dict()} | (
+        return {"rule": STAR, "canonical": list(self.order), **self.pair_rule.to_dict()} | (
             {"key": list(self.key)} if self.key else {}
         )
 
@@ -352,8 +351,8 @@ class Grouping:
             similarity, measure = recorded["similarity"], WORD_SHINGLES
             if isinstance(similarity, Mapping):
                 similarity, measure = similarity["at_least"], TextMeasure.from_dict(similarity)
+            check_choice("rule", recorded["rule"], (STAR,))
             return cls(
-                recorded["rule"],
                 recorded["max_distance"],
                 recorded["canonical"],
                 similarity,
@@ -370,19 +369,27 @@ class Grouping:
 
     @classmethod
     def read(cls, settings: IndexSettings) -> Grouping | None:
-        """Return the grouping that *settings* of an index record; ``None`` where it was never grouped."""
+        """Return the grouping that *settings* of an index record; ``None`` where no rule of now groups it."""
         recorded = (settings.extra or {}).get(GROUPING_KEY)
-        return None if recorded is None else cls.from_dict(recorded)
+        return None if recorded is None or _is_connected(recorded) else cls.from_dict(recorded)
 
     def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
         return {**(extra or {}), GROUPING_KEY: self.to_dict()}
 
 
+def _is_connected(recorded: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Return whether an older version recorded the rule under which chains of near-duplicates made one group."""
+    return isinstance(recorded, Mapping) and recorded.get("rule") == _CONNECTED
+
+
 @dataclass(frozen=True, slots=True)
 class Regrouping:
-    """A change of grouping that has begun: documents have groups of *old* (``None``: no groups) or *new*."""
+    """
+    A change of grouping that has begun: documents have groups of *old* (``None``: no groups) or *new*.
+    Groups of the rule ``connected``, which an older version made, are such a change to those of now.
+    """
 
-    old: Grouping | None
+    old: Grouping | str | None
     new: Grouping
 
     def __str__(self) -> str:
@@ -393,7 +400,10 @@ class Regrouping:
         """Return the change that *settings* of an index record; ``None`` where none has begun."""
         recorded = (settings.extra or {}).get(CHANGE_KEY)
         if recorded is None:
-            return None
+            grouping = (settings.extra or {}).get(GROUPING_KEY)
+            if not _is_connected(grouping):
+                return None
+            return cls(f"the rule {_CONNECTED!r}", Grouping.from_dict({**grouping, "rule": STAR}))
         try:
             old, new = recorded["from"], recorded["to"]
         except (KeyError, TypeError) as error:
@@ -404,7 +414,13 @@ class Regrouping:
         return cls(None if old is None else Grouping.from_dict(old), Grouping.from_dict(new))
 
     def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
-        return {**(extra or {}), CHANGE_KEY: {"from": self.old and self.old.to_dict(), "to": self.new.to_dict()}}
+        return {
+            **(extra or {}),
+            CHANGE_KEY: {
+                "from": self.old.to_dict() if isinstance(self.old, Grouping) else None,
+                "to": self.new.to_dict(),
+            },
+        }
 
     def finish(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return *extra* with the new grouping in place of the old one, and without this change."""

@@ -188,7 +188,7 @@ async def _regroup_scope(
     leave = await _left_alone(server, names, sorted(lost - gone))
     lost -= leave
     # A group that hung together by a removed document may fall apart; nothing that is there says so.
-    is_all = (bool(gone) and grouping.rule == "connected") or len(ids | lost) > few
+    is_all = len(ids | lost) > few
     total: Reconciled | None = None
     changed = 0
     for _ in range(ROUNDS if ids or lost or is_all else 0):

@@ -64,7 +64,7 @@ KNOWN = {
     ),
     "reading": ("filter", "columns", "slices", "page", "scheme"),
     "writing": (
-        *("scheme", "max_distance", "rule", "verify", "measure", "unit", "numbers", "per", "within", "canonical"),
+        *("scheme", "max_distance", "verify", "measure", "unit", "numbers", "per", "within", "canonical"),
         "conflicts",
     ),
 }  # fmt: skip
@@ -194,7 +194,7 @@ def make_writer(options: Mapping[str, str], schema: StructType) -> _Writer:
 def _request(options: Mapping[str, str]) -> GroupingRequest:
     """Return the grouping that the caller says the groups have."""
     if not options.get("max_distance"):
-        raise InvalidInputError("groups are written with the max_distance, rule and verify that made them: give these")
+        raise InvalidInputError("groups are written with the max_distance and verify that made them: give these")
     similarity, within = read_json(options, "verify"), read_list(options, "within")
     if within and len(within) != 2:
         raise InvalidInputError(f"within {shorten(within)} is not a date field and a span: give published,7d")
@@ -202,7 +202,6 @@ def _request(options: Mapping[str, str]) -> GroupingRequest:
     unit: Any = options.get("unit", "words")
     numbers: Any = options.get("numbers", "any")
     return GroupingRequest(
-        rule=options.get("rule", "star"),  # type: ignore[arg-type]  # checked there
         max_distance=read_json(options, "max_distance"),
         canonical=read_list(options, "canonical") or "id",
         # Not the number alone, which would take the measure from what the index records.

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions as sql
 
-from es_simhash.arguments import FilePath, check_choice, check_count, check_names
+from es_simhash.arguments import FilePath, check_count, check_names
 from es_simhash.errors import InvalidInputError, RoundsError
 from es_simhash.groups.assign import group_pairs
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.meta import check_max_distance
-from es_simhash.mapping.rule import Rule, Within, parse_within
+from es_simhash.mapping.rule import Within, parse_within
 from es_simhash.spark.columns import (
     Keeper,
     check_against,
@@ -50,26 +50,21 @@ class Rounds:
     most: int
     driver_pairs: int
 
-    def group(self, pairs: DataFrame, rule: Rule) -> DataFrame:
+    def group(self, pairs: DataFrame) -> DataFrame:
         """
         Return ``place, canonical`` of every place of *pairs* that is not a canonical itself, or raise RoundsError.
         *pairs*: the neighbours ``earlier, later``, as places in canonical order, each pair once; already kept.
-        """
-        return self._star(pairs) if rule == "star" else self._connected(pairs)
-
-    def _star(self, pairs: DataFrame) -> DataFrame:
-        """
-        Make a place canonical if no canonical is a neighbour before it.
-        In a round, undecided places with no undecided neighbour before them become canonicals, and their neighbours
-        members. In a random order few rounds decide nearly all (Blelloch, Fineman and Shun, SPAA 2012).
+        A place is canonical if no canonical is a neighbour before it. In a round, undecided places with no undecided
+        neighbour before them become canonicals, and their neighbours members. In a random order few rounds decide
+        nearly all (Blelloch, Fineman and Shun, SPAA 2012).
         """
         undecided = pairs
         members: list[DataFrame] = []
         for _ in range(self.most):
             if undecided.count() <= self.driver_pairs:
                 if not members:
-                    return self._on_driver(pairs, "star")
-                members.append(self._on_driver(undecided, "star").select("place"))
+                    return self._on_driver(pairs)
+                members.append(self._on_driver(undecided).select("place"))
                 break
             later = undecided.select(sql.col("later").alias("earlier")).distinct()
             fresh = undecided.join(later, "earlier", "left_anti").select(sql.col("later").alias("place")).distinct()
@@ -82,29 +77,11 @@ class Rounds:
         found = pairs.groupBy(sql.col("later").alias("place"))
         return found.agg(sql.min("earlier").alias("canonical"))
 
-    def _connected(self, pairs: DataFrame) -> DataFrame:
-        """
-        Make the first place of each connected component the canonical of the others.
-        Large-star and small-star in turn, until nothing changes: both connect the neighbours of a place with the first
-        of them (Kiveris, Lattanzi, Mirrokni, Rastogi and Vassilvitskii, SoCC 2014).
-        """
-        before = None
-        for _ in range(self.most):
-            if pairs.count() <= self.driver_pairs:
-                return self._on_driver(pairs, "connected")
-            pairs = self.keeper.keep(_small_star(_large_star(pairs)))
-            sums = sql.count("*"), sql.bit_xor(sql.xxhash64("earlier", "later"))
-            after = tuple(pairs.agg(*sums).collect()[0])
-            if after == before:
-                return pairs.select(sql.col("later").alias("place"), sql.col("earlier").alias("canonical"))
-            before = after
-        raise self._spent(pairs)
-
-    def _on_driver(self, pairs: DataFrame, rule: Rule) -> DataFrame:
+    def _on_driver(self, pairs: DataFrame) -> DataFrame:
         table = pairs.toArrow()
         ends = to_array(table["earlier"]), to_array(table["later"])
         places, numbers = np.unique(np.concatenate(ends), return_inverse=True)
-        canonical = group_pairs(len(places), [(numbers[: len(table)], numbers[len(table) :])], rule)
+        canonical = group_pairs(len(places), [(numbers[: len(table)], numbers[len(table) :])])
         some = canonical != np.arange(len(places))
         found = pa.table({"place": places[some], "canonical": places[canonical[some]]})
         return pairs.sparkSession.createDataFrame(found, "place bigint, canonical bigint")
@@ -121,31 +98,11 @@ def _without(pairs: DataFrame, side: str, places: DataFrame) -> DataFrame:
     return pairs.join(places.withColumnRenamed("place", side), side, "left_anti").select("earlier", "later")
 
 
-def _large_star(pairs: DataFrame) -> DataFrame:
-    """Connect the neighbours after each place with the first of all its neighbours and itself."""
-    both = pairs.unionByName(pairs.select(sql.col("later").alias("earlier"), sql.col("earlier").alias("later")))
-    first = both.groupBy(sql.col("earlier").alias("place")).agg(sql.min("later").alias("least"))
-    joined = pairs.join(first, pairs["earlier"] == first["place"])
-    return joined.select(sql.least("earlier", "least").alias("earlier"), "later").distinct()
-
-
-def _small_star(pairs: DataFrame) -> DataFrame:
-    """Connect each place and its neighbours before it with the first of these."""
-    first = pairs.groupBy(sql.col("later").alias("place")).agg(sql.min("earlier").alias("least"))
-    joined = pairs.join(first, pairs["later"] == first["place"])
-    others = joined.where("earlier != least").select(
-        sql.col("least").alias("earlier"), sql.col("earlier").alias("later")
-    )
-    own = first.select(sql.col("least").alias("earlier"), sql.col("place").alias("later"))
-    return others.unionByName(own).distinct()
-
-
 def groups(
     df: DataFrame,
     *,
     max_distance: int,
     against: DataFrame | None = None,
-    rule: Rule = "star",
     verify: float | Verification | None = None,
     text: str | None = None,
     per: str | None = None,
@@ -173,10 +130,8 @@ def groups(
             Older documents, with all columns that are named here, of the same types. Each of them stays: a new one that
             is a neighbour of some of them is a duplicate of the first of these, and has ``True`` in a fifth column,
             ``against``; only the others make groups among themselves. ``ingest`` decides so where the older documents
-            are the canonicals of the index, and the new ones come in canonical order. Goes with ``star`` alone. What
+            are the canonicals of the index, and the new ones come in canonical order. What
             it costs says :func:`near_pairs`; texts are read of the older documents near a new one.
-        rule:
-            ``"star"`` or ``"connected"``.
         verify:
             Smallest similarity of the texts of neighbours, 0 to 1; a :class:`Verification` for another measure;
             ``None`` compares no texts. A document without a text (null) has no neighbours; nor has a text without
@@ -208,17 +163,12 @@ def groups(
         RoundsError: If the rounds do not suffice.
     """
     check_max_distance(max_distance)
-    check_choice("rule", rule, ("star", "connected"))
     similarity, measure = (None, WORD_SHINGLES) if verify is None else check_verify(verify)
     span = None if within is None else parse_within(within)
     if (text is None) != (similarity is None):
         raise InvalidInputError("verify and text belong together: give both, or none to group by distance alone")
     order = check_names("canonical", canonical)
     if against is not None:
-        if rule != "star":
-            raise InvalidInputError(
-                "against goes with rule 'star' alone: new documents would join groups of older ones"
-            )
         fields = (text, per, None if span is None else span.field)
         named = [*order, *(each for each in fields if each is not None)]
         check_against(df, against, (id, fingerprint, *named))
@@ -264,7 +214,7 @@ def groups(
         if similarity is not None and sets is not None:
             found = _similar(found, sets, similarity, measure, keeper)
         neighbours = keeper.keep(found)
-    assigned = _assign(neighbours, nodes, rule, limits)
+    assigned = _assign(neighbours, nodes, limits)
     return _report(documents, nodes, assigned, with_older=against is not None)
 
 
@@ -341,7 +291,7 @@ def _similar(
     return found.select("left", "right").unionByName(equal)
 
 
-def _assign(neighbours: DataFrame, nodes: DataFrame, rule: Rule, rounds: Rounds) -> DataFrame:
+def _assign(neighbours: DataFrame, nodes: DataFrame, rounds: Rounds) -> DataFrame:
     """Return ``node``, and its canonical: ``canonical_id``, and the node ``to``; for nodes that are not canonicals."""
     ends = neighbours.select(sql.col("left").alias("node")).unionAll(neighbours.select("right")).distinct()
     # In a frame that is sorted, this number grows with the order.
@@ -352,7 +302,7 @@ def _assign(neighbours: DataFrame, nodes: DataFrame, rule: Rule, rounds: Rounds)
         placed = placed.join(ranked.select(sql.col("node").alias(side), sql.col("place").alias(f"{side}_place")), side)
     both = sql.col("left_place"), sql.col("right_place")
     found = placed.select(sql.least(*both).alias("earlier"), sql.greatest(*both).alias("later"))
-    chosen = rounds.group(rounds.keeper.keep(found), rule)
+    chosen = rounds.group(rounds.keeper.keep(found))
     members = chosen.join(ranked.select("node", "place"), "place").withColumnRenamed("node", "member")
     canonicals = ranked.select(
         sql.col("place").alias("canonical"),

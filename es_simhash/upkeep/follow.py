@@ -128,8 +128,7 @@ class _Follower:
                     yield "reading"
         await self._verify(server, begun)
         clock = await server.compute(time.monotonic)
-        is_quiet = not behind or (self._options.once and self._has_reached_goal())
-        if self._regroup.is_due(clock, is_quiet=is_quiet):
+        if self._regroup.is_due(clock):
             yield "grouping"
             await self._regroup.carry_out(server)
         if not self._regroup.is_pending:
@@ -200,9 +199,7 @@ class Regroup:
     """
     Collects changed documents, and decides their groups by the rule that the index records.
     After changes only the groups are judged that these may have touched, for some documents at a time, so that reading
-    continues between; all groups if that is less work. All are also judged at an interval, and, under the rule
-    ``connected``, once nothing else is left to do: there a deleted document may have been the link between others,
-    which touched groups do not show.
+    continues between; all groups if that is less work. All are also judged at an interval.
     """
 
     def __init__(self, index: Index, options: FollowOptions, tally: Tally) -> None:
@@ -254,14 +251,14 @@ class Regroup:
         """Return how long it is until groups are to be decided again; infinite where none are pending."""
         return max(0.0, self._rests_until - clock) if self.is_pending else math.inf
 
-    def is_due(self, clock: float, *, is_quiet: bool) -> bool:
-        """Return whether groups are to be decided now; *is_quiet* says that nothing else is left to do."""
+    def is_due(self, clock: float) -> bool:
+        """Return whether groups are to be decided now."""
         if self._grouping is None or (clock < self._rests_until and not self._options.once):
             return False
         if self._proven_at is None:
             self._proven_at = clock
         is_old = clock - self._proven_at >= self._options.reconcile_seconds
-        if self._is_unproven and (is_old or (is_quiet and self._grouping.rule == "connected")):
+        if self._is_unproven and is_old:
             self._is_all = True
         return self.is_pending
 

@@ -72,7 +72,7 @@ REFUSED = [
     ["ingest", "{index}-new", "{lines}", "--create", "-t", "simhash"],
     ["ingest", "{index}-new", "{lines}"],
     ["ingest", "{index}", "{lines}", "--preset", "near", "--verify", "2"],
-    ["ingest", "{index}", "{lines}", "--on-duplicate", "skip", "--rule", "connected"],
+    ["ingest", "{index}", "{lines}", "--on-duplicate", "skip", "--max-distance", "9"],
     ["ingest", "{index}", "{lines}", "--canonical", "-nosuch"],
 ]
 
@@ -164,10 +164,10 @@ def test_a_pipeline(run, news, server):
 
 def test_a_recorded_grouping(run, news, server):
     before = mapping_of(server, news)
-    command = ("reconcile", news, "--regroup", "--rule", "connected")
+    command = ("reconcile", news, "--regroup", "--max-distance", "9")
     shown = run(*command)
     assert (shown.exit_code, "would be rewritten, pass --yes to do it" in shown.stdout) == (0, True), shown.output
     assert mapping_of(server, news) == before
     assert run(*command, "--yes").exit_code == 0
     [report] = json.loads(run("check", news, "--json").stdout)["indices"]
-    assert report["grouping"]["rule"] == "connected"
+    assert report["grouping"]["max_distance"] == 9

@@ -32,7 +32,7 @@ def test_long_calls_tell_their_progress(simhash, index, tmp_path):
 
     assert tell("ingest", index, documents, batch=30) == [("writing documents", 40, None)]
     assert tell("backfill", index) == [("comparing documents", 40, 40)]
-    reading, texts_read, *written = tell("reconcile", index, rule="connected", regroup=True)
+    reading, texts_read, *written = tell("reconcile", index, verify=0.5, regroup=True)
     assert reading == ("reading documents", 40, None)
     assert texts_read[0] == "reading texts"
     assert all(done == total for _, done, total in (texts_read, *written))

@@ -73,7 +73,7 @@ class Removals(Groups):
         """A plan has the duplicates that the model has."""
         seen = self.seen_in(where)
         applied = {**GROUPING, **grouping, "similarity": SIMILARITY if way == "texts" else None}
-        asked = {key: applied[key] for key in ("rule", "max_distance", "canonical")}
+        asked = {key: applied[key] for key in ("max_distance", "canonical")}
         options = {**asked, "verify": SIMILARITY if way == "texts" else False}
         options |= {} if n is None else {"filter": {"term": {"n": n}}}
         path = Path(tempfile.mkdtemp(dir=self.folder.name)) / "removal.db"

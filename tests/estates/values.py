@@ -48,7 +48,6 @@ GROUPING = {"rule": "star", "max_distance": 3, "canonical": ["id"], "similarity"
 groupings = st.fixed_dictionaries(
     {"verify": st.just(False)},
     optional={
-        "rule": st.sampled_from(("star", "connected")),
         "max_distance": distances,
         "canonical": st.sampled_from(("id", "longest")),
     },

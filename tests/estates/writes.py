@@ -178,10 +178,9 @@ class Writes(Base):
                 canonical = named.get(report.canonical, report.canonical)
                 bits = {distance(own, each) for each in prints.get(canonical, ())}
                 is_loose = canonical not in prints and self.model.loose  # the server gave it its id
-                is_near_it = report.distance in bits or grouping["rule"] == "connected"
-                assert is_near_it or is_loose, f"{report}: {sorted(bits)}"
+                assert report.distance in bits or is_loose, f"{report}: {sorted(bits)}"
                 assert report.canonical != report.id or len(self._places(report.id)) > 1, f"{report}: of itself"
-                assert report.distance <= grouping["max_distance"] or grouping["rule"] == "connected", report
+                assert report.distance <= grouping["max_distance"], report
             # A canonical that is replaced, and whose successor is written anew, is nobody's: reconcile ends that.
             is_replaced = policy == "by n" or any(each.action == "replaced" for _, each in written)
             if own is not None and report.action == "written" and not is_replaced:

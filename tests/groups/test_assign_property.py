@@ -21,8 +21,6 @@ from tests.groups.strategies import related_fingerprints
 from tests.reference import (
     are_neighbours,
     canonical_order,
-    connected,
-    connected_of,
     containment,
     distance,
     edit_similarity,
@@ -38,7 +36,7 @@ distances = st.integers(0, 64)
 def small_steps(most_edges, most_rounds):
     """Keep few pairs in memory, read and join few at once, and walk chains one by one after a few rounds."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("MOST_EDGES", most_edges), ("PAIRS_READ", 2), ("MOST_ROUNDS", most_rounds), ("STEP", 3)):
+        for name, value in (("MOST_EDGES", most_edges), ("PAIRS_READ", 2), ("MOST_ROUNDS", most_rounds)):
             patch.setattr(assign, name, value)
         yield
 
@@ -51,8 +49,6 @@ def test_groups_by_distance_are_those_of_the_rule(values, max_distance, most_edg
         spilled = Resources(spill=TemporaryFile, threads=2, memory_bytes=1 << 20)
         assert group_fingerprints(array, max_distance).tolist() == star(values, max_distance)
         assert group_fingerprints(array, max_distance, resources=spilled).tolist() == star(values, max_distance)
-        found = group_fingerprints(array, max_distance, rule="connected", resources=spilled)
-        assert found.tolist() == connected(values, max_distance)
 
 
 def test_copies_of_a_fingerprint_cost_nothing():
@@ -108,7 +104,6 @@ def documents(draw):
 @st.composite
 def groupings(draw):
     return Grouping(
-        draw(st.sampled_from(["star", "connected"])),
         draw(st.integers(0, 64)),
         draw(ORDERS),
         draw(SIMILARITIES),
@@ -144,7 +139,7 @@ def hit(document):
 )
 def test_names_of_groups(keys):
     """No two canonicals have one name, whatever ids look like names; the first of an id has it as its name."""
-    table = Table("simhash", Grouping("star", 0, ("id",)))
+    table = Table("simhash", Grouping(0, ("id",)))
     for number, (index, id_, routing) in enumerate(keys):
         fields = {"simhash.fingerprint": [f"{number:016x}"]}
         table.add([{"_index": index, "_id": id_, "fields": fields} | ({"_routing": routing} if routing else {})])
@@ -190,13 +185,13 @@ def oracle(items, grouping):
             key=grouping.key,
         )
 
-    places = (star_of if grouping.rule == "star" else connected_of)(len(items), near)
+    places = star_of(len(items), near)
     return {order[place]: order[canonical] for place, canonical in enumerate(places)}
 
 
 @given(documents(), groupings(), st.sampled_from([0, 100, 1 << 20]), st.sampled_from([1, 7, 1 << 20]), st.randoms())
 def test_groups_are_those_of_the_rule(items, grouping, memory_bytes, chunk, chance):
-    """For both rules, all conditions, every canonical order, any order of arrival, texts in memory or in a file."""
+    """For all conditions, every canonical order, any order of arrival, texts in memory or in a file."""
     chance.shuffle(items)
     if grouping.key:  # then some documents may have no fingerprint
         items = [each | {"fingerprint": None, "text": None} if chance.random() < 0.2 else each for each in items]
@@ -227,14 +222,13 @@ def test_with_pairs_that_do_not_fit_in_memory(items, grouping, most_edges, most_
 
 
 @pytest.mark.parametrize("most_rounds", [1, 50])
-@pytest.mark.parametrize("rule", ["star", "connected"])
-def test_groups_by_texts_and_keys(rule, most_rounds):
+def test_groups_by_texts_and_keys(most_rounds):
     """Many neighbours of both kinds, in chains; copies with a text, with a key, and with neither."""
     chance = random.Random(3)
     for _ in range(150):
         within = chance.choice([None, None, Within("at", 2)])
         bits = chance.choice([0, 1, 2])
-        grouping = Grouping(rule, bits, ("id",), None, chance.choice([None, "source"]), within, key=("url",))
+        grouping = Grouping(bits, ("id",), None, chance.choice([None, "source"]), within, key=("url",))
         items = [
             {
                 "id": f"{number:02}",

@@ -173,7 +173,7 @@ def test_a_text_that_changes_meanwhile_is_read_again(since):
 def regroup(store):
     """Record that another grouping is there, as a whole run with regroup does at its end."""
     own = store.mapping["_meta"]["es_simhash"]["simhash"]
-    own["grouping"] = Grouping("connected", 3, similarity=0.8).to_dict()
+    own["grouping"] = Grouping(4, similarity=0.8).to_dict()
 
 
 def forget_the_grouping(store):
@@ -205,7 +205,7 @@ def test_a_grouping_that_changes_meanwhile_ends_the_run(since, meddle):
 def begin_another_change(store):
     """Record that a change to another grouping has begun, as another run with regroup does."""
     own = store.mapping["_meta"]["es_simhash"]["simhash"]
-    change = Regrouping(Grouping.from_dict(own["grouping"]), Grouping("connected", 3, similarity=0.8))
+    change = Regrouping(Grouping.from_dict(own["grouping"]), Grouping(4, similarity=0.8))
     own.update(change.put(own))
 
 
@@ -224,7 +224,7 @@ def test_another_change_of_the_grouping_is_not_ended():
         store = filled()
         with pytest.raises(MappingError, match="meanwhile"):
             regroup_to_five(store, meddle_at=number, meddle=begin_another_change)
-        assert store.mapping["_meta"]["es_simhash"]["simhash"]["regrouping"]["to"]["rule"] == "connected"
+        assert store.mapping["_meta"]["es_simhash"]["simhash"]["regrouping"]["to"]["max_distance"] == 4
 
 
 def test_every_write_is_conditional():

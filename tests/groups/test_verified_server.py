@@ -7,7 +7,7 @@ import pytest
 
 from es_simhash import InvalidInputError, MappingError, fingerprint_fields
 from es_simhash.mapping.meta import marker_properties, read_settings
-from tests.reference import are_neighbours, canonical_order, connected_of, distance, jaccard, star_of
+from tests.reference import are_neighbours, canonical_order, distance, jaccard, star_of
 from tests.servers.support import ONE_SHARD, put, read_all, stored_groups, texts
 
 MAPPINGS = {
@@ -81,8 +81,7 @@ def oracle(stored, grouping):
             within=within and (within[0], DAY * int(within[1][:-1])),
         )
 
-    rule = star_of if grouping.get("rule", "star") == "star" else connected_of
-    places = rule(len(items), near)
+    places = star_of(len(items), near)
     return {items[order[a]]["id"]: items[order[b]]["id"] for a, b in enumerate(places)}
 
 
@@ -90,12 +89,12 @@ def oracle(stored, grouping):
     "grouping",
     [
         {"max_distance": 4, "verify": 0.6},
-        {"max_distance": 4, "verify": 0.6, "rule": "connected", "canonical": ["source.raw:y>*", "-views", "published"]},
+        {"max_distance": 4, "verify": 0.6, "canonical": ["source.raw:y>*", "-views", "published"]},
         {"max_distance": 40, "verify": 0.5, "per": "source.raw", "within": ("published", "7d"), "canonical": "longest"},
         {"max_distance": 4, "verify": 0.6, "per": "source.raw", "within": ("published", "7d"), "key": ["url", "ok"]},
-        {"max_distance": 4, "verify": 0.6, "rule": "connected", "canonical": "-views", "key": ["published", "seen"]},
+        {"max_distance": 4, "verify": 0.6, "canonical": "-views", "key": ["published", "seen"]},
     ],
-    ids=["star", "connected", "conditions", "key", "chains of keys"],
+    ids=["verified", "order", "conditions", "key", "keys of dates"],
 )
 def test_the_result_is_the_rules(server, index, simhash, grouping):
     """A second run writes nothing, and what is recorded is used from then on."""
@@ -169,7 +168,7 @@ def test_regrouping_replaces_the_grouping(server, index, simhash):
     simhash.reconcile(index, max_distance=1, verify=False, canonical="-views")
     assert {fault.kind for fault in simhash.check(index)[0].faults} == {"not_verified"}
     before = read_all(server, index)
-    asked = {"rule": "connected", "max_distance": 4, "verify": 0.6, "per": "source.raw"}
+    asked = {"max_distance": 4, "verify": 0.6, "per": "source.raw"}
     with pytest.raises(InvalidInputError):
         simhash.reconcile(index, **asked)
     shown = simhash.reconcile(index, dry_run=True, **asked)
@@ -181,7 +180,7 @@ def test_regrouping_replaces_the_grouping(server, index, simhash):
     check = simhash.check(index)[0]
     assert check.faults == ()
     assert check.grouping == {
-        "rule": "connected",
+        "rule": "star",
         "max_distance": 4,
         "canonical": ["-views"],
         "similarity": 0.6,

@@ -11,7 +11,7 @@ from es_simhash.ingest.in_flight import Document, InFlight
 from es_simhash.lookup.content import Content
 from es_simhash.mapping.rule import Grouping
 from tests.groups.strategies import related_fingerprints
-from tests.reference import connected, connected_of, star, star_of
+from tests.reference import star, star_of
 
 
 def decide_all(decider, values):
@@ -22,7 +22,7 @@ def decide_all(decider, values):
 @given(related_fingerprints(30), st.integers(0, 20), st.lists(st.booleans(), min_size=30, max_size=30))
 def test_tags_are_greedy_whenever_the_index_is_refreshed(values, max_distance, refreshes):
     """A document is found in flight or by the search, never lost between them."""
-    decider = Decider(Grouping("star", max_distance), "tag")
+    decider = Decider(Grouping(max_distance), "tag")
     groups, visible = [], 0
     for place, (value, is_refreshed) in enumerate(zip(values, refreshes, strict=False)):
         shown = [
@@ -38,10 +38,10 @@ def test_tags_are_greedy_whenever_the_index_is_refreshed(values, max_distance, r
     assert list(map(int, groups)) == star(values, max_distance)
 
 
-@given(related_fingerprints(24), st.integers(0, 20), st.sampled_from(["star", "connected"]), st.data())
-def test_documents_of_one_key_are_neighbours_whatever_was_refreshed(values, max_distance, rule, data):
+@given(related_fingerprints(24), st.integers(0, 20), st.data())
+def test_documents_of_one_key_are_neighbours_whatever_was_refreshed(values, max_distance, data):
     """Some have no fingerprint; a document in the middle is refused after it was decided."""
-    decider = Decider(Grouping(rule, max_distance, key=("url",)), "tag")
+    decider = Decider(Grouping(max_distance, key=("url",)), "tag")
     keys = data.draw(st.lists(st.sampled_from([("u",), ("v",), None]), min_size=len(values), max_size=len(values)))
     values = [None if data.draw(st.integers(0, 4)) == 0 else value for value in values]
     refused = data.draw(st.integers(0, len(values)))
@@ -52,18 +52,16 @@ def test_documents_of_one_key_are_neighbours_whatever_was_refreshed(values, max_
         return (keys[a] is not None and keys[a] == keys[b]) or (bits is not True and bits <= max_distance)
 
     left = [place for place in range(len(values)) if place != refused]
-    places = {"star": star_of, "connected": connected_of}[rule](len(left), lambda a, b: near(left[a], left[b]))
+    places = star_of(len(left), lambda a, b: near(left[a], left[b]))
     for place in range(len(values)):
         draft = Document(str(place), values[place], position=place, content=Content(exact=keys[place]))
-        attracting = [each for each in settled[:visible] if rule == "connected" or not each.is_member]
+        attracting = [each for each in settled[:visible] if not each.is_member]
         shown = [replace(each, position=None) for each in attracting if near(int(each.id), place)]
-        decision = decider.decide(draft, shown)
+        decider.decide(draft, shown)
         if place == refused:
             decider.in_flight.withdraw(place)
             continue
         drafts.append(draft)
-        if rule == "connected":
-            assert (decision.group == draft.id) == (not any(near(int(each.id), place) for each in drafts[:-1]))
         if data.draw(st.booleans()):
             decider.in_flight.settle(range(place + 1))
             settled = list(drafts)
@@ -71,28 +69,20 @@ def test_documents_of_one_key_are_neighbours_whatever_was_refreshed(values, max_
             decider.in_flight.forget_settled()
             visible = len(settled)
     groups = [left.index(int(each.group)) for each in drafts]
-    assert groups == places if rule == "star" else [places[group] for group in groups] == places
-
-
-@given(related_fingerprints(20), st.integers(0, 12))
-def test_joined_groups_are_parts_of_components(values, max_distance):
-    """``connected`` never joins what chains do not; ``reconcile`` joins what came too late."""
-    decisions = decide_all(Decider(Grouping("connected", max_distance), "tag"), values)
-    components = connected(values, max_distance)
-    assert all(components[int(decision.group)] == components[n] for n, decision in enumerate(decisions))
+    assert groups == places
 
 
 @given(related_fingerprints(20), st.integers(0, 20))
 def test_what_is_skipped_attracts_nothing(values, max_distance):
     """Only what was written counts, so the written ones are the canonicals of the rule."""
-    decisions = decide_all(Decider(Grouping("star", max_distance), "skip"), values)
+    decisions = decide_all(Decider(Grouping(max_distance), "skip"), values)
     written = [place for place, decision in enumerate(decisions) if decision.verdict != "skip"]
     assert written == sorted(set(star(values, max_distance)))
 
 
 def test_a_refused_version_leaves_the_earlier_one_standing():
     """Written once, written again and refused: the first is still found."""
-    decider = Decider(Grouping("star", 3), "tag")
+    decider = Decider(Grouping(3), "tag")
     decider.decide(Document("a", 0, position=0), [])
     decider.decide(Document("a", 255, position=1), [])
     decider.in_flight.withdraw(1)
@@ -103,7 +93,7 @@ def test_a_refused_version_leaves_the_earlier_one_standing():
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_of_two_refused_versions_none_stands(order):
     """Whichever refusal is seen first."""
-    decider = Decider(Grouping("star", 3), "tag")
+    decider = Decider(Grouping(3), "tag")
     decider.decide(Document("a", 0, position=0), [])
     decider.decide(Document("a", 0, position=1), [])
     for position in order:
@@ -138,7 +128,7 @@ def test_a_visible_version_is_found_by_searches_when_the_next_one_is_refused():
 
 def test_what_was_replaced_stands_again_when_the_replacement_is_refused():
     """And is hidden while the replacement stands."""
-    decider = Decider(Grouping("star", 3), "replace")
+    decider = Decider(Grouping(3), "replace")
     decisions = decide_all(decider, [0, 0])
     assert [each.id for each in decisions[1].replaced] == ["0"]
     decider.in_flight.withdraw(1)
@@ -148,7 +138,7 @@ def test_what_was_replaced_stands_again_when_the_replacement_is_refused():
 
 def test_a_canonical_shown_by_a_search_is_hidden_while_it_is_replaced():
     """Once the replacing document is refused, searches count again."""
-    decider = Decider(Grouping("star", 3), "replace")
+    decider = Decider(Grouping(3), "replace")
     shown = Document("old", 0, "old")
     for position, name in enumerate("ab"):
         decision = decider.decide(Document(name, 0, position=position), [shown])
@@ -159,25 +149,10 @@ def test_a_canonical_shown_by_a_search_is_hidden_while_it_is_replaced():
     assert decider.decide(Document("c", 0, position=2), [shown]).leader is shown
 
 
-@given(related_fingerprints(20), st.integers(0, 12), st.data())
-def test_a_copy_is_still_found_when_the_first_of_its_group_is_refused(values, max_distance, data):
-    """Under ``connected`` copies are looked up as one, and each of them can stand for the others."""
-    decider = Decider(Grouping("connected", max_distance), "tag")
-    decide_all(decider, values)
-    refused = data.draw(st.sets(st.integers(0, max(0, len(values) - 1))))
-    for position in refused:
-        decider.in_flight.withdraw(position)
-    left = [value for place, value in enumerate(values) if place not in refused]
-    for value in values:
-        nearest = min((hamming_distance(value, other) for other in left), default=None)
-        found = list(decider.in_flight.find(value))
-        assert bool(found) == (nearest is not None and nearest <= max_distance)
-
-
-@given(related_fingerprints(20), st.integers(0, 12), st.sampled_from(["star", "connected"]))
-def test_what_replaces_another_is_grouped_later(values, max_distance, rule):
+@given(related_fingerprints(20), st.integers(0, 12))
+def test_what_replaces_another_is_grouped_later(values, max_distance):
     """By a clock that stands still, and whatever moment a document in the index has: also one in the future."""
-    decider = Decider(Grouping(rule, max_distance), "replace")
+    decider = Decider(Grouping(max_distance), "replace")
     shown = Document("old", 0, "old", at=50)
     moments = {"old": 50}
     latest = 0
@@ -189,36 +164,3 @@ def test_what_replaces_another_is_grouped_later(values, max_distance, rule):
         moments[id_] = decision.at
         assert decision.at >= max(10, latest)  # later than any that was replaced, also where it did not replace that
         latest = decision.at
-
-
-@pytest.mark.parametrize("policy", ["tag", "skip", "replace", lambda new, old: "skip"])
-@pytest.mark.parametrize("is_shown", [True, False])
-def test_a_canonical_that_is_written_again_does_not_duplicate_its_own_group(policy, is_shown):
-    """Whether searches show its members or they are in flight; a near document of another group still counts."""
-    decider = Decider(Grouping("connected", 3), policy)
-    members = [Document(id_, 0, "a", position=None if is_shown else n) for n, id_ in enumerate("ab")]
-    other = Document("c", 7, "c", position=None if is_shown else 2)
-    for each in () if is_shown else (*members, other):
-        decider.in_flight.add(each)
-    assert decider.decide(Document("a", 8, position=3), members if is_shown else ()).verdict == "write"
-    decision = decider.decide(Document("a", 0, position=4), [*members, other] if is_shown else ())
-    # "a" was written just now: skipped, it would keep the text that it had.
-    assert (decision.leader.id, decision.verdict) == ("c", "replace" if policy == "replace" else "tag")
-
-
-def test_a_member_that_is_written_again_is_near_its_copies():
-    """They are looked up as one, and it does not stand for them itself."""
-    decider = Decider(Grouping("connected", 3), "tag")
-    for n, id_ in enumerate("bc"):
-        decider.in_flight.add(Document(id_, 0, "a", position=n))
-    assert decider.decide(Document("b", 7, position=2), []).group == "a"
-
-
-def test_the_canonical_of_a_member_in_flight_may_be_forgotten():
-    """A document near the member alone gets its distance to the canonical all the same."""
-    decider = Decider(Grouping("connected", 3), "tag")
-    for n, fingerprint in enumerate((0, 0b111, 0b111_111, 0b111_111_111)):
-        decision = decider.decide(Document(str(n), fingerprint, position=n), ())
-        assert (decision.group, decision.distance) == ("0", 3 * n)
-        decider.in_flight.settle(range(n))
-        decider.in_flight.forget_settled()

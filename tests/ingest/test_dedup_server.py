@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from es_simhash import AsyncSimHashClient, InvalidInputError, fingerprint, fingerprint_fields, hamming_distance
-from es_simhash.ingest.actions import Part
 from tests.reference import star
 from tests.servers.batches import ingest_in_batches
 from tests.servers.support import ONE_SHARD, ByDistance, numbered, put, read_all, texts
@@ -179,31 +178,13 @@ def test_ids_from_content_add_nothing_the_second_time(server, index, simhash):
     assert sorted(source["url"] for source in read_all(server, index).values()) == ["a", "b"]
 
 
-def test_chains(server, index, simhash):
-    """``connected`` joins what ``star`` keeps apart, and the distance told is that to the canonical."""
-    from es_simhash import fingerprint_fields
-
-    chain = [0, 0b111, 0b111111]
-    for rule, groups in (("star", ["0", "0", "2"]), ("connected", ["0", "0", "0"])):
-        name = f"{index}-{rule}"
-        simhash.create_index(name, text_field="body", settings=ONE_SHARD)
-        documents = [{"_id": str(n), **fingerprint_fields(each)} for n, each in enumerate(chain)]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("es_simhash.ingest.reading.prepare_body", lambda kind, body, rules: Part(body))
-            reports = [*simhash.ingest(name, documents[:2], rule=rule)]
-            server.request("POST", f"/{name}/_refresh")
-            reports += simhash.ingest(name, documents[2:], rule=rule)
-        assert [report.canonical for report in reports] == groups
-        assert [report.distance for report in reports] == [0, 3, 6 if rule == "connected" else 0]
-
-
 @pytest.mark.parametrize("options", [{}, {"lookups": "memory"}, {"verify": 0.5}, {"per": "site"}])
 def test_a_canonical_is_written_again(server, index, simhash, options):
     """Its own group is no reason to skip it: with what searches show, and with what this ingest wrote."""
     mappings = {"properties": {"site": {"type": "keyword"}}}
     simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
     text, *corrected = [f"{texts(1)[0]} {word}" for word in ("a", "b", "c", "d")]
-    grouping = {"rule": "connected", "max_distance": 16, **options}
+    grouping = {"max_distance": 16, **options}
     first = [{"_id": id_, "body": text, "site": "s"} for id_ in "az"]
     assert [each.action for each in simhash.ingest(index, first, **grouping)] == ["written", "tagged"]
     again = [{"_id": "a", "body": each, "site": "s"} for each in corrected]
@@ -222,7 +203,7 @@ def test_another_rule_is_refused(index, simhash):
     text = texts(1)[0]
     assert [r.action for r in simhash.ingest(index, [{"_id": "a", "body": text}])] == ["written"]
     assert [r.action for r in simhash.ingest(index, [{"_id": "b", "body": text}], max_distance=5)] == ["tagged"]
-    for options in ({"max_distance": 3}, {"rule": "connected"}, {"canonical": "longest"}):
+    for options in ({"max_distance": 3}, {"canonical": "longest"}):
         with pytest.raises(InvalidInputError, match="is grouped by"):
             list(simhash.ingest(index, [{"_id": "c", "body": text}], **options))
 
@@ -286,12 +267,11 @@ def refused_writes(new):
 
 
 @pytest.mark.parametrize("on_duplicate", ["tag", "skip"])
-@pytest.mark.parametrize("rule", ["star", "connected"])
-def test_what_a_refused_write_hid_is_found_again(server, index, simhash, client, call, rule, on_duplicate):
+def test_what_a_refused_write_hid_is_found_again(server, index, simhash, client, call, on_duplicate):
     """The document that a refused write would have changed is still there: nothing is written as if it were not."""
     mapping = {"properties": {"n": {"type": "integer"}}}
     simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mapping)
-    options = {"on_duplicate": on_duplicate, "rule": rule, "max_distance": 3, "batch": 50}
+    options = {"on_duplicate": on_duplicate, "max_distance": 3, "batch": 50}
     again = "tagged" if on_duplicate == "tag" else "skipped"
     expected = {}
     for kind in refused_writes(""):

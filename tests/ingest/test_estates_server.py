@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from opensearchpy import OpenSearch
 
-from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, fingerprint_fields
-from es_simhash.ingest.actions import Part
+from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint
 from tests.servers.batches import ingest_in_batches
 from tests.servers.removals import delete_duplicates
 from tests.servers.servers import send
@@ -72,28 +71,10 @@ def test_a_pipeline_that_gives_ids_names_the_groups(server, index, simhash, pipe
     assert simhash.reconcile(index).changed == 0
 
 
-def test_a_refused_canonical_of_a_chain_names_no_group(server, index, simhash, monkeypatch):
-    """Under ``connected`` a document far from the canonical depended on it through another."""
-    monkeypatch.setattr("es_simhash.ingest.reading.prepare_body", lambda kind, body, rules: Part(body))
-    mappings = {"properties": {"n": {"type": "integer"}}}
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
-    chain = [
-        {"_id": "a", "n": "no number", **fingerprint_fields(0)},
-        {"_id": "b", "n": 1, **fingerprint_fields(0b111)},
-        {"_id": "c", "n": 2, **fingerprint_fields(0b111111)},
-    ]
-    reports = list(simhash.ingest(index, chain, rule="connected"))
-    assert [each.action for each in reports] == ["refused", "written", "tagged"]
-    found = read_all(server, index)
-    assert {id_: source["simhash"]["group"] for id_, source in found.items()} == {"b": "b", "c": "b"}
-    assert simhash.reconcile(index).changed == 0
-
-
-@pytest.mark.parametrize("rule", ["star", "connected"])
-def test_each_replacement_in_a_batch_takes_the_whole_group_over(server, index, simhash, rule):
+def test_each_replacement_in_a_batch_takes_the_whole_group_over(server, index, simhash):
     """Also of a canonical that was replaced by a document which is replaced itself."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in "ab"], rule=rule, canonical="-simhash.at"))
+    list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in "ab"], canonical="-simhash.at"))
     list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in "cde"], on_duplicate="replace"))
     found = read_all(server, index)
     assert {id_: source["simhash"]["group"] for id_, source in found.items()} == dict.fromkeys("abcde", "e")

@@ -37,10 +37,9 @@ from tests.transport.by_hand import (
 from tests.transport.fake_server import INDEX, FakeServer, unmarked
 
 WAYS = [{"on_duplicate": "tag"}, {"on_duplicate": "skip"}, {"on_duplicate": "replace"}]
-WAYS += [{"on_duplicate": "tag", "rule": "connected"}]
 # By text alone: the distance would make one group of all.
 WAYS += [{"on_duplicate": each, "verify": 0.8, "max_distance": 64} for each in ("tag", "replace")]
-WAYS += [{"on_duplicate": "skip", "verify": 0.8, "max_distance": 64, "rule": "connected"}]
+WAYS += [{"on_duplicate": "skip", "verify": 0.8, "max_distance": 64}]
 ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(map(str, way.values())))
 
 
@@ -315,12 +314,10 @@ def test_what_a_refused_write_hid_is_found_again(way, action):
     store = filled()
     store.refuse = lambda header: 400 if header["_id"] == "a0" and "if_seq_no" not in header else None
     documents = [action, *({"_id": id_, "body": text} for id_, text in (("a2", A), ("c0", C), ("a3", A)))]
-    grouping = {name: way[name] for name in way if name in ("rule", "verify", "max_distance")}
+    grouping = {name: way[name] for name in way if name in ("verify", "max_distance")}
     options = IngestOptions(on_duplicate=way["on_duplicate"], grouping=GroupingRequest(**grouping))
     run = carry_out(ingest(scripted(), INDEX, documents, options), store)
-    # Under "connected" a1 is near too, and was not hidden: nothing had to be written for it to be found.
-    is_skipped = way["on_duplicate"] == "skip" and way.get("rule") == "connected"
-    end = "replaced" if way["on_duplicate"] == "replace" else "skipped" if is_skipped else "tagged"
+    end = "replaced" if way["on_duplicate"] == "replace" else "tagged"
     assert [each.action for each in run.emitted][:3] == ["refused", end, "written"]
     assert store.source("a0")["body"] == A
     if way["on_duplicate"] != "replace":
@@ -328,8 +325,7 @@ def test_what_a_refused_write_hid_is_found_again(way, action):
         assert {each.canonical for each in run.emitted[1::2]} == {"a0"}
 
 
-@pytest.mark.parametrize("rule", ["star", "connected"])
-def test_what_a_refused_write_of_the_same_batch_hid(rule):
+def test_what_a_refused_write_of_the_same_batch_hid():
     """The text that the same batch wrote under the id is the canonical of what follows."""
     store = FakeServer()
     written = []
@@ -340,7 +336,7 @@ def test_what_a_refused_write_of_the_same_batch_hid(rule):
 
     store.refuse = refuse
     documents = [{"_id": id_, "body": text} for id_, text in (("b0", B), ("b0", C), ("b1", B), ("b2", B), ("c0", C))]
-    options = IngestOptions(on_duplicate="tag", grouping=GroupingRequest(rule=rule))
+    options = IngestOptions(on_duplicate="tag")
     run = carry_out(ingest(scripted(), INDEX, documents, options), store)
     assert [(each.action, each.canonical) for each in run.emitted] == [
         ("written", "b0"),

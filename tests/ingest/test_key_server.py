@@ -23,7 +23,6 @@ def create(simhash, index, **more):
     "options",
     [
         {"lookups": "memory"},
-        {"rule": "connected"},
         {"within": ("published", "1d")},
         {"key": ["published", "crawl"], "within": ("published", "1d")},
     ],
@@ -36,8 +35,7 @@ def test_what_others_changed_is_mended_by_ids(server, index, simhash, client, ca
     ingest_in_batches(client, call, index, documents[:120], batch=30, in_flight=50, **rule)
     simhash.reconcile(index)
     chance, changed, lines = random.Random(7), [], []
-    # Of connected groups, those that fall apart are only seen where all groups are judged.
-    for each in documents[:120:9] if "rule" not in options else ():
+    for each in documents[:120:9]:
         doc = {"url": chance.choice(["u0", "u1", "u2", None]), "crawl": chance.choice([1, 2])}
         lines += [{"update": {"_index": index, "_id": each["_id"]}}, {"doc": doc}]
         changed.append(each["_id"])
@@ -53,7 +51,7 @@ def test_what_others_changed_is_mended_by_ids(server, index, simhash, client, ca
     assert simhash.reconcile(index).is_settled
 
 
-@pytest.mark.parametrize("rule", [{"verify": 0.7}, {"verify": False, "max_distance": 3}, {"rule": "connected"}])
+@pytest.mark.parametrize("rule", [{"verify": 0.7}, {"verify": False, "max_distance": 3}])
 def test_no_plan_takes_a_document_for_its_key(server, index, simhash, tmp_path, rule):
     """Near ones go, whatever their key; the others stay, and are counted."""
     create(simhash, index)

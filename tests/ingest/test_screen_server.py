@@ -17,9 +17,7 @@ RULES = {
     "12 bits": {"verify": False, "max_distance": 12},
     "per": {"max_distance": 20, "verify": 0.6, "per": "source.raw"},
     "within": {"max_distance": 20, "verify": 0.6, "within": ("published", "1d")},
-    "connected": {"max_distance": 20, "verify": 0.6, "rule": "connected"},
     "key": {"max_distance": 20, "verify": 0.6, "key": ["url.raw", "crawl"], "per": "source.raw"},
-    "chains of keys": {"max_distance": 12, "verify": False, "key": "url.raw", "rule": "connected"},
     "numbers": {"max_distance": 14, "verify": False, "per": "source.raw", "within": ("published", "3d")},
 }
 

@@ -50,7 +50,7 @@ ways = st.fixed_dictionaries(
     }
 )
 rules = st.fixed_dictionaries(
-    {"rule": st.sampled_from(["star", "connected"]), "max_distance": st.sampled_from([4, 8, 14])},
+    {"max_distance": st.sampled_from([4, 8, 14])},
     optional={"verify": st.sampled_from([False, 0.5])},
 )
 refusals = st.dictionaries(

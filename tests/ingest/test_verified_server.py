@@ -180,22 +180,6 @@ def test_skip_writes_no_neighbour_of_what_is_there(server, index, simhash, clien
     assert set(read_all(server, index)) == {f"{n:05d}" for n, c in enumerate(expected) if n == c}
 
 
-@batches
-def test_chains_stay_within_components(server, index, simhash, client, call, grouping, batch):
-    """``connected`` joins only what chains of neighbours join; each member is a neighbour of one before it."""
-    create(simhash, index)
-    documents = make_documents(90, seed=batch)
-    whole = components(documents, grouping)
-    reports = ingest_in_batches(client, call, index, documents, batch=batch, in_flight=50, rule="connected", **grouping)
-    groups = [int(each.canonical) for each in reports]
-    assert [whole[group] for group in groups] == whole
-    for n, group in enumerate(groups):
-        before = [m for m in range(n) if are_neighbours(documents[n], documents[m], grouping)]
-        assert (group == n) == (not before)
-    simhash.reconcile(index)
-    assert stored_groups(read_all(server, index)) == {f"{n:05d}": f"{first:05d}" for n, first in enumerate(whole)}
-
-
 def test_replace_takes_over_only_neighbours(server, index, simhash, client, call):
     """Of the documents near a new one, those with another text keep their group; members too."""
     create(simhash, index)

@@ -109,8 +109,7 @@ def estate(server, index, simhash):
             list(simhash.ingest(name, [{"_id": id_, **each} for id_, each in documents.items()], on_duplicate=None))
             server.request("POST", f"/{name}/_refresh")
             rules[name], how = make_rule(chance)
-            grouping = chance.choice(["star", "connected"])
-            simhash.reconcile(name, rule=grouping, **how)
+            simhash.reconcile(name, **how)
             held |= {(name, id_): each for id_, each in documents.items()}
         return f"{index}-*", rules, held
 
@@ -175,15 +174,12 @@ def test_every_way_of_asking_gives_the_same(run, server, simhash, estate, seed):
 
     told = asyncio.run(agents())
     assert sorted((each["index"], each["id"]) for each in told["near_dups"]) == by_document
-    expected = sorted(
-        tuple(sorted(pair))
-        for pair in combinations(held, 2)
-        if any(accepts(rules[one[0]], *(held[each] for each in pair)) for one in pair)
-    )
-    paired = simhash.pairs(name)
-    assert sorted(tuple(sorted([(each.index, each.id), (each.other_index, each.other_id)])) for each in paired) == (
-        expected
-    )
+    for concrete, rule in rules.items():
+        own = [key for key in held if key[0] == concrete]
+        pairs = {frozenset(pair) for pair in combinations(own, 2) if accepts(rule, *(held[key] for key in pair))}
+        paired = list(simhash.pairs(concrete))
+        assert len(paired) == len(pairs)
+        assert {frozenset([(each.index, each.id), (each.other_index, each.other_id)]) for each in paired} == pairs
     by_bits = simhash.find_near_dups(name, document["body"], max_distance=16)
     assert ids(by_bits) == sorted(
         other for other, each in held.items() if distance(bits, fingerprint(each["body"])) <= 16
@@ -196,28 +192,13 @@ def test_groups_and_decisions_go_by_the_same(server, simhash, estate, seed):
     chance = random.Random(seed)
     _, rules, held = estate(chance, 1)
     [(concrete, rule)] = rules.items()
-    grouping = simhash.check(concrete)[0].grouping["rule"]
     grouped = set()
     for group in simhash.groups(concrete):
         members = [held[concrete, each.id] for each in group.members]
         grouped.update(each.id for each in group.members)
-        for position, each in enumerate(members[1:], 1):
-            others = members[:1] if grouping == "star" else members[:position] + members[position + 1 :]
-            assert any(accepts(rule, each, other) for other in others)
+        assert all(accepts(rule, each, members[0]) for each in members[1:])
     alone = [each for (_, id_), each in held.items() if id_ not in grouped]
     assert not any(accepts(rule, *pair) for pair in combinations(alone, 2))
-    if grouping == "connected":
-        new = {
-            f"n{number}": {**chance.choice(list(held.values())), "body": edited(chance, BASES[0])}
-            for number in range(6)
-        }
-        for id_, each in new.items():
-            neighbours = [other for other in held.values() if accepts(rule, each, other)]
-            [report] = simhash.ingest(concrete, [{"_id": id_, **each}], on_duplicate="skip")
-            assert (report.action == "skipped") == bool(neighbours)
-            if report.action != "skipped":
-                held[concrete, id_] = each
-                server.request("POST", f"/{concrete}/_refresh")
     if rule.similarity is not None:
         own = Preset(
             "own",

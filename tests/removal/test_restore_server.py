@@ -173,12 +173,11 @@ def test_what_is_there_is_not_changed(server, made, simhash, tmp_path):
     assert raw_source(server, made, "other") == b'{"n": 2, "body": "one two three"}'
 
 
-@pytest.mark.parametrize("rule", ["star", "connected"])
-def test_groups_are_right_afterwards(server, index, simhash, tmp_path, rule):
+def test_groups_are_right_afterwards(server, index, simhash, tmp_path):
     """Whichever documents were removed, canonicals too, the groups are what they were before."""
     simhash.create_index(index, text_field="body")
     documents = [{"_id": f"d{n:03d}", "body": text} for n, text in enumerate(texts(60, edits=2))]
-    for _ in simhash.ingest(index, documents, verify=False, rule=rule):
+    for _ in simhash.ingest(index, documents, verify=False):
         pass
     simhash.reconcile(index)
     first = read_all(server, index)
@@ -341,7 +340,7 @@ def test_tags_are_undone(server, index, simhash):
     assert now == before
     assert server.request("GET", f"/{index}/_mapping")[index]["mappings"]["_meta"] == meta
     assert simhash.remove_fields(index, groups_only=True).documents == 0
-    assert simhash.reconcile(index, max_distance=5, rule="connected").is_settled
+    assert simhash.reconcile(index, max_distance=5).is_settled
 
 
 def test_a_file_that_was_cut_or_damaged(server, made, simhash, run, tmp_path):

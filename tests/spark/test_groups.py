@@ -15,7 +15,7 @@ from es_simhash.lookup.content import TextStore
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.rule import PairRule
 from es_simhash.spark import groups
-from tests.reference import connected_of, star_of
+from tests.reference import star_of
 from tests.servers.support import texts
 from tests.spark.test_pairs import frame, uneven
 
@@ -44,13 +44,13 @@ def documents(spark):
     return ids, values, frame(spark, [ids[place] for place in order], values[order].tolist())
 
 
-@pytest.mark.parametrize(("rule", "partitions"), [("star", 0), ("star", 2), ("connected", 3)])
-def test_groups_are_those_in_memory(documents, rule, partitions, tmp_path):
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_groups_are_those_in_memory(documents, partitions, tmp_path):
     """By rounds that keep files in a folder, and on the driver; whatever the partitions."""
     ids, values, df = documents
     options = {"driver_pairs": 20, "checkpoints": tmp_path} if partitions else {}
-    found = groups(df.repartition(partitions) if partitions else df, max_distance=3, rule=rule, **options)
-    wanted = reported(ids, values, group_fingerprints(values, 3, rule=rule))
+    found = groups(df.repartition(partitions) if partitions else df, max_distance=3, **options)
+    wanted = reported(ids, values, group_fingerprints(values, 3))
     assert listed(found) == wanted
     assert sum(row[2] is not None for row in wanted) > 100
 
@@ -68,8 +68,7 @@ def test_a_chain_is_settled_by_the_driver(spark):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("rule", ["star", "connected"])
-def test_texts_are_compared_as_in_memory(spark, shared_texts, rule):
+def test_texts_are_compared_as_in_memory(spark, shared_texts):
     """Posts of weibo_ced, in an order of their own."""
     texts = shared_texts("weibo_ced", 4_000)
     values, has_one = fingerprint_array(texts)
@@ -80,20 +79,19 @@ def test_texts_are_compared_as_in_memory(spark, shared_texts, rule):
     table = {"id": list(range(len(texts))), "rank": ranks, "text": texts}
     digits = [f"{value:016x}" if known else None for value, known in zip(values.tolist(), has_one, strict=True)]
     df = spark.createDataFrame(pa.table(table | {"fingerprint": pa.array(digits, pa.string())}))
-    found = groups(df, max_distance=12, rule=rule, verify=0.6, text="text", canonical=["rank"])
+    found = groups(df, max_distance=12, verify=0.6, text="text", canonical=["rank"])
     order = np.lexsort((np.arange(len(texts)), ranks))
     order = order[has_one[order]]
     store = TextStore()
     numbers = np.array([-1 if texts[place] is None else store.add([texts[place]])[0] for place in order])
     numbers[np.isin(numbers, np.flatnonzero(store.sizes == 0))] = -1
     grouped = Documents(values[order], texts=numbers)
-    canonical = group_documents(grouped, 12, rule=rule, sets=store, similarity=0.6)
+    canonical = group_documents(grouped, 12, sets=store, similarity=0.6)
     wanted = reported(order.tolist(), values[order], canonical)
     assert listed(found) == wanted
     assert sum(row[2] is not None for row in wanted) > 100
 
 
-@pytest.mark.parametrize("rule", ["star", "connected"])
 @pytest.mark.parametrize(
     "verify",
     [
@@ -104,7 +102,7 @@ def test_texts_are_compared_as_in_memory(spark, shared_texts, rule):
         None,
     ],
 )
-def test_measures_values_and_dates_as_the_rule_says(spark, rule, verify):
+def test_measures_values_and_dates_as_the_rule_says(spark, verify):
     """
     Compared with slow, obvious code, also texts of few words, whose numbers differ; without a text, a value or a date a
     document has no neighbours.
@@ -124,7 +122,7 @@ def test_measures_values_and_dates_as_the_rule_says(spark, rule, verify):
     how = {} if verify is None else {"verify": verify, "text": "body"}
     kinds = "id string, fingerprint string, body string, source array<string>, published bigint"
     df = spark.createDataFrame([tuple(row.values()) for row in rows], kinds)
-    found = groups(df, max_distance=3, rule=rule, per="source", within=("published", "2d"), **how)
+    found = groups(df, max_distance=3, per="source", within=("published", "2d"), **how)
 
     def near(a, b):
         one, two = rows[a], rows[b]
@@ -142,7 +140,7 @@ def test_measures_values_and_dates_as_the_rule_says(spark, rule, verify):
         by = verify.put_on(PairRule()).measure
         return by.compare(*by.prepare([one["body"], two["body"]])).similarity >= 0.5
 
-    places = (star_of if rule == "star" else connected_of)(len(rows), near)
+    places = star_of(len(rows), near)
     values = np.array([int(row["fingerprint"], 16) for row in rows], np.uint64)
     wanted = reported([row["id"] for row in rows], values, np.array(places))
     assert listed(found) == wanted
@@ -199,8 +197,6 @@ def test_new_documents_join_older_ones_or_make_groups(spark, tmp_path):
             assert row.group == (ids[place] if to is None else ids[to])
     assert sum(each == (None, False) for each in wanted) > 50
     assert len({each[1] for each in wanted if each[0] is not None}) == 2
-    with pytest.raises(InvalidInputError, match="against goes with rule 'star' alone"):
-        groups(df, max_distance=3, against=against, rule="connected")
 
 
 def test_new_documents_are_compared_with_older_ones_by_texts_values_and_dates(spark):

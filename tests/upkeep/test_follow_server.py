@@ -79,14 +79,13 @@ def test_what_arrives_gets_its_fingerprint(server, index, state, simhash):
     assert_all_right(documents)
 
 
-@pytest.mark.parametrize("rule", ["star", "connected"])
-def test_groups_are_those_of_reconcile(server, index, state, simhash, rule):
+def test_groups_are_those_of_reconcile(server, index, state, simhash):
     """After random edits by others: new texts, copies, changed texts and deletions."""
     chance = random.Random(7)
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     found = texts(60)
     put(server, index, numbered(found))
-    simhash.reconcile(index, max_distance=12, verify=False, rule=rule)
+    simhash.reconcile(index, max_distance=12, verify=False)
     options = {"once": True, "state_index": state}
     last(simhash.follow(index, **options))
     for number in range(2):
@@ -100,8 +99,7 @@ def test_groups_are_those_of_reconcile(server, index, state, simhash, rule):
         assert_all_right(documents)
         assert simhash.reconcile(index, dry_run=True).changed == 0
         assert done.regrouped > 0
-        if rule == "star":
-            assert stored_groups(documents) == expected_groups(documents, 12)
+        assert stored_groups(documents) == expected_groups(documents, 12)
 
 
 def test_a_follower_goes_on_where_one_stopped(server, index, state, sync_simhash):

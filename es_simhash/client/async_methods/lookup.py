@@ -126,8 +126,8 @@ class AsyncLookupMethods(AsyncBase):
         """
         Return the near-duplicates of the document *id* of *index*, without the document itself.
 
-        The whole rule of the index decides, with ``per`` and ``within``. Under ``"connected"`` these are the neighbours
-        of the document, not its group. Arguments, result and errors are those of :meth:`find_near_dups`, but *routing*
+        The whole rule of the index decides, with ``per`` and ``within``.
+        Arguments, result and errors are those of :meth:`find_near_dups`, but *routing*
         only says which document is
         meant, where several have that id: near-duplicates are found in all shards. For those of one routing value, give
         a filter on ``_routing``. Cost: one search more, for the document.

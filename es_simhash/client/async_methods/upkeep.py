@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from es_simhash.dashboards.check_pack import DashboardPack
     from es_simhash.lookup.lookup_options import Verify
     from es_simhash.lookup.query import Filter
-    from es_simhash.mapping.rule import Canonical, Rule
+    from es_simhash.mapping.rule import Canonical
     from es_simhash.pipeline.install import InstalledPipeline, UseAs
     from es_simhash.setup import Setup
     from es_simhash.texts.measures import Preset
@@ -40,7 +40,6 @@ class AsyncUpkeepMethods(AsyncBase):
         preset: str | Preset | None = None,
         verify: Verify | None = None,
         max_distance: int | None = None,
-        rule: Rule | None = None,
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
@@ -65,7 +64,7 @@ class AsyncUpkeepMethods(AsyncBase):
             time_field:
                 Date or number whose smallest value makes a document the canonical of its group; by default what the
                 index records, else the smallest id.
-            preset, verify, max_distance, rule, canonical, per, within, key:
+            preset, verify, max_distance, canonical, per, within, key:
                 The rule, as for :meth:`ingest`, if the index records none; by default the texts decide.
             dry_run:
                 Change nothing, and return what would be recorded and written.
@@ -85,7 +84,6 @@ class AsyncUpkeepMethods(AsyncBase):
             preset=preset,
             verify=verify,
             max_distance=max_distance,
-            rule=rule,
             canonical=canonical,
             per=per,
             within=within,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from es_simhash.ingest.written import Written
     from es_simhash.lookup.lookup_options import Lookups, Verify
     from es_simhash.lookup.query import Filter
-    from es_simhash.mapping.rule import Canonical, Rule
+    from es_simhash.mapping.rule import Canonical
     from es_simhash.texts.measures import Preset
 
 
@@ -86,7 +86,6 @@ class GroupingMethods(SyncBase):
         preset: str | Preset | None = None,
         verify: Verify | None = None,
         max_distance: int | None = None,
-        rule: Rule | None = None,
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
@@ -137,9 +136,6 @@ class GroupingMethods(SyncBase):
             max_distance:
                 Largest distance of a duplicate in bits, inclusive, 0 to 64; by default what the index records, else
                 12. The first ingest that groups records these settings in the mapping.
-            rule:
-                ``"star"``, the default: each duplicate is a near-duplicate of its canonical. ``"connected"``: chains
-                count.
             canonical:
                 Which document :meth:`reconcile` prefers as canonical; a list of keys, or one: ``"id"`` (the smallest,
                 the default), a date or number field (the earliest or smallest; ``"-field"`` for the latest),
@@ -201,7 +197,6 @@ class GroupingMethods(SyncBase):
                 preset=preset,
                 verify=verify,
                 max_distance=max_distance,
-                rule=rule,
                 canonical=canonical,
                 per=per,
                 within=within,
@@ -229,7 +224,6 @@ class GroupingMethods(SyncBase):
         preset: str | Preset | None = None,
         verify: Verify | None = None,
         max_distance: int | None = None,
-        rule: Rule | None = None,
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
@@ -273,9 +267,6 @@ class GroupingMethods(SyncBase):
             max_distance:
                 Largest distance of a duplicate in bits, inclusive, 0 to 64; by default what the index records, else
                 12. The first ingest that groups records these settings in the mapping.
-            rule:
-                ``"star"``, the default: each duplicate is a near-duplicate of its canonical. ``"connected"``: chains
-                count.
             canonical:
                 Which document :meth:`reconcile` prefers as canonical; a list of keys, or one: ``"id"`` (the smallest,
                 the default), a date or number field (the earliest or smallest; ``"-field"`` for the latest),
@@ -309,7 +300,6 @@ class GroupingMethods(SyncBase):
                 preset=preset,
                 verify=verify,
                 max_distance=max_distance,
-                rule=rule,
                 canonical=canonical,
                 per=per,
                 within=within,
@@ -327,7 +317,6 @@ class GroupingMethods(SyncBase):
         preset: str | Preset | None = None,
         verify: Verify | None = None,
         max_distance: int | None = None,
-        rule: Rule | None = None,
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
@@ -346,7 +335,7 @@ class GroupingMethods(SyncBase):
                 Name of an index, alias or data stream.
             ids:
                 Ids of documents; one that is not there is reported as ``"refused"``.
-            preset, verify, max_distance, rule, canonical, per, within, key:
+            preset, verify, max_distance, canonical, per, within, key:
                 As for :meth:`ingest`.
             progress:
                 Is called with a :class:`Progress` after each part of the work.
@@ -362,7 +351,6 @@ class GroupingMethods(SyncBase):
             preset=preset,
             verify=verify,
             max_distance=max_distance,
-            rule=rule,
             canonical=canonical,
             per=per,
             within=within,
@@ -378,7 +366,6 @@ class GroupingMethods(SyncBase):
         preset: str | Preset | None = None,
         verify: Verify | None = None,
         max_distance: int | None = None,
-        rule: Rule | None = None,
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
@@ -403,7 +390,7 @@ class GroupingMethods(SyncBase):
             since:
                 Look only at documents grouped at this moment or later, and at those whose groups they, or canonicals
                 deleted meanwhile, may change: a datetime with time zone, or ISO 8601. By default all documents.
-            preset, verify, max_distance, rule, canonical, per, within, key:
+            preset, verify, max_distance, canonical, per, within, key:
                 As for :meth:`ingest`.
             dry_run:
                 Only count what would be changed; allowed for every grouping, whatever is recorded.
@@ -432,7 +419,6 @@ class GroupingMethods(SyncBase):
             preset=preset,
             verify=verify,
             max_distance=max_distance,
-            rule=rule,
             canonical=canonical,
             per=per,
             within=within,

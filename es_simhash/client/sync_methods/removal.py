@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from es_simhash.groups.reconcile import Reconciled
     from es_simhash.lookup.lookup_options import Verify
     from es_simhash.lookup.query import Filter
-    from es_simhash.mapping.rule import Canonical, Rule
+    from es_simhash.mapping.rule import Canonical
     from es_simhash.removal.records import DuplicateResult, RemovalPlan, Restored
     from es_simhash.texts.measures import Preset
 
@@ -32,7 +32,6 @@ class RemovalMethods(SyncBase):
         preset: str | Preset | None = None,
         verify: Verify | None = None,
         max_distance: int | None = None,
-        rule: Rule | None = None,
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
@@ -68,7 +67,7 @@ class RemovalMethods(SyncBase):
                 Smallest similarity of a duplicate to its canonical, 0 to 1, or a :class:`Verification`; by default what
                 the index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
                 those of the present texts.
-            max_distance, rule, canonical, per, within, key:
+            max_distance, canonical, per, within, key:
                 As for :meth:`ingest`; they need not be those that are recorded.
             filter:
                 A query, or a list of queries, that the duplicates match.
@@ -106,7 +105,6 @@ class RemovalMethods(SyncBase):
                 preset=preset,
                 verify=verify,
                 max_distance=max_distance,
-                rule=rule,
                 canonical=canonical,
                 per=per,
                 within=within,
