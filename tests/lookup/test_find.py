@@ -140,7 +140,7 @@ def test_a_shard_that_fails_in_the_middle_of_paging_is_noticed():
 def test_blocks_without_a_fingerprint_are_told():
     """Such a document cannot be judged, so the answer is not complete."""
     index = Candidates([0, 0])
-    del index.hits[1]["fields"]
+    index.hits[1]["fields"] = {f"simhash.block{number}": ["0000"] for number in range(4)}
     with pytest.raises(IncompleteSearchError, match="no simhash.fingerprint"):
         look(index)
 
