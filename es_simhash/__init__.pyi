@@ -42,7 +42,6 @@ from .hashing import (
     to_hex,
 )
 from .ingest.actions import Problem
-from .ingest.decide import IfSimilar
 from .ingest.screen import Screened
 from .ingest.with_fingerprints import with_fingerprints
 from .ingest.written import Written
@@ -95,7 +94,6 @@ __all__ = [
     "Group",
     "GuardRailError",
     "History",
-    "IfSimilar",
     "IncompleteSearchError",
     "IncompleteWriteError",
     "IndexCheck",

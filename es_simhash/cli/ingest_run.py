@@ -39,10 +39,9 @@ from es_simhash.writes.operations import to_operation, writes_refused
 _NOT_REPORTED = ("position", "index", "fingerprinted")
 # Counted beside the actions; a checkpoint has both in one dict.
 _SUMS = ("fingerprinted", "problems", "updated")
-_IN_THE_INDEX = ("written", "tagged", "replaced")
+_IN_THE_INDEX = ("written", "tagged")
 _PHRASES = {
     "tagged": "tagged as duplicates",
-    "replaced": "became canonical in place of another",
     "skipped": "skipped",
     "unchanged": "there already",
     "dropped": "dropped by an ingest pipeline",

@@ -11,7 +11,7 @@ from es_simhash.errors import COMPARE_NONE, REGROUP, Argument, InvalidInputError
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.lookup_options import Verify, asked_rule
 from es_simhash.mapping.meta import IndexSettings, no_text_field
-from es_simhash.mapping.rule import BY_ID, LONGEST, Canonical, Grouping, check_order, default_rule
+from es_simhash.mapping.rule import BY_ID, LONGEST, Canonical, Grouping, default_rule
 from es_simhash.texts.measures import Preset, get_preset
 
 
@@ -20,8 +20,7 @@ class GroupingRequest:
     """
     The grouping that a caller asks for; ``None`` means what is recorded, else the default.
 
-    ``False`` switches *verify*, *per*, *within* or *key* off. *default_order* counts where none is asked for or
-    recorded. What is given beside *preset* goes before it.
+    ``False`` switches *verify*, *per*, *within* or *key* off. What is given beside *preset* goes before it.
 
     Args:
         preset:
@@ -56,7 +55,6 @@ class GroupingRequest:
     per: str | Literal[False] | None = None
     within: tuple[str, str] | Literal[False] | None = None
     key: str | Sequence[str] | Literal[False] | None = None
-    default_order: str = BY_ID
 
     def __post_init__(self) -> None:
         self.put_on(Grouping())  # refuses what cannot be used before a server is asked
@@ -106,8 +104,7 @@ def choose_grouping(
     if recorded is None:
         # Without a distance that is asked for or recorded, bits alone are safe within 3 only.
         usual = default_rule(settings, has_texts=has_texts and request.verify is not False)
-        order = check_order(request.default_order)
-        chosen = request.put_on(Grouping(usual.max_distance, order, usual.similarity, measure=usual.measure))
+        chosen = request.put_on(Grouping(usual.max_distance, (BY_ID,), usual.similarity, measure=usual.measure))
     else:
         chosen = request.put_on(recorded)
         if chosen != recorded and not may_differ:

@@ -62,14 +62,13 @@ class GroupLookups:
         *,
         max_distance: int,
         canonicals_only: bool = False,
-        source: bool = False,
     ) -> None:
         names = self._fields = Fields(context.prefix)
         self._patience = Patience(ATTEMPTS)
         options = LookupOptions(
             max_distance=max_distance,
             filter={"bool": {"must_not": [{"exists": {"field": names.duplicate_of}}]}} if canonicals_only else None,
-            source=source or [names.group, names.duplicate_of, names.at],
+            source=[names.group, names.duplicate_of, names.at],
         )
         self.documents = 0
         self._took = 0.0  # milliseconds of the server for one lookup, when it was last asked

@@ -7,102 +7,23 @@ groups that do not depend on that order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from es_simhash.arguments import check_choice, check_function
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import shorten
 from es_simhash.hashing import Scheme
 from es_simhash.ingest.in_flight import Document, InFlight, Straight
 from es_simhash.lookup.content import Comparison, Exact, Unread, compare_contents
 from es_simhash.lookup.fetch import NoText
-from es_simhash.lookup.near_dups import NearDup
-from es_simhash.mapping.fields import read_text
-from es_simhash.mapping.meta import check_text_fields
 from es_simhash.mapping.rule import Grouping
-from es_simhash.texts.measures import DEFAULT_SIMILARITY, Measure, Numbers, TextMeasure, Unit, check_bound
 
 if TYPE_CHECKING:
     from es_simhash.texts.measures import Score
 
 
-@dataclass(frozen=True, slots=True)
-class IfSimilar:
-    """
-    An ``on_duplicate`` for ``ingest``: what to do with a near-duplicate whose text is similar; others are written.
-
-    A near-duplicate whose text cannot be read does not count as a duplicate.
-
-    A grouping that verifies (``ingest(verify=0.8)``) makes it unnecessary: that compares the texts for every policy,
-    and is recorded, so that ``reconcile`` makes the same groups. Use this one for a stricter bound in one ingest, or
-    for other fields than those that the index records. It compares these as they stand, without the steps of a scheme
-    (``preprocess``, template text).
-
-    Args:
-        text_field:
-            Field or fields of the text, in both documents.
-        then:
-            ``"tag"``, ``"skip"`` or ``"replace"``.
-        similarity:
-            Smallest similarity of a duplicate, 0 to 1.
-        measure, unit, numbers:
-            What the similarity is, and whether numbers count: see :class:`~es_simhash.Verification`.
-
-    Raises:
-        TypeError: If an argument has the wrong type.
-        InvalidInputError: If *then*, *measure*, *unit* or *numbers* is another word, *similarity* is out of range, or a
-            field name cannot be used.
-
-    Examples:
-        >>> policy = IfSimilar("body", then="skip")
-        >>> old = NearDup("1", "news", 2, 0, source={"body": "The boat leaves at nine."})
-        >>> policy({"body": "the boat leaves at nine"}, old), policy({"body": "Something else"}, old)
-        ('skip', 'write')
-    """
-
-    text_field: str | Sequence[str]
-    then: Verdict = "tag"
-    similarity: float = DEFAULT_SIMILARITY
-    measure: Measure = "jaccard"
-    unit: Unit = "words"
-    numbers: Numbers = "any"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "text_field", check_text_fields(self.text_field))
-        check_bound("similarity", self.similarity)
-        TextMeasure(self.measure, self.unit, self.numbers)
-        if self.then not in VERDICTS[:3]:
-            raise InvalidInputError(f"then {shorten(self.then)} is not known: give 'tag', 'skip' or 'replace'")
-
-    def __call__(self, new: Mapping[str, Any], old: NearDup) -> Verdict:
-        """Return *then* for similar texts, and ``"write"`` for others."""
-        texts = []
-        for document in (new, old.source or {}):
-            try:
-                text = read_text(document, self.text_field)
-            except InvalidInputError:
-                text = None
-            if text is None:
-                return "write"
-            texts.append(text)
-        measure = TextMeasure(self.measure, self.unit, self.numbers)
-        score = measure.compare(*measure.prepare(texts), bound=self.similarity)
-        return self.then if score.similarity >= self.similarity else "write"
-
-
-Verdict = Literal["tag", "skip", "replace", "write"]
-VERDICTS = ("tag", "skip", "replace", "write")
-OnDuplicate = Literal["tag", "skip", "replace"] | Callable[[Mapping[str, Any], NearDup], Verdict]
-
-
-def check_policy(on_duplicate: OnDuplicate) -> OnDuplicate:
-    """Return *on_duplicate*; raise if it is not a policy."""
-    if isinstance(on_duplicate, str):
-        check_choice("on_duplicate", on_duplicate, VERDICTS[:3])
-    else:
-        check_function("on_duplicate", on_duplicate)
-    return on_duplicate
+Verdict = Literal["tag", "skip", "write"]
+OnDuplicate = Literal["tag", "skip"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +50,9 @@ class Decision:
     """
     The decision about a draft.
     *group*: its name; the id of the draft if it is the canonical. *distance*: to the canonical, in bits; ``None`` if
-    its fingerprint is not known. *leader*: the document that it duplicates, or the first that it replaces; *similarity*
-    is to that one, if computed. *blockers*: positions of documents in flight that hide a near one: the decision stands
-    only if they are written. *at*: milliseconds since 1970, later than that of each document it replaces. *by_key*: its
+    its fingerprint is not known. *leader*: the document that it duplicates; *similarity* is to that one, if computed.
+    *blockers*: positions of documents in flight that hide a near one: the decision stands
+    only if they are written. *at*: milliseconds since 1970. *by_key*: its
     key decided, so texts were not compared.
     """
 
@@ -139,7 +60,6 @@ class Decision:
     group: str
     distance: int | None = 0
     leader: Document | None = None
-    replaced: tuple[Document, ...] = ()
     similarity: float | None = None
     uncompared: tuple[Uncompared, ...] = ()
     blockers: frozenset[int] = frozenset()
@@ -194,19 +114,6 @@ class _Neighbour:
         """How similar the texts are."""
         return None if self.score is None else self.score.similarity
 
-    def to_near_dup(self) -> NearDup:
-        document = self.document
-        return NearDup(
-            document.id,
-            document.index or "",
-            64 if self.distance is None else self.distance,
-            document.fingerprint or 0,
-            document.source,
-            self.similarity,
-            None if self.score is None else self.score.containment,
-            document.routing,
-        )
-
 
 class Decider:
     """The maker of decisions, in the order of writing; it adds drafts to the memory of those in flight."""
@@ -232,7 +139,7 @@ class Decider:
             if draft.is_member and decision.leader is not None:
                 draft.canonical = self._canonical_of(decision.leader)
             # Only canonicals attract other documents.
-            self.in_flight.add(draft, replaced=decision.replaced, may_have_duplicates=not draft.is_member)
+            self.in_flight.add(draft, may_have_duplicates=not draft.is_member)
         return decision
 
     def add_straight(self, document: Straight, now: int) -> None:
@@ -240,46 +147,30 @@ class Decider:
         document.at = self._latest = max(now, self._latest)
         self.in_flight.add_straight(document)
 
-    def _moment(self, draft: Document, replaced: Sequence[Document], now: int) -> int:
+    def _moment(self, draft: Document, now: int) -> int:
         """
-        Return when *draft* is grouped: after what it replaces, so that the index shows the writing order.
-        A clock does not tell the documents of one batch apart, and those of two writers differ. It is never before the
-        moment of a draft decided earlier: *draft* may be near one that was replaced, and so was given a later moment.
+        Return when *draft* is grouped: never before a draft decided earlier, and after what had its id.
+        A clock does not tell the documents of one batch apart, and those of two writers differ.
         """
-        before = [self.in_flight.get(draft.id), *replaced, *(self.in_flight.get(each.group) for each in replaced)]
-        self._latest = max(now, self._latest, *(each.at + 1 for each in before if each is not None))
+        before = self.in_flight.get(draft.id)
+        self._latest = max(now, self._latest, 0 if before is None else before.at + 1)
         return self._latest
 
     def _judge(self, draft: Document, found: Sequence[Document], now: int) -> Decision:
         is_readable = draft.content is None or draft.content.unread is None
         if not found and is_readable and not self.in_flight.has_near(draft.fingerprint, draft.exact):
-            return Decision("write", draft.id, at=self._moment(draft, (), now))  # most documents, without detours
-        verdict: Verdict
-        leader: Document | None
-        olds: tuple[Document, ...]
-        replaced: list[_Neighbour] = []
+            return Decision("write", draft.id, at=self._moment(draft, now))  # most documents, without detours
         uncompared: list[Uncompared] = []
         blockers: set[int] = set()
-        by_key = False
-        for each in self._neighbours(draft, self._candidates(draft, found, blockers), uncompared):
-            verdict = self._verdict(draft, each)
-            if verdict == "replace":
-                replaced.append(each)
-            elif verdict != "write":
-                known = self._canonical_of(each.document)
-                distance = draft.distance_to(known)
-                leader, similarity, olds, by_key = each.document, each.similarity, (), each.by_key
-                group = leader.group
-                break
-        else:
-            verdict, group, distance = "replace" if replaced else "write", draft.id, 0
-            leader = replaced[0].document if replaced else None
-            similarity = replaced[0].similarity if replaced else None
-            olds = tuple(each.document for each in replaced)
-            by_key = bool(replaced) and replaced[0].by_key
-        at = self._moment(draft, olds, now)
+        first = next(self._neighbours(draft, self._candidates(draft, found, blockers), uncompared), None)
+        at = self._moment(draft, now)
         missed, hiding = tuple(uncompared), frozenset(blockers)
-        return Decision(verdict, group, distance, leader, olds, similarity, missed, hiding, at, by_key)
+        if first is None:
+            return Decision("write", draft.id, uncompared=missed, blockers=hiding, at=at)
+        leader = first.document
+        distance = draft.distance_to(self._canonical_of(leader))
+        verdict, similarity = self._verdict(draft), first.similarity
+        return Decision(verdict, leader.group, distance, leader, similarity, missed, hiding, at, first.by_key)
 
     def _neighbours(
         self, draft: Document, candidates: Iterable[tuple[int | None, Document]], uncompared: list[Uncompared]
@@ -323,17 +214,8 @@ class Decider:
                 yield each.distance_to(draft.fingerprint), each
         yield from self.in_flight.find(draft.fingerprint, exact=draft.exact, blockers=blockers, apart_from=draft.id)
 
-    def _verdict(self, draft: Document, neighbour: _Neighbour) -> Verdict:
-        verdict: Verdict
-        if isinstance(self._policy, str):
-            verdict = self._policy
-        else:
-            verdict = self._policy(draft.source or {}, neighbour.to_near_dup())
-            if verdict not in VERDICTS:
-                raise InvalidInputError(
-                    f"on_duplicate returned {shorten(verdict)}: let it return 'tag', 'skip', 'replace' or 'write'"
-                )
-        return "tag" if verdict == "skip" and (draft.must_write or self._is_written(draft.id)) else verdict
+    def _verdict(self, draft: Document) -> Verdict:
+        return "tag" if draft.must_write or self._is_written(draft.id) else self._policy
 
     def _is_written(self, id_: str) -> bool:
         """Return whether this ingest wrote a document under *id_*, which skipping would leave with its old text."""

@@ -93,7 +93,6 @@ class ExistingLookup:
             ingest.settings,
             max_distance=ingest.grouping.max_distance,
             canonicals_only=True,
-            source=callable(ingest.options.on_duplicate),
         )
         request = ingest.options.lookup
         self._is_wanted = request.lookups != "server"
@@ -284,7 +283,7 @@ class ExistingLookup:
         return {
             "query": {"bool": query},
             "docvalue_fields": [fields.fingerprint, fields.group, fields.duplicate_of, at],
-            "_source": callable(self._ingest.options.on_duplicate),
+            "_source": False,
             "track_total_hits": False,
         }
 
@@ -292,7 +291,7 @@ class ExistingLookup:
         """Return the search *body* of hits that have what documents are compared by, too."""
         rule = self._grouping.pair_rule
         more = {**body, "docvalue_fields": [*body["docvalue_fields"], *docvalue_fields(rule)]}
-        return more if body["_source"] or rule.similarity is None else text_body(more, self._ingest.text_fields.all)
+        return more if rule.similarity is None else text_body(more, self._ingest.text_fields.all)
 
     async def _facts(self, server: Port, near: Near, answer: Any = None) -> _Facts:
         """
@@ -333,7 +332,7 @@ class ExistingLookup:
         self, hits: Mapping[Key, Mapping[str, Any]], contents: Mapping[Key, Content] | None
     ) -> dict[Key, list[Document]]:
         """Return the documents of *hits*, one for each of their fingerprints, without those deleted since."""
-        fields, with_source = Fields(self._ingest.prefix), callable(self._ingest.options.on_duplicate)
+        fields = Fields(self._ingest.prefix)
         return {
             key: [
                 Document(
@@ -341,8 +340,7 @@ class ExistingLookup:
                     read_fingerprint(digits),
                     (hit["fields"].get(fields.duplicate_of) or hit["fields"].get(fields.group, (key.id,)))[0],
                     key.index,
-                    hit.get("_source") if with_source else None,  # else it is only the text, which the content has
-                    key.routing,
+                    routing=key.routing,
                     content=None if contents is None else contents[key],
                     at=int(hit["fields"].get(fields.at, (0,))[0]),
                     is_member=fields.duplicate_of in hit["fields"],
@@ -471,8 +469,7 @@ class ExistingLookup:
                 each.fingerprint,
                 self._group_lookups.duplicate_of(each) or self._group_lookups.group_of(each) or each.id,
                 each.index,
-                each.source,
-                each.routing,
+                routing=each.routing,
                 content=None if contents is None else contents[each.key],
                 at=int(milliseconds_of(self._group_lookups.at_of(each)) or 0),
                 is_member=self._group_lookups.duplicate_of(each) is not None,

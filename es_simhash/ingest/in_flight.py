@@ -1,16 +1,16 @@
 """
 The memory of documents that an ingest decided to write and that searches may not show. No requests.
 
-A later document under the same id takes the place of an earlier one; a refused write is withdrawn, and what
-it replaced is valid again. ``decide`` says which document is a duplicate.
+A later document under the same id takes the place of an earlier one; a refused write is withdrawn, and the
+earlier one is valid again. ``decide`` says which document is a duplicate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from es_simhash.hashing import hamming_distance
 from es_simhash.lookup.content import Content, Exact
@@ -25,8 +25,8 @@ class Document:
     A document that is decided about, or that another may duplicate, in the index or in flight.
     *fingerprint*: ``None``, nothing is near it. *group*: its name; empty before the decision. *is_member*: another
     document is the canonical; *canonical* is its fingerprint, where it was looked up. *position*: among the documents
-    given, from 0; ``None`` for one that a search showed. *source*: only where the policy wants to see it. *content*:
-    ``None`` where only distances count. *at*: when it was grouped, in milliseconds since 1970; 0 if never.
+    given, from 0; ``None`` for one that a search showed. *content*: ``None`` where only distances count. *at*: when it
+    was grouped, in milliseconds since 1970; 0 if never.
     *must_write*: an update, or its id is in the index: never skipped. *is_orphan*: the canonical of its group is gone,
     and it stands for that.
     In flight it is a node of that memory too: *earlier* had its id before, *is_settled* means that its write is done.
@@ -37,7 +37,6 @@ class Document:
     fingerprint: int | None
     group: str = ""
     index: str | None = None
-    source: Mapping[str, Any] | None = None
     routing: str | None = None
     position: int | None = None
     content: Content | None = None
@@ -47,8 +46,6 @@ class Document:
     canonical: int | None = None
     is_orphan: bool = False
     earlier: Document | None = field(default=None, init=False, compare=False, repr=False)
-    replaces: tuple[Document, ...] = field(default=(), init=False, compare=False, repr=False)
-    replaced_by: tuple[Document, ...] = field(default=(), init=False, compare=False, repr=False)
     is_withdrawn: bool = field(default=False, init=False, compare=False, repr=False)
     is_settled: bool = field(default=False, init=False, compare=False, repr=False)
     order: int = field(default=0, init=False, compare=False, repr=False)
@@ -115,13 +112,9 @@ class InFlight:
         most -= self._asleep
         return 8 * self._characters >= most and sum(each.size for each in self._contents) >= most
 
-    def add(self, document: Document, *, replaced: Iterable[Document] = (), may_have_duplicates: bool = True) -> None:
+    def add(self, document: Document, *, may_have_duplicates: bool = True) -> None:
         """Remember *document*, which hides others of its id; *may_have_duplicates*: later ones may duplicate it."""
         self._put(document)
-        for each in replaced:
-            old = self._by_position.get(-1 if each.position is None else each.position) or self._shadow(each)
-            old.replaced_by = (*old.replaced_by, document)
-            document.replaces = (*document.replaces, old)
         if document.content is not None:
             self._contents.append(document.content)
             self._characters += document.content.characters
@@ -201,11 +194,6 @@ class InFlight:
             self._by_position[document.position] = document
         return document
 
-    def _shadow(self, shown: Document) -> Document:
-        """Return the document that hides one which a search shows and which was replaced."""
-        current = self._under(shown.id)
-        return current if current is not None and current.position is None else self._put(replace(shown))
-
     def hides(self, id_: str) -> bool:
         """Return whether a document in flight is newer than what a search shows under *id_*."""
         return id_ in self._current
@@ -216,7 +204,7 @@ class InFlight:
     def blockers(self, id_: str) -> set[int]:
         """Return the positions of the documents whose writes, if they are withdrawn, may show *id_* again."""
         current = self._under(id_)
-        return set() if current is None else self._blockers_of(current)
+        return set() if current is None or current.position is None else {current.position}
 
     def foresee(self, fingerprints: Sequence[int]) -> None:
         """
@@ -298,29 +286,19 @@ class InFlight:
             elif blockers is not None:
                 for each in copies:
                     if not each.is_withdrawn:
-                        blockers.update(self._blockers_of(each))
+                        blockers.update(() if each.position is None else (each.position,))
                         blockers.update(self.blockers(each.id))
 
-    @staticmethod
-    def _blockers_of(document: Document) -> set[int]:
-        hiding = [document, *(each for each in document.replaced_by if not each.is_withdrawn)]
-        return {each.position for each in hiding if each.position is not None}
-
     def _is_standing(self, document: Document) -> bool:
-        is_current = self._current.get(document.id) is document
-        return is_current and all(each.is_withdrawn for each in document.replaced_by)
+        return self._current.get(document.id) is document
 
     def withdraw(self, position: int) -> None:
-        """Forget the document given at *position*; the documents that it replaced are valid again."""
+        """Forget the document given at *position*; an earlier one under its id is valid again."""
         document = self._by_position.pop(position, None)
         if document is None:
             return
         document.is_withdrawn = True
         self._restore(document.id)
-        for each in document.replaces:
-            if each.position is None and all(other.is_withdrawn for other in each.replaced_by):
-                each.is_withdrawn = True  # searches find it again
-                self._restore(each.id)
 
     def _restore(self, id_: str) -> None:
         """Put the last document under *id_* that is not withdrawn in its place."""
@@ -332,7 +310,7 @@ class InFlight:
             self._current[id_] = document
 
     def settle(self, positions: Iterable[int]) -> None:
-        """Note that the writes of the documents given at *positions*, and of what they replaced, are done."""
+        """Note that the writes of the documents given at *positions* are done."""
         for document in filter(None, map(self._by_position.get, positions)):
             self.settled += not document.is_settled
             document.is_settled = True
@@ -347,14 +325,14 @@ class InFlight:
 
     def forget_settled(self) -> None:
         """Forget what a refresh has made visible to searches, if it began after the writes were done."""
-        self._current = {id_: each for id_, each in self._current.items() if not self._is_visible(each)}
+        self._current = {id_: each for id_, each in self._current.items() if not each.is_settled}
         kept: set[int] = set()
         straight = [each for each in self._current.values() if not isinstance(each, Document)]
         for current in self._current.values():
             document = current if isinstance(current, Document) else None
             while document is not None:  # an earlier one counts again if the write of the later one is withdrawn
                 kept.add(id(document))
-                if document.earlier is not None and self._is_visible(document.earlier):
+                if document.earlier is not None and document.earlier.is_settled:
                     document.earlier = None
                 document = document.earlier
         self._by_position = {place: each for place, each in self._by_position.items() if id(each) in kept}
@@ -373,9 +351,3 @@ class InFlight:
                 self._keep_key(each)
         self._keys.update((each.fingerprint or 0, each) for each in straight)
         self._waiting += [each.fingerprint or 0 for each in straight]
-
-    @staticmethod
-    def _is_visible(document: Document | Straight) -> bool:
-        if isinstance(document, Document) and document.position is None:
-            return all(each.is_settled or each.is_withdrawn for each in document.replaced_by)
-        return document.is_settled

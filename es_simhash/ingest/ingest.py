@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter, length_hint
 from typing import Any
 
@@ -31,11 +31,11 @@ from es_simhash.ingest.reading import (
     check_indices,
     find_write_target,
 )
-from es_simhash.ingest.settle import Settlement, relink
+from es_simhash.ingest.settle import Settlement
 from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.ingest.written import Written, report
 from es_simhash.mapping.context import Context, Resolved, TextFields
-from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups, refuse_partial_sources
+from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, check_unchanged, resolve_index
 from es_simhash.mapping.rule import Grouping
@@ -103,19 +103,18 @@ async def _ingest(
             total = length_hint(documents)
             grouper = await make_grouper(server, index, target, source, options.on_duplicate, options, total)
             await grouper.lookup.prepare(server)
-        source.is_straight = _may_be_straight(server, source, target, options)
+        source.is_straight = _may_be_straight(server, source, target)
         pipeline = _Pipeline(server.context, index, source, grouper, target.resolved, saved)
         async with aclosing(pipeline.run(server, lambda: _check(server, index, target, grouper))) as parts:
             async for part in parts:
                 yield part
 
 
-def _may_be_straight(server: Port, source: Source, target: WriteTarget, options: IngestOptions) -> bool:
+def _may_be_straight(server: Port, source: Source, target: WriteTarget) -> bool:
     """Return whether documents that nothing is near need no more than their text, their id and their JSON."""
-    is_plain = options.on_duplicate in (None, "tag", "skip")
     reader = source.reader
     is_by_text = reader is None or not (reader.per or reader.within or reader.key)
-    return is_plain and is_by_text and target.settings.passages is None and server.writes_standard_json
+    return is_by_text and target.settings.passages is None and server.writes_standard_json
 
 
 async def _open_checkpoint(server: Port, index: str, options: IngestOptions) -> IngestCheckpoint | None:
@@ -167,13 +166,9 @@ async def _choose_grouping(
     server: Port, index: str, target: WriteTarget, options: IngestOptions, *, record: bool
 ) -> tuple[Mapping[str, Mapping[str, Any]], Grouping]:
     """Return the mappings with their source modes, and the grouping; refuse indices that cannot be grouped so."""
-    policy = options.on_duplicate
     mappings = await read_source_modes(server, index, target.resolved.mappings)
     refuse_hidden_groups(mappings, prefix=server.prefix)
-    if policy not in ("tag", "skip"):
-        refuse_partial_sources(mappings)  # what is replaced is updated
-    request = replace(options.grouping, default_order=f"-{server.prefix}.at" if policy == "replace" else "id")
-    grouping = await settle_grouping(server, target.resolved, request, record=record)
+    grouping = await settle_grouping(server, target.resolved, options.grouping, record=record)
     if grouping.per is not None:
         await refuse_masked_values(server, index, grouping.per)
     return mappings, grouping
@@ -198,7 +193,7 @@ class _Grouper:
         straight = await server.compute(self._find_straight, entries, existing)
         entries = [straight.get(each.position) or self.source.as_item(each) for each in entries]
         items: Sequence[Item] = [each for each in entries if isinstance(each, Item)]
-        if self.ingest.options.on_duplicate not in ("tag", "replace"):
+        if self.ingest.options.on_duplicate != "tag":
             await self._keep_updates(server, items, existing)
         at = await server.compute(now)
         await server.compute(decide_items, self.ingest.decider, entries, existing, self.ingest.prefix, at)
@@ -240,7 +235,6 @@ class _Grouper:
             settled = settlement.items
             try:
                 await settlement.run(server)
-                settled = await relink(server, self.ingest, settled)
             except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
                 return _in_order(settled, straight), error
         together = _in_order(settled, straight)

@@ -189,11 +189,11 @@ class Item:
 
     @property
     def is_as_decided(self) -> bool:
-        """Whether it was written, or skipped, as it was decided, and in nobody's place: there is nothing to settle."""
+        """Whether it was written, or skipped, as it was decided: there is nothing to settle."""
         outcome, draft, decision = self.outcome, self.draft, self.decision
         if outcome is None or draft is None:
             return outcome is None or outcome.error is None
-        return outcome.error is None and outcome.id == draft.id and decision is not None and not decision.replaced
+        return outcome.error is None and outcome.id == draft.id and decision is not None
 
     @property
     def is_refused(self) -> bool:
@@ -225,7 +225,7 @@ def read_own(body: Any, prefix: str) -> dict[str, Any] | None:
 
 
 def make_draft(
-    position: int, operation: Operation, prefix: str, *, with_source: bool, reader: ContentReader | None = None
+    position: int, operation: Operation, prefix: str, reader: ContentReader | None = None
 ) -> Document | None:
     """
     Return the draft of the document of *operation*, which gets an id if it has none.
@@ -242,7 +242,6 @@ def make_draft(
         str(header.get("_id")),
         fingerprint,
         index=header.get("_index"),
-        source=_written_fields(operation) if with_source else None,
         routing=header.get("routing"),
         position=position,
         content=_content_of(operation, reader) if reader and (fingerprint is not None or reader.key) else None,
@@ -290,7 +289,7 @@ def upsert_of(operation: Operation, prefix: str) -> Operation | None:
 def _are_alike(one: Document, other: Document) -> bool:
     """Return whether whatever is decided about *one* holds for *other*, which is written under the same id."""
     contents = [None if each.content is None else (each.content.key, each.exact) for each in (one, other)]
-    return (one.fingerprint, one.source) == (other.fingerprint, other.source) and contents[0] == contents[1]
+    return one.fingerprint == other.fingerprint and contents[0] == contents[1]
 
 
 def put_decision(

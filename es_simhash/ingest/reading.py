@@ -27,7 +27,7 @@ from es_simhash.errors import InvalidInputError, MappingError, Said, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.actions import ActionRules, body_of, prepare_body
 from es_simhash.ingest.checkpoint import LARGEST_BATCH, IngestCheckpoint
-from es_simhash.ingest.decide import Decider, Decision, OnDuplicate, check_policy
+from es_simhash.ingest.decide import Decider, Decision, OnDuplicate
 from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, put_decision, read_own, upsert_of
 from es_simhash.ingest.plain import Entry, Plain, members_of, put_fields
 from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, fingerprint_actions
@@ -137,9 +137,7 @@ class IngestOptions:
         on_duplicate:
             ``"tag"``: write a duplicate with the id of its canonical. ``"skip"``: do not write it, but tag it if
             the index has its id, because the old text would stay; costs a search for each batch with duplicates.
-            ``"replace"``: write it as the canonical, and tag those it duplicates. A function, given the new
-            document and a :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no
-            duplicate; async clients call it in a thread. ``None``: do not look for duplicates, write no groups.
+            ``None``: do not look for duplicates, write no groups.
         grouping:
             ...
         id_from:
@@ -163,7 +161,7 @@ class IngestOptions:
     """
 
     text_field: str | Sequence[str] | None = None
-    on_duplicate: OnDuplicate | None = "tag"
+    on_duplicate: OnDuplicate | None = option("tag", partial(check_choice, choices=("tag", "skip", None)))
     grouping: GroupingRequest = field(default_factory=GroupingRequest)
     id_from: IngestIdFrom = option(None, partial(check_choice, choices=("content", None)))
     workers: int | None = option(None, Count())
@@ -176,13 +174,10 @@ class IngestOptions:
     def __post_init__(self) -> None:
         check_options(self)
         check_fields("text_field", self.text_field, may_lack=True)
-        if self.on_duplicate is not None:
-            check_policy(self.on_duplicate)
 
     def purpose(self) -> dict[str, Any]:
         """Return what decides the documents that are written, as plain JSON values."""
-        on_duplicate = "a function" if callable(self.on_duplicate) else self.on_duplicate
-        return {"on_duplicate": on_duplicate, "op_type": self.op_type, "id_from": self.id_from}
+        return {"on_duplicate": self.on_duplicate, "op_type": self.op_type, "id_from": self.id_from}
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,12 +400,9 @@ class Source:
         if item.upsert is not None:
             item.upsert.operation = upsert_of(operation, self._prefix)  # with its fields
         if self._options.on_duplicate is not None:
-            with_source = callable(self._options.on_duplicate)
             for each in (item, item.upsert):
                 if each is not None and each.operation is not None:
-                    each.draft = make_draft(
-                        item.position, each.operation, self._prefix, with_source=with_source, reader=self.reader
-                    )
+                    each.draft = make_draft(item.position, each.operation, self._prefix, self.reader)
         return item
 
     def _as_asked(self, operation: Operation) -> Operation:

@@ -1,5 +1,5 @@
 """
-Settles a batch after its bulk: some documents are decided again, and groups of replaced canonicals move.
+Settles a batch after its bulk: some documents are decided again.
 
 Decided again are: duplicates of a document not written (skipped ones are written, tagged ones change their
 group); documents near one that a refused write had hidden; documents that a server pipeline wrote under another
@@ -8,26 +8,16 @@ id, under that id; updates that created their ``upsert``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from es_simhash.ingest.existing import ExistingLookup
-from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import Item, decide_items, put_decision, regroup_body
 from es_simhash.ingest.reading import GroupedIngest
-from es_simhash.lookup.content import compare_contents
-from es_simhash.mapping.fields import Fields, group_fields, read_fingerprint
 from es_simhash.mapping.port import Port
-from es_simhash.transport.answers import Gap, sentences
-from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import Key, document_key
-from es_simhash.transport.retry import now, refresh, retry
-from es_simhash.writes.bulk import MISSING, rewrite, send_bulk
+from es_simhash.transport.retry import now
+from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import UNDECIDED, Operation, Outcome, Refusal
-
-BATCH = 500
-PAGE = 1_000
 
 
 class Settlement:
@@ -76,7 +66,7 @@ class Settlement:
                 is_follower |= is_misnamed or is_near_hidden or item.leader_position in positions
             if is_follower and (not self._is_overtaken(n) or (item.is_renamed and n in lost)):
                 followers.append(n)
-                # It may be no canonical any more, or replace another one: those after it depend on that.
+                # It may be no canonical any more: those after it depend on that.
                 positions.add(item.draft.position)
                 ids.add(item.draft.id)
         for n in (*lost, *followers):
@@ -184,103 +174,3 @@ def _with_outcome(item: Item, outcome: Outcome | None, *, was_written: bool) -> 
         # What was written before stays written, should its new tags be refused: reconcile finds it.
         return replace(item, problem=f"its group is out of date ({outcome.error}): run reconcile")
     return replace(item, outcome=outcome)
-
-
-async def relink(server: Port, ingest: GroupedIngest, items: Sequence[Item]) -> list[Item]:
-    """Return *items* with replaced groups rewritten; under ``star``, members that are no neighbours stay."""
-    successors = _successors(items)
-    if not successors:
-        return list(items)
-    prefix, grouping, reader = ingest.prefix, ingest.grouping, ingest.reader
-    places, gaps = await _find_members(server, ingest.index, items, successors, prefix)
-    failed: dict[int | None, str] = {}  # by position of the document that took over
-    taken: dict[Key, Document] = {}
-
-    def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-        own = found.get("_source", {}).get(prefix) or {}
-        successor = _follow(successors, own.get("group") or place.id)
-        if successor is None or place.id == successor.id:
-            return None
-        shown = own.get("fingerprint") or ()  # several where documents are joined: the nearest counts, as in a lookup
-        shown = [shown] if isinstance(shown, str) else shown
-        if not grouping.key and (successor.fingerprint is None or not shown):
-            return None
-        distances = (successor.distance_to(read_fingerprint(each)) for each in shown)
-        distance = min((each for each in distances if each is not None), default=None)
-        content = None if reader is None else reader.read(found["_source"])
-        comparison = compare_contents(successor.content, content, grouping.pair_rule, distance=distance)
-        if comparison.unread is not None:
-            failed[successor.position] = f"{place.id}: {comparison.unread}"
-        if not comparison.are_neighbours:
-            return None
-        taken[place] = successor
-        fields = group_fields(successor.id, canonical=successor.id, distance=distance, at=own.get("at"))
-        if fields["at"] is None:
-            del fields["at"]  # a moment of now would be later than that of the document that replaced it
-        return "update", {"doc": {prefix: fields}}
-
-    for begin in range(0, len(places), BATCH):
-        part = places[begin : begin + BATCH]
-        outcomes = await rewrite(server, part, change, source=[prefix, *(reader.fields if reader else ())])
-        for place, outcome in zip(part, outcomes, strict=True):
-            if reason := _reason(place, outcome):
-                drafts = [taken[place]] if place in taken else successors.values()
-                failed |= {draft.position: reason for draft in drafts}
-    if gaps:
-        failed |= {draft.position: "; ".join(sentences(gaps)) for draft in successors.values()}
-    return [_with_problem(item, failed.get(item.position)) for item in items]
-
-
-def _successors(items: Sequence[Item]) -> dict[str, Document]:
-    """Return, by name of a replaced group, the document that took the place of its canonical."""
-    return {
-        old.id if old.is_member else old.group: item.draft
-        for item in items
-        if item.draft is not None and item.decision is not None and item.outcome is not None and item.outcome.is_done
-        for old in item.decision.replaced
-    }
-
-
-def _follow(successors: Mapping[str, Document], group: str) -> Document | None:
-    """Return the present name of *group*: a successor may have been replaced itself."""
-    successor = successors.get(group)
-    seen = {group}
-    while successor is not None and successor.id in successors and successor.id not in seen:
-        seen.add(successor.id)
-        successor = successors[successor.id]
-    return successor
-
-
-async def _find_members(
-    server: Port, index: str, items: Sequence[Item], successors: Mapping[str, Document], prefix: str
-) -> tuple[list[Key], list[Gap]]:
-    """Return where the replaced canonicals and the members of their groups are, and why some may be missing."""
-    fields = Fields(prefix)
-    places: dict[Key, None] = {}
-    for item in items:
-        outcome, draft, decision = item.outcome, item.draft, item.decision
-        if draft is None or decision is None or outcome is None or not outcome.is_done:
-            continue
-        if outcome.id and outcome.index and decision.group in successors:
-            places[Key(outcome.index, outcome.id, draft.routing)] = None
-    old = sorted(successors)
-    query = {"bool": {"should": [{"terms": {fields.group: old}}, {"ids": {"values": old}}]}}
-
-    def note(hits: Hits) -> None:
-        places.update(dict.fromkeys(map(document_key, hits)))
-
-    await refresh(server, index)
-    gaps = await retry(server, lambda: read_each(server, index, {"query": query, "_source": False}, note, page=PAGE))
-    return list(places), gaps
-
-
-def _reason(place: Key, outcome: Outcome | None) -> str | None:
-    if outcome is None or outcome.is_done or outcome.status == MISSING:
-        return None
-    return f"{place.id}: {outcome.error}"
-
-
-def _with_problem(item: Item, reason: str | None) -> Item:
-    if reason is None:
-        return item
-    return replace(item, problem=f"documents of the group it took over may not name it ({reason}): run reconcile")

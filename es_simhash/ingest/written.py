@@ -29,18 +29,18 @@ class Written:
         index:
             Name of the index that holds it.
         action:
-            ``"written"``, ``"tagged"`` (written as a duplicate), ``"replaced"`` (written as the canonical, in place
-            of another), ``"skipped"`` (not written), ``"unchanged"`` (not created, because a document with its id and
+            ``"written"``, ``"tagged"`` (written as a duplicate), ``"skipped"`` (not written), ``"unchanged"`` (not
+            created, because a document with its id and
             content is there already), ``"dropped"`` (by an ingest pipeline of the server) or ``"refused"`` (by the
             server, or because it is no document).
         reason:
             Why it was refused, or what is wrong with a document that was written; ``"key"`` where its key made it a
             duplicate; else ``None``.
         canonical:
-            Name of its group: the id of its canonical, its own where it is one, as after ``"replaced"``, with the index
-            where that id stands twice. ``None`` where documents are not grouped, or it has no fingerprint and no key.
+            Name of its group: the id of its canonical, its own where it is one, with the index where that id stands
+            twice. ``None`` where documents are not grouped, or it has no fingerprint and no key.
         distance:
-            Distance to that document, in bits; after ``"replaced"`` to the former canonical.
+            Distance to that document, in bits.
         fingerprinted:
             Whether it was sent with a fingerprint: a document without text, or without features, is not.
         kind:
@@ -53,8 +53,6 @@ class Written:
         updated:
             Whether it took the place of a document with its id, maybe one that the same ingest wrote: the index then
             has no document more.
-        replaced:
-            After ``"replaced"``, the id of the former canonical, the first if there are several; else ``None``.
     """
 
     position: int
@@ -68,7 +66,6 @@ class Written:
     kind: RefusedKind | None = None
     similarity: float | None = None
     updated: bool = False
-    replaced: str | None = None
 
     @property
     def hindrance(self) -> Hindrance | None:
@@ -93,7 +90,6 @@ class Written:
         plain |= {"updated": True} if self.updated else {}
         if self.canonical is not None:
             plain |= {"canonical": self.canonical, "distance": self.distance}
-        plain |= {} if self.replaced is None else {"replaced": self.replaced}
         return plain if self.similarity is None else plain | {"similarity": self.similarity}
 
 
@@ -130,14 +126,11 @@ def _report(item: Item, prefix: str) -> Written:
         action, kind = _refusal(item, outcome)
         reason = None if action == "unchanged" else str(outcome.error)
         return Written(place, outcome.id, outcome.index, action, reason, fingerprinted=is_fingerprinted, kind=kind)
-    action, canonical, distance, similarity, replaced = "written", None, None, None, None
+    action, canonical, distance, similarity = "written", None, None, None
     if draft is not None and decision is not None and (draft.fingerprint, draft.exact) != (None, None):
         canonical, distance, similarity = decision.group, decision.distance, _similarity(decision)
         if decision.verdict == "tag":
             action = "tagged"
-        elif decision.verdict == "replace" and decision.leader is not None:
-            action, replaced = "replaced", decision.leader.id
-            distance = decision.leader.distance_to(draft.fingerprint)
     return Written(
         place,
         outcome.id,
@@ -149,7 +142,6 @@ def _report(item: Item, prefix: str) -> Written:
         is_fingerprinted,
         similarity=similarity,
         updated=outcome.status == UPDATED and item.operation is not None and item.operation.kind == "index",
-        replaced=replaced,
     )
 
 
@@ -160,7 +152,7 @@ def _reason(item: Item) -> str | None:
 def _similarity(decision: Decision) -> float | None:
     """Return how similar the texts of the document and of the one reported as its canonical are, where it is known."""
     is_canonical = decision.leader is not None and not decision.leader.is_member
-    return decision.similarity if is_canonical or decision.verdict == "replace" else None
+    return decision.similarity if is_canonical else None
 
 
 def _refusal(item: Item, outcome: Outcome) -> tuple[str, RefusedKind | None]:

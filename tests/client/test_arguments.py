@@ -219,13 +219,6 @@ FUNCTIONS = {
     "get_preset": {"preset": "preset"},
     "get_scheme": {"scheme": "scheme"},
     "hamming_distance": {"a": "whole", "b": "whole"},
-    "IfSimilar": {
-        "text_field": "fields",
-        "then": "choice",
-        "similarity": "similarity",
-        "measure": "choice",
-        "unit": "choice",
-    },
     "rescore": {
         "hits": "hits",
         "fingerprint": "fingerprint",

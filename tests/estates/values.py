@@ -25,7 +25,7 @@ PIPELINES = {"drops": {"drop": {}}, "changes": {"set": {"field": "body", "value"
 FEW = 1  # the alias few shows documents whose n is at most this
 REMOVED = "none any more"  # the scheme of an index that our fields were taken out of
 IDS = tuple(f"d{number}" for number in range(12))
-WRITTEN = ("written", "tagged", "replaced")
+WRITTEN = ("written", "tagged")
 
 texts = st.builds(
     write_text,
@@ -40,7 +40,7 @@ planned = st.sampled_from(("a", "a", "few", "few", "both", "log", "stream", "*")
 schemes = st.sampled_from(("shingles", "shingles", "keywords"))
 windows = st.sampled_from((10_000, 10_000, 1_000))
 distances = st.integers(0, 12)
-policies = st.sampled_from(("tag", "tag", "tag", "skip", "replace", "by n", None))
+policies = st.sampled_from(("tag", "tag", "tag", "skip", None))
 workers = st.sampled_from((1, 1, 2))
 # How an ingest looks up, in memory that a file keeps with "file", and how many documents a batch has.
 ways = st.sampled_from((("server", 500), ("memory", 500), ("memory", 2), ("file", 500), ("file", 2)))
@@ -52,11 +52,6 @@ groupings = st.fixed_dictionaries(
         "canonical": st.sampled_from(("id", "longest")),
     },
 )
-
-
-def decide_by_n(new: dict[str, Any], _: Any) -> str:
-    """Return what becomes of a duplicate, as a policy of the user's own."""
-    return ("tag", "skip", "write", "replace")[new["n"]]
 
 
 class Write(NamedTuple):

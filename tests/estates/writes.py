@@ -17,7 +17,6 @@ from tests.estates.values import (
     WRITTEN,
     Write,
     clients,
-    decide_by_n,
     groupings,
     looked_at,
     policies,
@@ -56,7 +55,7 @@ class Writes(Base):
         actions = [each.action() for each in given]
         lookups, batch = way
         options = {
-            "on_duplicate": decide_by_n if on_duplicate == "by n" else on_duplicate,
+            "on_duplicate": on_duplicate,
             "workers": workers,
             "lookups": lookups,
             "batch": batch,
@@ -73,7 +72,7 @@ class Writes(Base):
         index = max(records)
         settings = self.settings_of(index)
         # A document skipped for one that the server then refused is written after the rest of its batch.
-        is_written_late = on_duplicate in ("skip", "by n") and any(each.action == "refused" for each in reports)
+        is_written_late = on_duplicate == "skip" and any(each.action == "refused" for each in reports)
         for number, each in enumerate(given):
             self._believe(each, by_position.get(number), index, settings, is_written_late=is_written_late)
         if error is None and on_duplicate is not None and not self.faults:
@@ -168,7 +167,7 @@ class Writes(Base):
             for each in before
             if "group" in each.ours and "duplicate_of" not in each.ours
         }
-        for write, report in written:  # a document that replaces others is the canonical of some before it
+        for write, report in written:
             own = fingerprint(write.text, scheme)
             if own is not None and report.id is not None:
                 prints.setdefault(report.id, set()).add(own)
@@ -181,9 +180,7 @@ class Writes(Base):
                 assert report.distance in bits or is_loose, f"{report}: {sorted(bits)}"
                 assert report.canonical != report.id or len(self._places(report.id)) > 1, f"{report}: of itself"
                 assert report.distance <= grouping["max_distance"], report
-            # A canonical that is replaced, and whose successor is written anew, is nobody's: reconcile ends that.
-            is_replaced = policy == "by n" or any(each.action == "replaced" for _, each in written)
-            if own is not None and report.action == "written" and not is_replaced:
+            if own is not None and report.action == "written":
                 missed = [each for each in canonicals if is_near(own, write.text, each.doc, grouping)]
                 assert not missed, f"{report} is near {missed}"
 

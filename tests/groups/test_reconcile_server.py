@@ -56,29 +56,11 @@ def test_the_result_is_the_rules_whatever_the_order(server, index, simhash, cano
     assert simhash.reconcile(index).changed == 0
 
 
-def test_of_replaced_copies_the_last_written_stays(server, index, simhash):
-    """The order of writing can be read from the index, also within a batch and from one ingest to the next."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    ids = [f"{7 * n % 30:02d}" for n in range(30)]
-    text, other = texts(1)[0], texts(1, seed=2)[0]
-    server.request("PUT", f"/{index}/_doc/plain?refresh=true", {"body": text})
-    list(simhash.backfill(index))  # this one has no moment
-    for part in (ids[:10], ids[10:]):
-        documents = [
-            {"_id": f"{name}{id_}", "body": body} for id_ in part for name, body in (("a", text), ("b", other))
-        ]
-        list(simhash.ingest(index, documents, on_duplicate="replace", max_distance=3))
-    groups = stored_groups(read_all(server, index))
-    assert set(groups.values()) == {f"a{ids[-1]}", f"b{ids[-1]}"}
-    assert simhash.reconcile(index).changed == 0
-    assert stored_groups(read_all(server, index)) == groups
-
-
 def test_a_document_without_a_moment_stays_the_oldest(server, index, simhash):
     """Grouping it does not make it the document that was written last: the second run writes nothing."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     text = texts(1)[0]
-    list(simhash.ingest(index, [{"_id": "b", "body": text}], on_duplicate="replace", max_distance=3))
+    list(simhash.ingest(index, [{"_id": "b", "body": text}], canonical="-simhash.at", max_distance=3))
     list(simhash.ingest(index, [{"_id": each, "body": text} for each in "ac"], on_duplicate=None))
     first, second = simhash.reconcile(index), simhash.reconcile(index)
     assert (first.changed, second.changed) == (2, 0)

@@ -127,7 +127,6 @@ def test_defaults():
     assert choose_grouping(settings(), GroupingRequest(), has_texts=False).similarity is None
     assert choose_grouping(settings(), GroupingRequest(verify=False)).similarity is None
     assert choose_grouping(settings(max_distance=9), GroupingRequest()).max_distance == 9
-    assert choose_grouping(settings(), GroupingRequest(default_order="-x")).order == ("-x",)
 
 
 def test_presets():

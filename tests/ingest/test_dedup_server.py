@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from es_simhash import AsyncSimHashClient, InvalidInputError, fingerprint, fingerprint_fields, hamming_distance
+from es_simhash import AsyncSimHashClient, InvalidInputError, fingerprint, hamming_distance
 from tests.reference import star
 from tests.servers.batches import ingest_in_batches
-from tests.servers.support import ONE_SHARD, ByDistance, numbered, put, read_all, texts
+from tests.servers.support import ONE_SHARD, ByDistance, numbered, read_all, texts
 
 
 @pytest.fixture
@@ -96,52 +96,6 @@ def test_skip_goes_by_the_index_that_is_written_to(server, index, simhash):
     assert [(each.id, each.action) for each in reports] == [("a", "skipped"), ("b", "skipped"), ("c", "tagged")]
     reports = list(simhash.ingest(f"{index}-old", [{"_id": id_, "body": text} for id_ in "ab"], on_duplicate="skip"))
     assert [(each.id, each.action) for each in reports] == [("a", "written"), ("b", "tagged")]
-
-
-def test_replace_of_a_document_with_several_fingerprints(server, index, simhash):
-    """As a pipeline that appends leaves it: the document is found by its nearest fingerprint, and tagged with that."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    text, other = texts(2, edits=0, seed=3)[0], "something else that is long enough to have features"
-    both = [fingerprint_fields(fingerprint(each))["simhash"] for each in (other, text)]
-    put(server, index, [{"_id": "a", "simhash": {name: [each[name] for each in both] for name in both[0]}}])
-    reports = list(simhash.ingest(index, [{"_id": "b", "body": text}], on_duplicate="replace", max_distance=3))
-    assert [(each.action, each.replaced, each.reason) for each in reports] == [("replaced", "a", None)]
-    fields = read_all(server, index)["a"]["simhash"]
-    assert (fields["group"], fields["distance"]) == ("b", 0)
-
-
-def test_replace_makes_the_newer_canonical(server, index, simhash):
-    """The older ones point to it; in one batch and over two."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    text = texts(1)[0]
-    for batch in (["a", "b"], ["c"]):
-        documents = [{"_id": each, "body": text} for each in batch]
-        reports = list(simhash.ingest(index, documents, on_duplicate="replace", max_distance=3))
-    assert [(r.id, r.action, r.canonical, r.replaced, r.distance) for r in reports] == [("c", "replaced", "c", "b", 0)]
-    assert (reports[0].to_dict()["canonical"], reports[0].to_dict()["replaced"]) == ("c", "b")
-    documents = read_all(server, index)
-    assert {id_: source["simhash"]["group"] for id_, source in documents.items()} == {"a": "c", "b": "c", "c": "c"}
-    assert documents["c"]["simhash"].get("duplicate_of") is None
-    assert documents["a"]["simhash"]["duplicate_of"] == "c"
-
-
-def test_a_function_decides_about_each_pair(server, index, simhash):
-    """It sees both documents, from the index and in flight."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    text = texts(1)[0]
-    seen = []
-
-    def decide(new, old):
-        seen.append((new["lang"], old.source["lang"], old.distance))
-        return "skip" if new["lang"] == old.source["lang"] else "write"
-
-    for _ in range(2):
-        documents = [{"_id": f"{lang}{n}", "lang": lang, "body": text} for n in range(2) for lang in ("en", "de")]
-        reports = list(simhash.ingest(index, documents, on_duplicate=decide))
-        server.request("POST", f"/{index}/_refresh")
-        assert [report.action for report in reports] == ["written", "written", "skipped", "skipped"]
-    assert set(read_all(server, index)) == {"en0", "de0"}
-    assert ("en", "de", 0) in seen
 
 
 def test_a_refused_canonical_is_nobodys_canonical(server, index, simhash):

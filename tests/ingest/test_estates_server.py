@@ -71,16 +71,6 @@ def test_a_pipeline_that_gives_ids_names_the_groups(server, index, simhash, pipe
     assert simhash.reconcile(index).changed == 0
 
 
-def test_each_replacement_in_a_batch_takes_the_whole_group_over(server, index, simhash):
-    """Also of a canonical that was replaced by a document which is replaced itself."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in "ab"], canonical="-simhash.at"))
-    list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in "cde"], on_duplicate="replace"))
-    found = read_all(server, index)
-    assert {id_: source["simhash"]["group"] for id_, source in found.items()} == dict.fromkeys("abcde", "e")
-    assert found["e"]["simhash"].get("duplicate_of") is None
-
-
 def test_the_longest_text_is_measured_by_each_indexs_own_fields(server, index, simhash, tmp_path):
     """The canonical of a group over two indices is the longest, whatever its field is called."""
     short, long = TEXT, f"{TEXT} {TEXT}"

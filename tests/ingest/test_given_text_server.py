@@ -46,7 +46,7 @@ def assert_held(server, index, id_, text, *, group=None):
     assert id_ in [hit["_id"] for hit in found["hits"]["hits"]]
 
 
-@pytest.mark.parametrize("on_duplicate", ["tag", "replace", None])
+@pytest.mark.parametrize("on_duplicate", ["tag", None])
 def test_ingested_text(simhash, made, server, on_duplicate):
     """Plain or as an action, new or in place of an older fingerprint, tagged or not."""
     simhash.put_mapping(made, text_field="body")
@@ -59,14 +59,13 @@ def test_ingested_text(simhash, made, server, on_duplicate):
     distance = {} if on_duplicate is None else {"max_distance": 8, "verify": False}
     reports = list(simhash.ingest(made, given, on_duplicate=on_duplicate, **distance))
     assert Counter(each.action for each in reports)["refused"] == 0, reports
-    groups = {"tag": "aa", "replace": "bb", None: [None, None]}[on_duplicate]
+    groups = {"tag": "aa", None: [None, None]}[on_duplicate]
     assert_held(server, made, "b", NEAR, group=groups[1])
     assert b'"kept": 2.50' in raw_source(server, made, "c")
     assert_held(server, made, "c", OTHER, group="c" if on_duplicate else "z")
     if on_duplicate:  # else it is what the server made of an update
         assert_held(server, made, "d", THIRD, group="d")
-    if on_duplicate != "replace":  # then the server updates it, and writes its numbers anew
-        assert_held(server, made, "a", TEXT, group=groups[0])
+    assert_held(server, made, "a", TEXT, group=groups[0])
 
 
 def test_an_update_writes_numbers_anew(simhash, made, server):

@@ -36,10 +36,9 @@ from tests.transport.by_hand import (
 )
 from tests.transport.fake_server import INDEX, FakeServer, unmarked
 
-WAYS = [{"on_duplicate": "tag"}, {"on_duplicate": "skip"}, {"on_duplicate": "replace"}]
+WAYS = [{"on_duplicate": "tag"}, {"on_duplicate": "skip"}]
 # By text alone: the distance would make one group of all.
-WAYS += [{"on_duplicate": each, "verify": 0.8, "max_distance": 64} for each in ("tag", "replace")]
-WAYS += [{"on_duplicate": "skip", "verify": 0.8, "max_distance": 64}]
+WAYS += [{"on_duplicate": each, "verify": 0.8, "max_distance": 64} for each in ("tag", "skip")]
 ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(map(str, way.values())))
 
 
@@ -48,7 +47,7 @@ def test_undisturbed(way):
     """Every document is reported, and the groups are right."""
     store = filled()
     run = run_ingest(store, way)
-    tagged = {"tag": "tagged", "skip": "skipped", "replace": "replaced"}[way["on_duplicate"]]
+    tagged = {"tag": "tagged", "skip": "skipped"}[way["on_duplicate"]]
     assert [each.action for each in run.emitted] == [
         tagged if id_ in ("a2", "a3", "b1", "b2", "c1") else "written" for id_ in NEW
     ]
@@ -198,32 +197,6 @@ def test_new_tags_that_are_refused_are_told(is_changed):
     assert store.source("b1").get("mine", False) == is_changed
 
 
-@pytest.mark.parametrize("status", [400, 409, 429])
-def test_old_canonicals_that_cannot_be_put_under_the_new_one_are_told(status):
-    """The replacing document is written all the same."""
-    store = filled()
-    store.refuse = lambda header: status if header["_id"] == "a0" else None
-    run = run_ingest(store, WAYS[2], [{"_id": "a2", "body": A}])
-    [report] = run.emitted
-    assert (report.action, report.canonical, report.replaced) == ("replaced", "a2", "a0")
-    assert "run reconcile" in report.reason
-    assert str(status) in report.reason
-    assert store.source("a1")["simhash"]["group"] == "a2"
-
-
-def test_members_that_a_failed_shard_hides_are_told():
-    """Their group is looked for by a search, which may not see all of it."""
-
-    class Failing(FakeServer):
-        def search(self, body, **rest):
-            failed = {"_shards": {"total": 2, "failed": 1}} if "pit" in body else {}
-            return super().search(body, **rest) | failed
-
-    store = Failing({"a0": grouped(A, "a0")})
-    [report] = run_ingest(store, WAYS[2], [{"_id": "a2", "body": A}]).emitted
-    assert "1 of 2 shards failed" in report.reason
-
-
 def test_an_old_canonical_that_another_changed_meanwhile_is_left_alone():
     """Before any call: its new text is another document, and not a duplicate of what replaces the old one."""
     way, changed = WAYS[2], grouped(D, "a0")
@@ -317,12 +290,10 @@ def test_what_a_refused_write_hid_is_found_again(way, action):
     grouping = {name: way[name] for name in way if name in ("verify", "max_distance")}
     options = IngestOptions(on_duplicate=way["on_duplicate"], grouping=GroupingRequest(**grouping))
     run = carry_out(ingest(scripted(), INDEX, documents, options), store)
-    end = "replaced" if way["on_duplicate"] == "replace" else "tagged"
-    assert [each.action for each in run.emitted][:3] == ["refused", end, "written"]
+    assert [each.action for each in run.emitted][:3] == ["refused", "tagged", "written"]
     assert store.source("a0")["body"] == A
-    if way["on_duplicate"] != "replace":
-        assert {own["source"]["simhash"]["group"] for id_, own in store.docs.items() if id_[0] == "a"} == {"a0"}
-        assert {each.canonical for each in run.emitted[1::2]} == {"a0"}
+    assert {own["source"]["simhash"]["group"] for id_, own in store.docs.items() if id_[0] == "a"} == {"a0"}
+    assert {each.canonical for each in run.emitted[1::2]} == {"a0"}
 
 
 def test_what_a_refused_write_of_the_same_batch_hid():

@@ -9,7 +9,7 @@ from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.reconcile import reconcile
 from tests.ingest.test_verified_server import MAPPINGS, make_bare, make_documents
 from tests.servers.batches import ingest_in_batches
-from tests.servers.support import ONE_SHARD, put, read_all, send_lines, stored_groups, texts
+from tests.servers.support import ONE_SHARD, put, read_all, send_lines, texts
 
 RULE = {"max_distance": 20, "verify": 0.7, "key": ("url.raw",)}
 
@@ -110,21 +110,6 @@ def test_a_refused_document_keeps_nobody_of_its_key_out(server, index, simhash, 
     done = "tagged" if on_duplicate == "tag" else "skipped"
     assert [(each.action, each.canonical) for each in reports] == [("refused", None), ("written", "b"), (done, "b")]
     assert simhash.reconcile(index).changed == 0
-
-
-def test_the_newest_of_a_key_takes_over(server, index, simhash):
-    """Members of its key and its neighbours follow; what a plain partial update leaves open is said."""
-    create(simhash, index)
-    bodies = [texts(1, seed=seed)[0] for seed in (1, 2, 3)]
-    documents = [{"_id": str(n), "body": body, "url": "u"} for n, body in enumerate([*bodies, ""])]
-    reports = list(simhash.ingest(index, documents, on_duplicate="replace", **RULE))
-    assert [(each.action, each.replaced) for each in reports] == [("written", None), *(("replaced", n) for n in "012")]
-    assert stored_groups(read_all(server, index)) == dict.fromkeys("0123", "3")
-    assert simhash.reconcile(index).changed == 0
-    [report] = simhash.ingest(index, [{"_op_type": "update", "_id": "1", "doc": {"body": bodies[0]}}])
-    assert "does not contain url" in report.reason
-    simhash.reconcile(index)
-    assert simhash.reconcile(index, regroup=True, key=False).duplicates == 1
 
 
 def test_what_another_program_wrote_is_tagged_by_its_key(server, index, simhash):

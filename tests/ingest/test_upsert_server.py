@@ -70,26 +70,6 @@ def test_a_document_that_exists_gets_the_partial_one(server, filled, simhash):
     assert read_all(server, filled)["x"]["body"] == DOC
 
 
-def test_replace_takes_over_the_group_of_the_text_written(server, index, simhash):
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    list(simhash.ingest(index, [{"_id": "d", "body": DOC}, {"_id": "u", "body": UPSERT}], **WAYS))
-    [report] = simhash.ingest(index, [update(doc={"body": DOC})], on_duplicate="replace", **WAYS)
-    assert (report.action, report.canonical, report.replaced) == ("replaced", "x", "u")
-    assert groups_of(server, index) == {"d": "d", "u": "x", "x": "x"}
-
-
-def test_a_function_sees_what_is_written(server, filled, simhash):
-    seen = []
-
-    def decide(new, old):
-        seen.append((new["body"], old.id))
-        return "write" if new["body"] == DOC else "tag"
-
-    [report] = simhash.ingest(filled, [update(doc={"body": DOC})], on_duplicate=decide, **WAYS)
-    assert (report.action, report.canonical, seen) == ("tagged", "u", [(DOC, "d"), (UPSERT, "u")])
-    assert groups_of(server, filled)["x"] == "u"
-
-
 def test_written_again_in_the_same_batch(server, filled, simhash):
     actions = [update(doc={"body": DOC}), {"_id": "x", "body": OTHER}, update("v", **SCRIPT), update("v", doc={"n": 4})]
     reports = list(simhash.ingest(filled, actions, **WAYS))

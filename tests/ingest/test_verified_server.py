@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from es_simhash import IfSimilar, fingerprint, hamming_distance
+from es_simhash import fingerprint, hamming_distance
 from es_simhash.mapping.dates import milliseconds_of
 from tests import reference
 from tests.servers.batches import ingest_in_batches
@@ -178,59 +178,6 @@ def test_skip_writes_no_neighbour_of_what_is_there(server, index, simhash, clien
     expected = expected_star(documents, grouping)
     ingest_in_batches(client, call, index, documents, batch=20, in_flight=50, on_duplicate="skip", **grouping)
     assert set(read_all(server, index)) == {f"{n:05d}" for n, c in enumerate(expected) if n == c}
-
-
-def test_replace_takes_over_only_neighbours(server, index, simhash, client, call):
-    """Of the documents near a new one, those with another text keep their group; members too."""
-    create(simhash, index)
-    grouping = {"max_distance": 64, "verify": 0.75}
-    first, other = texts(1, seed=1)[0], texts(1, seed=2)[0]
-    short = " ".join(first.split()[:-8])
-    documents = [{"_id": str(n), "body": body} for n, body in enumerate([first, other, short, other + " more"])]
-    reports = ingest_in_batches(
-        client, call, index, documents, batch=1, in_flight=1, on_duplicate="replace", **grouping
-    )
-    assert [(each.action, each.canonical, each.replaced) for each in reports] == [
-        ("written", "0", None),
-        ("written", "1", None),
-        ("replaced", "2", "0"),
-        ("replaced", "3", "1"),
-    ]
-    assert stored_groups(read_all(server, index)) == {"0": "2", "1": "3", "2": "2", "3": "3"}
-    # This one is a neighbour of the canonical, and not of the member that was taken over before.
-    shorter = " ".join(first.split()[:-18])
-    more = [{"_id": "4", "body": shorter}]
-    ingest_in_batches(client, call, index, more, batch=1, on_duplicate="replace", **grouping)
-    groups = {id_: each["simhash"]["group"] for id_, each in read_all(server, index).items()}
-    assert (groups["2"], groups["4"], groups["0"]) == ("4", "4", "2")
-
-
-def test_a_function_sees_only_neighbours_with_their_similarity(server, index, simhash):
-    """A policy of the caller decides about what was verified."""
-    create(simhash, index)
-    body, other = texts(1, seed=1)[0], texts(1, seed=2)[0]
-    seen = []
-
-    def policy(new, old):
-        seen.append((new["_id"] if "_id" in new else new["n"], old.id, old.similarity, old.source["body"]))
-        return "tag"
-
-    documents = [{"_id": "a", "n": 1, "body": body}, {"_id": "b", "n": 2, "body": other}]
-    list(simhash.ingest(index, documents, on_duplicate=policy, max_distance=64, verify=0.7))
-    last = [{"_id": "c", "n": 3, "body": body.upper()}]
-    reports = list(simhash.ingest(index, last, on_duplicate=policy))
-    assert [(each.action, each.canonical, each.similarity) for each in reports] == [("tagged", "a", 1.0)]
-    assert seen == [(3, "a", 1.0, body)]
-
-
-def test_if_similar_needs_no_verification_of_the_grouping(index, simhash):
-    """It compares by itself, with its own bound."""
-    create(simhash, index)
-    body, other = texts(1, seed=1)[0], texts(1, seed=2)[0]
-    documents = [{"_id": str(n), "body": each} for n, each in enumerate([body, other, body + " more"])]
-    policy = IfSimilar("body", then="skip", similarity=0.9)
-    reports = list(simhash.ingest(index, documents, on_duplicate=policy, max_distance=64, verify=False))
-    assert [each.action for each in reports] == ["written", "written", "skipped"]
 
 
 def test_a_text_that_cannot_be_read_is_told(server, index, simhash):

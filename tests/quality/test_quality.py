@@ -1,15 +1,12 @@
 """Explanations, edits, tuning and presets; no server."""
 
-import pickle
 import random
 
 import pytest
 
 from es_simhash import (
     PRESETS,
-    IfSimilar,
     InvalidInputError,
-    NearDup,
     get_preset,
     get_scheme,
 )
@@ -122,19 +119,3 @@ def test_what_verify_stands_for():
     ):
         with pytest.raises(error):
             asked_rule(rule, verify=wrong)
-
-
-def test_policy_that_verifies():
-    """Only similar texts make a duplicate; what cannot be read is written, and a wrong policy is refused."""
-    policy = IfSimilar(["title", "body"], then="replace", similarity=0.5)
-    old = NearDup("1", "i", 0, 0, source={"title": "", "body": BASE})
-    assert policy({"body": EDITED}, old) == "replace"
-    assert policy({"body": OTHER}, old) == "write"
-    noisy = IfSimilar("body", then="skip", similarity=0.9, measure="edit", unit="characters")
-    assert noisy({"body": BASE.replace("o", "0", 2)}, NearDup("1", "i", 0, 0, source={"body": BASE})) == "skip"
-    assert policy({"body": EDITED}, NearDup("1", "i", 0, 0)) == "write"
-    assert policy({"body": 5}, old) == "write"
-    assert pickle.loads(pickle.dumps(policy)) == policy  # noqa: S301 -- pickled in this line
-    for arguments in ({"then": "write"}, {"similarity": 2}, {"text_field": ""}):
-        with pytest.raises(InvalidInputError):
-            IfSimilar(**({"text_field": "body"} | arguments))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from es_simhash import IfSimilar, InvalidInputError, fingerprint, fingerprint_fields
+from es_simhash import InvalidInputError, fingerprint, fingerprint_fields
 from tests.servers.support import ONE_SHARD, read_all
 
 BASE = (
@@ -207,13 +207,3 @@ def test_tune_without_our_fields(server, index, simhash):
     assert simhash.tune(index, text_field="body").sampled == 4
     with pytest.raises(InvalidInputError, match="name the text field"):
         simhash.tune(index)
-
-
-def test_ingest_that_verifies(index, simhash):
-    """At a distance that takes everything for near, only similar texts are duplicates."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    documents = [{"_id": name, "body": text} for name, text in {"base": BASE, **TEXTS}.items()]
-    policy = IfSimilar("body", then="skip")
-    written = list(simhash.ingest(index, documents, on_duplicate=policy, max_distance=64))
-    skipped = {each.id: each.canonical for each in written if each.action == "skipped"}
-    assert skipped == {"same": "base", "edited": "base"}

@@ -231,7 +231,7 @@ def test_an_index_whose_source_hides_groups_takes_documents_without_a_decision(s
     mapping = build_mapping(text_field="body") | {"_source": source}
     server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
     documents = [{"_id": id_, "body": texts(1)[0]} for id_ in "ab"]
-    for policy in ("tag", "skip", "replace"):
+    for policy in ("tag", "skip"):
         with pytest.raises(MappingError, match="_source"):
             list(simhash.ingest(index, documents, on_duplicate=policy))
     assert "grouping" not in meta(server, index)

@@ -150,7 +150,7 @@ def test_a_data_stream_gets_a_document_without_an_id_once(opensearch, stream, on
         assert _count(opensearch, stream) == 5 * (number + 1), fault
 
 
-@pytest.mark.parametrize("on_duplicate", [None, "tag", "skip", "replace"])
+@pytest.mark.parametrize("on_duplicate", [None, "tag", "skip"])
 def test_a_data_stream_that_rolls_over_meanwhile(opensearch, stream, simhash_of_stream, on_duplicate):
     """Every document is created once, in the backing index of its time, and groups reach over both."""
     documents = [{**each, "@timestamp": f"2026-01-{n + 1:02}"} for n, each in enumerate(numbered(texts(20, edits=0)))]
@@ -173,7 +173,7 @@ def test_a_data_stream_that_rolls_over_meanwhile(opensearch, stream, simhash_of_
     assert len(hits) == len({hit["_id"] for hit in hits}) == wanted
     assert len({hit["_index"] for hit in hits}) == 2
     assert {each.index for each in reports if each.action != "skipped"} <= {hit["_index"] for hit in hits}
-    if on_duplicate in ("tag", "replace"):
+    if on_duplicate == "tag":
         by_text = {}
         for hit in hits:
             by_text.setdefault(hit["_source"]["body"], set()).add(hit["_source"]["simhash"]["group"])

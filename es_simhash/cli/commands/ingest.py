@@ -48,10 +48,10 @@ FIRST = 500
 @options.passages
 @click.option(
     "--on-duplicate",
-    type=click.Choice(["tag", "skip", "replace", "none"]),
+    type=click.Choice(["tag", "skip", "none"]),
     default="tag",
     help="tag: record the canonical in a near-duplicate; skip: do not write it, but tag it if its id is in INDEX; "
-    "replace: make it the canonical; none: do not search for near-duplicates.",
+    "none: do not search for near-duplicates.",
 )
 @grouping_option
 @click.option("--content-ids", is_flag=True, help="Make missing ids from the content, so that a rerun adds nothing.")
@@ -94,7 +94,7 @@ def command(
     text_field: tuple[str, ...],
     format_: Format,
     delimiter: str | None,
-    on_duplicate: Literal["tag", "skip", "replace", "none"],
+    on_duplicate: Literal["tag", "skip", "none"],
     grouping: dict[str, Any],
     op_type: Literal["index", "create"],
     checkpoint: str | None,

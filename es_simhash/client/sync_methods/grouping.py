@@ -123,9 +123,7 @@ class GroupingMethods(SyncBase):
             on_duplicate:
                 ``"tag"``: write a duplicate with the id of its canonical. ``"skip"``: do not write it, but tag it if
                 the index has its id, because the old text would stay; costs a search for each batch with duplicates.
-                ``"replace"``: write it as the canonical, and tag those it duplicates. A function, given the new
-                document and a :class:`NearDup` (with source), returns one of these words, or ``"write"`` for no
-                duplicate; async clients call it in a thread. ``None``: do not look for duplicates, write no groups.
+                ``None``: do not look for duplicates, write no groups.
             preset:
                 ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a similarity
                 that were measured together. An explicit max_distance or verify overrides the preset.
