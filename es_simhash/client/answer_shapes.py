@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain, repeat, starmap
 from typing import Any
 
 from es_simhash.errors import AnswerError, shorten
@@ -17,35 +18,117 @@ _UNREADABLE, _UNWRITABLE = "Unable to deserialize as JSON: ", "Unable to seriali
 _LIBRARIES = ("elastic_transport", "elasticsearch", "opensearchpy")
 
 
-def _is_search(answer: Any, body: Mapping[str, Any]) -> bool:
-    shards, hits = answer.get("_shards"), answer["hits"]["hits"]
-    if shards is not None:  # where nothing is said of them, the answer may be incomplete
-        counts = [shards[name] for name in ("total", "successful", "failed")]
-        if set(map(type, counts)) != {int} or type(answer["timed_out"]) is not bool:
+# A shape is a set of types; a list with the shape of each item; or a dict with the shape of each member that is read.
+# A name that ends in "?" may be absent or null; "*" is every member.
+_TEXT, _INT, _OBJECT = {str}, {int}, {dict}
+_NUMBER = {int, float}
+_ERROR = {dict, str}
+_VERSION = {"_seq_no?": _INT, "_primary_term?": _INT}
+_DOCUMENT = {
+    **_VERSION,
+    "_index": _TEXT,
+    "_routing?": _TEXT,
+    "_source?": _OBJECT,
+    "fields?": {"*": {list}},
+    "_ignored?": [_TEXT],
+}
+_HIT = {**_DOCUMENT, "_score?": _NUMBER, "sort?": {list}}
+_COUNTS = {f"{name}?": _INT for name in ("total", "successful", "skipped", "partial", "failed")}
+_SHARDS = {**_COUNTS, "failures?": [{"reason?": _OBJECT}]}
+_NODE: dict[str, Any] = {"type?": _TEXT}
+_NODE |= {"properties?": {"*": _NODE}, "fields?": {"*": _NODE}}
+_MAPPING = {"_meta?": _OBJECT, "_source?": _OBJECT, "properties?": {"*": _NODE}, "runtime?": {"*": _NODE}}
+_SIMULATED = {"template?": {"mappings?": _MAPPING}}
+_COMMIT = {"user_data?": {"history_uuid?": _TEXT}}
+_COPY = {"routing": {"primary": {bool}}, "seq_no?": {"global_checkpoint": _INT, "max_seq_no": _INT}, "commit?": _COMMIT}
+_KEYS = {"terms": {str, int, float}, "composite": {dict}, "date_histogram": _INT}
+
+
+def _fits(shape: Any, found: Iterable[Any], *, or_null: bool = False) -> bool:
+    """Return whether each value of *found*, all in one place of an answer, has *shape*; so hits cost few calls."""
+    if isinstance(shape, set):
+        return set(map(type, found)) - {type(None) if or_null else None} <= shape
+    values = [value for value in found if value is not None] if or_null else list(found)
+    kinds = {kind.__name__ for kind in set(map(type, values))}
+    if isinstance(shape, list):
+        # read_keys makes an array of numbers of some buckets.
+        lists = (value for value in values if type(value) is list)
+        return kinds <= {"list", "ndarray"} and (not values or _fits(shape[0], chain.from_iterable(lists)))
+    if kinds != {"dict"}:
+        return not kinds
+    there = set().union(*values)
+    for name, below in shape.items():
+        key = name.removesuffix("?")
+        column = chain.from_iterable(map(dict.values, values)) if name == "*" else map(dict.get, values, repeat(key))
+        is_needed = name == key or key in there
+        if is_needed and not _fits(below, column, or_null=name != key):
             return False
-    if body.get("track_total_hits") is True and type(answer["hits"]["total"]["value"]) is not int:
-        return False
-    # Where no index matches, nothing is counted.
-    asked = body.get("aggs", {}).keys() if shards is None or shards["total"] else set()
-    return asked <= answer.get("aggregations", {}).keys() and _is_list(hits, lambda hit: "_index" in hit)
+    return True
 
 
-def _is_list(items: Any, is_item: Callable[[Any], object]) -> bool:
-    return type(items) is list and all(type(item) is dict and is_item(item) for item in items)
+def _hits(*, is_nameless: bool) -> dict[str, Any]:
+    """Return the shape of what a search finds, without ids or with them."""
+    hit = _HIT if is_nameless else {**_HIT, "_id": _TEXT}
+    return {"hits": {"hits": [hit], "total?": {"value": _INT}}}
+
+
+def _results(aggs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the shape of the results of *aggs*."""
+    found: dict[str, Any] = {}
+    for name, asked in aggs.items():
+        below = {"doc_count?": _INT, **_results(asked.get("aggs", {}))}
+        [kind] = asked.keys() - {"aggs", "aggregations", "meta"}
+        found[name] = _OBJECT
+        if kind in _KEYS and not asked[kind].get("keyed"):
+            found[name] = {"buckets?": [{"key": _KEYS[kind], **below}]}
+        elif kind in ("filter", "top_hits"):
+            found[name] = below if kind == "filter" else _hits(is_nameless="stored_fields" in asked[kind])
+        elif kind in ("cardinality", "max", "min", "value_count"):
+            found[name] = {"value?": _NUMBER}
+    return found
+
+
+def _has_asked(answer: Any, body: Mapping[str, Any]) -> bool:
+    """Return whether *answer* has what *body* asked for beside the hits, and says whether it is whole."""
+    shards, aggs = answer.get("_shards"), body.get("aggs", {})
+    needed: dict[str, Any] = {"hits": {"total": _OBJECT}} if body.get("track_total_hits") is True else {}
+    if shards is not None:  # where nothing is said of them, the answer may be incomplete
+        needed |= {"_shards": dict.fromkeys(("total", "successful", "failed"), _INT), "timed_out": {bool}}
+    if aggs and (shards is None or shards["total"]):  # where no index matches, nothing is counted
+        needed["aggregations"] = _results(aggs)
+    return _fits(needed, [answer])
+
+
+def _are_searches(pairs: list[tuple[Any, Any]]) -> bool:
+    is_nameless = any(body.get("stored_fields") == "_none_" for _, body in pairs)
+    parts = {
+        "_shards?": _SHARDS,
+        "_clusters?": _COUNTS,
+        "_scroll_id?": _TEXT,
+        "pit_id?": _TEXT,
+        **_hits(is_nameless=is_nameless),
+    }
+    return _fits(parts, [answer for answer, _ in pairs]) and all(starmap(_has_asked, pairs))
+
+
+def _is_search(answer: Any, body: Mapping[str, Any]) -> bool:
+    return _are_searches([(answer, body)])
 
 
 def _is_msearch(answer: Any, lines: Iterable[Any]) -> bool:
-    bodies, responses = list(lines)[1::2], answer["responses"]
-    return len(responses) == len(bodies) and all(
-        type(response.get("status")) is int if "error" in response else _is_search(response, body)
-        for response, body in zip(responses, bodies, strict=True)
-    )
+    pairs = list(zip(answer["responses"], list(lines)[1::2], strict=True))
+    refused = [part for part, _ in pairs if "error" in part]
+    found = [pair for pair in pairs if "error" not in pair[0]]
+    return _fits({"error": _ERROR, "status": _INT}, refused) and _are_searches(found)
 
 
 def _is_bulk(answer: Any, lines: Iterable[Any]) -> bool:
+    result = {**_VERSION, "_id?": _TEXT, "_index?": _TEXT, "status": _INT, "error?": _ERROR, "result?": _TEXT}
     items = answer["items"]
-    return len(items) == count_operations(lines) and all(
-        type(result["status"]) is int for item in items for [result] in [item.values()]
+    return (
+        len(items) == count_operations(lines)
+        and _fits({"items": [{"*": result}]}, [answer])
+        and set(map(len, items)) <= {1}
     )
 
 
@@ -57,55 +140,57 @@ def count_operations(lines: Iterable[Any]) -> int:
 
 def _is_mget(answer: Any, body: Mapping[str, Any]) -> bool:
     docs = answer["docs"]
-    return len(docs) == len(body["docs"]) and _is_list(
-        docs, lambda doc: "_id" in doc and ("found" in doc) != ("error" in doc)
+    # As text, if that was asked for.
+    document = {**_DOCUMENT, "_id": _TEXT, "_source?": _ERROR, "found?": {bool}, "error?": _ERROR}
+    return (
+        len(docs) == len(body["docs"])
+        and _fits([document], [docs])
+        and all(("found" in doc) != ("error" in doc) for doc in docs)
     )
 
 
-def _has(name: str, kind: type) -> Callable[[Any, Any], bool]:
-    return lambda answer, _: isinstance(answer[name], kind)
-
-
-def _has_each(name: str) -> Callable[[Any, Any], bool]:
-    return lambda answer, _: all(type(part[name]) is dict for part in answer.values())
-
-
 def _is_opened(answer: Any, _: Any) -> bool:
-    return isinstance(answer.get("pit_id", answer.get("id")), str)
+    return _fits(_TEXT, [answer.get("pit_id", answer.get("id"))])
 
 
-_CHECKS: dict[str, Callable[[Any, Any], bool]] = {
+_ACKNOWLEDGED = {"acknowledged": {bool}}
+_CHECKS: dict[str, Any] = {
     "bulk": _is_bulk,
-    "create_index": _has("acknowledged", bool),
-    "field_caps": _has("fields", dict),
-    "get_alias": _has_each("aliases"),
-    "get_data_stream": _has("data_streams", list),
-    "get_mapping": _has_each("mappings"),
-    "get_pipeline": lambda answer, _: all(type(pipeline) is dict for pipeline in answer.values()),
-    "get_settings": _has_each("settings"),
-    "index_stats": _has("_shards", dict),
+    "cluster_health": {"indices?": {"*": {"shards?": {"*": {"active_shards?": _INT}}}}},
+    "create_index": _ACKNOWLEDGED,
+    "field_caps": {"fields": {"*": _OBJECT}},
+    "get_alias": {"*": {"aliases": {"*": _OBJECT}}},
+    "get_data_stream": {
+        "data_streams": [{"name": _TEXT, "template?": _TEXT, "indices": [{"index_name": _TEXT}]}],
+    },
+    "get_mapping": {"*": {"mappings": _MAPPING}},
+    "get_pipeline": {"*": {"processors?": [_OBJECT]}},
+    "get_settings": {"*": {"settings": {"index?": {"*": {str, list, dict}}}}},
+    "index_stats": {"_shards": _SHARDS, "indices?": {"*": {"uuid?": _TEXT, "shards?": {"*": [_COPY]}}}},
     "mget": _is_mget,
     "msearch": _is_msearch,
     "open_point_in_time": _is_opened,
-    "put_mapping": _has("acknowledged", bool),
-    "put_pipeline": _has("acknowledged", bool),
-    "put_settings": _has("acknowledged", bool),
-    "refresh": _has("_shards", dict),
+    "put_mapping": _ACKNOWLEDGED,
+    "put_pipeline": _ACKNOWLEDGED,
+    "put_settings": _ACKNOWLEDGED,
+    "refresh": {"_shards": _SHARDS},
     "scroll": _is_search,
     "search": _is_search,
-    "simulate_pipeline": _has("docs", list),
+    "simulate_index": _SIMULATED,
+    "simulate_pipeline": {"docs": [{"doc?": {"_source?": _OBJECT}}]},
+    "simulate_template": _SIMULATED,
 }
 
 
 def is_answer(call: Call, answer: Any) -> bool:
     """Return whether *answer* has what all answers to such a request have, so that it can be read."""
-    if type(answer) is not dict or type(answer.get("_shards", {})) is not dict:
+    if not _fits({"_shards?": _SHARDS}, [answer]):
         return False
     if "error" in answer and isinstance(answer.get("status"), int):
         return False
-    check = _CHECKS.get(call.api)
+    check = _CHECKS.get(call.api, {})
     try:
-        return check is None or check(answer, call.arguments.get("body", {}))
+        return check(answer, call.arguments.get("body", {})) if callable(check) else _fits(check, [answer])
     except (AttributeError, LookupError, TypeError, ValueError):
         return False
 

@@ -12,6 +12,7 @@ import opensearchpy
 import pytest
 
 from es_simhash import AnswerError, AsyncSimHashClient, SimHashClient
+from es_simhash.client.answer_shapes import is_answer
 from es_simhash.client.async_port import AsyncioServer
 from es_simhash.client.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect
 from es_simhash.client.port import BlockingServer, finish
@@ -162,6 +163,81 @@ def test_an_answer_without_shards_is_a_gap(canned, library, is_async):
     found = outcomes(canned.url, library, calls, is_async=is_async)
     assert [find_gaps(answer) for answer in found] == [[Gap("unsaid")]] * 3
     assert not View(found[2], 1).gaps
+
+
+# Good answers that have each part which is read. Where what is in a part is not looked at, it is empty.
+SHARDS = {**WHOLE, "failures": [{"reason": {}}]}
+PLACE = {"_index": "i", "_id": "1", "_seq_no": 3, "_primary_term": 1}
+FOUND = {**PLACE, "_routing": "r", "_source": {}, "fields": {"simhash.fingerprint": []}, "_ignored": ["f"]}
+HITS = {"hits": {"total": {"value": 1}, "hits": [{**FOUND, "_score": 1.5, "sort": []}]}}
+COUNTING = {
+    "aggs": {
+        "a": {"terms": {"field": "f"}, "aggs": {"b": {"filter": {}}, "c": {"top_hits": {}}}},
+        "d": {"composite": {}},
+        "e": {"date_histogram": {}},
+        "m": {"max": {"field": "f"}},
+        "s": {"scripted_metric": {}},
+    }
+}
+COUNTS = {
+    "a": {"buckets": [{"key": "k", "doc_count": 1, "b": {"doc_count": 1}, "c": HITS}]},
+    "d": {"buckets": [{"key": {}, "doc_count": 1}]},
+    "e": {"buckets": [{"key": 1, "doc_count": 1}]},
+    "m": {"value": 1.5},
+    "s": {},
+}
+PAGE = {"_shards": SHARDS, "_clusters": {"total": 2, "skipped": 1}, "timed_out": False, "_scroll_id": "s", **HITS}
+MAPPING = {"_meta": {}, "_source": {}, "properties": {"f": {"type": "text", "fields": {"g": {"type": "keyword"}}}}}
+MAPPING["properties"]["simhash"] = {"properties": {"fingerprint": {"type": "keyword"}}}
+COMMIT = {"user_data": {"history_uuid": "u"}}
+COPY = {"routing": {"primary": True}, "seq_no": {"global_checkpoint": 1, "max_seq_no": 1}, "commit": COMMIT}
+GOOD = {
+    "bulk": {"items": [{"delete": {**PLACE, "status": 200, "result": "deleted", "error": {}}}]},
+    "cluster_health": {"indices": {"i": {"shards": {"0": {"active_shards": 1}}}}},
+    "create_index": {"acknowledged": True},
+    "field_caps": {"fields": {"f": {}}},
+    "get_alias": {"i": {"aliases": {"a": {}}}},
+    "get_data_stream": {"data_streams": [{"name": "n", "template": "t", "indices": [{"index_name": "i"}]}]},
+    "get_mapping": {"i": {"mappings": MAPPING}},
+    "get_pipeline": {"n": {"processors": [{}]}},
+    "get_settings": {"i": {"settings": {"index": {"uuid": "u"}}}},
+    "index_stats": {"_shards": SHARDS, "indices": {"i": {"uuid": "u", "shards": {"0": [COPY]}}}},
+    "mget": {"docs": [{**FOUND, "found": True}]},
+    "msearch": {"responses": [{**PAGE, "aggregations": COUNTS}]},
+    "open_point_in_time": {"id": "p", "_shards": SHARDS},
+    "refresh": {"_shards": SHARDS},
+    "scroll": PAGE,
+    "search": {**PAGE, "pit_id": "p", "aggregations": COUNTS},
+    "simulate_index": {"template": {"mappings": MAPPING}},
+    "simulate_pipeline": {"docs": [{"doc": {"_source": {}}}]},
+}
+BODIES = {"search": COUNTING, "msearch": [{}, COUNTING], "bulk": [{"delete": {}}], "mget": {"docs": [{}]}}
+
+
+def with_one_wrong(node):
+    """Yield *node* as it is but for one part, for each of its parts and their parts; then what is no such node."""
+    for key in node if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
+        for wrong in with_one_wrong(node[key]):
+            changed = node.copy()
+            changed[key] = wrong
+            yield changed
+    yield "x" if isinstance(node, bool) else False
+
+
+@pytest.mark.parametrize("api", GOOD)
+def test_any_part_of_a_wrong_kind(api):
+    call = Call(api, {"body": BODIES.get(api, {})})
+    assert is_answer(call, GOOD[api])
+    for odd in with_one_wrong(GOOD[api]):
+        assert not is_answer(call, odd), odd
+
+
+@pytest.mark.parametrize("part", ["_id", "_index"])
+def test_a_hit_that_lacks_its_place(part):
+    lacking = [{key: value for key, value in PLACE.items() if key != part}]
+    assert not is_answer(Call("search", {"body": {}}), {**PAGE, "hits": {"hits": lacking}})
+    nameless = is_answer(Call("search", {"body": {"stored_fields": "_none_"}}), {**PAGE, "hits": {"hits": lacking}})
+    assert nameless == (part == "_id")
 
 
 LOGINS = {
