@@ -89,6 +89,7 @@ class Verification:
         if self.similarity is not None:
             check_bound("similarity", self.similarity)
         check_options(self)
+        self.put_on(PairRule())  # which refuses what contradicts
 
     def put_on(self, rule: PairRule) -> PairRule:
         """Return *rule* with what is given in its place."""

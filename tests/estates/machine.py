@@ -37,5 +37,5 @@ class Estate(States, Removals, Lookups):
         place = self.pick(self.number_of_steps)
         if place and (doc := self.model.states[place][0]):
             where = ("a", "log", "both", "stream", "*")[self.number_of_steps % 5]
-            kind = ("text", "many", "stream", "of")[self.number_of_steps % 4]
+            kind = ("text", "many", "fingerprint", "of")[self.number_of_steps % 4]
             self.compare_lookup("two", where, kind, doc.source["body"], self.number_of_steps % 13, {})

@@ -42,8 +42,8 @@ windows = st.sampled_from((10_000, 10_000, 1_000))
 distances = st.integers(0, 12)
 policies = st.sampled_from(("tag", "tag", "tag", "skip", None))
 workers = st.sampled_from((1, 1, 2))
-# How an ingest looks up, in memory that a file keeps with "file", and how many documents a batch has.
-ways = st.sampled_from((("server", 500), ("memory", 500), ("memory", 2), ("file", 500), ("file", 2)))
+# How an ingest looks up, and how many documents a batch has.
+ways = st.sampled_from((("server", 500), ("memory", 500), ("memory", 2)))
 GROUPING = {"rule": "star", "max_distance": 3, "canonical": ["id"], "similarity": None}
 groupings = st.fixed_dictionaries(
     {"verify": st.just(False)},

@@ -88,7 +88,7 @@ def outcome(documents, way, rule, refused, *, is_straight):
         {"_id": "r", "body": STEPS[3]},
     ],
     {"on_duplicate": "tag", "batch": 2},
-    {"rule": "star", "max_distance": 8, "verify": False},
+    {"max_distance": 8, "verify": False},
     {},
 )
 @given(streams, ways, rules, refusals)

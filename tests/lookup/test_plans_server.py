@@ -234,11 +234,12 @@ def test_half_of_the_documents_without_fingerprint(server, index, simhash):
         assert found.complete
 
 
-def test_the_nearest_of_many(server, index, simhash):
+def test_the_nearest_of_many(server, index, simhash, monkeypatch):
     """With a size, of 20,000 candidates the nearest come, and not every page is read."""
     simhash.create_index(index, settings=ONE_SHARD)
     fingerprints = [1 | 1 << 16 | 1 << 32] * 20_000 + [0, 1, 3, 7]
     fill(server, index, fingerprints)
+    monkeypatch.setattr(question, "SKIMMED_FROM", 1 << 30)  # what is not skimmed is read in order
     with planned(make_plan(3, (0, 1))):
         found, more = (simhash.find_near_dups(index, fingerprint=0, size=size) for size in (3, 7))
     assert [(each.distance, each.id) for each in found] == [(0, "20000"), (1, "20001"), (2, "20002")]
