@@ -22,7 +22,7 @@ def test_missing_index(run, index):
     failed(run("find", index, TEXT, "--query", "kql"), index)
     failed(run("remove-fields", index, "--yes"), index)
     failed(run("ingest", index, "-", stdin="{}"), index)
-    failed(run("find", f"{index}-*", TEXT), "check the index name")
+    failed(run("find", f"{index}-*", TEXT), "check the name")
 
 
 def test_closed_index(run, news, server):

@@ -149,7 +149,7 @@ class RefusedError(Exception):
 def test_a_sentence_is_never_cut_but_what_it_quotes_is():
     """Ours, with all its notes, and the server's; not a text that the server quotes, nor a page that is no answer."""
     faults = [Fault("not_mapped", f"simhash.block{number}", wanted="keyword") for number in range(4)]
-    assert describe(mapping_error("a" * 400, faults)).endswith("and run es-simhash backfill INDEX")
+    assert describe(mapping_error("a" * 400, faults)).endswith("or use a login that sees it")
     refused = RefusedError({"error": {"type": "x", "reason": f"no parser for [{'fox ' * 4_000}], and more words" * 2}})
     refused.add_note("The mapping is full: raise the limit, " + "and do it again, " * 40 + "at last.")
     said = describe(refused)

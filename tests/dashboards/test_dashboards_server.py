@@ -225,7 +225,7 @@ def test_names_of_several_indices(server, sync_client, index):
     wanted = {f"{index}-alias": (4, 2), f"{index}-*,-{index}-b": (4, 1), f"{index}-none-*": (0, 0)}
     for name, prefix, scheme in (
         ("a", "simhash", "shingles"),
-        ("b", "simhash", "words"),
+        ("b", "simhash", "keywords"),
         ("c", "9-hash_B", "shingles"),
     ):
         simhash = SimHashClient(sync_client, prefix=prefix, scheme=scheme)

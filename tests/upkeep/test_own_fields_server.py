@@ -129,10 +129,11 @@ def test_an_object_of_other_fields_in_the_mapping(server, index, simhash):
     assert sources(server, index, "a") == {"a": {"body": TEXT, "simhash": {"algo": "x"}}}
 
 
-def test_an_ingest_leaves_it(server, index, simhash):
-    """Such a document is written as it was given, and the report says why it has no fingerprint."""
+def test_an_ingest_refuses_it(server, index, simhash):
+    """Nothing is written under our prefix that is not ours, and the report says so."""
     simhash.create_index(index, text_field="body")
     given = {id_: {"body": TEXT, "simhash": OWN[id_]} for id_ in ("object", "ours")}
     reports = list(simhash.ingest(index, [{"_id": id_, **each} for id_, each in given.items()], on_duplicate="tag"))
-    assert [(each.action, "choose another prefix" in each.reason) for each in reports] == [("written", True)] * 2
-    assert sources(server, index, given) == given
+    assert [(each.action, "choose another prefix" in each.reason) for each in reports] == [("refused", True)] * 2
+    server.request("POST", f"/{index}/_refresh")
+    assert server.request("GET", f"/{index}/_count")["count"] == 0

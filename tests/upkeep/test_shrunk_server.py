@@ -104,10 +104,9 @@ def test_pages_of_a_distinct_search(server, index, simhash, sync_simhash):
     put(server, source, [{"_id": f"{copy}-{n}", "simhash": mark} for copy in "ab" for n, mark in enumerate(marks)])
     resize(server, source, index, 1)
     for size in (1, 3, 50):
-        for by in ("group", 3):
-            pages = read_pages(simhash, index, {"query": {"prefix": {"simhash.group": "g"}}}, size=size, by=by)
-            shown = [hit.id[2:] for page in pages for hit in page]
-            assert sorted(shown, key=int) == [str(n) for n in range(40)]
+        pages = read_pages(simhash, index, {"query": {"prefix": {"simhash.group": "g"}}}, size=size)
+        shown = [hit.id[2:] for page in pages for hit in page]
+        assert sorted(shown, key=int) == [str(n) for n in range(40)]
 
 
 def test_backfill_of_one_id_in_two_shards(server, index, simhash, tmp_path):
