@@ -119,7 +119,7 @@ async def _fill(feed: Feed[_T], items: AsyncIterable[_T], room: asyncio.Event) -
             room.clear()
             if not feed.offer(item):
                 await room.wait()
-    except (Exception, asyncio.CancelledError) as error:
+    except (Exception, asyncio.CancelledError, GeneratorExit) as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 
-from es_simhash.arguments import FilePath, check_input, check_items, check_name
+from es_simhash.arguments import FilePath, check_input, check_items, check_key
 from es_simhash.errors import InvalidInputError
 from es_simhash.record import Record
 from es_simhash.removal.decisions import approvals
@@ -96,7 +96,7 @@ def removal_history(id_: str, paths: Sequence[FilePath]) -> History:
     Raises:
         InvalidInputError: If a file is no removal, or is damaged.
     """
-    check_name("id_", id_)
+    check_key("id_", id_)
     names = [check_input("paths", each) for each in check_items("paths", paths, of="files")]
     if not names:
         raise InvalidInputError("paths is empty: give the files of removals")

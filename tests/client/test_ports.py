@@ -630,6 +630,24 @@ def test_a_source_that_passes_a_cancellation_on(is_task_cancelled):
     assert taken == [1]
 
 
+def test_a_source_that_raises_what_is_no_exception():
+    """A ``GeneratorExit`` of a source reaches its reader too, behind what came before."""
+    taken = []
+
+    async def documents():
+        yield 1
+        raise GeneratorExit
+
+    async def work():
+        async with feeding(documents()) as feed:
+            while items := await asyncio.to_thread(feed.take):
+                taken.extend(items)
+
+    with pytest.raises(GeneratorExit):
+        asyncio.run(work())
+    assert taken == [1]
+
+
 def test_a_conversion_that_nobody_reads_asks_nothing():
     """No operation is left behind that nobody awaits, which Python warns of."""
     with warnings.catch_warnings(record=True) as said:

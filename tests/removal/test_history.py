@@ -60,6 +60,7 @@ def test_all_removals_of_an_id_are_told(archive):
     assert [each.id for each in removal_history("b", files).stands_for] == ["a"]
     assert not removal_history("c", files).removals
     assert not removal_history("z", files)
+    assert not removal_history(" ", files)  # an id as servers take it
 
 
 def test_what_happened_to_a_document_later(archive, tmp_path):
