@@ -173,7 +173,7 @@ def test_the_reference_has_everything_public(tool):
     assert {name for name in wanted if f"{{ #{name} }}\n" not in text} == set()
     assert ":class:" not in text
     assert not re.search(r"\bself[,)]", text)
-    assert "- `routing`: " in text
+    assert "- `routing`: Routing value that restricts the search.\n" in text
 
 
 def links_of_llms_txt():
