@@ -32,12 +32,16 @@ from es_simhash.upkeep.put_fields import find_targets, has_passages, record_sett
 from es_simhash.writes.bulk import Bulk, rewrite
 from es_simhash.writes.operations import Failure
 
+# One slice reads, and one request writes, so many documents at a time.
+PAGE_DOCUMENTS, BULK_DOCUMENTS = 1_000, 500
+# Most passes after the first one, over what others changed meanwhile.
+PASSES = 8
+
 
 @dataclass(frozen=True, slots=True)
 class BackfillOptions:
     """
-    How to backfill, checked, and sizes.
-    *bulk*: documents written at once. *passes*: most passes after the first one, over what others changed meanwhile.
+    How to backfill, checked.
 
     Args:
         text_field:
@@ -49,8 +53,6 @@ class BackfillOptions:
             more than one must guard its entry point: ``if __name__ == "__main__"``.
         slices:
             Slices of the index that are read, and bulk requests that are sent, at once.
-        page:
-            Documents read by one slice at a time.
         documents_per_second:
             Go no faster than this.
         checkpoint:
@@ -63,9 +65,6 @@ class BackfillOptions:
     filter: Filter = None
     workers: int = option(1, Count(), "N", "Number of processes that compute fingerprints.")
     slices: int = option(2, Count(), "N", "Number of parts of the index that are read at once.")
-    page: int = option(1_000, Count())
-    bulk: int = option(500, Count())
-    passes: int = option(8, Count())
     documents_per_second: float | None = option(
         None,
         partial(check_number, above=0, advice="a number above 0"),
@@ -154,7 +153,7 @@ class _Backfill:
         # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
         marked = {"bool": {"filter": [query], "should": [self._judge.not_indexed_query()]}}
         first = {**body, "query": marked, "_source": self._judge.source}
-        async with aclosing(self._read(server, first, options.page)) as steps:
+        async with aclosing(self._read(server, first, PAGE_DOCUMENTS)) as steps:
             async for step in steps:
                 await self._take_first(server, step)
                 yield self._report()
@@ -163,12 +162,12 @@ class _Backfill:
             raise InvalidInputError(
                 f"no document has a field {fields[0]!r} in its _source: check the name of the text field"
             )
-        for _ in range(0 if options.dry_run else options.passes):
+        for _ in range(0 if options.dry_run else PASSES):
             before = ledger.work
             ledger.left.clear()
             await refresh(server, self._index)
             # Ids and versions are enough: a document that is as this run left it needs no second look.
-            async with aclosing(self._read(server, {**body, "_source": False}, 5 * options.page)) as steps:
+            async with aclosing(self._read(server, {**body, "_source": False}, 5 * PAGE_DOCUMENTS)) as steps:
                 async for step in steps:
                     if fresh := await server.compute(ledger.find_fresh, step.hits):
                         # What is written of these counts as changed, so each also counts as compared.
@@ -210,7 +209,7 @@ class _Backfill:
         if self._options.dry_run:
             ledger.changed += len(wrong)
             wrong = []
-        parts = [wrong[begin : begin + self._options.bulk] for begin in range(0, len(wrong), self._options.bulk)]
+        parts = [wrong[begin : begin + BULK_DOCUMENTS] for begin in range(0, len(wrong), BULK_DOCUMENTS)]
         bulks = [Bulk([each.operation for each in part if each.operation is not None]) for part in parts]
         calls = [*(bulk.call() for bulk in bulks), *step.calls]
         answers = await server.together(calls, concurrency=max(2, 2 * self._options.slices)) if calls else []
@@ -239,8 +238,8 @@ class _Backfill:
             operation = latest[place].operation
             return None if operation is None else (operation.kind, operation.body)
 
-        for begin in range(0, len(places), self._options.bulk):
-            part = places[begin : begin + self._options.bulk]
+        for begin in range(0, len(places), BULK_DOCUMENTS):
+            part = places[begin : begin + BULK_DOCUMENTS]
             latest: dict[Key, Judgement] = {}
             outcomes = await rewrite(server, part, change, source=self._judge.source)
             await server.compute(self.ledger.settle_latest, part, outcomes, latest)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.groups.grouping_request import GroupingRequest, Resources
+from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.reconcile import Reconciled, reconcile
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import Grouping, target_of
@@ -49,8 +49,7 @@ class _Follower:
         self._places = Places()
         self._tally = Tally()
         self._regroup = Regroup(index, options, self._tally)
-        self._changes = Changes(self._tally, batch=options.batch, memory_bytes=options.memory_bytes)
-        self._verified_at: float | None = None
+        self._changes = Changes(self._tally)
         self._caught_up_at = 0.0
         self._has_begun = self._has_position = self._is_done = False
         # With ``once``: the last operations that were there at the first look.
@@ -123,10 +122,9 @@ class _Follower:
             for place in behind:
                 last = place.position.checkpoint
                 while place.is_behind:
-                    place.advance(await self._repair(primaries, place, place.read + 1, last, is_change=True))
+                    place.read = await self._repair(primaries, place, last)
                     await self._store.write(server, self._position(), seconds=POSITION_SECONDS)
                     yield "reading"
-        await self._verify(server, begun)
         clock = await server.compute(time.monotonic)
         if self._regroup.is_due(clock):
             yield "grouping"
@@ -143,35 +141,17 @@ class _Follower:
         if self._options.once and self._goal is None:
             self._goal = {each.shard: each.position.largest for each in self._places}
 
-    async def _repair(self, server: Port, place: Place, first: int, last: int, *, is_change: bool) -> int:
+    async def _repair(self, server: Port, place: Place, last: int) -> int:
         """Read a page of operations, and write what its documents lack; return the last operation of the page."""
         judge = self._indices.judge
         if judge is None:
             raise RuntimeError("documents are read before it is known what they need")
-        page = await self._changes.read(server, place, judge, first, last)
-        before = self._tally.sums["written"]
-        await self._changes.repair(server, place, judge, page.hits)
-        ids = [hit["_id"] for hit in page.hits]
-        if is_change:
-            self._tally.sums["read"] += len(page.hits)
-            self._regroup.add(ids, may_lack=page.may_lack)
-        else:
-            self._tally.sums["verified"] += len(page.hits)
-            if self._tally.sums["written"] > before:
-                self._regroup.add(ids, may_lack=False)
+        page = await self._changes.read(server, place, judge, last)
+        await self._changes.repair(server, judge, page.hits)
+        self._tally.sums["read"] += len(page.hits)
+        self._regroup.add([hit["_id"] for hit in page.hits], may_lack=page.may_lack)
         await self._indices.record_text_fields(server)
         return page.last
-
-    async def _verify(self, server: Port, clock: float) -> None:
-        """Read the share again that is due by now, a page of each shard at most."""
-        seconds = 0.0 if self._verified_at is None else clock - self._verified_at
-        self._verified_at = clock
-        if not self._options.verify_share:
-            return
-        for place in self._places:
-            due = place.owe(self._options.verify_share, seconds)
-            if due > place.verified:
-                place.verify(await self._repair(server, place, place.verified + 1, due, is_change=False))
 
     def _has_reached_goal(self) -> bool:
         goal = self._goal or {}
@@ -280,7 +260,6 @@ class Regroup:
                 ids=None if is_all else ids,
                 may_lack=self._may_lack,
                 if_grouped=True,
-                resources=Resources(memory_bytes=self._options.memory_bytes),
             )
         except (MappingError, InvalidInputError) as error:
             # Fingerprints can be written, but not groups: their fields are wrong, or the grouping is being changed.

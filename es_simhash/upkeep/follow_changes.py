@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,6 @@ from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import NOTHING, Position, Positions, Shard
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.limits import is_beyond
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Call, Index
 from es_simhash.transport.retry import now, retry
@@ -101,7 +100,6 @@ def _purpose(target: Target) -> str:
     return xxhash.xxh3_64_hexdigest(json.dumps(words, sort_keys=True).encode())
 
 
-SECONDS_OF_DAY = 86_400
 _UNKNOWN = Position(NOTHING, NOTHING)
 
 
@@ -109,18 +107,13 @@ _UNKNOWN = Position(NOTHING, NOTHING)
 class Place:
     """
     How far one shard was read: all operations up to *read*. *purpose*: a digest of the scheme and text fields that its
-    documents were compared with. *verified*: how far the present round of reading again has come; *owed*: how many
-    operations are to be read again by now. *position*: the shard's numbers at the last look. *own*: sequence number and
-    primary term of the follower's writes beyond *read*, which need not be read.
+    documents were compared with. *position*: the shard's numbers at the last look.
     """
 
     shard: Shard
     purpose: str
     read: int = NOTHING
-    verified: int = NOTHING
     position: Position = _UNKNOWN
-    owed: float = 0.0
-    own: set[tuple[int, int]] = field(default_factory=set)
 
     @property
     def is_behind(self) -> bool:
@@ -129,21 +122,6 @@ class Place:
     @property
     def lag(self) -> int:
         return max(0, self.position.largest - self.read)
-
-    def advance(self, last: int) -> None:
-        self.read = last
-        self.own = {each for each in self.own if each[0] > last}
-
-    def owe(self, share: float, seconds: float) -> int:
-        """Owe a *share* of the shard for each day of *seconds*; return the last operation to read again now."""
-        if self.verified >= self.read:
-            self.verified = NOTHING
-        self.owed = min(self.owed + share * (self.read + 1) * seconds / SECONDS_OF_DAY, self.read - self.verified)
-        return self.verified + int(self.owed)
-
-    def verify(self, last: int) -> None:
-        self.owed -= last - self.verified
-        self.verified = last
 
 
 class Places:
@@ -187,7 +165,6 @@ class Places:
                 "history": each.shard.history,
                 "purpose": each.purpose,
                 "read": each.read,
-                "verified": each.verified,
             }
             for each in self._places.values()
         ]
@@ -207,24 +184,19 @@ def _read_place(recorded: Any) -> Place | None:
             "history": str(history),
             "purpose": str(purpose),
             "read": int(read),
-            "verified": int(verified),
         }:
-            return Place(Shard(index, uuid, number, history), purpose, read, verified)
+            return Place(Shard(index, uuid, number, history), purpose, read)
     return None
 
 
-# What a text needs while it is here: the answer, its fields, and what is computed from it.
-BYTES_PER_CHARACTER = 16
-FIRST_PAGE = 50
-# More of our own writes are not remembered: they are read once more.
-MOST_OWN = 100_000
+PAGE_DOCUMENTS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """
-    Operations of a shard up to *last*; *hits* are the documents that they wrote, apart from the follower's writes.
-    *may_lack*: whether operations may have no document, because a later one replaced or deleted it.
+    Operations of a shard up to *last*; *hits* are the documents that they wrote. *may_lack*: whether operations may
+    have no document, because a later one replaced or deleted it.
     """
 
     hits: Hits
@@ -235,41 +207,28 @@ class Page:
 class Changes:
     """
     Reads changed documents page by page, and repairs them. Pages end between two numbers: an index that was shrunk has
-    up to as many documents of one number as it had shards.
-    A page has at most *batch* documents, and at least one, however much of *memory_bytes* its texts need.
+    up to as many documents of one number as it had shards. What the follower itself wrote is read once more.
     """
 
-    def __init__(self, tally: Tally, *, batch: int, memory_bytes: int) -> None:
+    def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._batch = batch
-        self._characters = memory_bytes // BYTES_PER_CHARACTER
-        self._size = min(FIRST_PAGE, batch)
 
-    async def read(self, server: Port, place: Place, judge: Judge, first: int, last: int) -> Page:
-        """Return the first page of the operations from *first* to *last*; a partial answer is an error."""
-        asked = self._size + 1  # one document more shows whether all of the last number are here
+    async def read(self, server: Port, place: Place, judge: Judge, last: int) -> Page:
+        """Return the first page of the operations to *last* that are not read; a partial answer is an error."""
+        first = place.read + 1
+        asked = PAGE_DOCUMENTS + 1  # one document more shows whether all of the last number are here
         while True:
-            try:
-                answer = await retry(server, partial(server.send, self._call(place, judge, first, last, asked)))
-            except Exception as error:
-                if self._size == 1 or asked > self._size + 1 or not is_beyond(error, "hits"):
-                    raise
-                self._batch = self._size = self._size // 2
-                asked = self._size + 1
-                continue
+            answer = await retry(server, partial(server.send, self._call(place, judge, first, last, asked)))
             check_whole(find_gaps(answer))
             hits = answer["hits"]["hits"]
             end = last if len(hits) < asked else hits[-1]["_seq_no"] - 1
             if end >= first:
                 break
             asked *= 2  # all are of one number
-        self._resize(hits)
         hits = [hit for hit in hits if hit["_seq_no"] <= end]
-        own = {each for each in place.own if first <= each[0] <= end}
         shown = {(hit["_seq_no"], hit["_primary_term"]) for hit in hits}
-        new = [hit for hit in hits if (hit["_seq_no"], hit["_primary_term"]) not in own]
         # Where several documents have one number, those shown hide that others are gone: looked at once, at the start.
-        return Page(new, end, may_lack=first == 0 or end + 1 - first > len(own | shown))
+        return Page(hits, end, may_lack=first == 0 or end + 1 - first > len(shown))
 
     def _call(self, place: Place, judge: Judge, first: int, last: int, size: int) -> Call:
         query = {"range": {"_seq_no": {"gte": first, "lte": last}}}
@@ -285,13 +244,7 @@ class Changes:
         shard = place.shard
         return Call("search", {"index": shard.index, "preference": f"_shards:{shard.number}", "body": body})
 
-    def _resize(self, hits: Hits) -> None:
-        """Choose the size of the next page by the longest document of this one, and at most twice this size."""
-        longest = max((_characters(hit.get("_source")) for hit in hits), default=0)
-        fitting = self._characters // max(1, longest)
-        self._size = max(1, min(self._batch, 2 * self._size, fitting))
-
-    async def repair(self, server: Port, place: Place, judge: Judge, hits: Hits) -> None:
+    async def repair(self, server: Port, judge: Judge, hits: Hits) -> None:
         """
         Write the fingerprints that *hits* need, each only into the version that was read.
         Raises WritesRefusedError if the server takes no writes now: what was not written is to be read again.
@@ -305,24 +258,12 @@ class Changes:
         for each in judged:
             if each.failure is not None:
                 self._tally.fail(each.failure)
-        own = set()
         for each, outcome in zip(wrong, outcomes, strict=True):
             if outcome.is_done:
                 self._tally.sums["written"] += 1
                 self._tally.sums["stale"] += each.is_stale
-                own |= {outcome.version} if outcome.version is not None else set()
             elif outcome.status == CONFLICT:
                 self._tally.sums["conflicts"] += 1  # the change that was faster has a later number
             elif outcome.status != MISSING and outcome.hindrance is None:
                 self._tally.fail(outcome.to_failure())
         refuse_hindered(outcomes)  # what was written is read again, and so is grouped
-        if len(place.own) < MOST_OWN:
-            place.own |= own
-
-
-def _characters(value: Any) -> int:
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, Mapping):
-        return sum(map(_characters, value.values()))
-    return sum(map(_characters, value)) if isinstance(value, list) else 1

@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 
 from es_simhash.arguments import Count, check_fields, check_name, check_number, check_options, option
 from es_simhash.errors import IncompleteSearchError, NoIndexError, WritesRefusedError
-from es_simhash.groups.grouping_request import LEAST_BYTES, MOST_BYTES
 from es_simhash.mapping.shards import PositionsError
 from es_simhash.transport.protocol import error_text, status_of
 from es_simhash.transport.retry import BLOCK, is_passing
@@ -32,8 +31,6 @@ class FollowReport:
             follower that runs once.
         read:
             Number of changed documents that were read.
-        verified:
-            Number of documents that were read again although nothing changed.
         written:
             Number of documents whose fingerprint was written or removed.
         stale:
@@ -58,7 +55,6 @@ class FollowReport:
 
     state: FollowState
     read: int = 0
-    verified: int = 0
     written: int = 0
     stale: int = 0
     conflicts: int = 0
@@ -114,14 +110,8 @@ class FollowOptions:
             Seconds between two looks while nothing changes.
         reconcile_seconds:
             Seconds after which, if anything changed, the groups of all documents are decided again.
-        verify_share:
-            Share of the index that is read again in a day although nothing changed, 0 to 1; 0 for none.
         workers:
             Number of processes that compute fingerprints.
-        batch:
-            Most documents that are read and written at once.
-        memory_bytes:
-            About how much the texts of a batch, and the search for pairs, may need.
         state_index:
             Index that holds the positions; it is created if it is missing.
     """
@@ -136,21 +126,7 @@ class FollowOptions:
         "Time after which, if anything changed, all groups are decided again.",
         "--reconcile-every",
     )
-    verify_share: float = option(
-        0.0,
-        partial(check_number, advice="a share from 0 to 1"),
-        "SHARE",
-        "Share of INDEX that is read again in a day although nothing changed: with 0.1, all of it in ten days.",
-    )
     workers: int = option(1, Count(), "N", "Number of processes that compute fingerprints.")
-    batch: int = option(500, Count(1, 10_000), "N", "Most documents that are read at once.")
-    memory_bytes: int = option(
-        256 << 20,
-        Count(LEAST_BYTES, MOST_BYTES),
-        "SIZE",
-        "About how much the texts that are read at once may need.",
-        "--memory",
-    )
     state_index: str = option(
         "es-simhash-state",
         partial(check_name, wanted="the name of an index"),

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from es_simhash import SimHashClient
+from es_simhash.upkeep import backfill
 
 
 def main(product, url, job, index, file, *rest):
@@ -25,7 +26,8 @@ def main(product, url, job, index, file, *rest):
         for report in simhash.ingest(index, documents, max_distance=int(rest[0]), verify=False):
             assert report.action in ("written", "tagged"), report
     else:
-        for _ in simhash.backfill(index, text_field="body", page=20, checkpoint=file):
+        backfill.PAGE_DOCUMENTS = 20
+        for _ in simhash.backfill(index, text_field="body", checkpoint=file):
             pass
 
 

@@ -47,8 +47,10 @@ def filled():
 
 
 def run_backfill(store, checkpoint=None, *, page=2, **trouble):
-    flow = backfill(scripted(), INDEX, BackfillOptions(page=page, checkpoint=checkpoint))
-    return carry_out(flow, store, **trouble)
+    flow = backfill(scripted(), INDEX, BackfillOptions(checkpoint=checkpoint))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("es_simhash.upkeep.backfill.PAGE_DOCUMENTS", page)
+        return carry_out(flow, store, **trouble)
 
 
 def wrong(store):
@@ -257,7 +259,7 @@ def test_a_dry_run_writes_nothing():
     """Neither documents nor a checkpoint, and counts what it would write."""
     store = filled()
     before = store.sequence
-    run = carry_out(backfill(scripted(), INDEX, BackfillOptions(page=2, dry_run=True)), store)
+    run = carry_out(backfill(scripted(), INDEX, BackfillOptions(dry_run=True)), store)
     assert (written(store, before), run.emitted[-1].changed, "bulk" in run.apis) == (0, 5, False)
 
 

@@ -197,12 +197,13 @@ def test_fingerprints_of_a_text_that_cannot_be_seen_are_kept(server, index, simh
     assert read_all(server, index)["1"] == fingerprint_fields(7)
 
 
-def test_an_index_without_any_mapping_behind_a_pattern(server, index, simhash):
+def test_an_index_without_any_mapping_behind_a_pattern(server, index, simhash, pages):
     """OpenSearch cannot read it in slices; alone, it is a backfill of nothing."""
     server.request("PUT", f"/{index}-empty", {"settings": ONE_SHARD})
     assert list(simhash.backfill(f"{index}-*", text_field="body", slices=2))[-1].total == 0
     put(server, f"{index}-full", numbered(texts(9)))
-    report = list(simhash.backfill(f"{index}-*", text_field="body", slices=2, page=2))[-1]
+    pages(2)
+    report = list(simhash.backfill(f"{index}-*", text_field="body", slices=2))[-1]
     assert (report.seen, report.changed, report.is_done) == (9, 9, True)
     assert_all_right(read_all(server, f"{index}-full"))
 

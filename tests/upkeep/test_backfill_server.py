@@ -9,7 +9,7 @@ from tests.servers.support import ONE_SHARD, assert_all_right, numbered, open_co
 SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
 
 
-def test_an_index_without_our_fields(server, index, simhash):
+def test_an_index_without_our_fields(server, index, simhash, pages):
     """The fields are added, every slice is read, the user's own fields stay, and the second run writes nothing."""
     server.request("PUT", f"/{index}", {"settings": SHARDS})
     documents = [*numbered(texts(400)), {"_id": "blank", "body": "…"}]
@@ -19,14 +19,15 @@ def test_an_index_without_our_fields(server, index, simhash):
     shown = list(simhash.backfill(index, text_field="body", dry_run=True))[-1]
     assert (shown.total, shown.seen, shown.changed) == (401, 401, 400)
     assert all("simhash" not in source for source in read_all(server, index).values())
-    reports = list(simhash.backfill(index, text_field="body", page=50, slices=3))
+    pages(50)
+    reports = list(simhash.backfill(index, text_field="body", slices=3))
     last = reports[-1]
     assert (last.total, last.seen, last.changed, last.stale, last.failed) == (401, 401, 400, 0, 0)
     assert last.is_done
     found = read_all(server, index)
     assert_all_right(found)
     assert [found[f"{n:05d}"]["n"] for n in range(400)] == list(range(400))
-    assert list(simhash.backfill(index, page=50))[-1].changed == 0
+    assert list(simhash.backfill(index))[-1].changed == 0
     assert simhash.find_near_dups(index, documents[0]["body"])[0].id == "00000"
     assert open_contexts(server, index) == 0
 
@@ -69,12 +70,13 @@ def test_stale_fingerprints_are_found_and_mended(server, index, simhash):
     assert simhash.reconcile(index).failures == ()
 
 
-def test_what_others_change_meanwhile(server, index, sync_simhash):
+def test_what_others_change_meanwhile(server, index, sync_simhash, pages):
     """Their changes stay, and each document ends with the fingerprint of what it says at the end."""
     server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
     found = texts(200)
     put(server, index, numbered(found))
-    for number, _ in enumerate(sync_simhash.backfill(index, text_field="body", page=40, slices=1)):
+    pages(40)
+    for number, _ in enumerate(sync_simhash.backfill(index, text_field="body", slices=1)):
         # The page after next is read already: these writes conflict with ours, or come after them.
         lines = []
         for n in range(number, 200, 17):
@@ -86,13 +88,14 @@ def test_what_others_change_meanwhile(server, index, sync_simhash):
     assert all(documents[f"{n:05d}"]["body"] == found[-n] for n in range(4, 200, 17))
 
 
-def test_a_checkpoint_goes_on(server, index, sync_simhash, tmp_path):
+def test_a_checkpoint_goes_on(server, index, sync_simhash, tmp_path, pages):
     """What was dealt with is not written again; what was changed since is; another backfill's file is refused."""
     server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
     found = texts(200)
     put(server, index, numbered(found))
     file = tmp_path / "checkpoint"
-    stream = sync_simhash.backfill(index, text_field="body", page=30, slices=1, checkpoint=file)
+    pages(30)
+    stream = sync_simhash.backfill(index, text_field="body", slices=1, checkpoint=file)
     assert [next(stream).changed, next(stream).changed] == [30, 60]
     stream.close()
     assert open_contexts(server, index) == 0

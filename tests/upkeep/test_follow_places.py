@@ -1,9 +1,9 @@
-"""How far a follower has read: what is left and taken over, what makes it begin anew, and when all is read again."""
+"""How far a follower has read: what is left and taken over, and what makes it begin anew."""
 
 import pytest
 
 from es_simhash.mapping.shards import NOTHING, Position, Shard
-from es_simhash.upkeep.follow_changes import SECONDS_OF_DAY, Places
+from es_simhash.upkeep.follow_changes import Places
 
 FIRST, SECOND = Shard("news-1", "a", 0), Shard("news-1", "a", 1)
 NEW = Shard("news-1", "b", 0)
@@ -19,7 +19,7 @@ def looked(positions, *, purposes=None, places=None):
 def read_all(places):
     """Read what is left."""
     for each in places.behind:
-        each.advance(each.position.checkpoint)
+        each.read = each.position.checkpoint
 
 
 def test_only_what_every_copy_has_is_read():
@@ -59,21 +59,6 @@ def test_places_survive_as_json():
     assert looked({FIRST: Position(4, 4), SECOND: Position(9, 9)}, places=again).lag == 2
 
 
-@pytest.mark.parametrize("seconds", [60.0, 7_000.0, 200_000.0])
-def test_everything_is_read_again_within_the_time(seconds):
-    """A tenth a day: all of it in ten days, however often it is looked; and nothing twice in one round."""
-    [place] = looked({FIRST: Position(999, 999)})
-    place.advance(999)
-    elapsed, reached = 0.0, []
-    while place.verified < 999:
-        elapsed += seconds
-        if (due := place.owe(0.1, seconds)) > place.verified:
-            reached += range(place.verified + 1, due + 1)
-            place.verify(due)
-    assert reached == list(range(1_000))
-    assert elapsed <= 10 * SECONDS_OF_DAY + seconds
-
-
 NINE = {FIRST: Position(9, 9), SECOND: Position(9, 9)}
 
 
@@ -88,7 +73,7 @@ def taken_over(recorded):
 def test_what_is_damaged_is_read_again(damage):
     places = looked(NINE)
     for each in places:
-        each.advance(5)
+        each.read = 5
     first, second = places.to_dict()
     damaged = {**first, **damage} if damage and isinstance(damage, dict) else damage
     assert taken_over([damaged, second]) == [-1, 5]

@@ -25,7 +25,7 @@ from tests.servers.support import (
 
 @pytest.fixture
 def state(index):
-    """The name of the index of leases, which is deleted with the test's own."""
+    """The name of the index of positions, which is deleted with the test's own."""
     return f"{index}-state"
 
 
@@ -42,7 +42,7 @@ def last(reports):
     return list(reports)[-1]
 
 
-def test_what_arrives_gets_its_fingerprint(server, index, state, simhash):
+def test_what_arrives_gets_its_fingerprint(server, index, state, simhash, pages):
     """Missing, stale, marked by a pipeline, emptied; hostile texts are reported; then nothing is read again."""
     simhash.create_index(index, text_field="body", settings={"number_of_shards": 3, "number_of_replicas": 0})
     found = texts(120)
@@ -51,7 +51,7 @@ def test_what_arrives_gets_its_fingerprint(server, index, state, simhash):
     assert (done.state, done.read, done.written, done.stale, done.lag_operations) == ("done", 120, 120, 0, 0)
     assert_all_right(read_all(server, index))
     again = last(simhash.follow(index, once=True, state_index=state))
-    assert (again.read, again.written) == (120, 0)  # its own writes, because a new follower does not know them
+    assert (again.read, again.written) == (120, 0)  # what the follower wrote itself
     assert last(simhash.follow(index, once=True, state_index=state)).read == 0
     update(
         server, index, {"00001": {"body": found[50]}, "00002": {"body": "…"}, "00003": {"simhash": {"block1": "beef"}}}
@@ -68,7 +68,8 @@ def test_what_arrives_gets_its_fingerprint(server, index, state, simhash):
         ],
     )
     server.request("DELETE", f"/{index}/_doc/00005")
-    reports = list(simhash.follow(index, once=True, state_index=state, batch=2))
+    pages(2)
+    reports = list(simhash.follow(index, once=True, state_index=state))
     assert (reports[-1].read, reports[-1].stale, reports[-1].failed) == (8, 3, 1)
     [failure] = [failure for each in reports for failure in each.failures]
     assert (failure.kind, failure.id) == ("unusable", "number")
@@ -102,12 +103,13 @@ def test_groups_are_those_of_reconcile(server, index, state, simhash):
         assert stored_groups(documents) == expected_groups(documents, 12)
 
 
-def test_a_follower_goes_on_where_one_stopped(server, index, state, sync_simhash):
+def test_a_follower_goes_on_where_one_stopped(server, index, state, sync_simhash, pages):
     """In the middle of its work; what it read is not read again."""
     sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     put(server, index, numbered(texts(90)))
     list(sync_simhash.backfill(index))  # so that there are no writes of the follower's own to read
-    reports = sync_simhash.follow(index, state_index=state, batch=30)
+    pages(30)
+    reports = sync_simhash.follow(index, state_index=state)
     first = next(report for report in reports if report.read)
     reports.close()
     done = last(sync_simhash.follow(index, once=True, state_index=state))
@@ -137,13 +139,14 @@ def test_new_and_recreated_indices(server, index, state, sync_simhash):
     assert_all_right(documents)
 
 
-def test_a_cancelled_task_records_its_position(server, index, state, sync_simhash, async_client, runner):
+def test_a_cancelled_task_records_its_position(server, index, state, sync_simhash, async_client, runner, pages):
     """While it waits, and in the middle of its work."""
+    pages(2)
     sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     put(server, index, numbered(texts(5)))
 
     async def follow(until):
-        async for report in AsyncSimHashClient(async_client).follow(index, state_index=state, batch=2):
+        async for report in AsyncSimHashClient(async_client).follow(index, state_index=state):
             if report.state == until:
                 asyncio.current_task().cancel()
 
@@ -181,7 +184,7 @@ def wait_until_read(reports, number):
     return next(each for each in reports if each.state == "waiting" and each.read >= number)
 
 
-def test_two_followers_at_once(server, index, state, sync_simhash):
+def test_two_followers_at_once(server, index, state, sync_simhash, pages):
     """They make the index of positions together, and do the same work twice; nothing is left out, nor changed after."""
     sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     sync_simhash.reconcile(index, max_distance=12, verify=False)
@@ -190,8 +193,9 @@ def test_two_followers_at_once(server, index, state, sync_simhash):
     def begin(_):
         together.wait(60)
         with contextlib.closing(make_client(server)) as client:
-            return last(SimHashClient(client).follow(index, state_index=state, batch=7, once=True)).state
+            return last(SimHashClient(client).follow(index, state_index=state, once=True)).state
 
+    pages(7)
     together = threading.Barrier(3)
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(begin, range(3))) == ["done"] * 3
@@ -266,27 +270,6 @@ def test_it_can_be_stopped_while_groups_are_decided(server, index, state, sync_s
     assert (done.regrouped, done.failed) == (20, 0)
     documents = read_all(server, index)
     assert stored_groups(documents) == expected_groups(documents, 12)
-
-
-def test_a_share_is_read_again(server, index, state, sync_simhash, monkeypatch):
-    """Also where nothing changes; a wrong fingerprint that left no trace is found so."""
-    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    put(server, index, numbered(texts(40)))
-    last(sync_simhash.follow(index, once=True, state_index=state))
-    last(sync_simhash.follow(index, once=True, state_index=state))
-    put(server, index, [{"_id": "hidden", "body": texts(1)[0]}])
-    server.request("POST", f"/{index}-state/_refresh")
-    [document] = server.request("GET", f"/{index}-state/_search")["hits"]["hits"]
-    [place] = document["_source"]["position"]["places"]
-    place["read"] += 1  # as if it had been read
-    server.request("PUT", f"/{index}-state/_doc/{document['_id']}", document["_source"])
-    monkeypatch.setattr("es_simhash.upkeep.follow_changes.SECONDS_OF_DAY", 0.01)
-    reports = sync_simhash.follow(index, state_index=state, verify_share=1, interval=0.01, batch=7)
-    done = next(each for each in reports if each.written)
-    reports.close()
-    assert (done.read, done.written) == (0, 1)
-    assert done.verified == 41
-    assert_all_right(read_all(server, index))
 
 
 def test_what_only_the_user_can_change_ends_it(server, index, state, simhash):

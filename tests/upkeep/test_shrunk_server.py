@@ -5,7 +5,6 @@ import random
 import pytest
 
 from es_simhash import fingerprint, fingerprint_fields
-from es_simhash.upkeep.follow_changes import Changes
 from tests.folding.test_search_server import read_pages
 from tests.servers.batches import ingest_in_batches
 from tests.servers.support import (
@@ -31,14 +30,15 @@ def last(reports):
 @pytest.mark.parametrize(
     ("kind", "shards", "batch"), [("shrink", 1, 1), ("shrink", 2, 3), ("shrink", 1, 500), ("split", 16, 7)]
 )
-def test_follow(server, index, sync_simhash, kind, shards, batch):
+def test_follow(server, index, sync_simhash, pages, kind, shards, batch):
     """Every document gets its fingerprint and its group, however small the pages."""
+    pages(batch)
     source = f"{index}-source"
     sync_simhash.create_index(source, text_field="body", settings=SHARDS, max_distance=12)
     put(server, source, numbered(texts(40)))
     sync_simhash.reconcile(source, max_distance=12, verify=False)
     resize(server, source, index, shards, kind=kind)
-    done = last(sync_simhash.follow(index, once=True, state_index=f"{index}-state", batch=batch))
+    done = last(sync_simhash.follow(index, once=True, state_index=f"{index}-state"))
     assert (done.read, done.written, done.failed) == (40, 40, 0)
     documents = read_all(server, index)
     assert_all_right(documents)
@@ -60,26 +60,6 @@ def test_documents_that_went_before_it_was_shrunk(server, index, sync_simhash):
     last(sync_simhash.follow(index, once=True, state_index=f"{index}-state"))
     documents = read_all(server, index)
     assert stored_groups(documents) == expected_groups(documents, 12)
-
-
-def test_a_share_is_read_again(server, index, sync_simhash, monkeypatch):
-    """All of it in one round: fingerprints that went wrong without a trace are found."""
-    source, options = f"{index}-source", {"state_index": f"{index}-state", "batch": 4}
-    sync_simhash.create_index(source, text_field="body", settings=SHARDS)
-    put(server, source, numbered(texts(40)))
-    resize(server, source, index, 1)
-
-    async def repair_nothing(*_):
-        pass
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Changes, "repair", repair_nothing)
-        last(sync_simhash.follow(index, once=True, **options))
-    monkeypatch.setattr("es_simhash.upkeep.follow_changes.SECONDS_OF_DAY", 0.01)
-    reports = sync_simhash.follow(index, interval=0.01, verify_share=1, **options)
-    assert next(each for each in reports if each.verified >= 40).written == 40
-    reports.close()
-    assert_all_right(read_all(server, index))
 
 
 def test_a_table_in_memory(server, index, client, call, sync_simhash):

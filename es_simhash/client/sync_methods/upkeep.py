@@ -268,7 +268,6 @@ class UpkeepMethods(SyncBase):
         filter: Filter = None,
         workers: int = 1,
         slices: int = 2,
-        page: int = 1000,
         documents_per_second: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         dry_run: bool = False,
@@ -294,8 +293,6 @@ class UpkeepMethods(SyncBase):
                 more than one must guard its entry point: ``if __name__ == "__main__"``.
             slices:
                 Slices of the index that are read, and bulk requests that are sent, at once.
-            page:
-                Documents read by one slice at a time.
             documents_per_second:
                 Go no faster than this.
             checkpoint:
@@ -318,7 +315,6 @@ class UpkeepMethods(SyncBase):
             filter=filter,
             workers=workers,
             slices=slices,
-            page=page,
             documents_per_second=documents_per_second,
             checkpoint=checkpoint,
             dry_run=dry_run,
@@ -333,10 +329,7 @@ class UpkeepMethods(SyncBase):
         once: bool = False,
         interval: float = 5.0,
         reconcile_seconds: float = 3600.0,
-        verify_share: float = 0.0,
         workers: int = 1,
-        batch: int = 500,
-        memory_bytes: int = 256 << 20,
         state_index: str = "es-simhash-state",
     ) -> Generator[FollowReport, None, None]:
         """
@@ -356,14 +349,8 @@ class UpkeepMethods(SyncBase):
                 Seconds between two looks while nothing changes.
             reconcile_seconds:
                 Seconds after which, if anything changed, the groups of all documents are decided again.
-            verify_share:
-                Share of the index that is read again in a day although nothing changed, 0 to 1; 0 for none.
             workers:
                 Number of processes that compute fingerprints.
-            batch:
-                Most documents that are read and written at once.
-            memory_bytes:
-                About how much the texts of a batch, and the search for pairs, may need.
             state_index:
                 Index that holds the positions; it is created if it is missing.
 
@@ -380,10 +367,7 @@ class UpkeepMethods(SyncBase):
             once=once,
             interval=interval,
             reconcile_seconds=reconcile_seconds,
-            verify_share=verify_share,
             workers=workers,
-            batch=batch,
-            memory_bytes=memory_bytes,
             state_index=state_index,
         )
         return self._stream(follow(self._server(), index, options))
