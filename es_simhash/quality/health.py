@@ -13,11 +13,11 @@ from math import sqrt
 from typing import Any, Literal, NamedTuple
 
 from es_simhash.errors import ADD_FIELDS, WRITE_WHOLE, Said
-from es_simhash.groups.large_group import is_large
 from es_simhash.hashing import Scheme, block_terms, fingerprints
 from es_simhash.mapping.faults import Fault
 from es_simhash.mapping.fields import Fields, read_fingerprint, text_or_none
 from es_simhash.record import Record
+from es_simhash.removal.guard_rails import OneStays
 from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.shingle_sets import shingle_sets
@@ -309,7 +309,7 @@ def judge_groups(largest: Sequence[tuple[str, int]], documents: int, *, index: s
     return [
         Finding("warning", "large_group", {"index": index, "group": name, "documents": members})
         for name, members in largest
-        if is_large(members, documents)
+        if OneStays(name, members, documents).is_suspicious
     ]
 
 

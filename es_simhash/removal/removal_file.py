@@ -37,10 +37,19 @@ from typing import Any, Literal, Self, TypeAlias
 
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
-from es_simhash.groups.large_group import FEWEST
 from es_simhash.journal import disk_failure
 from es_simhash.removal.decisions import Decisions, approvals, last_words, parse_decisions
-from es_simhash.removal.guard_rails import SHORT_BYTES, Doubt, Excess, Guards, OneStays, OneText, Share, Titles
+from es_simhash.removal.guard_rails import (
+    FEWEST_LARGE,
+    SHORT_BYTES,
+    Doubt,
+    Excess,
+    Guards,
+    OneStays,
+    OneText,
+    Share,
+    Titles,
+)
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import Archived, PlannedRemoval
 from es_simhash.removal.sqlite_file import (
@@ -181,7 +190,7 @@ class Lines:
         """Return the document that most others go for, if these are many."""
         names = ("index", "id", "routing")
         key = ", ".join(f"json_extract(line, '$.canonical.{name}')" for name in names)
-        found = self._all(f"SELECT {key}, count(*) FROM lines GROUP BY 1, 2, 3 HAVING count(*) >= ?", [FEWEST])
+        found = self._all(f"SELECT {key}, count(*) FROM lines GROUP BY 1, 2, 3 HAVING count(*) >= ?", [FEWEST_LARGE])
         removals = Counter({Key(*row[:3]): row[3] for row in found})
         if kept and found:
             removals.subtract(each.canonical.key for each in self.removals() if each.document.key in kept)

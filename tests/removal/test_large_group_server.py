@@ -3,6 +3,7 @@
 import pytest
 
 from es_simhash.errors import GuardRailError
+from es_simhash.removal.guard_rails import OneStays
 from tests.servers.support import ONE_SHARD
 
 LICENCE = " ".join(
@@ -13,13 +14,18 @@ LICENCE = " ".join(
 )
 
 
-def create(call, simhash, index, **options):
-    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD, **options))
+@pytest.mark.parametrize(
+    ("removals", "documents", "is_large"),
+    [(1_000, 1_000, True), (999, 999, False), (10_001, 1_000_000, True), (10_000, 1_000_000, False)],
+)
+def test_both_numbers_count(removals, documents, is_large):
+    """A small index may have one group; a large one may have a group of many thousands."""
+    assert OneStays("a", removals, documents).is_suspicious == is_large
 
 
 def test_no_plan_takes_a_large_group(call, simhash, index, tmp_path):
     """Of 1,099 duplicates none goes, unless that is allowed."""
-    create(call, simhash, index)
+    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
     list(
         call(
             simhash.ingest(index, ({"_id": f"p{n:05}", "body": LICENCE[:300]} for n in range(1_100)), on_duplicate=None)
