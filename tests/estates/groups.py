@@ -86,7 +86,7 @@ class Groups(Base):
         options |= {"verify": False, "max_share": 1.0, "may_fail": may_fail}  # by bits alone, as the model groups
         records, error = self._delete(who, self.name(where), options, dry_run=dry_run)
         asked = {key: grouping[key] for key in ("max_distance", "canonical") if key in grouping}
-        applied = (recorded or self.grouping_of(where) or [GROUPING | asked])[0]
+        applied = (recorded or self.grouping_of(where) or [GROUPING | asked])[0] | {"similarity": None}
         answers = expected_groups(seen, applied)
         duplicates = [{place for place in answer if answer[place][1] is not None} for answer in answers]
         if not dry_run:
