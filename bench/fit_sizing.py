@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from es_simhash.lookup.plan import SKIMMED_FROM, explain_plan
-from es_simhash.mapping.context import IndexStats, Limits
+from es_simhash.mapping.context import IndexStats
 
 DOCUMENTS = 4_000_000
 # Columns of the table after the distance: product, segments, whether scripts run.
@@ -57,8 +57,7 @@ def read_rows(page: str) -> list[dict[str, Any]]:
 
 def amounts(row: dict[str, Any]) -> list[float]:
     """Return how often each of NAMES is paid in the cheapest plan."""
-    limits = Limits(scripts=row["scripts"])
-    found = explain_plan(row["max_distance"], stats=IndexStats(DOCUMENTS), limits=limits)[0]
+    found = explain_plan(row["max_distance"], stats=IndexStats(DOCUMENTS), scripts=row["scripts"])[0]
     checks = found.passing if found.plan.script else 0.0
     hits = min(found.hits, SKIMMED_FROM)
     return [1.0, found.plan.terms * row["segments"], found.postings, checks, hits, found.hits - hits]

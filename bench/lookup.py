@@ -28,7 +28,6 @@ from vectors import INDEX, serve
 from es_simhash import SimHashClient
 from es_simhash.lookup.near_dups import rescore
 from es_simhash.lookup.plan import make_plan
-from es_simhash.transport.limits import Limits
 
 DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)
 
@@ -47,7 +46,7 @@ class Bench:
         self.common_distances = [each for each in (3, 8, 10) if each in options.distances]
         self.queries = [int(each) for each in self.planted.queries[: options.lookups]]
         self.ours = {"scripts": SimHashClient(self.client), "no scripts": SimHashClient(self.client)}
-        self.ours["no scripts"]._context.learn_limits(INDEX, Limits(scripts=False))  # noqa: SLF001
+        self.ours["no scripts"]._context.note_scriptless(INDEX)  # noqa: SLF001
         if options.product == "elasticsearch":
             del self.ours["scripts"]  # the embedded one has no Painless
 

@@ -28,7 +28,6 @@ from es_simhash.lookup.plan import PER_THOUSAND, SKIMMED_FROM, LookupPlan, estim
 from es_simhash.lookup.query import build_body, candidate_clauses
 from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import DEFAULT_PREFIX
-from es_simhash.transport.limits import Limits
 
 DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16)
 EMPTY: dict[str, Any] = {"size": 0, "query": {"match_none": {}}, "track_total_hits": False}
@@ -63,7 +62,7 @@ def candidates_for(max_distance: int, documents: int, bits: int, *, scripts: boo
     for scale in (1, 16):
         stats = IndexStats(documents * scale, 2.0 ** (16 - bits))
         for script in {False, scripts}:
-            estimates = explain_plan(max_distance, stats=stats, limits=Limits(scripts=script))
+            estimates = explain_plan(max_distance, stats=stats, scripts=script)
             kept = [each for each in estimates if each.plan.script == script and each.hits < 20_000]
             plans |= dict.fromkeys(each.plan for each in kept[:most])
     return [plan for plan in plans if not plan.is_scan]

@@ -29,7 +29,6 @@ from es_simhash import SimHashClient
 from es_simhash.lookup.plan import MAX_RADIUS, LookupPlan, neighbour_count, plan_lookup
 from es_simhash.mapping.context import IndexStats
 from es_simhash.servers import EmbeddedServer, embedded_server
-from es_simhash.transport.limits import Limits
 
 Body = dict[str, Any]
 
@@ -249,9 +248,7 @@ def main() -> None:
         scripts = (True, False) if options.product == "opensearch" else (False,)  # the other has no Painless here
         stats = IndexStats(options.documents)
         plans = [
-            plan_lookup(distance, stats=stats, limits=Limits(scripts=script))
-            for distance in options.distances
-            for script in scripts
+            plan_lookup(distance, stats=stats, scripts=script) for distance in options.distances for script in scripts
         ]
         if True in scripts:
             plans.append(LookupPlan(12, (), 0, script=True))  # the script alone, for every fingerprint

@@ -21,7 +21,7 @@ OPERATIONS = {
     "groups": "lacking pairs_and_groups read reconcile recorded",
     "ingest": "checkpoint existing ingest reading screen settle tag_written",
     "lookup": "fetch find find_many from_memory judge memory_operations search",
-    "mapping": "resolve shards within_limits",
+    "mapping": "resolve shards",
     "passages": "candidates find_passages",
     "pipeline": "install",
     "quality": "check_sample explanation read_report read_stats sampling tune",

@@ -26,7 +26,6 @@ from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.within_limits import WithinLimits
 from es_simhash.transport.protocol import OnProgress
 from es_simhash.transport.server import Server
 
@@ -65,7 +64,7 @@ class BaseClient:
                 "their answers: make a new search client in each process, and a client of es_simhash of it"
             )
         self._process = process
-        return WithinLimits(server, self._context)
+        return Port(server, self._context)
 
     _check_flags = staticmethod(check_flags)
 

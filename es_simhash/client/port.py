@@ -14,7 +14,6 @@ from es_simhash.client.answer_shapes import count_operations
 from es_simhash.client.dialects import Dialect, find_dialect, writes_standard_json
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.within_limits import WithinLimits
 from es_simhash.transport.protocol import Call, Compute, OnProgress, Progress
 from es_simhash.transport.server import Answer, Server
 
@@ -182,4 +181,4 @@ def _join(threads: Sequence[Thread]) -> None:
 
 def port_of(client: Any, context: Context | None = None) -> Port:
     """Return the port of a blocking *client*, for operations for which the clients have no method."""
-    return WithinLimits(BlockingServer(client, find_dialect(client)), context or Context())
+    return Port(BlockingServer(client, find_dialect(client)), context or Context())

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from es_simhash.errors import InvalidInputError
 from es_simhash.folding.request import DistinctSearch
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.limits import LARGEST, Fitting, is_beyond, smaller
 from es_simhash.transport.pages import View
 from es_simhash.transport.protocol import Call, Index
 from es_simhash.transport.retry import retry
@@ -25,15 +23,7 @@ _PAGE = 10_000
 async def read_answer(server: Port, index: Index, view: View | None, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the whole answer in the *view*, or without one of *index* as it is; repeated while the server is busy."""
     call = Call("search", {"index": index, "body": body}) if view is None else view.call(body)
-    try:
-        answer = await retry(server, lambda: server.send(call))
-    except Exception as error:
-        if not is_beyond(error, "clauses"):
-            raise
-        most = smaller(LARGEST, error, "clauses")
-        raise InvalidInputError(
-            f"the query has more parts, such as words, than the {most:,} that the server allows: give fewer words"
-        ) from error
+    answer = await retry(server, lambda: server.send(call))
     if view is not None:
         view.note(answer)
     check_whole(find_gaps(answer, ignore=["terminated_early"]))
@@ -51,13 +41,11 @@ async def count_hits(server: Port, view: View | None, search: DistinctSearch) ->
 async def _count_groups(server: Port, view: View | None, search: DistinctSearch) -> int:
     composite: dict[str, Any] = {"sources": [{"group": {"terms": {"field": search.fields.group}}}]}
     groups = 0
-    page = Fitting(_PAGE, "buckets")
     while True:
-        with page as size:
-            every = {"every": {"composite": {**composite, "size": size}}}
-            body = {**search.common, "size": 0, "query": search.matching(), "aggs": every, "track_total_hits": False}
-            answer = (await read_answer(server, search.index, view, body))["aggregations"]["every"]
-            groups += len(answer["buckets"])
-            if len(answer["buckets"]) < size:
-                return groups
-            composite["after"] = answer["after_key"]
+        every = {"every": {"composite": {**composite, "size": _PAGE}}}
+        body = {**search.common, "size": 0, "query": search.matching(), "aggs": every, "track_total_hits": False}
+        answer = (await read_answer(server, search.index, view, body))["aggregations"]["every"]
+        groups += len(answer["buckets"])
+        if len(answer["buckets"]) < _PAGE:
+            return groups
+        composite["after"] = answer["after_key"]

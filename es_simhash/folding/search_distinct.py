@@ -24,7 +24,6 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_index_settings, read_settings_by_index, resolve_index
 from es_simhash.mapping.rule import target_of
-from es_simhash.transport.limits import Fitting
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, View, close_view, open_view
 from es_simhash.transport.protocol import Index, check_index
 from es_simhash.transport.retry import retry
@@ -219,13 +218,11 @@ class _Reader:
         # The members of further groups are skipped as they come; a server takes no more than 65,536 values.
         leave = sorted(left_out)[:_LEFT_OUT]
         skipped = set(self.place.run)
-        answer, window = None, Fitting(size + len(skipped), "hits")
-        while answer is None:
-            with window:
-                body = self.search.hits_body(self.place, window.size, leave)
-                if self._is_first and (aggregations := self.search.aggregations):
-                    body["aggs"] = aggregations
-                answer = await read_answer(server, self.search.index, self.view, body)
+        window = size + len(skipped)
+        body = self.search.hits_body(self.place, window, leave)
+        if self._is_first and (aggregations := self.search.aggregations):
+            body["aggs"] = aggregations
+        answer = await read_answer(server, self.search.index, self.view, body)
         if self._is_first:
             self._aggregations = answer.get("aggregations") or {}
             self._is_first = False
@@ -237,7 +234,7 @@ class _Reader:
                 new.append(hit)
             elif (group := self._group(hit)) is not None:
                 self._shown.add(group)
-        return new, len(found) < window.size
+        return new, len(found) < window
 
     def _group(self, hit: Hit) -> str | None:
         values = (hit.get("fields") or {}).get(self.search.fields.group)
@@ -268,18 +265,16 @@ class _Reader:
         name = self.search.fields.group
         best = {"size": 1, "sort": self.search.sort, "_source": False}
         below = {"aggs": {"first": {"top_hits": best}}} if first else {}
-        begin, step = 0, Fitting(_GROUPS, "buckets", "terms")
-        while part := groups[begin : begin + step.size]:
-            with step:
-                # By the values, not by ordinals of all groups, which each refresh makes anew.
-                terms = {"terms": {"field": name, "size": len(part), "execution_hint": "map"}, **below}
-                query = self.search.matching({"terms": {name: part}})
-                body = {**self.search.common, "size": 0, "query": query, "aggs": {"groups": terms}}
-                answer = await read_answer(server, self.search.index, self.view, {**body, "track_total_hits": False})
-                begin += len(part)
-                for bucket in answer["aggregations"]["groups"]["buckets"]:
-                    found = bucket["first"]["hits"]["hits"][0] if first else None
-                    self._known[bucket["key"]] = _Folded(bucket["doc_count"], found)
+        for begin in range(0, len(groups), _GROUPS):
+            part = groups[begin : begin + _GROUPS]
+            # By the values, not by ordinals of all groups, which each refresh makes anew.
+            terms = {"terms": {"field": name, "size": len(part), "execution_hint": "map"}, **below}
+            query = self.search.matching({"terms": {name: part}})
+            body = {**self.search.common, "size": 0, "query": query, "aggs": {"groups": terms}}
+            answer = await read_answer(server, self.search.index, self.view, {**body, "track_total_hits": False})
+            for bucket in answer["aggregations"]["groups"]["buckets"]:
+                found = bucket["first"]["hits"]["hits"][0] if first else None
+                self._known[bucket["key"]] = _Folded(bucket["doc_count"], found)
 
     def _result(self, hit: Hit) -> DistinctHit:
         group = self._group(hit)

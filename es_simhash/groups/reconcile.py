@@ -30,6 +30,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards import reading_primaries
+from es_simhash.transport.limits import ids_query
 from es_simhash.transport.protocol import Index, Key, Progress, noting, were
 from es_simhash.transport.retry import now, refresh
 from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
@@ -217,7 +218,7 @@ async def reconcile(
 def _changed(fields: Fields, since: str | None, ids: Collection[str] | None) -> dict[str, Any] | None:
     """Return the query for the documents that were changed; ``None`` for all documents."""
     if ids is not None:
-        return {"ids": {"values": sorted(ids)}}
+        return ids_query(sorted(ids))
     return None if since is None else {"range": {fields.at: {"gte": since}}}
 
 

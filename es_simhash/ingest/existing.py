@@ -38,6 +38,7 @@ from es_simhash.mapping.dates import milliseconds_of
 from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, find_gaps, sentences
+from es_simhash.transport.limits import MAX_HITS
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Call, Key, document_key, status_of
 from es_simhash.transport.retry import Patience, attempt, is_passing, refresh, retry, text_body
@@ -218,9 +219,9 @@ class ExistingLookup:
         names, ids = ({*each} for each in zip(*map(place, drafts), strict=True))
         among: list[dict[str, Any]] = [{"ids": {"values": sorted(ids)}}]
         among += [{"terms": {"_index": sorted(names)}}] if self._is_alias else []
-        body = {"query": {"bool": {"filter": among}}, "size": len(ids) * len(names), "_source": False}
+        body = {"query": {"bool": {"filter": among}}, "size": min(len(ids) * len(names), MAX_HITS), "_source": False}
         answer = await retry(server, lambda: server.search(index=self._index, body=body), patience=self._patience)
-        if find_gaps(answer):
+        if find_gaps(answer) or len(answer["hits"]["hits"]) == MAX_HITS:
             return list(drafts)
         found = {(hit["_index"] if self._is_alias else "", hit["_id"]) for hit in answer["hits"]["hits"]}
         return [each for each in drafts if place(each) in found]

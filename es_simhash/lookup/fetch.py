@@ -11,7 +11,6 @@ from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, find_gaps
-from es_simhash.transport.limits import Fitting
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, Key, document_key
 from es_simhash.transport.retry import search_texts
@@ -45,25 +44,24 @@ async def fetch_hits(
     Cost: one search for every *page* of documents.
     """
     unanswered: dict[Key, Gap | None] = {}
-    done, copies, fitting = 0, 1, Fitting(page, "hits")
+    done, copies = 0, 1
     while done < len(wanted):
-        with fitting as ids:
-            part = wanted[done : done + ids]
-            # One id may stand in several of the indices, and in several shards of one.
-            documents = len({key.id for key in part}) * len({key.index for key in part})
-            size = copies * max(len(part), min(documents, 2 * ids))
-            body = _body(part, size, docvalue_fields, versions=versions)
-            answer = await search_hits(server, index, body, text_fields, source)
-            hits = answer["hits"]["hits"]
-            for hit in hits:
-                take(hit)
-            missing = set(part) - set(map(document_key, hits))
-            if missing and len(hits) >= size:
-                copies *= 2
-                continue
-            done += len(part)
-            gaps = find_gaps(answer)
-            unanswered.update(dict.fromkeys(missing, gaps[0] if gaps else None))
+        part = wanted[done : done + page]
+        # One id may stand in several of the indices, and in several shards of one.
+        documents = len({key.id for key in part}) * len({key.index for key in part})
+        size = copies * max(len(part), min(documents, 2 * page))
+        body = _body(part, size, docvalue_fields, versions=versions)
+        answer = await search_hits(server, index, body, text_fields, source)
+        hits = answer["hits"]["hits"]
+        for hit in hits:
+            take(hit)
+        missing = set(part) - set(map(document_key, hits))
+        if missing and len(hits) >= size:
+            copies, page = 2 * copies, max(1, page // 2)
+            continue
+        done += len(part)
+        gaps = find_gaps(answer)
+        unanswered.update(dict.fromkeys(missing, gaps[0] if gaps else None))
     return unanswered
 
 

@@ -26,6 +26,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import Attempts, SettingsChanged, read_index_settings, send_confirmed
 from es_simhash.transport.answers import find_gaps
+from es_simhash.transport.limits import MAX_CLAUSES
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Call, Index, check_index, status_of
 from es_simhash.transport.retry import Patience, attempt, is_passing
@@ -88,7 +89,7 @@ def _shareable(question: Question) -> int:
     most = (
         sizes.shared,
         sizes.shared_terms // question.plan.terms,
-        question.limits.max_clauses // (2 * question.plan.clauses),
+        MAX_CLAUSES // (2 * question.plan.clauses),
         int(sizes.shared_passing / max(1.0, passing)),
     )
     return max(1, min(most))

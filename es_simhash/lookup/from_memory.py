@@ -26,7 +26,6 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirm
 from es_simhash.transport.answers import find_gaps, is_view_ended
-from es_simhash.transport.limits import Fitting, is_beyond
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, Hits, View, close_view, open_view
 from es_simhash.transport.retry import SHARD_ATTEMPTS, Patience, check_shards, is_passing, retry
 
@@ -42,29 +41,15 @@ UNUSED = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """
-    Fingerprints of a range as hex digits, after *after* and up to *last*; ``None`` where it has no such end.
-    Where a server forbids such ranges: those of the documents with the sequence *numbers*, first and last.
-    """
+    """Fingerprints of a range as hex digits, after *after* and up to *last*; ``None`` where it has no such end."""
 
     after: str | None = None
     last: str | None = None
-    numbers: tuple[int, int] | None = None
 
     def query(self, name: str) -> dict[str, Any]:
         """Return the query of documents that have one of them in the field *name*."""
-        if self.numbers is not None:
-            return {"range": {"_seq_no": dict(zip(("gte", "lte"), self.numbers, strict=True))}}
         bounds = {key: digits for key, digits in (("gt", self.after), ("lte", self.last)) if digits is not None}
         return {"range": {name: bounds}} if bounds else {"exists": {"field": name}}
-
-    def rest(self, key: str) -> list[Span]:
-        """Return what may be left of it after a full page that ends with *key*."""
-        if self.numbers is None:
-            return [Span(key, self.last)]
-        first, last = self.numbers
-        middle = (first + last) // 2
-        return [Span(numbers=(first, middle)), Span(numbers=(middle + 1, last))]
 
 
 def spans(documents: int) -> list[Span]:
@@ -77,7 +62,7 @@ def spans(documents: int) -> list[Span]:
 def _is_settled(answer: Mapping[str, Any]) -> bool:
     """Return whether the same search would have no better answer in a moment."""
     gaps = find_gaps(answer)
-    return not gaps or is_beyond(gaps, "hits") or is_view_ended(gaps)
+    return not gaps or is_view_ended(gaps)
 
 
 class Snapshot:
@@ -96,7 +81,6 @@ class Snapshot:
         self._table = FingerprintTable(subject.max_distance)
         self._view: View | None = None
         self._used = 0.0
-        self._page_size = Fitting(reading.PAGE, "buckets")
 
     def __len__(self) -> int:
         return len(self._table)
@@ -142,30 +126,12 @@ class Snapshot:
 
     async def _read(self, server: Port, view: View, wanted: Sequence[Span]) -> None:
         """Read the fingerprints of *wanted*."""
-        try:
-            await self._read_spans(server, view, wanted)
-        except ResidentError as error:
-            if error.__cause__ is None or not is_beyond(error.__cause__, "expensive"):
-                raise
-            is_there = {"exists": {"field": self._fields.fingerprint}}
-            unnumbered = {"bool": {"filter": is_there, "must_not": {"range": {"_seq_no": {"gte": 0}}}}}
-            last = await self._search(server, view, self._body(is_there, size=1, sort=[{"_seq_no": "desc"}]))
-            if (await self._search(server, view, self._body(unnumbered, size=1)))["hits"]["hits"]:
-                raise
-            end, count = last["hits"]["hits"][0]["sort"][0] + 1, len(wanted)
-            numbers = [(end * part // count, end * (part + 1) // count - 1) for part in range(count)]
-            await self._read_spans(server, view, [Span(numbers=each) for each in numbers])
-
-    async def _read_spans(self, server: Port, view: View, wanted: Sequence[Span]) -> None:
         name = self._fields.fingerprint
-
-        def terms() -> dict[str, Any]:
-            return {"fingerprints": reading.fingerprint_terms(name, self._page_size.size)}
-
+        terms = {"fingerprints": reading.fingerprint_terms(name)}
         await reading.read_ranges(
             server,
             wanted,
-            calls=lambda some: [view.call(self._body(each.query(name), aggs=terms())) for each in some],
+            calls=lambda some: [view.call(self._body(each.query(name), aggs=terms)) for each in some],
             take=lambda some, answers: self._take(view, some, answers),
             patience=Patience(SHARD_ATTEMPTS),
         )
@@ -181,8 +147,6 @@ class Snapshot:
         if is_view_ended(answer if isinstance(answer, Exception) else find_gaps(answer)):
             raise ResidentError("expired")
         if isinstance(answer, Exception) and not is_passing(answer):
-            if self._page_size.shrink(answer):
-                return reading.Page(asked, again=[asked])
             raise as_fault(answer, "search") from answer
         found = None if isinstance(answer, Exception) else reading.read_aggregations(answer, "search")
         if found is None:
@@ -191,20 +155,15 @@ class Snapshot:
         values = reading.read_fingerprints(buckets := found["fingerprints"]["buckets"])
         self._table.add(values)
         # The smallest come first, so that all of the range up to the last one are there.
-        rest = asked.rest(buckets[-1]["key"]) if len(buckets) >= self._page_size.size else []
+        rest = [Span(buckets[-1]["key"], asked.last)] if len(buckets) >= reading.PAGE else []
         return reading.Page(asked, values, rest)
 
     async def hits(self, server: Port, body: Mapping[str, Any]) -> Hits | None:
         """Return all hits of *body* in the point in time; ``None`` if they may not fit in its ``size``."""
         if self._view is None:
             raise ResidentError("view")
-        while True:
-            size = min(body["size"], self._view.largest_page)
-            answer = await self._search(server, self._view, {**body, "size": size})
-            if answer is not None:
-                hits: Hits = answer["hits"]["hits"]
-                return hits if len(hits) < size else None
-            self._view.largest_page = max(1, size // 2)
+        hits: Hits = (await self._search(server, self._view, body))["hits"]["hits"]
+        return hits if len(hits) < body["size"] else None
 
     async def keep(self, server: Port) -> None:
         """Search for nothing if the point in time would end otherwise, because nothing near was found for long."""
@@ -212,7 +171,7 @@ class Snapshot:
             await self._search(server, self._view, self._body({"match_none": {}}))
 
     async def _search(self, server: Port, view: View, body: Mapping[str, Any]) -> Any:
-        """Return the whole answer to *body*; ``None`` if the server gives no page of that size."""
+        """Return the whole answer to *body*."""
 
         async def send() -> Any:
             try:
@@ -228,15 +187,11 @@ class Snapshot:
             patience = Patience(SHARD_ATTEMPTS)
             answer = await retry(server, send, is_done=_is_settled, patience=patience)
         except Exception as error:
-            if is_beyond(error, "hits") and body["size"] > 1:
-                return None
             if isinstance(error, ResidentError):
                 raise
             raise as_fault(error, "answer" if is_passing(error) else "search") from error
         self._used = self._subject.context.clock()
         gaps = find_gaps(answer)
-        if is_beyond(gaps, "hits") and body["size"] > 1:
-            return None
         if gaps:
             raise ResidentError("expired" if is_view_ended(gaps) else "answer", str(gaps[0]))
         return answer

@@ -17,8 +17,6 @@ from es_simhash.arguments import (
 )
 from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, Said, shorten
 from es_simhash.lookup.query import Filter, check_filter, check_source
-from es_simhash.mapping.context import Context
-from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.rule import PairRule, parse_within
 from es_simhash.texts.measures import (
     DEFAULT_SIMILARITY,
@@ -33,7 +31,6 @@ from es_simhash.texts.measures import (
     get_preset,
 )
 from es_simhash.transport.answers import is_closed
-from es_simhash.transport.limits import Limits
 from es_simhash.transport.protocol import Index, cause_of, index_key, status_of
 
 
@@ -328,12 +325,6 @@ class LookupOptions:
             rule = PairRule(rule.max_distance)
         verify = False if self.is_bits_alone else self.verify
         return asked_rule(rule, verify=verify, preset=self.preset, max_distance=self.max_distance)
-
-
-def usable_limits(context: Context, index: Index, settings: IndexSettings) -> Limits:
-    """Return what the server allows for *index*; no scripts if the field that they read may not be mapped."""
-    limits = context.limits(index)
-    return limits if settings.allows_scripts else replace(limits, scripts=False)
 
 
 class _Answer(Protocol):

@@ -16,7 +16,6 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import NOTHING, Position, Positions, PositionsError, Range, Shard, ShardReading
 from es_simhash.transport.answers import find_gaps
-from es_simhash.transport.limits import Fitting
 from es_simhash.transport.protocol import Call, Compute, Index, cause_of
 from es_simhash.transport.retry import SHARD_ATTEMPTS, Patience, is_passing, refresh, retry
 
@@ -56,10 +55,10 @@ class Page(Generic[_Range]):
     last: int = -1
 
 
-def fingerprint_terms(name: str, size: int) -> dict[str, Any]:
-    """Return the aggregation that shows *size* fingerprints of the field *name*, the smallest ones first."""
+def fingerprint_terms(name: str) -> dict[str, Any]:
+    """Return the aggregation that shows a page of fingerprints of the field *name*, the smallest ones first."""
     # The default order, by count, takes the server twice as long.
-    return {"terms": {"field": name, "size": size, "order": {"_key": "asc"}, "execution_hint": "map"}}
+    return {"terms": {"field": name, "size": PAGE, "order": {"_key": "asc"}, "execution_hint": "map"}}
 
 
 def broken_query(fields: Fields, *, by_number: bool = False) -> dict[str, Any]:
@@ -183,7 +182,6 @@ class Resident:
         # How many operations of the caller came after all that is certain, by index; None if that is not known.
         self._written: Counter[str] | None = None
         self._positions = Positions(index)
-        self._page_size = Fitting(PAGE, "buckets")
 
     def __len__(self) -> int:
         return len(self.table)
@@ -275,9 +273,9 @@ class Resident:
     def _body(self, wanted: Range) -> dict[str, Any]:
         fields = self._fields
         numbers = {"gte": wanted.first} if wanted.last is None else {"gte": wanted.first, "lte": wanted.last}
-        terms = fingerprint_terms(fields.fingerprint, self._page_size.size)
+        terms = fingerprint_terms(fields.fingerprint)
         if self._by_number:
-            terms = {"terms": {"field": fields.value, "size": self._page_size.size, "order": {"_key": "asc"}}}
+            terms = {"terms": {"field": fields.value, "size": PAGE, "order": {"_key": "asc"}}}
         return {
             "size": 0,
             "query": {"bool": {"filter": [{"range": {"_seq_no": numbers}}]}},
@@ -338,8 +336,6 @@ class Resident:
         return [self._page(each, one) for each, one in zip(asked, answer["responses"], strict=True)]
 
     def _page(self, asked: Range, answer: Mapping[str, Any]) -> Page[Range]:
-        if self._page_size.shrink(answer.get("error") or {}):
-            return Page(asked, again=[asked])
         # An index that is gone has no position the next time.
         found = None if answer.get("status") == GONE else read_aggregations(answer, "numbers")
         if found is None:

@@ -18,7 +18,6 @@ from es_simhash.lookup.plan import LookupPlan, Radii, explain_plan, neighbour_co
 from es_simhash.lookup.query import Filter, build_query
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.tables.hidden import shown
-from es_simhash.transport.limits import Limits
 
 Form = Literal["dev-tools", "kql", "esql"]
 
@@ -80,7 +79,7 @@ def paste_lookup(
 
 def _plan(max_distance: int, form: Literal["kql", "esql"]) -> LookupPlan | None:
     """Return the cheapest plan without a script that the form has room for; ``None`` if there is none but the scan."""
-    for estimate in explain_plan(max_distance, limits=Limits(scripts=False)):
+    for estimate in explain_plan(max_distance, scripts=False):
         plan = estimate.plan
         if not plan.is_scan and _count_terms(plan.minimum_should_match, list(plan.radii)) <= _MOST_TERMS[form]:
             return plan

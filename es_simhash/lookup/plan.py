@@ -27,7 +27,6 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import BLOCK_BITS, BLOCKS
 from es_simhash.mapping.context import ASSUMED, IndexStats
 from es_simhash.mapping.meta import check_max_distance
-from es_simhash.transport.limits import DEFAULT_MAX_TERMS, Limits
 
 Radii: TypeAlias = tuple[int, ...]
 """The radii of one block."""
@@ -35,7 +34,6 @@ Radii: TypeAlias = tuple[int, ...]
 BlockRadii: TypeAlias = tuple[Radii, ...]
 """The radii of each of the four blocks; empty for a plan without block terms."""
 
-ALL_ALLOWED = Limits()
 
 MAX_RADIUS = 4  # 2,517 terms a block; radius 5 would be 6,885
 
@@ -62,11 +60,6 @@ def for_each_block(radii: Radii | BlockRadii) -> BlockRadii:
 def count_terms(radii: BlockRadii) -> int:
     """Return how many block terms a query with *radii* has."""
     return sum(neighbour_count(radius) for each in radii for radius in each)
-
-
-def count_clauses(radii: BlockRadii, max_terms: int) -> int:
-    """Return how many ``terms`` clauses a query with *radii* has, if a clause has at most *max_terms* values."""
-    return sum(-(-neighbour_count(radius) // max_terms) for each in radii for radius in each)
 
 
 def blocks_needed(radii: BlockRadii, should_match: int) -> int:
@@ -162,9 +155,6 @@ class LookupPlan:
             How many of those clauses a document matches at least.
         script:
             Whether a script on the server checks the distance of what passes, so that only near-duplicates are hits.
-        max_terms:
-            Most values in one ``terms`` list. Longer lists are split, which keeps the count right, since a block is
-            in one part at most.
 
     Raises:
         TypeError: If max_distance is not an int.
@@ -175,7 +165,6 @@ class LookupPlan:
     radii: BlockRadii
     minimum_should_match: int
     script: bool = False
-    max_terms: int = DEFAULT_MAX_TERMS
 
     def __post_init__(self) -> None:
         check_max_distance(self.max_distance)
@@ -199,7 +188,7 @@ class LookupPlan:
     @property
     def clauses(self) -> int:
         """Number of ``terms`` clauses in the query."""
-        return count_clauses(self.radii, self.max_terms)
+        return sum(map(len, self.radii))
 
     @property
     def pass_share(self) -> float:
@@ -224,13 +213,11 @@ def minimum_should_match(max_distance: int, radii: Radii | BlockRadii) -> int:
     return fewest_matches(max_distance, for_each_block(radii))
 
 
-def make_plan(
-    max_distance: int, radii: Radii | BlockRadii, *, script: bool = False, max_terms: int = DEFAULT_MAX_TERMS
-) -> LookupPlan:
+def make_plan(max_distance: int, radii: Radii | BlockRadii, *, script: bool = False) -> LookupPlan:
     """
     Return the plan that uses *radii* for *max_distance*; it has no block terms if they would exclude nothing.
     *radii*: of the clauses, the same for every block, or a tuple for each of the four. *script*: whether one checks the
-    distance of what the clauses let pass. *max_terms*: most values in one ``terms`` list.
+    distance of what the clauses let pass.
 
     >>> make_plan(10, (0, 1, 2, 3)).minimum_should_match
     6
@@ -238,7 +225,7 @@ def make_plan(
     'r1|1|1|2 msm1'
     """
     should_match = minimum_should_match(max_distance, radii)
-    return LookupPlan(max_distance, for_each_block(radii) if should_match else (), should_match, script, max_terms)
+    return LookupPlan(max_distance, for_each_block(radii) if should_match else (), should_match, script)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,9 +282,9 @@ def estimate(plan: LookupPlan, stats: IndexStats) -> PlanEstimate:
 
 
 @lru_cache(maxsize=256)
-def _plans(max_distance: int, limits: Limits) -> tuple[LookupPlan, ...]:
+def _plans(max_distance: int, *, scripts: bool) -> tuple[LookupPlan, ...]:
     """
-    Return the plans within *limits* that no other plan dominates; the last is the scan without a script.
+    Return the plans, with *scripts* or without, that no other plan dominates; the last is the scan without a script.
     A plan dominates another one that has at least as many terms, lets at least as many documents pass, and is no
     stricter about the number of blocks in which a document must be near (which skew multiplies).
     """
@@ -307,33 +294,31 @@ def _plans(max_distance: int, limits: Limits) -> tuple[LookupPlan, ...]:
     allowed = [
         (count_terms(radii), share, blocks_needed(radii, most), radii)
         for radii, share, most in zip(all_radii, shares.tolist(), should_match.tolist(), strict=True)
-        if most and count_clauses(radii, limits.max_terms) <= limits.max_clauses
+        if most
     ]
     kept: list[tuple[int, float, int, BlockRadii]] = []
     for each in sorted(allowed, key=lambda each: each[:3]):
         if not any(share <= each[1] and needed <= each[2] for _, share, needed, _ in kept):
             kept.append(each)
-    useful = [make_plan(max_distance, radii, max_terms=limits.max_terms) for *_, radii in kept]
-    scripted = [replace(plan, script=True) for plan in useful] if limits.scripts else []
+    useful = [make_plan(max_distance, radii) for *_, radii in kept]
     scan = LookupPlan(max_distance, (), 0)
-    return (*useful, *scripted, *([replace(scan, script=True)] if limits.scripts else []), scan)
+    scripted = [replace(plan, script=True) for plan in (*useful, scan)] if scripts else []
+    return (*useful, *scripted, scan)
 
 
-def explain_plan(
-    max_distance: int, *, stats: IndexStats = ASSUMED, limits: Limits = ALL_ALLOWED
-) -> tuple[PlanEstimate, ...]:
+def explain_plan(max_distance: int, *, stats: IndexStats = ASSUMED, scripts: bool = True) -> tuple[PlanEstimate, ...]:
     """
     Return the estimates of the plans for *max_distance*, cheapest first: the first is the one that is used.
     Plans that have more terms than another one and let more documents pass are left out.
 
-    >>> explain_plan(64, limits=Limits(scripts=False))[0].plan.name
+    >>> explain_plan(64, scripts=False)[0].plan.name
     'scan'
     """
-    estimates = [estimate(plan, stats) for plan in _plans(max_distance, limits)]
+    estimates = [estimate(plan, stats) for plan in _plans(max_distance, scripts=scripts)]
     return tuple(sorted(estimates, key=lambda each: each.milliseconds))
 
 
 @lru_cache(maxsize=1024)
-def plan_lookup(max_distance: int, *, stats: IndexStats = ASSUMED, limits: Limits = ALL_ALLOWED) -> LookupPlan:
+def plan_lookup(max_distance: int, *, stats: IndexStats = ASSUMED, scripts: bool = True) -> LookupPlan:
     """Return the plan with the least estimated cost."""
-    return explain_plan(max_distance, stats=stats, limits=limits)[0].plan
+    return explain_plan(max_distance, stats=stats, scripts=scripts)[0].plan

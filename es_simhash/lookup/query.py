@@ -13,7 +13,7 @@ from es_simhash.hashing.charikar import neighbour_terms
 from es_simhash.lookup.plan import LookupPlan, neighbour_count, plan_lookup
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, to_signed
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
-from es_simhash.transport.limits import Limits
+from es_simhash.transport.limits import ids_query
 
 Query: TypeAlias = dict[str, Any]
 Filter: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
@@ -74,8 +74,7 @@ def _block_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields)
             terms, *others = [each[: neighbour_count(radius)] for each in nearest_first]
             if others:
                 terms = list(dict.fromkeys(chain(terms, *others)))
-            starts = range(0, len(terms), plan.max_terms)
-            should += [{"terms": {field: terms[start : start + plan.max_terms]}} for start in starts]
+            should.append({"terms": {field: terms}})
     return {"bool": {"should": should, "minimum_should_match": plan.minimum_should_match}}
 
 
@@ -145,7 +144,7 @@ def build_query(
     """
     check_max_distance(max_distance)
     check_count("size", size, 0)
-    plan = plan_lookup(max_distance, limits=Limits(scripts=False))
+    plan = plan_lookup(max_distance, scripts=False)
     clauses = candidate_clauses([fingerprint], plan, prefix=prefix)
     return build_body(clauses, filter, exclude_ids, prefix, size, source)
 
@@ -166,7 +165,7 @@ def _all_of(clauses: Sequence[Query], filter: Filter, exclude_ids: Iterable[str]
     """Return the inside of a bool query: *clauses*, the caller's *filter*, and none of *exclude_ids*."""
     query: Query = {"filter": [*clauses, *check_filter(filter)]}
     if excluded := check_ids("exclude_ids", exclude_ids):
-        query["must_not"] = [{"ids": {"values": list(excluded)}}]
+        query["must_not"] = [ids_query(excluded)]
     return query
 
 

@@ -13,14 +13,13 @@ from typing import Any
 
 from es_simhash.hashing import to_hex
 from es_simhash.lookup.judge import Read
-from es_simhash.lookup.lookup_options import LookupOptions, usable_limits
+from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.plan import SKIMMED_FROM, LookupPlan, estimate, plan_lookup
 from es_simhash.lookup.query import Query, build_body, candidate_clauses
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
-from es_simhash.transport.answers import Refusal, is_source_refused, is_view_ended
-from es_simhash.transport.limits import smaller
+from es_simhash.transport.answers import Refusal, is_script_refused, is_source_refused, is_view_ended
 from es_simhash.transport.protocol import Index, status_of
 
 # Most texts that come with hits, and their characters: more are read by themselves, once they are known to be wanted.
@@ -87,14 +86,14 @@ class Subject:
 
 class Question:
     """
-    The question of one lookup, with the plan that the server's known limits allow. ``while True:`` ``with question:``
-    is a search for it; a refusal ends the block, and the loop begins anew where another search is possible.
-    *page*: most hits of the first search. *expected*: candidates by the cost model; 0 if not measured. *is_full*: the
-    first page was full.
+    The question of one lookup, with its plan. ``while True:`` ``with question:`` is a search for it; a refusal ends the
+    block, and the loop begins anew where another search is possible.
+    *may_script*: whether a script may filter, as far as is known. *page*: most hits of the first search. *expected*:
+    candidates by the cost model; 0 if not measured. *is_full*: the first page was full.
     """
 
     __slots__ = (
-        *("_is_again", "_may_view", "expected", "field", "fingerprint", "is_full", "limits"),
+        *("_is_again", "_may_view", "expected", "field", "fingerprint", "is_full", "may_script"),
         *("max_distance", "page", "plan", "reads_texts", "subject"),
     )
 
@@ -103,7 +102,7 @@ class Question:
         self.fingerprint = fingerprint
         self.field = subject.field
         self.max_distance = subject.max_distance
-        self.limits = usable_limits(subject.context, subject.index, subject.settings)
+        self.may_script = subject.settings.allows_scripts and subject.context.may_script(subject.index)
         self.is_full = self._is_again = False
         self._may_view = True
         self._choose_plan()
@@ -115,9 +114,9 @@ class Question:
         return isinstance(error, Exception) and self.adapt(error)
 
     def _choose_plan(self) -> None:
-        """Choose the plan, within the limits, and with it the size of the first page."""
+        """Choose the plan, and with it the size of the first page."""
         sizes, stats = self.subject.options.sizes, self.subject.stats
-        self.plan: LookupPlan = plan_lookup(self.max_distance, stats=stats or ASSUMED, limits=self.limits)
+        self.plan: LookupPlan = plan_lookup(self.max_distance, stats=stats or ASSUMED, scripts=self.may_script)
         hits = estimate(self.plan, stats or ASSUMED).hits
         self.page = int(min(max(2 * hits, sizes.first_page), sizes.largest_page))
         self.expected = 0.0 if stats is None else hits
@@ -130,7 +129,7 @@ class Question:
     @property
     def expects_many(self) -> bool:
         """Whether so many candidates are expected that they are skimmed without a first page to try."""
-        return self.expected > SKIMMED_FROM and self.limits.skims
+        return self.expected > SKIMMED_FROM
 
     @property
     def reads_all(self) -> bool:
@@ -140,7 +139,7 @@ class Question:
     def adapt(self, refusal: Refusal) -> bool:
         """
         Return whether another search is possible after a *refusal*; nothing else decides that.
-        It has another plan or a smaller page, or reads no view, or reads all once more.
+        It has no script, or hits without texts, or reads no view, or reads all once more.
         """
         if not refusal:
             return False
@@ -150,22 +149,15 @@ class Question:
         if self.reads_all and not self._is_again and is_view_ended(refusal):
             self._is_again = True  # an index was made anew while it was read
             return True
-        if (page := smaller(self.page, refusal, "hits")) < self.page:
-            self.page = page
-            return True
         if self.subject.most_texts and is_source_refused(refusal):  # an index keeps none
             self.subject.context.note_text(self.subject.index, _CHARACTERS + 1)
             self._choose_plan()
             return True
-        # Another lookup may have learnt meanwhile what this one was refused for.
-        limits = self.limits.within(self.subject.context.limits(self.subject.index))
-        if limits == self.limits:
-            limits = limits.after(refusal, scripted=self.plan.script)
-        if limits == self.limits:
-            return False
-        self.limits = limits
-        self._choose_plan()
-        return True
+        if self.plan.script and is_script_refused(refusal):
+            self.may_script = False
+            self._choose_plan()
+            return True
+        return False
 
     def body(self, *, ranked: bool = False) -> dict[str, Any]:
         """Return the search body; the score of a *ranked* one is the number of clauses that a hit matches."""

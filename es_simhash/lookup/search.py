@@ -124,9 +124,9 @@ class Candidates:
         """Return the answer, incomplete if there are *gaps* in what was read."""
         self.reasons |= dict.fromkeys(sentences(gaps))
         question, subject = self.question, self.question.subject
-        if not self.reasons:
-            # Only now: a search refused because of the caller's filter must not teach limits to other lookups.
-            subject.context.learn_limits(subject.index, question.limits)
+        if not self.reasons and subject.settings.allows_scripts and not question.may_script:
+            # Only now: a search refused because of the caller's filter must not teach other lookups.
+            subject.context.note_scriptless(subject.index)
         found = {each.key: each for each in self.near_dups}
         return NearDups(
             tuple(sorted(found.values(), key=lambda each: each.order)[: subject.options.size]),
@@ -168,7 +168,7 @@ async def _read_all(server: Port, question: Question, candidates: Candidates) ->
     is_cheaper_skimmed = question.expects_many and question.expected <= options.sizes.ranked_from
     is_ranked = options.size is not None and not question.plan.is_scan and not is_cheaper_skimmed
     # What a script lets through is near, and has to be read whole anyway.
-    skims = question.limits.skims and not is_ranked and not question.plan.script
+    skims = not is_ranked and not question.plan.script
     confirm_once = confirming(server, subject.index, subject.settings)
     reading = Reading(
         server,
@@ -204,7 +204,7 @@ async def _skim(server: Port, question: Question, candidates: Candidates, view: 
         async for hits in pages:
             near.count(candidates.readable(hits), len(hits))
     found: list[NearDup] = []
-    every = near.wanted(subject.options.size, min(sizes.fingerprints, question.limits.max_terms))
+    every = near.wanted(subject.options.size, sizes.fingerprints)
     for wanted in every:
         page = min(sizes.next_page, wanted.missing + 1)
         reads_texts = wanted.documents <= subject.most_texts

@@ -11,13 +11,12 @@ from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.faults import Fault
 from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.transport.limits import Limits
 from es_simhash.transport.protocol import Index, index_key
 
 # How long settings are used before the whole mapping is read again. Meanwhile ``resolve`` compares them.
 SETTINGS_SECONDS = 60.0
 
-# How long statistics and limits of an index are used: they only decide which plan is the fastest.
+# How long it is known of an index how large it is, and that no script may filter it: this only decides about plans.
 STATS_SECONDS = 600.0
 
 # Names of indices that a client object remembers something of.
@@ -126,7 +125,7 @@ class Context:
     clock: Callable[[], float] = lambda: 0.0
     _settings: Recent[tuple[float, IndexSettings, Resolved]] = field(default_factory=Recent)
     _stats: Recent[tuple[float, IndexStats]] = field(default_factory=Recent)
-    _limits: Recent[tuple[float, Limits]] = field(default_factory=Recent)
+    _scriptless: Recent[float] = field(default_factory=Recent)
     _confirmed: Recent[tuple[float, Resolved | None, Any]] = field(default_factory=Recent)
     _filled: Recent[float] = field(default_factory=Recent)
     _longest: Recent[tuple[float, int]] = field(default_factory=Recent)
@@ -208,17 +207,16 @@ class Context:
     def learn_filled(self, index: Index) -> None:
         self._filled[index_key(index)] = self.clock()
 
-    def limits(self, index: Index) -> Limits:
-        """Return the limits learned for queries of *index*; what was refused long ago is tried again."""
-        when, limits = self._limits.get(index_key(index), (0.0, Limits()))
-        return limits if self.clock() - when < STATS_SECONDS else Limits()
+    def may_script(self, index: Index) -> bool:
+        """Return whether a script may filter *index*, as far as is known; what was refused long ago is tried again."""
+        return self.clock() - self._scriptless.get(index_key(index), -math.inf) >= STATS_SECONDS
 
-    def learn_limits(self, index: Index, limits: Limits) -> None:
-        self._limits[index_key(index)] = (self.clock(), limits.within(self.limits(index)))
+    def note_scriptless(self, index: Index) -> None:
+        self._scriptless[index_key(index)] = self.clock()
 
     def forget(self) -> None:
         self._settings.clear()
         self._stats.clear()
-        self._limits.clear()
+        self._scriptless.clear()
         self._filled.clear()
         self._longest.clear()

@@ -16,7 +16,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirming, send_confirmed
 from es_simhash.passages.lookup import Lookup, too_many
 from es_simhash.transport.answers import find_gaps, is_source_refused
-from es_simhash.transport.limits import is_beyond
+from es_simhash.transport.limits import ids_query
 from es_simhash.transport.pages import Hits, Pages, Reading
 from es_simhash.transport.protocol import Call
 from es_simhash.transport.retry import search_texts, text_body
@@ -36,7 +36,7 @@ async def read_candidates(server: Port, lookup: Lookup) -> Pages:
         query = _query(server, lookup, terms[begin : begin + sizes.terms])
         number, hits = await _read_first(server, lookup, query)
         yield hits
-        if number is not None and number > sizes.candidates and not lookup.is_stream:
+        if number > sizes.candidates and not lookup.is_stream:
             lookup.note([too_many(number)])
         elif number != 0:
             async with aclosing(_read_all(server, lookup, query)) as pages:
@@ -44,23 +44,16 @@ async def read_candidates(server: Port, lookup: Lookup) -> Pages:
                     yield hits
 
 
-async def _read_first(server: Port, lookup: Lookup, query: Query) -> tuple[int | None, Hits]:
-    """Return hits, and how many candidates there are if there are more, if that is known; 0 if the hits are all."""
+async def _read_first(server: Port, lookup: Lookup, query: Query) -> tuple[int, Hits]:
+    """Return hits, and how many candidates there are if there are more; 0 if the hits are all."""
     body = {"size": lookup.options.sizes.first_page, "query": query, "track_total_hits": True}
 
     async def send(call: Call) -> Answer:
         return await send_confirmed(server, lookup.index, call, settings=lookup.settings)
 
     routing = lookup.options.routing
-    try:
-        answer = await search_texts(server, lookup.index, body, lookup.fields, routing=routing, send=send)
-        gaps = find_gaps(answer)
-    except Exception as error:
-        if not is_beyond(error, "hits"):
-            raise
-        return None, []
-    if is_beyond(gaps, "hits"):  # by one of several indices
-        return None, []
+    answer = await search_texts(server, lookup.index, body, lookup.fields, routing=routing, send=send)
+    gaps = find_gaps(answer)
     number: int = answer["hits"]["total"]["value"]
     if not gaps and number > len(answer["hits"]["hits"]):
         return number, answer["hits"]["hits"]
@@ -106,7 +99,7 @@ def candidates_query(
 ) -> dict[str, Any]:
     query: dict[str, Any] = {"filter": [wanted, *check_filter(filter)]}
     if ids := list(exclude_ids):
-        query["must_not"] = [{"ids": {"values": ids}}]
+        query["must_not"] = [ids_query(ids)]
     return {"bool": query}
 
 

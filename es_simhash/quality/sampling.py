@@ -14,7 +14,6 @@ from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, find_gaps
-from es_simhash.transport.limits import Fitting
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, Key, Progress, document_key
 from es_simhash.transport.retry import retry
@@ -85,9 +84,9 @@ async def sample_documents(
 ) -> tuple[Hits, list[Gap | str], int]:
     """
     Return up to *size* random documents that match *query*, why there are not more, and how many were drawn.
-    The same seed returns the same documents while the index does not change. Fewer are returned if fewer match, if the
-    ``max_result_window`` of the index is smaller, or once they have :data:`MOST_LETTERS`. *with_text*: documents are
-    drawn until so many have a text: no query knows an empty text, or the texts that a mapping hides.
+    The same seed returns the same documents while the index does not change. Fewer are returned if fewer match, or once
+    they have :data:`MOST_LETTERS`. *with_text*: documents are drawn until so many have a text: no query knows an empty
+    text, or the texts that a mapping hides.
     All are drawn by one search: copies of a shard may order equal scores otherwise from page to page.
     """
     keys, gaps = await _draw_keys(server, index, LARGEST_SAMPLE if with_text else size, query, seed)
@@ -128,9 +127,6 @@ async def _draw_keys(
 ) -> tuple[list[Key], list[Gap]]:
     """Return the keys of up to *size* random documents that match *query*, and why some could not be drawn."""
     drawing = {"query": dict(query), "random_score": {"seed": seed, "field": "_seq_no"}, "boost_mode": "replace"}
-    window = Fitting(size, "hits")
-    while True:
-        with window as most:
-            body = {"size": most, "query": {"function_score": drawing}, "_source": False}
-            answer = await retry(server, partial(server.search, index=index, body=body))
-            return [document_key(hit) for hit in answer["hits"]["hits"]], find_gaps(answer)
+    body = {"size": size, "query": {"function_score": drawing}, "_source": False}
+    answer = await retry(server, partial(server.search, index=index, body=body))
+    return [document_key(hit) for hit in answer["hits"]["hits"]], find_gaps(answer)

@@ -38,7 +38,6 @@ from es_simhash.removal.removal_file import PlanWriter
 from es_simhash.removal.take_decisions import Kept, read_kept
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import aggregate, count_whole
-from es_simhash.transport.limits import Fitting
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Index, Key, Progress, document_key, index_key, names_in
 from es_simhash.transport.retry import Patience, now, retry, unless_refused
@@ -395,12 +394,10 @@ async def count_shares(
     documents = await count_whole(server, index, query, patience=Patience())
     shares: dict[str, Share] = {}
     lost = sorted(removals) if guards.protect else []
-    begin, step = 0, Fitting(VALUES, "buckets")
-    while part := lost[begin : begin + step.size]:
-        with step:
-            terms = {"field": guards.protect, "include": part, "size": len(part)}
-            found = await aggregate(server, index, [query], {"values": {"terms": terms}})
-            counts = {bucket["key"]: bucket["doc_count"] for bucket in found["values"]["buckets"]}
-            shares |= {value: Share(removals[value], counts.get(value, 0)) for value in part}
-            begin += len(part)
+    for begin in range(0, len(lost), VALUES):
+        part = lost[begin : begin + VALUES]
+        terms = {"field": guards.protect, "include": part, "size": len(part)}
+        found = await aggregate(server, index, [query], {"values": {"terms": terms}})
+        counts = {bucket["key"]: bucket["doc_count"] for bucket in found["values"]["buckets"]}
+        shares |= {value: Share(removals[value], counts.get(value, 0)) for value in part}
     return Guards(guards.max_share, guards.protect, documents, shares)

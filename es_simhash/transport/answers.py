@@ -36,8 +36,9 @@ _SENTENCES: dict[GapKind, str] = {
 }
 # What both products say when they are asked for parts of a _source that is not kept.
 _NO_SOURCE = "unable to fetch fields from _source"
-# Elasticsearch answers 503 where one shard refuses a request and another is missing.
-_REFUSED = (400, 503)
+# Elasticsearch answers 503 where one shard refuses a request and another is missing; a script that fails is a 500.
+_REFUSED = (400, 500, 503)
+_NO_SCRIPT = ("script", "painless", "allow_expensive_queries")
 # Of a point in time; of a search, Elasticsearch by the first failure, and OpenSearch by naming no failure at all.
 _NO_COPY = "no_shard_available_action_exception"
 _NO_CONTEXT = "search_context_missing_exception"
@@ -151,9 +152,19 @@ def is_slice_refused(answer: Mapping[str, Any] | BaseException) -> bool:
 
 def is_source_refused(refusal: Refusal) -> bool:
     """Return whether the server refused to return parts of a ``_source`` that the index does not store."""
+    return _is_refused_for(refusal, [_NO_SOURCE])
+
+
+def is_script_refused(refusal: Refusal) -> bool:
+    """Return whether the server refused a request for its script."""
+    return _is_refused_for(refusal, _NO_SCRIPT)
+
+
+def _is_refused_for(refusal: Refusal, words: Iterable[str]) -> bool:
     if isinstance(refusal, BaseException) and status_of(refusal) not in _REFUSED:
         return False
-    return _NO_SOURCE in refusal_text(refusal)
+    text = refusal_text(refusal)
+    return any(word in text for word in words)
 
 
 def refusal_text(refusal: Refusal) -> str:

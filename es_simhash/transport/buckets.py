@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 from es_simhash.transport.answers import Gap, check_whole, find_gaps
-from es_simhash.transport.limits import Fitting, is_beyond
 from es_simhash.transport.protocol import Index
 from es_simhash.transport.retry import Patience, retry
 from es_simhash.transport.server import Server
@@ -79,27 +78,22 @@ async def aggregate_named(
     names: Sequence[str],
     aggs: Mapping[str, Any] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Return the buckets of those of *names* that documents have in *field*, by name; fewer at once where need be."""
-    found: dict[str, dict[str, Any]] = {}
-    begin, step = 0, Fitting(len(names), "buckets", "terms")
-    while begin < len(names):
-        with step:
-            part = list(names[begin : begin + step.size])
-            terms = {"terms": {"field": field, "size": len(part)}, **({"aggs": aggs} if aggs else {})}
-            answer = await aggregate(server, index, [*clauses, {"terms": {field: part}}], {"names": terms})
-            found |= {bucket["key"]: bucket for bucket in answer["names"]["buckets"]}
-            begin += len(part)
-    return found
+    """Return the buckets of those of *names*, 10,000 at most, that documents have in *field*, by name."""
+    if not names:
+        return {}
+    terms = {"terms": {"field": field, "size": len(names)}, **({"aggs": aggs} if aggs else {})}
+    answer = await aggregate(server, index, [*clauses, {"terms": {field: list(names)}}], {"names": terms})
+    return {bucket["key"]: bucket for bucket in answer["names"]["buckets"]}
 
 
 @dataclass(slots=True)
 class BucketReader:
     """
-    Reads the buckets of one field; if the server allows only smaller pages, they become smaller.
-    The work of the server grows with the number of documents if values can be cut into ranges, else with that number
-    times the number of pages. A document with several values is in several buckets. *has_missing*: the documents
-    without a value are a bucket too, with the key ``None``. *has_ranges*: the field is a keyword without a normalizer
-    in every index; only then are its buckets in the order of Python's strings, and can be cut into ranges.
+    Reads the buckets of one field. The work of the server grows with the number of documents if values can be cut into
+    ranges, else with that number times the number of pages. A document with several values is in several buckets.
+    *has_missing*: the documents without a value are a bucket too, with the key ``None``. *has_ranges*: the field is a
+    keyword without a normalizer in every index; only then are its buckets in the order of Python's strings, and can be
+    cut into ranges.
     """
 
     index: Index
@@ -146,14 +140,7 @@ class BucketReader:
     async def _cut(self, server: Server) -> None:
         """Cut the rest of the present range into ranges of about two pages."""
         self._full_pages = 0
-        try:
-            ends = await cut_values(server, self.index, self._rest(), self.field, part=2 * self.page)
-        except Exception as error:
-            # A server may allow no range of a keyword field, or not so many hits to a user who may not scroll.
-            if not is_beyond(error, "expensive", "hits"):
-                raise
-            self.has_ranges = False
-            return
+        ends = await cut_values(server, self.index, self._rest(), self.field, part=2 * self.page)
         # A document with several values was also drawn for those outside the range.
         inside = [each for each in ends if self._after < each and not (self._ends and each >= self._ends[-1])]
         self._ends += tuple(reversed(inside))
@@ -170,17 +157,12 @@ class BucketReader:
     async def _send(self, server: Server) -> dict[str, Any]:
         terms = {"field": self.field, **({"missing_bucket": True} if self.has_missing else {})}
         clauses = self._rest() if self._is_cut else self.clauses
-        page = Fitting(self.page, "buckets")
-        while True:
-            self.page = page.size
-            composite: dict[str, Any] = {"sources": [{"value": {"terms": terms}}], "size": self.page}
-            if self._has_begun:
-                composite["after"] = {"value": self._after}
-            every = {"composite": composite, **({"aggs": self.aggs} if self.aggs else {})}
-            with page:
-                found = await aggregate(server, self.index, clauses, {"every": every})
-                buckets: dict[str, Any] = found["every"]
-                return buckets
+        composite: dict[str, Any] = {"sources": [{"value": {"terms": terms}}], "size": self.page}
+        if self._has_begun:
+            composite["after"] = {"value": self._after}
+        every = {"composite": composite, **({"aggs": self.aggs} if self.aggs else {})}
+        found: dict[str, Any] = (await aggregate(server, self.index, clauses, {"every": every}))["every"]
+        return found
 
 
 async def count_documents(

@@ -13,9 +13,8 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
-from es_simhash.errors import InvalidInputError
 from es_simhash.transport.answers import Gap, find_gaps, is_closed, is_shard_missing, is_slice_refused, sentences
-from es_simhash.transport.limits import LARGEST, Fitting, smaller
+from es_simhash.transport.limits import MAX_HITS
 from es_simhash.transport.protocol import Call, Index, error_text, status_of
 from es_simhash.transport.retry import ATTEMPTS, Patience, attempt, is_passing, retry
 from es_simhash.transport.server import Answer, Server
@@ -29,7 +28,7 @@ _BY_NUMBER = {"_seq_no": {"order": "asc", "unmapped_type": "long"}}
 
 class View:
     """
-    A point in time, what may be missing from it, and how many hits it gives at once.
+    A point in time, and what may be missing from it.
     *pit*: its id, as the last answer gave it. *keep_alive*: seconds. *attempts*: for a page, before a refusal counts.
     *has_ties*: the server cannot sort by ``_shard_doc``, as OpenSearch before 3.3.
     """
@@ -38,7 +37,6 @@ class View:
         self.is_opensearch = "pit_id" in opened
         self.pit = opened["pit_id"] if self.is_opensearch else opened["id"]
         self.keep_alive = f"{keep_alive}s"
-        self.largest_page = LARGEST
         self.gaps = dict.fromkeys(find_gaps(opened, ignore=["unsaid"]))
         self.ranked = False
         self.attempts = 1
@@ -90,8 +88,7 @@ class Cursor:
         return Cursor(self._whole, self._page)
 
     def call(self, view: View) -> Call:
-        self.asked, self.has_ties = min(self._page, view.largest_page), view.has_ties
-        self._is_ordered = self._is_ordered or self.asked < self._page
+        self.asked, self.has_ties = self._page, view.has_ties
         request = {**self._body, "size": self.asked}
         if self._is_ordered:
             request["sort"] = view.order()
@@ -114,8 +111,6 @@ class Cursor:
         if self.has_ties:
             last = hits[-1]["sort"]
             hits = [hit for hit in hits if hit["sort"] != last]
-            if not hits and self.asked < self._page:
-                raise InvalidInputError(f"a page of {self.asked} documents is too small here: raise max_result_window")
             self._page *= 1 if hits else 2
         self._after = hits[-1]["sort"] if hits else self._after
         return hits
@@ -147,7 +142,7 @@ class Step:
 class Reading:
     """
     All hits of *body* in *index*, several slices at once; at the end :attr:`gaps` says why some may be missing.
-    The ``size`` and order of *body* are set here; *page*, for each slice, becomes smaller if ``max_result_window`` is.
+    The ``size`` and order of *body* are set here; *page*: most hits of a slice, but never more than servers allow.
     *ranked*: the highest score comes first, if the server can do that. *attempts*: for a page, while the server is too
     busy. With *documents_per_second*, pages are smaller and the view stays open longer, so that it does not end between
     two pages. *shortcut*: is tried first in the view, and returns whether no page has to be read any more.
@@ -173,7 +168,7 @@ class Reading:
                 yield step.hits
 
     async def steps(self) -> AsyncGenerator[Step, None]:
-        page, keep_alive = self.page, KEEP_ALIVE_SECONDS
+        page, keep_alive = min(self.page, MAX_HITS), KEEP_ALIVE_SECONDS
         if self.documents_per_second is not None:
             page = min(page, max(1, int(self.documents_per_second * PACED_SECONDS / self.slices)))
             between_pages = page * self.slices / self.documents_per_second
@@ -336,13 +331,10 @@ async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hi
         gaps = [] if is_refused else find_gaps(answer)
         if not is_refused:
             view.note(answer)
-        allowed = smaller(cursor.asked, answer if is_refused else gaps, "hits")
         lacks_order = not cursor.has_ties and "_shard_doc" in (
             error_text(answer) if is_refused else "".join(sentences(gaps))
         )
-        if allowed < cursor.asked:
-            view.largest_page = min(view.largest_page, allowed)
-        elif lacks_order:
+        if lacks_order:
             view.has_ties = True
         elif is_refused:
             if patience.is_spent or not is_passing(answer):
@@ -358,7 +350,7 @@ async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hi
 @dataclass
 class Scroll:
     """
-    As :class:`Reading`, by a scroll; in the *order* of *body* where that is empty.
+    As :class:`Reading`, by a scroll.
     A page that was refused for load is asked for again, which helps where a proxy refused it. Whether the server had
     moved on before, only the count of all hits says; a shard that is too busy gives the scroll up. If some are missing
     at the end, the refusal is raised.
@@ -371,7 +363,6 @@ class Scroll:
     page: int
     options: Mapping[str, Any] = field(default_factory=dict)
     keep_alive: int = KEEP_ALIVE_SECONDS
-    order: Mapping[str, Any] = field(default_factory=lambda: _UNORDERED)
     attempts: int = 1
     _refusal: Exception | None = field(default=None, init=False)
     _gaps: dict[Gap, None] = field(default_factory=dict, init=False)
@@ -408,21 +399,16 @@ class Scroll:
             await _end_scroll(server, scroll)
 
     async def _open(self) -> dict[str, Any]:
-        """Return the first page, which becomes smaller if the server allows only that; cancelled, end the scroll."""
-        server, page = self.server, Fitting(self.page, "hits")
-        while True:
-            with page:
-                # A scroll always counts its hits: both products refuse one that must not count them.
-                request = {**self.body, "size": page.size, **self.order, "track_total_hits": True}
-                opening = server.search(index=self.index, body=request, scroll=f"{self.keep_alive}s", **self.options)
-                answer, cancelled = await server.to_the_end(opening)
-                gaps = find_gaps(answer)
-                if cancelled is None and not page.shrink(gaps):
-                    self._gaps = dict.fromkeys(gaps)
-                    return answer
-                await _end_scroll(server, answer.get("_scroll_id"))
-                if cancelled is not None:
-                    raise cancelled
+        """Return the first page; cancelled, end the scroll."""
+        # A scroll always counts its hits: both products refuse one that must not count them.
+        request = {**self.body, "size": self.page, **_UNORDERED, "track_total_hits": True}
+        opening = self.server.search(index=self.index, body=request, scroll=f"{self.keep_alive}s", **self.options)
+        answer, cancelled = await self.server.to_the_end(opening)
+        if cancelled is not None:
+            await _end_scroll(self.server, answer.get("_scroll_id"))
+            raise cancelled
+        self._gaps = dict.fromkeys(find_gaps(answer))
+        return answer
 
 
 async def _end_scroll(server: Server, scroll: str | None) -> None:

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, is_source_refused, sentences
-from es_simhash.transport.limits import is_beyond
 from es_simhash.transport.protocol import Call, Index, error_text, in_parts, index_key, status_of
 from es_simhash.transport.server import Answer, Server
 
@@ -36,6 +35,8 @@ MOST_DOUBLINGS = 20
 # Too many requests, and what proxies and clusters answer while a node restarts.
 _BUSY = 429
 _PASSING = frozenset({_BUSY, 502, 503, 504})
+# OpenSearch has a 503 for a search with more buckets than it allows.
+_TOO_MANY = "too_many_buckets"
 
 
 BLOCK = "cluster_block_exception"
@@ -45,12 +46,11 @@ BLOCK = "cluster_block_exception"
 def is_passing(refusal: BaseException | int | None, kind: str = "") -> bool:
     """
     Return whether a refusal (an exception, or a status and the *kind* of the error) is temporary.
-    So it is while the server is busy or starting, but not where a disk is full (429): that takes longer than a minute;
-    nor where an exception says that buckets are too many, for which OpenSearch has a 503.
+    So it is while the server is busy or starting, but not where a disk is full (429): that takes longer than a minute.
     """
     if isinstance(refusal, BaseException):
-        return not is_beyond(refusal, "buckets") and is_passing(status_of(refusal), error_text(refusal))
-    return refusal in _PASSING and not (refusal == _BUSY and BLOCK in kind)
+        return is_passing(status_of(refusal), error_text(refusal))
+    return refusal in _PASSING and not (refusal == _BUSY and BLOCK in kind) and _TOO_MANY not in kind
 
 
 @dataclass(slots=True)

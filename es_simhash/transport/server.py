@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from es_simhash.transport.protocol import Call, Compute, Index, Progress
+from es_simhash.transport.protocol import Call, Compute, Index, Progress, in_parts
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -83,14 +83,21 @@ class Server(Protocol):
     async def get_mapping(
         self, *, index: Index, filter_path: str | None = None, ignore_unavailable: bool | None = None
     ) -> Answer:
-        given = _given(index=index, filter_path=filter_path, ignore_unavailable=ignore_unavailable)
-        return await self.send(Call("get_mapping", given))
+        given = _given(filter_path=filter_path, ignore_unavailable=ignore_unavailable)
+        return await self._of_each("get_mapping", index, given)
 
     async def get_pipeline(self, *, id: str) -> Answer:
         return await self.send(Call("get_pipeline", {"id": id}))
 
     async def get_settings(self, *, index: Index, name: str | None = None, filter_path: str | None = None) -> Answer:
-        return await self.send(Call("get_settings", _given(index=index, name=name, filter_path=filter_path)))
+        return await self._of_each("get_settings", index, _given(name=name, filter_path=filter_path))
+
+    async def _of_each(self, api: str, index: Index, arguments: Mapping[str, Any]) -> Answer:
+        """Return the answers about each index, together; more names than a request can have go in several."""
+        found: Answer = {}
+        for part in in_parts(index):
+            found |= await self.send(Call(api, {"index": part, **arguments}))
+        return found
 
     async def index_stats(self, *, index: Index, metric: str, level: str, filter_path: str | None = None) -> Answer:
         given = _given(index=index, metric=metric, level=level, filter_path=filter_path)

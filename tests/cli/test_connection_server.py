@@ -163,12 +163,14 @@ def test_urls_that_cannot_be(run, index, url):
     failed(run("check", index, "--url", url), "cannot be used")
 
 
-def test_a_lowered_limit_is_named(run, server, index):
+@pytest.mark.parametrize("limit", [{"max_docvalue_fields_search": 3}, {"max_result_window": 40}])
+def test_a_lowered_limit_is_named(run, server, index, limit):
     """It is the server's own error: which setting, and no word of missing shards."""
-    settings = {"index": {"max_docvalue_fields_search": 3}}
-    server.request("PUT", f"/{index}", {"settings": settings, "mappings": {"properties": {"body": {"type": "text"}}}})
+    mappings = {"properties": {"body": {"type": "text"}}}
+    server.request("PUT", f"/{index}", {"settings": {"index": limit}, "mappings": mappings})
     server.request("PUT", f"/{index}/_doc/1?refresh=true", {"body": TEXT})
-    line = failed(run("setup", index, "--text-field", "body", "--yes"), "index.max_docvalue_fields_search")
+    [name] = limit
+    line = failed(run("setup", index, "--text-field", "body", "--yes"), f"index.{name}")
     assert "which shards have no copy" not in line
 
 

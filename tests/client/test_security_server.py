@@ -182,7 +182,7 @@ def test_document_level_security(guarded, login):
         assert status < 300, answer
     with make_client(guarded, *guarded.login) as client:
         mapping = {"properties": {"team": {"type": "keyword"}}}
-        SimHashClient(client).create_index(index, settings={"index.max_result_window": 15}, mappings=mapping)
+        SimHashClient(client).create_index(index, mappings=mapping)
         lines = []
         for n in range(40):
             lines += [{"index": {"_id": str(n)}}, {"team": "theirs" if n % 2 else "ours", **fingerprint_fields(7)}]

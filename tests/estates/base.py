@@ -46,7 +46,6 @@ class Base(RuleBasedStateMachine):
         self.number_of_steps = 0
         self.versions: dict[Place, tuple[int | None, ...]] = {}  # of all documents, before the present step
         self.replication: dict[str, str] = {}  # of a and b, where it is not that of documents
-        self.window = 10_000  # index.max_result_window of every index
         self.folder = tempfile.TemporaryDirectory(prefix="estate-")  # of removals
 
     # How a step is made
@@ -141,7 +140,7 @@ class Base(RuleBasedStateMachine):
     def visible(self, where: str, routing: str | None = None) -> list[Seen]:
         """Return what a search of everything shows now; where *routing* leads is the server's to say."""
         path = f"/{self.name(where)}/_search?ignore_unavailable=true{'' if routing is None else f'&routing={routing}'}"
-        body = {"size": self.window, "sort": "_doc", "seq_no_primary_term": True}
+        body = {"size": 10_000, "sort": "_doc", "seq_no_primary_term": True}
         hits = self.server.request("POST", path, body, missing_ok=True)
         return [self._see(hit) for hit in hits["hits"]["hits"]] if hits else []
 

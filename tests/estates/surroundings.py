@@ -25,7 +25,6 @@ from tests.estates.values import (
     schemes,
     settings,
     texts,
-    windows,
     writes,
 )
 from tests.estates.wire import Wire
@@ -40,16 +39,14 @@ class Surroundings(Writes):
         shards=st.integers(1, 3),
         scheme=schemes,
         passages=st.booleans(),
-        window=windows,
         given=st.lists(writes, min_size=4, max_size=12),
         on_duplicate=policies,
         has_template=st.sampled_from((True, True, False)),
         by_segments=st.booleans(),
     )
-    def begin(self, seed, shards, scheme, passages, window, given, on_duplicate, has_template, by_segments) -> None:
+    def begin(self, seed, shards, scheme, passages, given, on_duplicate, has_template, by_segments) -> None:
         """Indices a and b, behind both and few; log, an alias that rolls over; on OpenSearch stream, a data stream."""
         self.wire = Wire(seed=seed, share=0.25, is_on=False)
-        self.window = window
         if by_segments and self.server.product == "opensearch":
             self.replication = {"replication.type": "SEGMENT"}
         self.connect()
@@ -57,7 +54,7 @@ class Surroundings(Writes):
         self.create("b", 2, scheme, passages=passages)
         self.create("log-000001", 2, "shingles")
         self.add_alias("log-000001", "log", is_write_index=True)
-        template = {"settings": settings(2, self.window), "mappings": mappings("shingles")}
+        template = {"settings": settings(2), "mappings": mappings("shingles")}
         body = {"index_patterns": [f"{self.base}-log-*"], "template": template, "priority": 900}
         self.has_template = has_template
         if has_template:
@@ -90,7 +87,7 @@ class Surroundings(Writes):
 
     def create(self, where: str, shards: int, scheme: str, **options: Any) -> None:
         """Create an index with our fields."""
-        plain = {**settings(shards, self.window), **self.replication}
+        plain = {**settings(shards), **self.replication}
         options |= {"mappings": {"properties": FIELDS}, "settings": plain}
         self.ask("one", "create_index", self.name(where), scheme=scheme, text_field="body", **options)
         self.add_common_aliases(where)
@@ -128,7 +125,7 @@ class Surroundings(Writes):
             if what == "create":
                 self.create(where, shards, scheme, **options)
             else:
-                body = {"mappings": {"properties": FIELDS}, "settings": settings(shards, self.window)}
+                body = {"mappings": {"properties": FIELDS}, "settings": settings(shards)}
                 self.server.request("PUT", f"/{self.name(where)}", body)
                 self.add_common_aliases(where)
 
@@ -144,7 +141,7 @@ class Surroundings(Writes):
         body = {}
         if self.name(where).endswith("log"):
             mapping = mappings("shingles") if with_our_mapping else {"properties": FIELDS}
-            body = {"settings": settings(1, self.window), "mappings": mapping}
+            body = {"settings": settings(1), "mappings": mapping}
         self.server.request("POST", f"/{self.name(where)}/_rollover", body)
 
     def remove(self, who: str, where: str) -> None:

@@ -38,7 +38,6 @@ written_to = st.sampled_from(("a", "b", "log", "stream"))
 looked_at = st.sampled_from(("a", "b", "log", "stream", "both", "few", "a,log", "*"))
 planned = st.sampled_from(("a", "a", "few", "few", "both", "log", "stream", "*"))
 schemes = st.sampled_from(("shingles", "shingles", "keywords"))
-windows = st.sampled_from((10_000, 10_000, 1_000))
 distances = st.integers(0, 12)
 policies = st.sampled_from(("tag", "tag", "tag", "skip", None))
 workers = st.sampled_from((1, 1, 2))
@@ -93,10 +92,9 @@ writes = st.builds(
 )
 
 
-def settings(shards: int, window: int) -> dict[str, Any]:
+def settings(shards: int) -> dict[str, Any]:
     """Return settings of an index; nothing becomes visible by itself, so that it depends on the steps alone."""
-    plain = {"number_of_shards": shards, "number_of_replicas": 0, "refresh_interval": "-1"}
-    return {**plain, "max_result_window": window}
+    return {"number_of_shards": shards, "number_of_replicas": 0, "refresh_interval": "-1"}
 
 
 def mappings(scheme: str) -> dict[str, Any]:

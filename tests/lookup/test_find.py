@@ -40,11 +40,9 @@ def test_one_search_when_candidates_fit():
     assert [call.api for call in calls] == ["search"]
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"has_shard_doc": False}, {"has_pit": False}, {"window": 7}, {"window": 7, "has_pit": False}]
-)
+@pytest.mark.parametrize("options", [{}, {"has_shard_doc": False}, {"has_pit": False}])
 def test_every_candidate_is_read_whatever_the_page(options):
-    """Past one page, with or without a point in time, with a small window: the last hit is found."""
+    """Past one page, with or without a point in time: the last hit is found."""
     index = Candidates([0] * MANY, **options)
     found, _, _ = look(index)
     assert len(found) == found.candidates == MANY

@@ -35,21 +35,32 @@ def test_more_candidates_than_any_page(server, index, simhash):
     assert open_contexts(server, index) == 0
 
 
-def test_a_small_result_window(server, index, simhash):
-    """Pages shrink to what the index allows."""
+def test_a_lowered_limit_is_named(server, index, simhash):
+    """Requests ask for what servers allow by default; of less, the server's own words say which setting is too low."""
     simhash.create_index(index, settings={**ONE_SHARD, "max_result_window": 40})
     fill(server, index, [7] * 333)
-    assert len(simhash.find_near_dups(index, fingerprint=7)) == 333
-    assert len(simhash.find_near_dups_of(index, "00000")) == 332
-    [many] = simhash.find_near_dups_many(index, [TEXT])
-    assert len(many) == 0
+    with pytest.raises(Exception, match="index.max_result_window"):
+        simhash.find_near_dups(index, fingerprint=7)
+    with pytest.raises(Exception, match="index.max_result_window"):
+        list(simhash.pairs(index))
+    simhash.create_index(f"{index}-b", settings=ONE_SHARD)
+    with pytest.raises(IncompleteSearchError, match="index.max_result_window"):  # of the shards of one index
+        simhash.find_near_dups(f"{index}*", fingerprint=7)
     assert open_contexts(server, index) == 0
 
 
+def test_long_lists_of_ids(server, index, simhash):
+    """Elasticsearch takes 10,000 in one query."""
+    simhash.create_index(index, settings=ONE_SHARD)
+    fill(server, index, [7] * 5)
+    ids = [f"{number:05d}" for number in range(1, 12_000)]
+    assert [each.id for each in simhash.find_near_dups(index, fingerprint=7, exclude_ids=ids)] == ["00000"]
+
+
 def test_many_pages_of_several_indices(server, index, simhash):
-    """No hit is lost between pages, though shards of different indices have the same number; nor to a small window."""
-    for part, window in (("a", 40), ("b", 10_000), ("c", 10_000)):
-        simhash.create_index(f"{index}-{part}", settings={**ONE_SHARD, "max_result_window": window})
+    """No hit is lost between pages, though shards of different indices have the same number."""
+    for part in "abc":
+        simhash.create_index(f"{index}-{part}", settings=ONE_SHARD)
         fill(server, f"{index}-{part}", [7] * 300)
     found = simhash.find_near_dups(f"{index}-*", fingerprint=7)
     assert (len({(each.index, each.id) for each in found}), found.complete) == (900, True)

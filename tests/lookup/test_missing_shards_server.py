@@ -51,15 +51,6 @@ def test_what_is_screened_is_never_new(partial, simhash, call):
     assert other.reason.startswith("a near-duplicate may have been missed (")
 
 
-def test_more_candidates_than_a_page_are_incomplete(partial, server, simhash, call):
-    """Elasticsearch opens no point in time then: the rest is read all the same, and marked."""
-    for name in partial.split(","):
-        server.request("PUT", f"/{name}/_settings", {"index.max_result_window": 2})
-    with pytest.raises(IncompleteSearchError) as caught:
-        call(simhash.find_near_dups(partial, TEXT))
-    assert len(caught.value.results) == 3
-
-
 def test_what_reads_everything_is_an_error(partial, simhash, call):
     """Groups, pairs, and a count of what is there; but what samples says that it could not read everything."""
     for reading in (simhash.pairs, simhash.groups):

@@ -9,7 +9,6 @@ from es_simhash import InvalidInputError, build_query, fingerprint_fields, hammi
 from es_simhash.lookup.paste import block_condition, paste_lookup
 from es_simhash.lookup.plan import explain_plan, make_plan
 from es_simhash.lookup.query import candidate_clauses
-from es_simhash.transport.limits import Limits
 from tests.languages import kql, run_esql
 from tests.lookup.test_plan_property import fingerprints, matches
 
@@ -37,7 +36,7 @@ def document(number, fingerprint, *, prefix="simhash", index="news", **more):
 @given(data=st.data(), wanted=fingerprints, flips=some_flips, max_distance=st.integers(0, 14))
 def test_the_condition_is_the_clause_of_the_plan(data, wanted, flips, max_distance):
     """Without minimum_should_match, and for every plan, exactly the same fingerprints match."""
-    plans = [each.plan for each in explain_plan(max_distance, limits=Limits(scripts=False))]
+    plans = [each.plan for each in explain_plan(max_distance, scripts=False)]
     plan = data.draw(st.sampled_from([each for each in plans if each.terms < 3_000 and not each.is_scan]))
     [clause] = candidate_clauses([wanted], plan)
     held = [near(wanted, each) for each in flips]

@@ -15,7 +15,6 @@ from es_simhash.lookup.plan import (
     plan_lookup,
 )
 from es_simhash.mapping.context import IndexStats
-from es_simhash.transport.limits import Limits
 
 
 @pytest.mark.parametrize(("radius", "count"), [(0, 1), (1, 17), (2, 137), (3, 697), (4, 2517)])
@@ -82,7 +81,7 @@ def test_a_plan_exists_for_every_distance():
         assert plan.max_distance == max_distance
         assert plan.is_scan == (plan.minimum_should_match == 0)
     assert plan_lookup(64).name == "scan + script"
-    assert plan_lookup(64, limits=Limits(scripts=False)).name == "scan"
+    assert plan_lookup(64, scripts=False).name == "scan"
 
 
 def test_lists_are_split_where_a_server_wants_short_ones():
@@ -104,7 +103,7 @@ def test_a_plan_is_explained():
 
 def test_a_larger_index_wants_fewer_candidates():
     """What is cheap for a thousand documents is not for a thousand million."""
-    small, large = (plan_lookup(10, stats=IndexStats(n), limits=Limits(scripts=False)) for n in (10**3, 10**8))
+    small, large = (plan_lookup(10, stats=IndexStats(n), scripts=False) for n in (10**3, 10**8))
     assert small.terms < large.terms
     assert small.pass_share > large.pass_share
 
@@ -138,11 +137,11 @@ def test_names_tell_the_radii():
 
 
 @pytest.mark.parametrize("max_distance", range(17))
-@pytest.mark.parametrize("limits", [Limits(), Limits(scripts=False)])
-def test_radii_that_differ_by_block_never_cost_more(max_distance, limits):
+@pytest.mark.parametrize("scripts", [True, False])
+def test_radii_that_differ_by_block_never_cost_more(max_distance, scripts):
     """The best plan costs no more than the best with one set of radii for all blocks."""
     stats = IndexStats(4_000_000)
     sets = [radii for count in range(1, 6) for radii in combinations(range(5), count)]
-    plans = [make_plan(max_distance, radii, script=limits.scripts) for radii in sets]
+    plans = [make_plan(max_distance, radii, script=scripts) for radii in sets]
     uniform = min(estimate(plan, stats).milliseconds for plan in plans)
-    assert explain_plan(max_distance, stats=stats, limits=limits)[0].milliseconds <= uniform
+    assert explain_plan(max_distance, stats=stats, scripts=scripts)[0].milliseconds <= uniform

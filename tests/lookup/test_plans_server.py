@@ -16,7 +16,6 @@ from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
 from es_simhash.lookup.plan import explain_plan, make_plan
 from es_simhash.mapping.context import IndexStats
-from es_simhash.transport.limits import Limits
 from tests.lookup.looking import planned
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, fill, planted, send_lines, truth
@@ -41,7 +40,7 @@ def test_every_plan_gives_the_exhaustive_answer(server, index, filled):
     simhash, fingerprints = filled
     scripts = server.product == "opensearch"
     for max_distance in range(17):
-        plans = [each.plan for each in explain_plan(max_distance, limits=Limits(scripts=scripts))]
+        plans = [each.plan for each in explain_plan(max_distance, scripts=scripts)]
         chance = random.Random(max_distance)
         wanted = chance.choice(fingerprints)
         expected = truth(fingerprints, wanted, max_distance)
@@ -204,22 +203,6 @@ def test_painless_missing(elasticsearch):
             assert answer_of(found) == truth(fingerprints, fingerprints[0], 14)
         finally:
             elasticsearch.remove(index)
-
-
-@pytest.mark.parametrize("allowed", [1024, 100])
-def test_short_lists_of_terms(server, index, sync_client, allowed):
-    """Some services allow 1,024 terms in a list: longer ones are split, and stay exact."""
-    simhash = SimHashClient(sync_client)
-    simhash.create_index(index, settings={**ONE_SHARD, "max_terms_count": allowed})
-    fingerprints = planted(500)
-    fill(server, index, fingerprints)
-    for max_distance in (3, 11, 17):
-        for wanted in fingerprints[:3]:
-            found = simhash.find_near_dups(index, fingerprint=wanted, max_distance=max_distance)
-            assert answer_of(found) == truth(fingerprints, wanted, max_distance)
-    with planned(make_plan(17, (4,), max_terms=allowed)):
-        found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=17)
-    assert answer_of(found) == truth(fingerprints, fingerprints[0], 17)
 
 
 def test_half_of_the_documents_without_fingerprint(server, index, simhash):

@@ -6,7 +6,6 @@ import json
 import pytest
 
 from es_simhash import InvalidInputError, build_query
-from es_simhash.hashing.charikar import neighbour_terms
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.query import candidate_clauses, check_source
 
@@ -40,17 +39,6 @@ def test_the_whole_body():
     assert body["query"]["bool"]["filter"][1:] == [{"term": {"lang": "en"}}]
     assert body["query"]["bool"]["must_not"] == [{"ids": {"values": ["7"]}}]
     assert json.loads(json.dumps(body)) == body
-
-
-def test_long_lists_are_split_without_loss():
-    """The parts of a list hold its terms, each once; a document is in one of them at most."""
-    plan = make_plan(8, (0, 2), max_terms=50)
-    clauses = blocks_of(plan)["should"]
-    assert len(clauses) == plan.clauses
-    of_block = [clause["terms"]["simhash.block3"] for clause in clauses if "simhash.block3" in clause["terms"]]
-    assert max(map(len, of_block)) <= 50
-    assert sorted(sum(of_block, [])) == sorted(["cdef", *neighbour_terms(0xCDEF, 2)])  # noqa: RUF017
-    assert sum(len(terms) for clause in clauses for terms in clause["terms"].values()) == plan.terms
 
 
 def test_a_script_checks_behind_the_block_terms():

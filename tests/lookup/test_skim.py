@@ -7,7 +7,6 @@ from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
 from es_simhash.lookup.plan import make_plan
 from es_simhash.mapping.context import Context, IndexStats
-from es_simhash.transport.limits import Limits
 from tests.lookup.looking import look, planned
 from tests.transport.by_hand import ServerError, drive, scripted
 from tests.transport.fake_server import WHOLE, Candidates
@@ -81,15 +80,6 @@ def test_who_may_not_keep_anything_on_the_server_gets_what_one_page_holds():
     assert ([each.id for each in found], found.complete) == (["0"], True)
     with pytest.raises(ServerError, match="no permissions"):
         look(SearchOnly([0] * 12_000), **SCAN)
-
-
-def test_pages_of_both_passes_fit_the_window():
-    """What was learnt of the window in the first pass holds for the second."""
-    index = Candidates([0] * 50 + [FAR] * 50, window=9)
-    found, calls, _ = look(index, **SCAN)
-    assert (len(found), found.candidates) == (50, 100)
-    refused = [body for body in searches(calls) if body["size"] > 9]
-    assert all("stored_fields" in body for body in refused)
 
 
 @pytest.mark.parametrize("candidates", [700, 4_500])
@@ -167,35 +157,6 @@ def test_what_the_second_pass_does_not_find_is_read_all_the_same():
     assert [each.id for each in nearest] == ["0", "1"]
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"), [(400, "is not indexed"), (500, "'search.allow_expensive_queries' is set to false")]
-)
-def test_where_fingerprints_cannot_be_searched_hits_are_read_whole(status, reason):
-    """Refused outright, or by one shard of two."""
-
-    class Unsearchable(Candidates):
-        def search(self, body, index=None, scroll=None):
-            if "'terms'" in str(body):
-                return ServerError(status, f"Cannot search on field [simhash.fingerprint] since it {reason}")
-            return super().search(body, index, scroll)
-
-    class PartlyUnsearchable(Losing):
-        def search(self, body, index=None, scroll=None):
-            answer = super().search(body, index, scroll)
-            cause = {"type": "query_shard_exception", "reason": "Cannot search on field [simhash.fingerprint]"}
-            failed = {"total": 2, "failed": 1, "failures": [{"reason": cause}]}
-            return answer | ({"_shards": failed} if "'terms'" in str(body) else {})
-
-    for kind in (Unsearchable, PartlyUnsearchable):
-        index, context = kind([0, 3, FAR]), Context()
-        for skimmed in (True, False):  # what was learnt is remembered
-            found, calls, _ = look(index, context=context, **SCAN)
-            assert [each.id for each in found] == ["0", "1"]
-            assert (found.candidates, found.complete) == (3, True)
-            assert any("stored_fields" in body for body in searches(calls)) == skimmed
-            assert not index.open
-
-
 def test_a_candidate_without_a_fingerprint_is_named():
     """It is read again, to be named, whatever the plan: its block terms say that it is near."""
     index = Candidates([0, 0])
@@ -219,25 +180,6 @@ def test_a_document_with_several_fingerprints_counts_with_the_nearest():
     several.hits = index.hits
     found, _, _ = look(several, **SCAN)
     assert [(each.id, each.distance) for each in found] == [("0", 1)]
-
-
-def test_a_list_refused_in_the_second_pass_is_asked_for_in_parts():
-    """The scan before it held no terms, and could not know; nothing is counted twice."""
-
-    class ShortLists(Candidates):
-        def search(self, body, index=None, scroll=None):
-            lists = [values for part in body["query"]["bool"]["filter"] for values in part.get("terms", {}).values()]
-            if any(len(values) > 2 for values in lists):
-                return ServerError(400, "has exceeded the allowed maximum of [2]. [index.max_terms_count]")
-            return super().search(body, index, scroll)
-
-    context = Context()
-    context.learn_stats("i", IndexStats(1_000_000))
-    context.learn_limits("i", Limits(scripts=False))
-    for plan in (None, make_plan(40, ())):
-        found, _, _ = look(ShortLists([0, 1, 2, 3] * 100), max_distance=40, context=context, plan=plan)
-        assert len(found) == 400
-        assert (found.candidates, found.complete) == (400, True)
 
 
 def test_many_lookups_of_many_candidates_do_not_fill_the_memory():

@@ -10,7 +10,6 @@ from es_simhash.mapping.context import MOST_NAMES, STATS_SECONDS, Context, Index
 from es_simhash.mapping.mapping import mapping_update
 from es_simhash.mapping.meta import is_marked, marker_name, read_settings, retired_markers
 from es_simhash.mapping.resolve import Attempts, SettingsChanged, confirm, read_index_settings, send_confirmed
-from es_simhash.transport.limits import Limits
 from es_simhash.transport.protocol import Call
 from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, scripted
 from tests.transport.fake_server import unmarked
@@ -257,7 +256,7 @@ def test_a_client_remembers_some_thousand_names():
         name = f"tenant-{number}"
         context.learn(name, settings, resolved)
         context.learn_stats(name, IndexStats())
-        context.learn_limits(name, Limits())
+        context.note_scriptless(name)
         context.learn_filled(name)
         context.note_text(name, 10)
     kept = [value for value in map(partial(getattr, context), Context.__slots__) if isinstance(value, dict)]

@@ -8,7 +8,6 @@ import pytest
 
 from es_simhash.lookup.plan import explain_plan
 from es_simhash.mapping.context import IndexStats
-from es_simhash.transport.limits import Limits
 from tests.docs.blocks import ROOT
 
 PAGE = (ROOT / "docs" / "sizing.md").read_text(encoding="utf-8")
@@ -26,7 +25,7 @@ COSTS = {name: dict(zip(NAMES, map(float, cells), strict=True)) for name, *cells
 
 def _times_empty(product, documents, distance, *, segments=10, scripts=True, shards=1, at_once=1):
     """Return what the formula of the page says."""
-    best = explain_plan(distance, stats=IndexStats(documents), limits=Limits(scripts=scripts))[0]
+    best = explain_plan(distance, stats=IndexStats(documents), scripts=scripts)[0]
     costs = COSTS[product]
     names = {**costs, "terms": best.plan.terms, "postings": best.postings, "segments": segments, "shards": shards}
     names |= {"checked": best.passing if best.plan.script else 0, "n": at_once, "sent": min(best.hits, SKIMMED_FROM)}

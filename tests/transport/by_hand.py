@@ -23,6 +23,48 @@ CLOSES = ("close_point_in_time", "clear_scroll")
 READS = ("get_mapping", "get_settings", "mget", "msearch", "search")
 MOST_WAITS = 200
 
+# What both products allow by default.
+MOST_HITS, MOST_VALUES, MOST_CLAUSES, MOST_BUCKETS, MOST_DOC_VALUES, LONGEST_SECONDS = (
+    10_000,
+    65_536,
+    1_024,
+    65_535,
+    100,
+    86_400,
+)
+
+
+def check_allowed(call):
+    """Assert that a server takes the request whose limits are as the products have them."""
+    bodies = call.arguments.get("body") or {}
+    searches = {"search": [bodies], "msearch": bodies[1::2] if isinstance(bodies, list) else []}.get(call.api, [])
+    for body in searches:
+        assert body.get("from", 0) + body.get("size", 10) <= MOST_HITS
+        assert len(body.get("docvalue_fields", ())) <= MOST_DOC_VALUES
+        assert sum(_clauses(body.get("query", {}))) <= MOST_CLAUSES
+        for aggregation in body.get("aggs", {}).values():
+            sizes = [aggregation.get(kind, {}).get("size", 10) for kind in ("terms", "composite")]
+            assert max(sizes) <= MOST_BUCKETS
+    for lives in (call.arguments, bodies, (bodies if isinstance(bodies, dict) else {}).get("pit", {})):
+        for name in ("keep_alive", "scroll"):
+            if isinstance(lives, dict) and name in lives:
+                assert int(lives[name].removesuffix("s")) <= LONGEST_SECONDS
+
+
+def _clauses(node):
+    """Yield 1 for each clause of a query; assert that its lists are short enough."""
+    if isinstance(node, list):
+        for part in node:
+            yield from _clauses(part)
+    elif isinstance(node, dict):
+        for kind, inside in node.items():
+            if kind in ("bool", "filter", "must", "must_not", "should", "constant_score", "function_score", "query"):
+                yield from _clauses(inside)
+            elif isinstance(inside, dict):
+                yield 1
+                most = MOST_HITS if kind == "ids" else MOST_VALUES
+                assert all(len(values) <= most for values in inside.values() if isinstance(values, list))
+
 
 def opens(call):
     """Return whether a call opens something on the server that only its answer names."""
@@ -100,7 +142,8 @@ class Script:
     def tell(self, progress):
         self.run.told.append(progress)
 
-    def check_opened(self, call):
+    def check(self, call):
+        check_allowed(call)
         # Otherwise a cancellation before the answer would leave open what nobody knows of.
         assert self.is_held or not opens(call)
 
@@ -131,7 +174,7 @@ class Driven(Script):
         return self.run.steps - 1 == self._fail_at
 
     def send(self, call):
-        self.check_opened(call)
+        self.check(call)
         self.run.calls.append(call)
         if self._fails():
             raise self._failure
@@ -227,7 +270,7 @@ class Carried(Script):
                 return each.function(*each.arguments)
             except Exception as error:  # noqa: BLE001 -- a value here
                 return error
-        self.check_opened(each)
+        self.check(each)
         number = len(self.run.calls)
         self.run.calls.append(each)
         if self._meddle is not None and number == self._meddle_at:

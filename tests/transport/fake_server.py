@@ -35,19 +35,16 @@ SHARDS = 3
 class FakeServer:
     """
     One index with *documents*, sources by id, all visible; searches without another order sort by id.
-    It may lack points in time or the order ``_shard_doc``: then some documents share a place. A page has at most
-    *window* hits. *open*: points in time and scrolls that nobody has closed. *shards*: what the next searches say of
-    their shards; the last stays. *refuse*: from the header of a bulk operation to the status it is refused with.
-    *broken*: ids that a multi-get cannot read now.
+    It may lack points in time or the order ``_shard_doc``: then some documents share a place. *open*: points in time
+    and scrolls that nobody has closed. *shards*: what the next searches say of their shards; the last stays.
+    *refuse*: from the header of a bulk operation to the status it is refused with. *broken*: ids that a multi-get
+    cannot read now.
     """
 
-    def __init__(
-        self, documents=None, *, has_pit=True, has_shard_doc=True, is_opensearch=False, window=10_000, mapping=None
-    ):
+    def __init__(self, documents=None, *, has_pit=True, has_shard_doc=True, is_opensearch=False, mapping=None):
         self.mapping = mapping or build_mapping(text_field="body")
         self.mapping["properties"].setdefault("body", {"type": "text"})
         self.has_pit, self.has_shard_doc, self.is_opensearch = has_pit, has_shard_doc, is_opensearch
-        self.window = window
         self.shards = [WHOLE]
         self.docs: dict[str, dict[str, Any]] = {}
         self.sequence = 0
@@ -108,8 +105,6 @@ class FakeServer:
             return ServerError(400, "disabling [track_total_hits] is not allowed in a scroll context")
         if "_shard_doc" in str(body.get("sort")) and not self.has_shard_doc:
             return ServerError(400, "No mapping found for [_shard_doc] in order to sort on")
-        if body["size"] > self.window:
-            return ServerError(400, "Result window is too large ... [index.max_result_window]")
         held = self.open[body["pit"]["id"]] if "pit" in body else self.shown
         if "fingerprints" in body.get("aggs", ()):
             return self._fingerprints(held, body)

@@ -14,8 +14,8 @@ from tests.transport.by_hand import SCRIPTED, ServerError, drive
 class Documents:
     """A server with documents, each the list of its values; it knows composites, ranges and random documents."""
 
-    def __init__(self, documents, *, most_hits=10_000, is_cheap=False, silent=0):
-        self.documents, self.most_hits, self.is_cheap, self.silent = documents, most_hits, is_cheap, silent
+    def __init__(self, documents, *, silent=0):
+        self.documents, self.silent = documents, silent
         self.looked_at = 0
 
     def __call__(self, call):
@@ -23,15 +23,11 @@ class Documents:
         query = body["query"]
         scored = query.get("function_score", {"query": query})["query"]["bool"]["filter"]
         ranges = [clause["range"]["value"] for clause in scored if "range" in clause]
-        if ranges and self.is_cheap:
-            return ServerError(400, "[range] queries cannot be executed when 'search.allow_expensive_queries' is false")
         found = [each for each in self.documents if all(is_in(each, one) for one in ranges)]
         self.looked_at += len(found)
         shards = {"total": 2, "successful": 2 - self.silent, "failed": 0}
         if "aggs" in body:
             return {"_shards": shards, "aggregations": {"every": page(found, body["aggs"]["every"]["composite"])}}
-        if body["size"] > self.most_hits:
-            return ServerError(400, "Result window is too large")
         hits = [{"fields": {"value": each}} for each in random.Random(4).sample(found, min(len(found), body["size"]))]
         return {"_shards": shards, "hits": {"hits": hits, "total": {"value": len(found)}}}
 
@@ -106,14 +102,6 @@ def test_the_work_grows_with_the_documents():
 def test_few_pages_are_not_cut():
     """The search that cuts would cost more than it saves."""
     assert read(Documents([[f"{n}"] for n in range(19)]), has_ranges=True)[1] == 4
-
-
-@pytest.mark.parametrize("limits", [{"most_hits": 7}, {"is_cheap": True}])
-def test_a_server_that_allows_less(limits):
-    """A small window draws fewer documents; where ranges are refused, the values are read without them."""
-    documents = [[f"{n:04}"] for n in range(200)]
-    found, _ = read(Documents(documents, **limits), has_ranges=True)
-    assert found == [(f"{n:04}", 1) for n in range(200)]
 
 
 def test_a_refusal_and_a_missing_shard_come_out():

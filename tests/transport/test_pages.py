@@ -4,7 +4,6 @@ from contextlib import aclosing
 
 import pytest
 
-from es_simhash.errors import InvalidInputError
 from es_simhash.transport.answers import Gap
 from es_simhash.transport.pages import Reading
 from es_simhash.transport.retry import ATTEMPTS
@@ -94,10 +93,8 @@ def test_a_scroll_that_moved_on_or_ended_before_it_was_refused(is_given_up):
 def test_documents_that_share_a_place():
     """OpenSearch before 3.3 has no order of shards: a page grows until it holds all documents of one place."""
     early = {"is_opensearch": True, "has_shard_doc": False}
-    _, seen = read(filled(**early, window=4), page=1, slices=1)
+    _, seen = read(filled(**early), page=1, slices=1)
     assert sorted(seen) == sorted(filled().docs)
-    with pytest.raises(InvalidInputError, match="a page of 2 documents is too small"):
-        read(filled(**early, window=3), page=4, slices=1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,42 +108,17 @@ def test_a_cancellation_at_any_request(kind, count):
         assert closed_all(run, store), step
 
 
-@pytest.mark.parametrize("window", [10_000, 1])
-def test_a_server_that_stays_busy_is_given_up(window):
-    """After 8 pauses, also where the page had to shrink before, and the point in time is closed."""
+def test_a_server_that_stays_busy_is_given_up():
+    """After 8 pauses, and the point in time is closed."""
 
     class Busy(FakeServer):
         def search(self, body, **rest):
-            answer = super().search(body, **rest)
-            return answer if isinstance(answer, ServerError) else ServerError(429, "full")
+            return ServerError(429, "full")
 
     store = Busy({"0": {}})
-    store.window = window
     with pytest.raises(ServerError, match="full"):
         read(store, page=2_000)
     assert not store.open
-
-
-def test_pages_shrink_to_the_window():
-    """Of the one index, or of one of several, whose shards then fail while the others answer."""
-
-    class OfSeveral(FakeServer):
-        def search(self, body, **rest):
-            if body["size"] <= 3:
-                return super().search(body, **rest)
-            answer = super().search(body, **rest)
-            failed = [{"reason": {"type": "x", "reason": "Result window is too large [index.max_result_window]"}}]
-            some = [hit for hit in answer["hits"]["hits"] if int(hit["_id"]) % 3]
-            answer["hits"]["hits"] = some
-            return answer | {"_shards": {"total": 2, "failed": 1, "failures": failed}}
-
-    store = filled()
-    store.window = 3
-    several = OfSeveral({each: {} for each in store.docs})
-    for each in (store, several):
-        for slices in (1, 2, 12):
-            run, seen = read(each, page=100, slices=slices)
-            assert (run.result, sorted(seen), each.open) == ([], sorted(each.docs), {})
 
 
 def test_shards_that_fail_are_told():
