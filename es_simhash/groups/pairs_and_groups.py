@@ -12,7 +12,6 @@ from es_simhash.arguments import check_choice, check_count
 from es_simhash.errors import (
     Advice,
     IncompleteSearchError,
-    InvalidInputError,
     MappingError,
     Said,
     SchemeMismatchError,
@@ -25,7 +24,7 @@ from es_simhash.hashing import from_hex
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup, cells_of, hit_fingerprints, no_fingerprint_shown
 from es_simhash.lookup.query import Filter, check_filter, check_source
-from es_simhash.lookup.rules import rules_for
+from es_simhash.lookup.rules import judging_for
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
@@ -115,30 +114,25 @@ async def pairs(
                 client_scheme=str(other.scheme),
             )
         each.update(await read_settings_by_index(server, against))
-    rules = rules_for(settings, each, options, "document")
-    if rules.used.each:
-        said = "; ".join(f"{name}: {rule.words}" for name, rule in rules.used.each)
-        raise InvalidInputError(
-            f"the indices have different rules ({said}): name indices of one rule, or give one for all"
-        )
-    limits = Grouping().by(rules.other)
+    judging = judging_for(settings, each, options, "document")
+    limits = Grouping().by(judging.rule)
     dates = [] if limits.within is None else [limits.within.field]
     table = Table(server.prefix, limits, dates=dates, resources=resources)
     split = 0
     for name in names:
         split = len(table)
         await read_all(server, name, table)
-    found = table.pairs(rules.used.max_distance, split=split if against is not None else None)
+    found = table.pairs(judging.rule.max_distance, split=split if against is not None else None)
     every = [name for each_name in names for name in ([each_name] if isinstance(each_name, str) else each_name)]
     texts: Texts | None = None
     if limits.similarity is not None:
         places = await server.compute(table.with_candidates)
-        texts = await read_texts(server, every, table, places.tolist(), rules.text_fields, limits.measure)
+        texts = await read_texts(server, every, table, places.tolist(), judging.text_fields, limits.measure)
     while step := await server.compute(list, islice(found, STEP)):
         for left, right, bits, similarity, unverified in await server.compute(_take, table, step, limits, texts):
             a, b = table.row(left), table.row(right)
             if a.key != b.key:
-                said = str(rules.used)
+                said = str(judging.used)
                 yield [Pair(a.id, a.index, b.id, b.index, bits, a.routing, b.routing, similarity, unverified, said)]
 
 

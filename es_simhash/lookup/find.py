@@ -10,12 +10,13 @@ from typing import Any
 from es_simhash.arguments import check_key
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import BLOCK_BITS, fingerprint as compute_fingerprint, from_hex, to_hex
+from es_simhash.lookup.content import Content
 from es_simhash.lookup.fetch import meant_hits, search_hits
-from es_simhash.lookup.judge import Asked, Read, judge
+from es_simhash.lookup.judge import Read, judge
 from es_simhash.lookup.lookup_options import LookupOptions, check_complete
 from es_simhash.lookup.near_dups import NearDups, hit_fingerprints
 from es_simhash.lookup.question import Question, Subject
-from es_simhash.lookup.rules import Asker, LookupRule, Rules, rules_for
+from es_simhash.lookup.rules import Asker, Judging, LookupRule, judging_for
 from es_simhash.lookup.search import search
 from es_simhash.mapping.context import ASSUMED, IndexStats
 from es_simhash.mapping.fields import Fields
@@ -44,26 +45,25 @@ async def find(
     while True:
         with attempts:
             settings = await attempts.settings()
-            rules = await read_rules(server, index, settings, options, asker)
+            judging = await read_judging(server, index, settings, options, asker)
             wanted = fingerprint if text is None else await server.compute(_fingerprint, text, settings)
             if wanted is None:
-                return nothing_for(settings, rules)
-            answer = await _find_judged(server, index, settings, options, rules, wanted, Asked(rules, text))
+                return nothing_for(settings, judging)
+            answer = await _find_judged(server, index, settings, options, judging, wanted, Content(text))
             return check_complete(answer)
 
 
-async def read_rules(
+async def read_judging(
     server: Port, index: Index, settings: IndexSettings, options: LookupOptions, asker: Asker
-) -> Rules:
-    """Return the rules of a lookup in *index*; no request, since *settings* were just learned."""
-    each = await read_settings_by_index(server, index)
-    return rules_for(settings, each, options, asker)
+) -> Judging:
+    """Return how a lookup in *index* judges; no request, since *settings* were just learned."""
+    return judging_for(settings, await read_settings_by_index(server, index), options, asker)
 
 
 async def read_rule(server: Port, index: Index) -> LookupRule:
     """Return the rule by which a document is looked up in *index*."""
     settings = await read_index_settings(server, index)
-    return (await read_rules(server, index, settings, LookupOptions(), "document")).used
+    return (await read_judging(server, index, settings, LookupOptions(), "document")).used
 
 
 # Documents that are looked at first, for each that is wanted: most rules reject some of them.
@@ -75,23 +75,23 @@ async def _find_judged(
     index: Index,
     settings: IndexSettings,
     options: LookupOptions,
-    rules: Rules,
+    judging: Judging,
     fingerprint: int,
-    asked: Asked,
+    asked: Content,
     leave: Collection[Key] = (),
 ) -> NearDups:
-    """Return what the *rules* accept near *fingerprint*, without the documents to *leave*."""
+    """Return what the rule accepts near *fingerprint*, without the documents to *leave*."""
     size = options.size
-    read = None if rules.is_by_distance_alone else Read(rules)
+    read = None if judging.rule.is_by_distance_alone else Read(judging)
     # There may be very many copies. Where few are wanted, the nearest are read first, and more if too few are accepted.
     most = size if size is None or read is None else max(_AHEAD * size, _FEWEST)
     while True:
-        searched = replace(searching(options, rules), size=None if most is None else most + len(leave))
+        searched = replace(searching(options, judging), size=None if most is None else most + len(leave))
         subject = replace(await read_subject(server, index, settings, searched), read=read)
         found = await search(server, Question(subject, fingerprint))
         is_all = most is None or len(found) < most + len(leave)
         others = replace(found, items=tuple(each for each in found if each.key not in leave))
-        how: Any = {"rules": rules, "scheme": settings.scheme, "size": size, "read": read}
+        how: Any = {"judging": judging, "scheme": settings.scheme, "size": size, "read": read}
         [answer] = await judge(server, index, [others], [asked], **how)
         if read is not None and read.texts:
             server.context.note_text(index, max(map(len, read.texts.values())))
@@ -100,9 +100,9 @@ async def _find_judged(
         most = _MORE * (most or 0) if (most or 0) < _FEWEST * _MORE * _MORE else None
 
 
-def searching(options: LookupOptions, rules: Rules) -> LookupOptions:
-    """Return the options of the search for candidates: as far as any of the *rules* reaches."""
-    return replace(options, max_distance=rules.used.max_distance, verify=None, preset=None)
+def searching(options: LookupOptions, judging: Judging) -> LookupOptions:
+    """Return the options of the search for candidates: as far as the rule reaches."""
+    return replace(options, max_distance=judging.used.max_distance, verify=None, preset=None)
 
 
 async def read_subject(
@@ -113,9 +113,9 @@ async def read_subject(
     return Subject(server.context, index, settings, stats, options)
 
 
-def nothing_for(settings: IndexSettings, rules: Rules) -> NearDups:
+def nothing_for(settings: IndexSettings, judging: Judging) -> NearDups:
     """Return the answer for a text without features, which has no near-duplicates."""
-    return NearDups(scheme=settings.scheme, max_distance=rules.used.max_distance, rule=rules.used)
+    return NearDups(scheme=settings.scheme, max_distance=judging.used.max_distance, rule=judging.used)
 
 
 def check_question(text: str | None, fingerprint: int | None) -> None:
@@ -157,29 +157,28 @@ async def find_of(server: Port, index: Index, id: str, options: LookupOptions) -
     while True:
         with attempts:
             settings = await attempts.settings()
-            rules = await read_rules(server, index, settings, options, "document")
-            itself, gaps = await _read_stored(server, index, id, routing, rules)
+            judging = await read_judging(server, index, settings, options, "document")
+            itself, gaps = await _read_stored(server, index, id, routing, judging)
             if not itself:
                 check_whole(gaps)
             fingerprint = _fingerprint_of(itself, id, index, Fields(server.prefix).fingerprint)
-            asked = _asked(rules, id, itself)
+            asked = _asked(judging, id, itself)
             how: Any = {"leave": set(map(document_key, itself))}
-            found = await _find_judged(server, index, settings, options, rules, fingerprint, asked, **how)
+            found = await _find_judged(server, index, settings, options, judging, fingerprint, asked, **how)
             # A copy of the document that was not read may have another fingerprint.
             reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
             answer = replace(found, complete=found.complete and not gaps, reasons=reasons)
             return check_complete(answer)
 
 
-def _asked(rules: Rules, id: str, itself: Hits) -> Asked:
+def _asked(judging: Judging, id: str, itself: Hits) -> Content:
     """Return what the document *id* is compared by; raise if the documents of that id differ in it."""
-    asked = [Asked(rules, hit=hit) for hit in itself]
-    for rule in rules.all:
-        if len({each.content(rule).key for each in asked}) > 1:
-            raise InvalidInputError(
-                f"document {shorten(id)} cannot be compared: several documents of that id differ in what the rule "
-                "compares: name one index, or the document's routing"
-            )
+    asked = [judging.content(hit) for hit in itself]
+    if len({content.key for content in asked}) > 1:
+        raise InvalidInputError(
+            f"document {shorten(id)} cannot be compared: several documents of that id differ in what the rule "
+            "compares: name one index, or the document's routing"
+        )
     return asked[0]
 
 
@@ -198,14 +197,14 @@ async def read_fingerprint(server: Port, index: Index, id: str, routing: str | N
 
 
 async def _read_stored(
-    server: Port, index: Index, id: str, routing: str | None, rules: Rules | None = None
+    server: Port, index: Index, id: str, routing: str | None, judging: Judging | None = None
 ) -> tuple[Hits, list[Gap]]:
-    """Return the documents of that id, with fingerprints and what *rules* compare, and why some may be missing."""
+    """Return the documents of that id, with fingerprints and what the rule compares, and why some may be missing."""
     name = Fields(server.prefix).fingerprint
-    names = [name, *([] if rules is None else rules.docvalue_fields)]
+    names = [name, *([] if judging is None else judging.docvalue_fields)]
     body: dict[str, Any] = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": names}
-    has_texts = rules is not None and rules.compares_texts
-    answer = await search_hits(server, index, body, rules.text_fields.all if rules and has_texts else ())
+    has_texts = judging is not None and judging.rule.similarity is not None
+    answer = await search_hits(server, index, body, judging.text_fields.all if judging and has_texts else ())
     return meant_hits(answer["hits"]["hits"], routing), find_gaps(answer)
 
 

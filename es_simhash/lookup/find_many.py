@@ -13,14 +13,15 @@ from es_simhash.arguments import check_items
 from es_simhash.errors import SearchFailedError, SimHashError, WrongTypeError
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints
 from es_simhash.hashing.charikar import check_fingerprint
-from es_simhash.lookup.find import nothing_for, read_rules, read_subject, searching
+from es_simhash.lookup.content import Content
+from es_simhash.lookup.find import nothing_for, read_judging, read_subject, searching
 from es_simhash.lookup.from_memory import MemoryLookups
-from es_simhash.lookup.judge import Asked, judge
+from es_simhash.lookup.judge import judge
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, check_complete
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, hit_fingerprints
 from es_simhash.lookup.plan import estimate
 from es_simhash.lookup.question import ASSUMED, Question, Subject
-from es_simhash.lookup.rules import Asker, Rules
+from es_simhash.lookup.rules import Asker, Judging
 from es_simhash.lookup.search import search
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
@@ -285,15 +286,15 @@ async def stream_many(
                         found = [None if each is None else _or_error(check_fingerprint, each) for each in part]
                     else:
                         found = await server.compute(_fingerprint_each, part, settings)
-                    rules = await read_rules(server, index, settings, options, asker)
-                    searched = searching(options, rules)
-                    if not rules.is_by_distance_alone:
+                    judging = await read_judging(server, index, settings, options, asker)
+                    searched = searching(options, judging)
+                    if not judging.rule.is_by_distance_alone:
                         searched = replace(searched, size=None)  # the nearest need not be accepted
                     subject = await read_subject(server, index, settings, searched, many=True)
                     answers = await _look_up(server, subject, [each for each in found if isinstance(each, int)], memory)
                     asked = [text for text, each in zip(part, found, strict=True) if isinstance(each, int)]
-                    answers = await _judge_each(server, index, answers, asked, settings, options, rules)
-                    answered = _in_place(found, answers, nothing_for(settings, rules))
+                    answers = await _judge_each(server, index, answers, asked, settings, options, judging)
+                    answered = _in_place(found, answers, nothing_for(settings, judging))
             yield answered
     finally:
         await memory.close(server)
@@ -338,13 +339,13 @@ async def _judge_each(
     texts: Sequence[Any],
     settings: IndexSettings,
     options: LookupOptions,
-    rules: Rules,
+    judging: Judging,
 ) -> list[Outcome]:
     """Judge the answers of a batch together; exceptions stay as they are, and an incomplete answer becomes one."""
     pairs = [(answer, text) for answer, text in zip(answers, texts, strict=True) if isinstance(answer, NearDups)]
     found = [answer for answer, _ in pairs]
-    asked = [Asked(rules, text if isinstance(text, str) else None) for _, text in pairs]
-    judged = iter(await judge(server, index, found, asked, rules=rules, scheme=settings.scheme, size=options.size))
+    asked = [Content(text if isinstance(text, str) else None) for _, text in pairs]
+    judged = iter(await judge(server, index, found, asked, judging=judging, scheme=settings.scheme, size=options.size))
     return [_or_error(check_complete, next(judged)) if isinstance(answer, NearDups) else answer for answer in answers]
 
 

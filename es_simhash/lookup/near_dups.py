@@ -140,16 +140,16 @@ def words_apart(because: Reason, rule: PairRule, distance: int, similarity: floa
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """
-    A document within the distance looked for that the rule of its index rejected.
+    A document within the distance looked for that the rule rejected.
 
     Attributes:
         near_dup:
             The document, with the similarity of its text where texts or numbers decided.
         because:
             What keeps it apart: ``"texts"``, other ``"numbers"`` in similar texts, its values of ``"per"`` or
-            ``"within"``, or the ``"distance"``, where other indices that were asked too have a larger one.
+            ``"within"``.
         rule:
-            The rule of its index.
+            The rule.
     """
 
     near_dup: NearDup
@@ -194,7 +194,7 @@ class NearDups(Sequence[NearDup], Tabular):
         rule:
             The :class:`LookupRule` by which the answer was made; ``None`` where no index is known.
         rejected:
-            The nearest documents within max_distance that the rule of their index rejected, at most five.
+            The nearest documents within max_distance that the rule rejected, at most five.
     """
 
     items: tuple[NearDup, ...] = ()

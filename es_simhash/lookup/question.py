@@ -70,15 +70,15 @@ class Subject:
         options = self.options
         body = build_body(clauses, options.filter, options.exclude_ids, self.context.prefix, page, options.source)
         if reads_texts and self.read is not None:
-            body["docvalue_fields"] += self.read.rules.docvalue_fields
-            body["_source"] = options.source or self.read.rules.text_fields.all
+            body["docvalue_fields"] += self.read.judging.docvalue_fields
+            body["_source"] = options.source or self.read.judging.text_fields.all
         return body
 
     @property
     def most_texts(self) -> int:
         """Most hits of a search that bring their texts with them: few, and fewer the longer texts were seen."""
         source = self.options.source
-        if self.read is None or not (isinstance(source, bool) or set(self.read.rules.text_fields.all) <= {*source}):
+        if self.read is None or not (isinstance(source, bool) or set(self.read.judging.text_fields.all) <= {*source}):
             return 0
         longest = self.context.longest_text(self.index)  # not known before one was read
         return min(_TEXTS, _CHARACTERS // longest) if longest else 0

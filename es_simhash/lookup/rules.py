@@ -1,23 +1,23 @@
 """
-By which rule a lookup judges what it finds: what each index records, with what the caller asks for in its place.
+By which rule a lookup judges what it finds: what the indices record, with what the caller asks for in its place.
 
-Each hit is judged by the rule of its own index. No request is made here, and no text is read.
+All indices of a lookup have one rule. No request is made here, and no text is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
 
 from es_simhash.errors import Advice, InvalidInputError
-from es_simhash.lookup.content import docvalue_fields
+from es_simhash.lookup.content import Content, docvalue_fields, read_content
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.meta import IndexSettings, no_text_field
 from es_simhash.mapping.rule import PairRule, default_rule, target_of
 
-Origin = Literal["recorded", "default", "mixed", "given"]
+Origin = Literal["given", "recorded", "default"]
 Asker = Literal["text", "document", "fingerprint"]
 """What is looked up: a text has no values of fields, a fingerprint no text either."""
 
@@ -32,81 +32,63 @@ class LookupRule(PairRule):
             What near-duplicates are: the largest distance in bits, the smallest similarity of the texts by a measure
             (``None``: texts were not compared), a keyword field of equal values, a date field and a span.
         origin:
-            ``"recorded"`` in the index, the ``"default"`` where none is recorded, ``"mixed"`` where some of the indices
-            record one, or ``"given"`` by the caller, in whole or in part.
+            ``"recorded"`` in an index, the ``"default"`` where none is recorded, or ``"given"`` by the caller, in whole
+            or in part.
         not_applied:
             Which of ``"texts"``, ``"per"`` and ``"within"`` of the recorded rule do not count, because a fingerprint
             has no text, and a text no values.
-        each:
-            Where indices have different rules, that of each, by name: a document is judged by that of its index, and
-            the other attributes have the largest distance alone.
     """
 
     origin: Origin = "default"
     not_applied: tuple[str, ...] = ()
-    each: tuple[tuple[str, PairRule], ...] = ()
 
     def __str__(self) -> str:
-        said = "; ".join(f"{name}: {rule.words}" for name, rule in self.each) if self.each else self.words
-        said += {
+        said = {
             "recorded": ", as the index records",
             "default": ", the default: the index records no rule",
-            "mixed": ", as the indices record, the default where one records no rule",
-        }.get(self.origin, "")
+            "given": "",
+        }[self.origin]
         why = {
             "texts": "a fingerprint has no text to compare",
             "per": "a text has no value of per",
             "within": "a text has no date",
         }
-        return "; ".join([said, *(why[each] for each in self.not_applied)])
+        return "; ".join([self.words + said, *(why[name] for name in self.not_applied)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; ``words`` says the rule for people."""
-        each = {name: rule.to_dict() for name, rule in self.each}
         plain = {**PairRule.to_dict(self), "origin": self.origin, "not_applied": list(self.not_applied)}
-        return {"words": str(self), **plain, **({"indices": each} if each else {})}
+        return {"words": str(self), **plain}
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class Judging:
     """
-    The rules of a lookup: of *each* index by name, of any *other*, and what its answer says was *used*.
+    How the documents of a lookup are judged: by the *rule*, which its answer says was *used*.
     *text_fields*: where the texts are of which the fingerprints are.
     """
 
     used: LookupRule
-    other: PairRule
-    each: Mapping[str, PairRule] = field(default_factory=dict)
-    text_fields: TextFields = field(default_factory=TextFields)
-
-    def of(self, index: str) -> PairRule:
-        """Return the rule by which a document of *index* is judged."""
-        return self.each.get(index, self.other)
-
-    @property
-    def all(self) -> list[PairRule]:
-        return list(dict.fromkeys((*self.each.values(), self.other)))
-
-    @property
-    def is_by_distance_alone(self) -> bool:
-        return all(each.is_by_distance_alone for each in self.all)
-
-    @property
-    def compares_texts(self) -> bool:
-        return any(each.similarity is not None for each in self.all)
+    rule: PairRule
+    text_fields: TextFields
 
     @property
     def docvalue_fields(self) -> list[Any]:
         """What a search returns so that documents can be compared by more than their texts."""
-        return [name for each in self.all for name in docvalue_fields(each)]
+        return docvalue_fields(self.rule)
+
+    def content(self, hit: Mapping[str, Any]) -> Content:
+        """Return what the document of *hit* is compared by."""
+        return read_content(hit, self.rule, self.text_fields)
 
 
-def rules_for(
+def judging_for(
     settings: IndexSettings, each: Mapping[str, IndexSettings], options: LookupOptions, asker: Asker
-) -> Rules:
+) -> Judging:
     """
-    Return the rules of a lookup in indices with settings *each*, which agree on *settings*.
-    Raises InvalidInputError if texts are to be compared, and an index does not say where they are.
+    Return how a lookup in indices with settings *each*, which agree on *settings*, judges.
+    Raises InvalidInputError if their rules differ, or texts are to be compared and an index does not say where they
+    are.
     """
     if asker == "fingerprint" and (options.preset is not None or options.verify) and options.verify is not False:
         raise InvalidInputError("verify compares texts: ask with a text, not with a fingerprint")
@@ -129,20 +111,21 @@ def rules_for(
             rule = replace(rule, per=None, within=None)
         return replace(rule, measure=rule.measure.after(own.scheme).noting_numbers())
 
-    found = {name: decide(own) for name, own in each.items()}
-    # A rollover may make an index while this is asked; a login that may not read mappings sees none.
-    other = found[max(found)] if found else decide(settings)
-    different = set(found.values()) | {other}
-    origin: Origin = "given" if "given" in origins else origins.pop() if len(origins) == 1 else "mixed"
-    not_applied = tuple(name for name in ("texts", "per", "within") if name in left_out)
-    widest = PairRule(max(rule.max_distance for rule in different))
-    shown = other if len(different) == 1 else widest
-    values = {each.name: getattr(shown, each.name) for each in fields(shown)}
-    by_index = tuple(sorted(found.items())) if len(different) > 1 else ()
-    used = LookupRule(**values, origin=origin, not_applied=not_applied, each=by_index)
+    # A login that may not read mappings sees none.
+    decided = {name: decide(own) for name, own in each.items()} or {"": decide(settings)}
+    first = {rule: name for name, rule in reversed(decided.items())}
+    if len(first) > 1:
+        said = "; ".join(sorted(f"{name}: {rule.words}" for rule, name in first.items()))
+        raise InvalidInputError(
+            f"the indices have different rules ({said}): name indices of one rule, or give one for all"
+        )
+    [rule] = first
     text_fields = TextFields({name: own.text_fields for name, own in each.items()}, settings.text_fields)
-    for name, rule in (*found.items(), ("", other)):
+    for name in decided:
         if rule.similarity is not None and not text_fields[name]:
             instead = Advice("leave preset and verify out", typed="leave --preset and --verify out")
             raise no_text_field("texts cannot be compared", instead, index=name)
-    return Rules(used, other, found, text_fields)
+    origin: Origin = next(name for name in get_args(Origin) if name in origins)
+    not_applied = tuple(name for name in ("texts", "per", "within") if name in left_out)
+    values = {part.name: getattr(rule, part.name) for part in fields(rule)}
+    return Judging(LookupRule(**values, origin=origin, not_applied=not_applied), rule, text_fields)

@@ -18,12 +18,12 @@ from es_simhash.hashing import (
     hamming_distance,
     to_hex,
 )
-from es_simhash.lookup.content import Content, read_content, why_apart
-from es_simhash.lookup.find import COPIES, no_document, read_rules
+from es_simhash.lookup.content import Content, why_apart
+from es_simhash.lookup.find import COPIES, no_document, read_judging
 from es_simhash.lookup.judge import CHANGED, Verdict, decide
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import Reason, hit_fingerprints, words_apart
-from es_simhash.lookup.rules import Rules
+from es_simhash.lookup.rules import Judging
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import Fields, read_hit
 from es_simhash.mapping.meta import IndexSettings, no_text_field
@@ -216,16 +216,16 @@ async def explain_documents(
     check_count("max_changes", max_changes, 0)
     named = check_fields("text_field", text_field, may_lack=True)
     settings = await read_present_settings(server, index)
-    rules = await read_rules(server, index, settings, LookupOptions(), "document")
-    fields = TextFields(others=named) if named else rules.text_fields
-    if ids and not fields.all:
+    judging = await read_judging(server, index, settings, LookupOptions(), "document")
+    indices = list(judging.text_fields)
+    if named:
+        judging = replace(judging, text_fields=TextFields(others=named))
+    if ids and not judging.text_fields.all:
         raise no_text_field("documents cannot be compared", NAME_TEXT_FIELD, index=str(index))
-    if not ids and rules.used.each:
-        raise InvalidInputError(f"the indices of {shorten(index)} have different rules: name one of them")
     read = []
     for each in ids:
-        read.append(await _read_document(server, index, each, rules, fields))
-    how = partial(_explain_by, replace(rules, text_fields=fields), settings, max_changes, is_recorded_text=not named)
+        read.append(await _read_document(server, index, each, judging))
+    how = partial(_explain_by, judging, settings, max_changes, indices, is_recorded_text=not named)
     found: Explanation = await server.compute(how, [*read, *map(_Side, given)])
     return found
 
@@ -238,45 +238,49 @@ class _Side:
     hit: Mapping[str, Any] | None = None
     digits: str | None = None
 
-    def content(self, rule: PairRule, fields: TextFields) -> Content:
-        return Content(self.text) if self.hit is None else read_content(self.hit, rule, fields)
+    def content(self, judging: Judging) -> Content:
+        return Content(self.text) if self.hit is None else judging.content(self.hit)
 
 
-async def _read_document(server: Port, index: Index, id: str, rules: Rules, fields: TextFields) -> _Side:
+async def _read_document(server: Port, index: Index, id: str, judging: Judging) -> _Side:
     """Return the document *id*; InvalidInputError if there is none, or several differ in what is compared."""
     name = Fields(server.prefix).fingerprint
-    body = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name, *rules.docvalue_fields]}
-    answer = await search_texts(server, index, body, fields.all)
+    body = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name, *judging.docvalue_fields]}
+    answer = await search_texts(server, index, body, judging.text_fields.all)
     check_whole(find_gaps(answer))
     hits = answer["hits"]["hits"]
     if not hits:
         raise no_document(id, index)
     try:
+        fields = judging.text_fields
         found = [_Side(read_hit(hit, fields[hit["_index"]]), hit, *hit_fingerprints(hit, name)[:1]) for hit in hits]
     except InvalidInputError as error:
         raise InvalidInputError(f"document {shorten(id)} cannot be compared: {error}") from error
-    own_rules = {rules.of(hit["_index"]) for hit in hits}
-    compared = {(each.text, each.digits, each.content(rule, fields).key, rule) for each in found for rule in rules.all}
-    if len(own_rules) > 1 or len(compared) > len(rules.all):
+    if len({(side.text, side.digits, side.content(judging).key) for side in found}) > 1:
         raise InvalidInputError(
-            f"document {shorten(id)} cannot be compared: several documents of that id, or their rules, differ: "
-            "name one index"
+            f"document {shorten(id)} cannot be compared: several documents of that id differ: name one index"
         )
     return found[0]
 
 
 def _explain_by(
-    rules: Rules, settings: IndexSettings, max_changes: int, sides: Sequence[_Side], *, is_recorded_text: bool
+    judging: Judging,
+    settings: IndexSettings,
+    max_changes: int,
+    indices: Sequence[str],
+    sides: Sequence[_Side],
+    *,
+    is_recorded_text: bool,
 ) -> Explanation:
     found = explain(sides[0].text, sides[1].text, scheme=settings.scheme, max_changes=max_changes)
     present = found.first, found.second
     values = [now if side.digits is None else from_hex(side.digits) for side, now in zip(sides, present, strict=True)]
-    # What is found is judged by the rule of its own index: the second, unless only the first is a document.
+    # What is found is the second, unless only the first is a document.
     hits = [each.hit for each in sides if each.hit is not None]
-    index = str(hits[-1]["_index"]) if hits else max(rules.each, default="the index")
-    recorded, is_text = rules.of(index), len(hits) < 2
+    index = str(hits[-1]["_index"]) if hits else max(indices, default="the index")
+    recorded, is_text = judging.rule, len(hits) < 2
     rule = replace(recorded, per=None, within=None) if is_text else recorded
-    one, other = (each.content(rule, rules.text_fields) for each in sides)
+    one, other = (each.content(replace(judging, rule=rule)) for each in sides)
     reason: Reason = "texts"
     share = None
     if rule.similarity is not None:

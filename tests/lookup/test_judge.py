@@ -4,10 +4,11 @@ import pytest
 
 from es_simhash import InvalidInputError, NearDup, NearDups, Verification, build_mapping
 from es_simhash.hashing import fingerprint, get_scheme, to_hex
+from es_simhash.lookup.content import Content
 from es_simhash.lookup.find import find
-from es_simhash.lookup.judge import Asked, judge
+from es_simhash.lookup.judge import judge
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.rules import rules_for
+from es_simhash.lookup.rules import judging_for
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.quality import sampling
@@ -45,9 +46,9 @@ def near_dups(*keys):
 
 
 def verified(found, server, *, texts=(BASE,), settings=SETTINGS, **sizes):
-    rules = rules_for(settings, {}, LookupOptions(verify=Verification()), "text")
-    asked = [Asked(rules, text) for text in texts]
-    flow = judge(SCRIPTED, "news-*", found, asked, rules=rules, scheme=settings.scheme, **sizes)
+    judging = judging_for(settings, {}, LookupOptions(verify=Verification()), "text")
+    asked = [Content(text) for text in texts]
+    flow = judge(SCRIPTED, "news-*", found, asked, judging=judging, scheme=settings.scheme, **sizes)
     answers, calls, _ = drive(flow, server)
     return answers, calls
 

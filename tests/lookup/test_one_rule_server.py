@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import re
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
@@ -102,13 +103,14 @@ def estate(server, index, simhash):
 
     def make(chance, number):
         rules, held = {}, {}
+        rule, how = make_rule(chance)
         for position in range(number):
             name = f"{index}-{position}"
             simhash.create_index(name, text_field="body", mappings=MAPPINGS, settings=ONE_SHARD)
             documents = make_documents(chance, f"{position}-")
             list(simhash.ingest(name, [{"_id": id_, **each} for id_, each in documents.items()], on_duplicate=None))
             server.request("POST", f"/{name}/_refresh")
-            rules[name], how = make_rule(chance)
+            rules[name] = rule
             simhash.reconcile(name, **how)
             held |= {(name, id_): each for id_, each in documents.items()}
         return f"{index}-*", rules, held
@@ -122,7 +124,7 @@ def ids(found):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_way_of_asking_gives_the_same(run, server, simhash, estate, seed):
-    """By text, document, many, from memory, pairs, command line, agents; indices with their own rules."""
+    """By text, document, many, from memory, pairs, command line, agents; one index, or two."""
     chance = random.Random(seed)
     name, rules, held = estate(chance, 1 + seed % 2)
     key, document = chance.choice(list(held.items()))
@@ -421,21 +423,35 @@ def test_a_rule_that_is_recorded_while_fields_are_added(
     other.shutdown()
 
 
-def test_indices_that_record_a_rule_and_that_do_not(server, index, simhash):
-    """The answer says so; a document of an id with two rules is not explained by one of them."""
+def test_indices_of_different_rules_are_not_looked_up_together(run, server, index, simhash):
+    """One error names them, and what to do: one rule for all is given, or one index named."""
     for name in (f"{index}-1", f"{index}-2"):
         simhash.create_index(name, text_field="body", settings=ONE_SHARD)
         documents = [{"_id": id_, "body": BASES[0]} for id_ in ("same", name[-1:])]
         list(simhash.ingest(name, documents, on_duplicate=None))
         server.request("POST", f"/{name}/_refresh")
-    assert simhash.find_near_dups(f"{index}-*", BASES[0]).rule.origin == "default"
+    both = f"{index}-*"
+    assert simhash.find_near_dups(both, BASES[0]).rule.origin == "default"
+    assert simhash.explain(both, "1", "2").index == f"{index}-2"
     simhash.reconcile(f"{index}-1", verify=0.95)
-    assert simhash.find_near_dups(f"{index}-*", BASES[0]).rule.origin == "mixed"
-    assert simhash.explain(f"{index}-*", "1", "2").index == f"{index}-2"
-    with pytest.raises(InvalidInputError, match="or their rules, differ: name one index"):
-        simhash.explain(f"{index}-*", "1", "same")
-    with pytest.raises(InvalidInputError, match="have different rules: name one of them"):
-        simhash.explain(f"{index}-*", texts=[BASES[0], BASES[1]])
+    wanted = (
+        rf"the indices have different rules \({index}-1: within 12 bits, at least 95 % .*; {index}-2: within 12 bits, "
+        r"at least 80 % .*\): name indices of one rule, or give one for all"
+    )
+    for ask in (
+        lambda: simhash.find_near_dups(both, BASES[0]),
+        lambda: simhash.find_near_dups_of(both, "1"),
+        lambda: list(simhash.find_near_dups_many(both, [BASES[0]])),
+        lambda: simhash.get_rule(both),
+        lambda: simhash.explain(both, "1", "2"),
+        lambda: list(simhash.pairs(both)),
+    ):
+        with pytest.raises(InvalidInputError, match=wanted):
+            ask()
+    assert re.search(wanted, run("find", both, "--id", "1").stderr)
+    for given in ({"preset": "near"}, {"max_distance": 3}, {"verify": 0.9}):
+        assert len(simhash.find_near_dups(both, BASES[0], **given)) == 4
+    assert len(simhash.find_near_dups(both, fingerprint=fingerprint(BASES[0]), max_distance=0)) == 4
 
 
 def test_indices_of_different_rules_are_grouped_by_one(run, server, index, simhash):

@@ -46,7 +46,7 @@ class AsyncLookupMethods(AsyncBase):
         The rule is a distance of fingerprints and a similarity of texts; where the index records none, within 12 bits,
         and at least .8 of the 7-letter shingles are the same. ``rule`` of the answer says it. A max_distance alone,
         ``verify=False`` and a *fingerprint* are bits alone. Values of fields (``per``, ``within``) do not count, since
-        a text has none. In several indices each document is judged by the rule of its own.
+        a text has none. All indices need one rule: else give a preset, or a max_distance.
 
         The answer is exact: it has each document that the rule accepts, however many there are. A document equal to the
         text is itself a result. A text without features (blank, only punctuation) has no near-duplicates. Cost: one
