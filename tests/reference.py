@@ -312,21 +312,19 @@ def edit_similarity(first, second, *, cut=letters_only):
     return Fraction(longest - edits(tuple(one), tuple(other)), longest)
 
 
-def are_neighbours(first, second, *, max_distance, similarity=None, measure=jaccard, per=None, within=None, key=()):
+def are_neighbours(first, second, *, max_distance, similarity=None, measure=jaccard, per=None, within=None):
     """
     Whether two documents, given as dicts, are neighbours; "text" and "fingerprint" are None where there is none.
-    *per* names a key with a list of values, *within* is a key with a list of moments and the largest difference, *key*
-    names keys with lists of values.
+    *per* names a key with a list of values, *within* is a key with a list of moments and the largest difference.
     """
     prints = first["fingerprint"], second["fingerprint"]
-    same = bool(key) and all(len(set(first[name])) == 1 and set(first[name]) == set(second[name]) for name in key)
-    near = same or (None not in prints and distance(*prints) <= max_distance)
+    near = distance(*prints) <= max_distance
     if near and per is not None:
         near = bool(first[per]) and set(first[per]) == set(second[per])
     if near and within is not None:
         dates = first[within[0]], second[within[0]]
         near = all(dates) and abs(min(dates[0]) - min(dates[1])) <= within[1]
-    if near and not same and similarity is not None:
+    if near and similarity is not None:
         texts = first["text"], second["text"]
         near = None not in texts and float(measure(*texts)) >= similarity
     return near

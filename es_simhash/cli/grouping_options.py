@@ -20,7 +20,7 @@ from es_simhash.texts.measures import WORD_SHINGLES, Measure, Numbers, Unit
 
 _ASKING = {
     *("preset", "verify", "no_verify", "measure", "unit", "numbers"),
-    *("max_distance", "canonical", "per", "within", "key"),
+    *("max_distance", "canonical", "per", "within"),
 }
 _SHARE = click.FloatRange(0, 1)
 
@@ -113,23 +113,13 @@ def grouping(command: Function) -> Function:
         help="The dates of near-duplicates differ by at most SPAN, as in published:7d. An empty value means no such "
         "condition.",
     )
-    @click.option(
-        "--key",
-        metavar="FIELD",
-        multiple=True,
-        help="Documents with the same value of this field, such as url, are duplicates whatever their texts. "
-        "Repeatable: all fields count together. An empty FIELD means no key.",
-    )
     @wraps(command)
-    def with_grouping(
-        *, canonical: tuple[str, ...], per: str | None, within: str | None, key: tuple[str, ...], **values: Any
-    ) -> Any:
+    def with_grouping(*, canonical: tuple[str, ...], per: str | None, within: str | None, **values: Any) -> Any:
         given = {name: values.pop(name) for name in ("preset", "verify", "max_distance")}
         given |= {
             "canonical": list(canonical) or None,
             "per": False if per == "" else per,
             "within": _parse_within(within),
-            "key": (key != ("",) and key) if key else None,
         }
         context = click.get_current_context()
         context.meta[GROUPING] = _words_of(context)

@@ -103,7 +103,7 @@ class Tally:
         self._sums["updated"] += each.updated
         if each.action == "refused":
             self._fail(record, each.kind or "refused", each.reason or "", each.id)
-        elif each.reason not in (None, "key"):
+        elif each.reason is not None:
             self._sums["problems"] += 1
             if len(self._warnings) < SHOWN_FAILURES:
                 self._warnings.append(f"{record.place}: {each.reason}")

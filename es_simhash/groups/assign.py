@@ -8,9 +8,9 @@ neighbours, so a later document never takes members from an earlier one. No requ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any, Self, TypeAlias
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,20 +40,14 @@ _USUAL = Resources()
 class Documents:
     """
     What decides about neighbours, in canonical order; ``None`` for what does not decide.
-    *dates* are whole numbers of one unit, or :data:`MISSING`; *per*, *texts* and *keys* are numbers of values, or -1. A
-    document without a value has no neighbours; without a text, it has those of its key.
+    *dates* are whole numbers of one unit, or :data:`MISSING`; *per* and *texts* are numbers of values, or -1. A
+    document without one of them has no neighbours.
     """
 
     fingerprints: NDArray[np.uint64]
     per: NDArray[np.int64] | None = None
     dates: NDArray[np.int64] | None = None
     texts: NDArray[np.int64] | None = None
-    keys: NDArray[np.int64] | None = None
-
-    def by_key(self) -> Documents:
-        """Return the same documents, where those of one key are near, and no others."""
-        keys = np.zeros(0, np.int64) if self.keys is None else self.keys
-        return Documents(keys.astype(np.uint64), self.per, self.dates, np.minimum(keys, 0))
 
     def has_all(self) -> NDArray[np.bool_]:
         """Return which documents have everything that neighbours need."""
@@ -264,13 +258,6 @@ def group_documents(
                 some, _ = similar_pairs((left, right), nodes.texts, sets, similarity)
                 yield left[some], right[some]
 
-    if documents.keys is not None:
-        same = Nodes(documents.by_key(), span=span)
-        with (
-            Edges(len(nodes), near(), resources.spill) as edges,
-            Edges(len(same), same.candidates(0, resources), resources.spill) as more,
-        ):
-            return _group_layers(len(documents.fingerprints), [(nodes, edges), (same, more)])
     # Nodes are sorted by fingerprint: the rules want them in canonical order.
     order = np.argsort(nodes.first)
     rank = np.empty_like(order)
@@ -281,68 +268,6 @@ def group_documents(
     canonical = np.arange(len(documents.fingerprints), dtype=np.int64)
     canonical[nodes.places] = nodes.first[order][grouped][rank[nodes.node]]
     return canonical
-
-
-# Documents of one node are neighbours, and so are those of two nodes that make an edge.
-_Layer: TypeAlias = tuple[Nodes, Edges]
-
-
-def _group_layers(count: int, layers: Sequence[_Layer]) -> Places:
-    """Return the place of each document's canonical, where those near in any of *layers* are neighbours."""
-    places = np.arange(count)
-    state = np.zeros(count, np.int8)
-    for _ in range(MOST_ROUNDS):
-        if not (undecided := state == _UNDECIDED).any():
-            break
-        state[undecided & (_first(undecided, layers) >= places)] = _CANONICAL
-        state[(state == _UNDECIDED) & (_first(state == _CANONICAL, layers) < count)] = _MEMBER
-    else:
-        _walk_layers(state, layers)
-    return np.minimum(places, _first(state == _CANONICAL, layers))
-
-
-def _first(chosen: NDArray[np.bool_], layers: Iterable[_Layer]) -> Places:
-    """Return for each document the first of those *chosen* among itself and its neighbours; their number for none."""
-    found = np.full(len(chosen), len(chosen))
-    for nodes, edges in layers:
-        own = np.full(len(nodes), len(chosen))
-        some = chosen[nodes.places]
-        np.minimum.at(own, nodes.node[some], nodes.places[some])
-        near = own.copy()
-        for left, right in edges:
-            np.minimum.at(near, left, own[right])
-            np.minimum.at(near, right, own[left])
-        found[nodes.places] = np.minimum(found[nodes.places], near[nodes.node])
-    found[chosen] = np.minimum(found[chosen], np.flatnonzero(chosen))
-    return found
-
-
-def _walk_layers(state: NDArray[np.int8], layers: Sequence[_Layer]) -> None:
-    """Decide the documents that are still undecided, one after the other: none of them has a canonical neighbour."""
-    undecided = state == _UNDECIDED
-    own: list[dict[int, int]] = []
-    beside: list[dict[int, list[int]]] = []
-    for nodes, edges in layers:
-        some = undecided[nodes.places]
-        own.append(dict(zip(nodes.places[some].tolist(), nodes.node[some].tolist(), strict=True)))
-        live = np.zeros(len(nodes), np.bool_)
-        live[nodes.node[some]] = True
-        around: dict[int, list[int]] = {}
-        beside.append(around)
-        for left, right in edges:
-            both = live[left] & live[right]
-            for a, b in zip(left[both].tolist(), right[both].tolist(), strict=True):
-                around.setdefault(a, []).append(b)
-                around.setdefault(b, []).append(a)
-    taken: list[set[int]] = [set() for _ in layers]
-    for place in np.flatnonzero(undecided).tolist():
-        nodes_of = [(number, each[place]) for number, each in enumerate(own) if place in each]
-        if any(node in taken[number] for number, node in nodes_of):
-            state[place] = _MEMBER
-            continue
-        state[place] = _CANONICAL
-        for number, node in nodes_of:
-            taken[number].update((node, *beside[number].get(node, ())))
 
 
 def group_pairs(count: int, pairs: Iterable[PlacePairs], resources: Resources = _USUAL) -> Places:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
@@ -20,7 +20,7 @@ class GroupingRequest:
     """
     The grouping that a caller asks for; ``None`` means what is recorded, else the default.
 
-    ``False`` switches *verify*, *per*, *within* or *key* off. What is given beside *preset* goes before it.
+    ``False`` switches *verify*, *per* or *within* off. What is given beside *preset* goes before it.
 
     Args:
         preset:
@@ -42,10 +42,6 @@ class GroupingRequest:
         within:
             A date field and a span, as in ``("published", "7d")``; only documents whose dates differ by at most
             that are duplicates of each other. ``False`` for none.
-        key:
-            Fields of exact values, as in ``("url",)``: documents with the same values of all of them are
-            duplicates, whatever their texts, where *per* and *within* allow it. A document that has not one value
-            of each has no key. ``False`` for none.
     """
 
     preset: str | Preset | None = None
@@ -54,7 +50,6 @@ class GroupingRequest:
     canonical: Canonical | None = None
     per: str | Literal[False] | None = None
     within: tuple[str, str] | Literal[False] | None = None
-    key: str | Sequence[str] | Literal[False] | None = None
 
     def __post_init__(self) -> None:
         self.put_on(Grouping())  # refuses what cannot be used before a server is asked
@@ -86,7 +81,6 @@ class GroupingRequest:
             within=self.within,
         )
         changed: dict[str, Any] = {} if self.canonical is None else {"order": self.canonical}
-        changed |= {} if self.key is None else {"key": () if self.key is False else self.key}
         return replace(grouping.by(pair), **changed)
 
 

@@ -10,15 +10,10 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.lookup.content import (
     Content,
-    Exact,
     TextStore,
     Unread,
-    among_keys,
     docvalue_fields,
-    exact_of,
-    key_fields,
     read_content,
-    with_key,
 )
 from es_simhash.lookup.fetch import FETCH, FoundTexts, fetch_hits, fetch_texts
 from es_simhash.lookup.find import index_stats
@@ -150,7 +145,7 @@ async def read_all(
 ) -> None:
     """Add to *table* each document of *index* that has a row there and matches *query*, no duplicate of *leave*."""
     fields = Fields(server.prefix)
-    clauses = [rows_query(fields, table.key), *([query] if query else [])]
+    clauses = [{"exists": {"field": fields.fingerprint}}, *([query] if query else [])]
     left = {"must_not": [{"terms": {fields.duplicate_of: sorted(leave)}}]} if leave else {}
     body = {**table.search_body(), "query": {"bool": {"filter": clauses, **left}}}
     reading = Reading(server, index, body, page=PAGE)
@@ -177,14 +172,14 @@ async def read_touched(
     """
     Add to *table* the documents that match *query*, and all whose groups these may change.
     These are the documents connected with them, or with documents that lost their canonical, by steps of max_distance,
-    by the same key, or by naming one of them as canonical: if the text of a canonical was changed, or emptied, its
-    members may belong elsewhere now. Groups lie within such connected components, so grouping these documents alone
-    gives the same as grouping all. Without *may_lack*, no canonical was deleted, and none is looked for.
+    or by naming one of them as canonical: if the text of a canonical was changed, or emptied, its members may belong
+    elsewhere now. Groups lie within such connected components, so grouping these documents alone gives the same as
+    grouping all. Without *may_lack*, no canonical was deleted, and none is looked for.
     """
     fields = Fields(server.prefix)
     seeds = _Seeds(fields)
     await _read(server, index, query, seeds)
-    lost = set(await lost_canonicals(server, index, grouped_only=True, key=grouping.key) if may_lack else [])
+    lost = set(await lost_canonicals(server, index, grouped_only=True) if may_lack else [])
     lookups = GroupLookups(
         server.context, index, await read_index_settings(server, index), max_distance=grouping.max_distance
     )
@@ -196,8 +191,7 @@ async def read_touched(
             clauses = [{"terms": {fields.duplicate_of: ids}}, {"ids": {"values": ids}}]
             await _read(server, index, {"bool": {"should": clauses}}, seeds)
         named |= unread
-        while seeds.fingerprints - seeds.asked or await _add_keys(server, index, table, seeds):
-            await _flood(server, lookups, seeds)
+        await _flood(server, lookups, seeds)
     for part in _parts(sorted(seeds.ids), BUCKETS):
         await read_all(server, index, table, {"ids": {"values": part}}, leave=leave)
 
@@ -213,9 +207,6 @@ class _Seeds:
         self.ids: set[str] = set()
         self.fingerprints: set[int] = set()
         self.asked: set[int] = set()
-        # Ids whose keys were read, keys whose documents were read.
-        self.with_keys: set[str] = set()
-        self.exacts: set[Exact] = set()
         self.name = fields.fingerprint
 
     def add(self, hits: Hits) -> None:
@@ -254,28 +245,8 @@ async def _flood(server: Port, lookups: GroupLookups, seeds: _Seeds) -> None:
                 seeds.fingerprints.update(each.fingerprint for each in found)
 
 
-async def _add_keys(server: Port, index: Index, table: Table, seeds: _Seeds) -> bool:
-    """Add to *seeds* all documents with a key of theirs; return whether there may be more."""
-    if not table.key or not (fresh := sorted(seeds.ids - seeds.with_keys)):
-        return False
-    seeds.with_keys.update(fresh)
-    for ids in _parts(fresh, BUCKETS):
-        found: set[Exact] = set()
-
-        def note(hits: Hits, found: set[Exact] = found) -> None:
-            found.update(filter(None, (exact_of(hit.get("fields") or {}, table.key, table.dates) for hit in hits)))
-
-        shown = {"docvalue_fields": key_fields(table.key, table.dates), "_source": False}
-        body = {**shown, "query": {"bool": {"filter": [{"ids": {"values": ids}}, with_key(table.key)]}}}
-        check_whole(await read_each(server, index, body, note, page=PAGE))
-        if exacts := sorted(found - seeds.exacts):
-            seeds.exacts.update(exacts)
-            await _read(server, index, {"bool": {"filter": among_keys(table.key, exacts, table.dates)}}, seeds)
-    return True
-
-
-async def grouped_without_fingerprint(server: Port, index: Index, key: Sequence[str] = ()) -> list[Key]:
-    """Return the documents that are tagged as duplicates, and have neither a fingerprint nor the fields of *key*."""
+async def grouped_without_fingerprint(server: Port, index: Index) -> list[Key]:
+    """Return the documents that are tagged as duplicates, and have no fingerprint."""
     fields = Fields(server.prefix)
     found: list[Key] = []
 
@@ -283,24 +254,16 @@ async def grouped_without_fingerprint(server: Port, index: Index, key: Sequence[
         found.extend(map(document_key, hits))
 
     tagged = [{"exists": {"field": field}} for field in (fields.duplicate_of, fields.distance)]
-    rule = {"should": tagged, "minimum_should_match": 1, "must_not": [rows_query(fields, key)]}
+    rule = {"should": tagged, "minimum_should_match": 1, "must_not": [{"exists": {"field": fields.fingerprint}}]}
     check_whole(await read_each(server, index, {"query": {"bool": rule}, "_source": False}, note, page=PAGE))
     return found
 
 
-def rows_query(fields: Fields, key: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the query for the documents that can be in groups: with a fingerprint, or the fields of *key*."""
-    there = {"exists": {"field": fields.fingerprint}}
-    return {"bool": {"should": [there, with_key(key)]}} if key else there
-
-
-def canonicals_body(
-    names: Sequence[str], fields: Fields, *, grouped_only: bool = False, key: Sequence[str] = ()
-) -> dict[str, Any]:
+def canonicals_body(names: Sequence[str], fields: Fields, *, grouped_only: bool = False) -> dict[str, Any]:
     """Return the search for the canonicals of the groups *names*; other documents may share their ids."""
     ungrouped = {"filter": {"ids": {"values": names}}, "must_not": {"exists": {"field": fields.group}}}
     named = [{"terms": {fields.group: names}}, *([] if grouped_only else [{"bool": ungrouped}])]
-    there = [rows_query(fields, key), {"bool": {"should": named}}]
+    there = [{"exists": {"field": fields.fingerprint}}, {"bool": {"should": named}}]
     query = {"bool": {"filter": there, "must_not": [{"exists": {"field": fields.duplicate_of}}]}}
     return {"query": query, "docvalue_fields": [fields.group, fields.fingerprint], "_source": False}
 
@@ -316,7 +279,6 @@ async def lost_canonicals(
     *,
     doubted: AbstractSet[str] = frozenset(),
     grouped_only: bool = False,
-    key: Sequence[str] = (),
 ) -> list[str]:
     """
     Return the groups that documents name, and of which no canonical is there, or which are *doubted*.
@@ -328,7 +290,7 @@ async def lost_canonicals(
     reader = BucketReader(index, [{"exists": {"field": field}}], field, page=BUCKETS, has_ranges=True)
     while page := await reader.read(server):
         named = [name for name, _ in page]
-        body = canonicals_body(named, fields, grouped_only=grouped_only, key=key)
+        body = canonicals_body(named, fields, grouped_only=grouped_only)
         there: set[str] = set()
 
         def note(hits: Hits, there: set[str] = there) -> None:

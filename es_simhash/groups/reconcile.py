@@ -189,7 +189,7 @@ async def reconcile(
             )
             wrong = await server.compute(groups.wrong)
             # Those with the ids were changed by a flow that takes these fields out by itself.
-            bare = await grouped_without_fingerprint(server, index, grouping.key) if ids is None else []
+            bare = await grouped_without_fingerprint(server, index) if ids is None else []
             if not dry_run:
                 writer.moved = 0
                 await writer.write(server, groups, wrong)
@@ -257,7 +257,7 @@ class _Writer:
         def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
             row, fields, version = wanted[place]
             own = found.get("_source", {}).get(self._prefix) or {}
-            if own.get("fingerprint") != (None if row.fingerprint < 0 else to_hex(row.fingerprint)):
+            if own.get("fingerprint") != to_hex(row.fingerprint):
                 moved.add(place)
                 return None
             given = {key: value for key, value in fields.items() if own.get(key) != value}
@@ -305,4 +305,4 @@ def _fields(groups: Groups, place: int, at: str | None) -> dict[str, Any]:
     [name] = groups.names(canonicals)
     if canonicals[0] == place:
         return group_fields(name, at=at)
-    return group_fields(name, canonical=name, distance=groups.bits(place), at=at)
+    return group_fields(name, canonical=name, distance=int(groups.distance[place]), at=at)

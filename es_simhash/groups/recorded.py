@@ -20,7 +20,7 @@ from es_simhash.mapping.meta import IndexSettings, read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, Regrouping, target_of
-from es_simhash.mapping.user_fields import WHOLE_NUMBERS, countable_field, walk_fields
+from es_simhash.mapping.user_fields import countable_field, walk_fields
 from es_simhash.transport.protocol import Index
 from es_simhash.writes.targets import write_settings
 
@@ -28,14 +28,13 @@ logger = logging.getLogger("es_simhash.grouping")
 """Says, at level INFO, which grouping an operation recorded: it decides from then on."""
 
 
-FieldKind = Literal["date", "number", "keyword", "whole number", "boolean"]
-_NUMBERS = (*WHOLE_NUMBERS, "double", "float", "half_float", "scaled_float")
+FieldKind = Literal["date", "number", "keyword"]
+_NUMBERS = ("long", "integer", "short", "byte", "unsigned_long", "double", "float", "half_float", "scaled_float")
 
 _KINDS: dict[str, FieldKind] = {
     "date": "date",
     "date_nanos": "date",
     "keyword": "keyword",
-    "boolean": "boolean",
     **dict.fromkeys(_NUMBERS, "number"),
 }
 
@@ -227,8 +226,6 @@ def _uses(grouping: Grouping) -> Iterator[tuple[str, tuple[FieldKind, ...], str]
         yield grouping.per, ("keyword",), "keep documents apart (per)"
     if grouping.within is not None:
         yield grouping.within.field, ("date",), "limit how far documents are apart (within)"
-    for name in grouping.key:
-        yield name, ("keyword", "whole number", "date", "boolean"), "be a key"
 
 
 def _field_kind(
@@ -237,7 +234,6 @@ def _field_kind(
     node = find_field(mapping, field)
     found = node.get("type")
     kind = _KINDS.get(found) if isinstance(found, str) else None
-    kind = "whole number" if found in WHOLE_NUMBERS and "whole number" in allowed else kind
     if kind is None or kind not in allowed or not _is_plain(node):
         shown = f"{found!r} with a normalizer or null_value, or without doc values" if kind in allowed else f"{found!r}"
         state = "is not mapped" if not node else f"is mapped as {shown}"

@@ -16,7 +16,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.groups.assign import MISSING, Documents, Nodes, group_documents, group_fingerprints, similar_pairs
 from es_simhash.groups.grouping_request import Resources
-from es_simhash.lookup.content import Exact, TextStore, exact_of, moment_of
+from es_simhash.lookup.content import TextStore, moment_of
 from es_simhash.mapping.dates import LAST_OF_NANOS
 from es_simhash.mapping.fields import Fields, full_name, read_fingerprint, read_text
 from es_simhash.mapping.rule import Grouping, OrderKey
@@ -26,8 +26,6 @@ from es_simhash.transport.protocol import Key
 _NANOS = 1_000_000
 # Nanoseconds are counted from here, in milliseconds since 1970, so that 64 bits also hold a date and a span beyond it.
 _MIDDLE = LAST_OF_NANOS // 2
-UNKNOWN = 255
-"""The distance of a document without a fingerprint."""
 Columns = dict[str, NDArray[Any]]
 
 
@@ -56,7 +54,7 @@ def comparable_dates(columns: Columns) -> tuple[NDArray[np.int64] | None, int]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One document of a table; *fingerprint* is -1 where it has none."""
+    """One document of a table."""
 
     id: str
     index: str
@@ -144,11 +142,9 @@ class Table:
         self._keys = grouping.order_keys if grouping is not None else ()
         self._per = grouping.per if grouping is not None else None
         self._within = grouping.within if grouping is not None else None
-        self.key = grouping.key if grouping is not None else ()
-        # Numbers of the indices, of the values of per, and of the keys.
+        # Numbers of the indices, and of the values of per.
         self._names: dict[str, int] = {}
         self._values: dict[tuple[str, ...], int] = {}
-        self._exacts: dict[Exact, int] = {}
         self._ids = Ids()
         self._routings: dict[int, str] = {}
         self._count = 0
@@ -167,7 +163,6 @@ class Table:
             more = [key.field for key in self._keys if key.field]
             more += [self._per] if self._per else []
             more += [self._within.field] if self._within else []
-            more += self.key
             for name in dict.fromkeys(more):
                 names.append({"field": name, "format": "epoch_millis"} if name in self.dates else name)
             if any(key.kind == "longest" for key in self._keys):
@@ -175,9 +170,9 @@ class Table:
         return {"docvalue_fields": names, "_source": source}
 
     def add(self, hits: Sequence[Mapping[str, Any]]) -> None:
-        """Add a row for each of *hits* that carries a fingerprint, or has the fields of a key."""
+        """Add a row for each of *hits* that carries a fingerprint."""
         found = len(hits)
-        hits = [hit for hit in hits if self._is_row(hit.get("fields", {}))]
+        hits = [hit for hit in hits if self._fingerprint(hit.get("fields", {})) is not None]
         self.is_unread |= len(hits) < found
         for place, hit in enumerate(hits, self._count):
             if "_routing" in hit:
@@ -186,9 +181,6 @@ class Table:
         self._ids.extend(hit["_id"] for hit in hits)
         if hits:
             self._parts.append(self._read(hits))
-
-    def _is_row(self, fields: Mapping[str, Any]) -> bool:
-        return self._fingerprint(fields) is not None or (bool(self.key) and all(map(fields.get, self.key)))
 
     def _fingerprint(self, fields: Mapping[str, Any]) -> int | None:
         return read_fingerprint((fields.get(self._fields.fingerprint) or (None,))[0])
@@ -199,10 +191,9 @@ class Table:
         return [f"{part}{number}" for number in range(len(self._keys)) for part in ("rank", "rest")]
 
     def _read(self, hits: Sequence[Mapping[str, Any]]) -> Columns:
-        """Return a row for each of *hits*; only where a key counts, some have no fingerprint."""
-        found = [self._fingerprint(hit["fields"]) for hit in hits]
+        """Return a row for each of *hits*."""
         columns: Columns = {
-            "fingerprint": np.array([value or 0 for value in found], np.uint64),
+            "fingerprint": np.array([self._fingerprint(hit["fields"]) for hit in hits], np.uint64),
             "index": np.array([self._names.setdefault(hit["_index"], len(self._names)) for hit in hits], np.int32),
             "state": np.array([self._state(hit["fields"]) for hit in hits], np.int64),
         }
@@ -212,9 +203,6 @@ class Table:
             dates = [_date(hit["fields"].get(self._within.field)) for hit in hits]
             columns["date"] = np.array([whole for whole, _ in dates], np.int64)
             columns["nanos"] = np.array([nanos for _, nanos in dates], np.int32)
-        if self.key:
-            columns["bare"] = np.array([value is None for value in found], np.bool_)
-            columns["key"] = np.array([self._exact(hit["fields"]) for hit in hits], np.int64)
         for number, key in enumerate(self._keys):
             ranks = [self._rank(key, hit) for hit in hits]
             columns[f"rank{number}"] = np.array([rank for rank, _ in ranks], np.float64)
@@ -237,10 +225,6 @@ class Table:
         if not values:
             return -1
         return self._values.setdefault(tuple(sorted(set(values))), len(self._values))
-
-    def _exact(self, fields: Mapping[str, Any]) -> int:
-        exact = exact_of(fields, self.key, self.dates)
-        return -1 if exact is None else self._exacts.setdefault(exact, len(self._exacts))
 
     def _rank(self, key: OrderKey, hit: Mapping[str, Any]) -> tuple[float, float]:
         if key.kind == "longest":
@@ -270,8 +254,7 @@ class Table:
     def row(self, place: int) -> Row:
         columns = self._columns()
         name = list(self._names)[columns["index"][place]]
-        fingerprint = -1 if "bare" in columns and columns["bare"][place] else int(columns["fingerprint"][place])
-        return Row(self._ids[place], name, fingerprint, self._routings.get(place))
+        return Row(self._ids[place], name, int(columns["fingerprint"][place]), self._routings.get(place))
 
     def with_candidates(self, max_distance: int | None = None) -> NDArray[np.int64]:
         """Return the places of the documents that may have a neighbour, by all that decides but their texts."""
@@ -302,8 +285,6 @@ class Table:
         canonical = np.empty(len(order), np.int64)
         canonical[order] = order[grouped]
         distance = distances_between(columns["fingerprint"], columns["fingerprint"][canonical])
-        if (bare := columns.get("bare")) is not None:
-            distance[bare | bare[canonical]] = UNKNOWN
         return Groups(self, canonical, distance, columns["state"], self._full_names(canonical), texts)
 
     def _full_names(self, canonical: NDArray[np.int64]) -> dict[int, str]:
@@ -376,15 +357,10 @@ class Table:
             if self._needed_grouping().similarity:
                 # A text without words has nothing in common with any, not even with itself.
                 numbers[np.isin(numbers, np.flatnonzero(texts.sets.sizes == 0))] = -1
-        elif "bare" in columns:
-            numbers = -columns["bare"].astype(np.int64)
         dates, _ = comparable_dates(columns)
         return Documents(
             columns["fingerprint"][order],
-            *(
-                None if each is None else each[order]
-                for each in (columns.get("per"), dates, numbers, columns.get("key"))
-            ),
+            *(None if each is None else each[order] for each in (columns.get("per"), dates, numbers)),
         )
 
     def pairs(self, max_distance: int, *, split: int | None = None) -> Iterator[tuple[int, int, int]]:
@@ -424,8 +400,8 @@ class Texts:
 class Groups:
     """
     The groups that a rule makes of a table; *states* hash the group fields that documents have.
-    *distance*: :data:`UNKNOWN` where the document or its canonical has no fingerprint. *full_names*: those of groups
-    whose canonical shares its id with another canonical, by place; others have the id.
+    *distance*: to the canonical, in bits. *full_names*: those of groups whose canonical shares its id with another
+    canonical, by place; others have the id.
     """
 
     table: Table
@@ -451,11 +427,6 @@ class Groups:
         if not self.full_names:
             return ids
         return [self.full_names.get(place, id_) for place, id_ in zip(canonicals.tolist(), ids, strict=True)]
-
-    def bits(self, place: int) -> int | None:
-        """Return the distance of a document to its canonical; ``None`` where one of the two has no fingerprint."""
-        distance = int(self.distance[place])
-        return None if distance == UNKNOWN else distance
 
     def version(self, place: int) -> tuple[int, int] | None:
         """Return the version of the document at *place* by whose text it was grouped; ``None`` if that was not read."""
@@ -483,8 +454,7 @@ class Groups:
             columns = (self.names(self.canonical[part]), self.canonical[part], self.distance[part])
             rows = zip(columns[0], columns[1].tolist(), columns[2].tolist(), self.states[part].tolist(), strict=True)
             for place, (group, canonical, distance, state) in enumerate(rows, begin):
-                bits = None if distance == UNKNOWN else distance
-                wanted = (group, None, None) if canonical == place else (group, group, bits)
+                wanted = (group, None, None) if canonical == place else (group, group, distance)
                 if hash(wanted) != state:
                     found.append(place)
         return found

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from es_simhash.errors import shorten
 from es_simhash.hashing import Scheme
 from es_simhash.ingest.in_flight import Document, InFlight, Straight
-from es_simhash.lookup.content import Comparison, Exact, Unread, compare_contents
+from es_simhash.lookup.content import Comparison, Unread, compare_contents
 from es_simhash.lookup.fetch import NoText
 from es_simhash.mapping.rule import Grouping
 
@@ -41,9 +41,6 @@ class Uncompared:
 
 _STALE = Unread("text", str(NoText("changed")))
 
-BY_KEY = "key"
-"""What a report gives as the reason where the key of a document decided."""
-
 
 @dataclass(slots=True)
 class Decision:
@@ -52,8 +49,7 @@ class Decision:
     *group*: its name; the id of the draft if it is the canonical. *distance*: to the canonical, in bits; ``None`` if
     its fingerprint is not known. *leader*: the document that it duplicates; *similarity* is to that one, if computed.
     *blockers*: positions of documents in flight that hide a near one: the decision stands
-    only if they are written. *at*: milliseconds since 1970. *by_key*: its
-    key decided, so texts were not compared.
+    only if they are written. *at*: milliseconds since 1970.
     """
 
     verdict: Verdict
@@ -64,7 +60,6 @@ class Decision:
     uncompared: tuple[Uncompared, ...] = ()
     blockers: frozenset[int] = frozenset()
     at: int = 0
-    by_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,32 +67,21 @@ class Existing:
     """
     The documents near those of one batch, as searches show them.
     *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *gaps*: why a
-    lookup is incomplete. *by_key*: the documents of each key, in the same order; *key_gaps*: why some may be missing.
+    lookup is incomplete.
     """
 
     near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
     gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     is_compared: bool = False
-    by_key: Mapping[Exact, Sequence[Document]] = field(default_factory=dict)
-    key_gaps: tuple[str, ...] = ()
 
     def of(self, draft: Document) -> Sequence[Document]:
-        """Return the documents near *draft*, and those of its key, the one grouped first comes first."""
-        near = () if draft.fingerprint is None else self.near.get(draft.fingerprint, ())
-        same = () if draft.exact is None else self.by_key.get(draft.exact, ())
-        if not same:
-            return near
-        known = {(each.id, each.index, each.routing) for each in same}
-        others = (each for each in near if (each.id, each.index, each.routing) not in known)
-        return sorted((*same, *others), key=lambda each: (each.at, each.id, each.index))
+        """Return the documents near *draft*, the one grouped first comes first."""
+        return () if draft.fingerprint is None else self.near.get(draft.fingerprint, ())
 
     def without(self, ids: AbstractSet[str]) -> Existing:
         """Return it without the documents with these *ids*."""
-
-        def rest(found: Mapping[Any, Sequence[Document]]) -> dict[Any, list[Document]]:
-            return {key: [each for each in some if each.id not in ids] for key, some in found.items()}
-
-        return replace(self, near=rest(self.near), by_key=rest(self.by_key))
+        near = {value: [each for each in some if each.id not in ids] for value, some in self.near.items()}
+        return replace(self, near=near)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +91,6 @@ class _Neighbour:
     distance: int | None
     document: Document
     score: Score | None
-    by_key: bool = False
 
     @property
     def similarity(self) -> float | None:
@@ -158,7 +141,7 @@ class Decider:
 
     def _judge(self, draft: Document, found: Sequence[Document], now: int) -> Decision:
         is_readable = draft.content is None or draft.content.unread is None
-        if not found and is_readable and not self.in_flight.has_near(draft.fingerprint, draft.exact):
+        if not found and is_readable and not self.in_flight.has_near(draft.fingerprint):
             return Decision("write", draft.id, at=self._moment(draft, now))  # most documents, without detours
         uncompared: list[Uncompared] = []
         blockers: set[int] = set()
@@ -170,26 +153,24 @@ class Decider:
         leader = first.document
         distance = draft.distance_to(self._canonical_of(leader))
         verdict, similarity = self._verdict(draft), first.similarity
-        return Decision(verdict, leader.group, distance, leader, similarity, missed, hiding, at, first.by_key)
+        return Decision(verdict, leader.group, distance, leader, similarity, missed, hiding, at)
 
     def _neighbours(
         self, draft: Document, candidates: Iterable[tuple[int | None, Document]], uncompared: list[Uncompared]
     ) -> Iterator[_Neighbour]:
         """Yield the neighbours of *draft* among *candidates*; add to *uncompared* what could not be compared."""
         unread = None if draft.content is None else draft.content.unread
-        is_unread = unread is not None and (draft.fingerprint is not None or unread.kind != "text")
-        if is_unread and draft.exact is None:
-            candidates = ()
+        if unread is not None:
+            uncompared.append(Uncompared(None, unread))
+            return
         for distance, each in candidates:
             comparison = compare_contents(draft.content, each.content, self._rule, distance=distance)
-            if comparison.unread is not None and unread is None:
+            if comparison.unread is not None:
                 uncompared.append(Uncompared(each.id, comparison.unread))
             elif self._is_stale(each, comparison):
                 uncompared.append(Uncompared(each.id, _STALE))
             if comparison.are_neighbours:
-                yield _Neighbour(distance, each, comparison.similarity, comparison.by_key)
-        if unread is not None and is_unread:
-            uncompared.append(Uncompared(None, unread))
+                yield _Neighbour(distance, each, comparison.similarity)
 
     def _is_stale(self, found: Document, comparison: Comparison) -> bool:
         """Return whether the text of *found* counts for nothing, so that its rejection does not either."""
@@ -200,8 +181,8 @@ class Decider:
     def _candidates(
         self, draft: Document, found: Iterable[Document], blockers: set[int]
     ) -> Iterator[tuple[int | None, Document]]:
-        """Yield the documents near *draft* or of its key, with distances, those in the index first; note *blockers*."""
-        if draft.fingerprint is None and draft.exact is None:
+        """Yield the documents near *draft*, with distances, those in the index first; note *blockers*."""
+        if draft.fingerprint is None:
             return
         # A document in flight is newer than what a search shows of it.
         for each in found:
@@ -212,7 +193,7 @@ class Decider:
                 blockers.update(self.in_flight.blockers(each.id))
             else:
                 yield each.distance_to(draft.fingerprint), each
-        yield from self.in_flight.find(draft.fingerprint, exact=draft.exact, blockers=blockers, apart_from=draft.id)
+        yield from self.in_flight.find(draft.fingerprint, blockers=blockers, apart_from=draft.id)
 
     def _verdict(self, draft: Document) -> Verdict:
         return "tag" if draft.must_write or self._is_written(draft.id) else self._policy

@@ -18,18 +18,9 @@ from es_simhash.groups.read import ATTEMPTS, GroupLookups, canonicals_body, fetc
 from es_simhash.hashing import to_hex
 from es_simhash.ingest.decide import Existing
 from es_simhash.ingest.in_flight import Document
-from es_simhash.ingest.item import Item
 from es_simhash.ingest.plain import Entry, Plain
 from es_simhash.ingest.reading import EARLY, GroupedIngest
-from es_simhash.lookup.content import (
-    Content,
-    Exact,
-    among_keys,
-    docvalue_fields,
-    exact_of,
-    key_fields,
-    read_content,
-)
+from es_simhash.lookup.content import Content, docvalue_fields, read_content
 from es_simhash.lookup.find_many import MultiSearch
 from es_simhash.lookup.lookup_options import ResidentError, as_fault, pays
 from es_simhash.lookup.memory_operations import Resident
@@ -57,16 +48,12 @@ NAMES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """
-    What is asked about one batch: by block terms, or what documents have the fingerprints *near*, by the table.
-    *exacts*: the keys of its documents, which are looked up afterwards.
-    """
+    """What is asked about one batch: by block terms, or what documents have the fingerprints *near*, by the table."""
 
     fingerprints: Sequence[int]
     calls: Sequence[Call]
     batch: MultiSearch | None = None
     near: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    exacts: Sequence[Exact] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +114,10 @@ class ExistingLookup:
             self._resident.note_written(Counter(filter(None, map(_written_to, items))))
 
     async def ask(self, server: Port, items: Iterable[Entry]) -> Asked | None:
-        """Return what to ask about *items*; ``None`` where none has a fingerprint or a key."""
-        items = list(items)
-        fingerprints, exacts = _fingerprints_of(items), _exacts_of(items)
+        """Return what to ask about *items*; ``None`` where none has a fingerprint."""
+        fingerprints = _fingerprints_of(items)
         if not fingerprints:
-            return Asked((), (), exacts=exacts) if exacts else None
+            return None
         self._asked += len(fingerprints)
         self._batches += 1
         if self._is_worth_it():
@@ -139,40 +125,14 @@ class ExistingLookup:
         resident = self._resident
         if resident is None:
             batch = self._group_lookups.batch(fingerprints)
-            return Asked(fingerprints, [batch.call()], batch, exacts=exacts)
+            return Asked(fingerprints, [batch.call()], batch)
         near = await server.compute(resident.near, fingerprints)
         body = {**self._with_contents(self._body([self._among(near)])), "size": DOCUMENTS}
         calls = [Call("search", {"index": self._index, "body": body})] if near else []
-        return Asked(fingerprints, calls, near=near, exacts=exacts)
+        return Asked(fingerprints, calls, near=near)
 
     async def take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
-        existing = await self._take(server, asked, answers) if asked.fingerprints else Existing()
-        return await self._with_keys(server, existing, asked.exacts)
-
-    async def _with_keys(self, server: Port, existing: Existing, exacts: Sequence[Exact]) -> Existing:
-        """Return *existing* with the documents that have one of the keys *exacts*; their texts are not read."""
-        reader = self._ingest.reader
-        if not exacts or reader is None:
-            return existing
-        key = self._grouping.key
-        dates = [name for name, each in zip(key, reader.key, strict=True) if each.is_date]
-        body = self._body(among_keys(key, exacts, dates))
-        rule = replace(self._grouping.pair_rule, similarity=None)
-        apart = docvalue_fields(rule)
-        body["docvalue_fields"] += [*apart, *(each for each in key_fields(key, dates) if each not in apart)]
-        hits, gaps = await self._hits(server, body)
-        contents = {}
-        for place, hit in hits.items():
-            contents[place] = content = read_content(hit, rule, {})
-            content.exact = exact_of(hit.get("fields") or {}, key, dates)
-        wanted, found = set(exacts), dict[Exact, list[Document]]()
-        for each in chain(*self._documents_in(hits, contents).values()):
-            if each.exact in wanted:
-                found.setdefault(each.exact, []).append(each)
-        return replace(existing, by_key=found, key_gaps=sentences(gaps))
-
-    async def _take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         if asked.batch is not None:
             return await self._read(server, await self._group_lookups.take(server, asked.batch, answers[0]))
         try:
@@ -196,13 +156,12 @@ class ExistingLookup:
 
     async def look_up(self, server: Port, items: Iterable[Entry]) -> Existing:
         """Return what searches show near *items* now; the server is asked, whatever else is being asked."""
-        items = list(items)
-        wanted, existing = _fingerprints_of(items), Existing()
-        if wanted:
-            batch = self._group_lookups.batch(wanted)
-            answer = await attempt(server.send(batch.call()))
-            existing = await self._read(server, await self._group_lookups.take(server, batch, answer))
-        return await self._with_keys(server, existing, _exacts_of(items))
+        wanted = _fingerprints_of(items)
+        if not wanted:
+            return Existing()
+        batch = self._group_lookups.batch(wanted)
+        answer = await attempt(server.send(batch.call()))
+        return await self._read(server, await self._group_lookups.take(server, batch, answer))
 
     async def find_present(self, server: Port, drafts: Sequence[Document]) -> list[Document]:
         """
@@ -404,7 +363,7 @@ class ExistingLookup:
         if not named:
             return {}, gaps
         fields = Fields(self._ingest.prefix)
-        hits, unread = await self._hits(server, canonicals_body(sorted(named), fields, key=self._grouping.key))
+        hits, unread = await self._hits(server, canonicals_body(sorted(named), fields))
         if unread:
             return {}, gaps | dict.fromkeys((each for each, some in found.items() if some), sentences(unread))
         lost = named - {name_of(hit, fields) for hit in hits.values()}
@@ -490,11 +449,6 @@ def _written_to(item: Entry) -> str | None:
         return None
     is_in_flight = isinstance(item, Plain) or (item.draft is not None and not item.is_renamed)
     return outcome.index if is_in_flight else None
-
-
-def _exacts_of(items: Iterable[Entry]) -> list[Exact]:
-    drafts = (each.draft for each in items if isinstance(each, Item) and each.draft is not None)
-    return list(dict.fromkeys(each.exact for each in drafts if each.exact))
 
 
 def _fingerprints_of(items: Iterable[Entry]) -> list[int]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from es_simhash.hashing import hamming_distance
-from es_simhash.lookup.content import Content, Exact
+from es_simhash.lookup.content import Content
 
 if TYPE_CHECKING:
     from es_simhash.lookup.memory_table import FingerprintTable, Near
@@ -49,10 +48,6 @@ class Document:
     is_withdrawn: bool = field(default=False, init=False, compare=False, repr=False)
     is_settled: bool = field(default=False, init=False, compare=False, repr=False)
     order: int = field(default=0, init=False, compare=False, repr=False)
-
-    @property
-    def exact(self) -> Exact | None:
-        return None if self.content is None else self.content.exact
 
     def distance_to(self, fingerprint: int | None) -> int | None:
         """Return the distance in bits; ``None`` where one of the two has no fingerprint."""
@@ -98,7 +93,6 @@ class InFlight:
         # Documents that are equal for every later one are looked up as one; a list where there are several.
         self._copies: dict[_CopyKey, Document | list[Document]] = {}
         self._keys: dict[int, _CopyKey | list[_CopyKey] | Straight] = {}
-        self._by_exact: dict[Exact, dict[Hashable, list[Document]]] = {}
         # Every fingerprint here is in the table or waits for it.
         self._table: FingerprintTable | None = None
         self._waiting: list[int] = []
@@ -119,14 +113,7 @@ class InFlight:
             self._contents.append(document.content)
             self._characters += document.content.characters
         if may_have_duplicates:
-            self._keep_key(document)
             self._keep(document)
-
-    def _keep_key(self, document: Document) -> None:
-        if document.exact is not None and document.content is not None:
-            # Their texts do not count.
-            same = document.group, document.content.per, document.content.moment
-            self._by_exact.setdefault(document.exact, {}).setdefault(same, []).append(document)
 
     def add_straight(self, document: Straight) -> None:
         """Remember *document*, a foreseen one that nothing in flight is near."""
@@ -251,29 +238,21 @@ class InFlight:
             if content is not None:
                 yield content
 
-    def has_near(self, fingerprint: int | None, exact: Exact | None = None) -> bool:
+    def has_near(self, fingerprint: int | None) -> bool:
         """Return whether :meth:`find` may find something."""
-        if exact in self._by_exact:
-            return True
         if fingerprint in self._foreseen and fingerprint not in self._near:
             return fingerprint in self._keys  # most documents, without detours
         return fingerprint is not None and next(self._keys_near(fingerprint), None) is not None
 
     def find(
-        self,
-        fingerprint: int | None,
-        *,
-        exact: Exact | None = None,
-        blockers: set[int] | None = None,
-        apart_from: str | None = None,
+        self, fingerprint: int, *, blockers: set[int] | None = None, apart_from: str | None = None
     ) -> Iterator[tuple[int | None, Document]]:
         """
-        Yield (distance in bits, document) for those near *fingerprint* or of one key, one for all copies in a group.
+        Yield (distance in bits, document) for those near *fingerprint*, one for all copies in a group.
         *blockers* gets the positions of documents that hide others within max_distance. *apart_from* is an id: neither
         this document nor the members of its group are found.
         """
-        found = [] if fingerprint is None else [self._copies[key] for key in self._keys_near(fingerprint)]
-        found += () if exact is None else self._by_exact.get(exact, {}).values()
+        found = [self._copies[key] for key in self._keys_near(fingerprint)]
         for copies in sorted(
             (each if isinstance(each, list) else [each] for each in found), key=lambda each: each[0].order
         ):
@@ -340,14 +319,11 @@ class InFlight:
         self._contents = [each.content for each in self._by_position.values() if each.content is not None]
         self._characters = sum(each.characters for each in self._contents)
         self._asleep = sum(each.size for each in straight)
-        before, self._copies, self._keys, by_exact, self._by_exact = self._copies, {}, {}, self._by_exact, {}
+        before, self._copies, self._keys = self._copies, {}, {}
         self._table, self._waiting, self._foreseen, self._near = None, [], frozenset(), {}
         for copies in before.values():
             for each in copies if isinstance(copies, list) else (copies,):
                 if id(each) in kept:
                     self._keep(each)
-        for each in chain(*(some for same in by_exact.values() for some in same.values())):
-            if id(each) in kept:
-                self._keep_key(each)
         self._keys.update((each.fingerprint or 0, each) for each in straight)
         self._waiting += [each.fingerprint or 0 for each in straight]

@@ -15,7 +15,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -23,7 +23,7 @@ from es_simhash.hashing.pool import TextHashes
 from es_simhash.ingest.actions import MakeFields, Part, Whole
 from es_simhash.ingest.decide import Decider, Decision, Existing, Uncompared
 from es_simhash.ingest.in_flight import Document, InFlight, Straight
-from es_simhash.lookup.content import Content, Exact, Unread, moment_of, per_of, prepare_together
+from es_simhash.lookup.content import Content, Unread, moment_of, per_of, prepare_together
 from es_simhash.mapping.dates import milliseconds_of, to_moment
 from es_simhash.mapping.fields import (
     GROUPED,
@@ -50,18 +50,16 @@ class ContentReader:
     text_fields: Sequence[str] = ()
     per: MappedField | None = None
     within: MappedField | None = None
-    key: tuple[MappedField, ...] = ()
 
     @property
     def fields(self) -> list[str]:
-        return [*self.text_fields, *(each.path for each in (self.per, self.within, *self.key) if each)]
+        return [*self.text_fields, *(each.path for each in (self.per, self.within) if each)]
 
     def read(self, document: Mapping[str, Any], *, is_partial: bool = False) -> Content:
         """Return what *document* is compared by; *is_partial*: the index may have the fields that it lacks."""
         unread = self._find_missing(document) if is_partial else None
         text, moment = None, None
         per: tuple[str, ...] = ()
-        exact: list[set[str]] = []
         try:
             text = read_text(document, self.text_fields) if self.text_fields else None
         except InvalidInputError as error:
@@ -69,11 +67,9 @@ class ContentReader:
         try:
             per = per_of(self.per.exact_keywords(document)) if self.per else ()
             moment = moment_of(self.within.moments(document)) if self.within else None
-            exact = [set(each.exact_texts(document)) for each in self.key]
         except InvalidInputError as error:
             unread = unread or Unread("value", str(error))
-        has_key = bool(exact) and all(len(each) == 1 for each in exact) and (unread is None or unread.kind == "text")
-        return Content(text, per=per, moment=moment, unread=unread, exact=tuple(chain(*exact)) if has_key else None)
+        return Content(text, per=per, moment=moment, unread=unread)
 
     def _find_missing(self, partial: Mapping[str, Any]) -> Unread | None:
         return next((Unread("partial", name) for name in self.fields if not carries(partial, name)), None)
@@ -91,7 +87,6 @@ def make_reader(
         fields if grouping.similarity is not None else (),
         None if grouping.per is None else _agreed(known, grouping.per),
         None if grouping.within is None else _agreed(known, grouping.within.field),
-        tuple(_agreed(known, name) for name in grouping.key),
     )
 
 
@@ -244,7 +239,7 @@ def make_draft(
         index=header.get("_index"),
         routing=header.get("routing"),
         position=position,
-        content=_content_of(operation, reader) if reader and (fingerprint is not None or reader.key) else None,
+        content=_content_of(operation, reader) if reader and fingerprint is not None else None,
         must_write=operation.kind in ("update", "delete"),
     )
 
@@ -288,7 +283,7 @@ def upsert_of(operation: Operation, prefix: str) -> Operation | None:
 
 def _are_alike(one: Document, other: Document) -> bool:
     """Return whether whatever is decided about *one* holds for *other*, which is written under the same id."""
-    contents = [None if each.content is None else (each.content.key, each.exact) for each in (one, other)]
+    contents = [None if each.content is None else each.content.key for each in (one, other)]
     return one.fingerprint == other.fingerprint and contents[0] == contents[1]
 
 
@@ -335,21 +330,19 @@ def regroup_body(draft: Document, decision: Decision, *, prefix: str) -> dict[st
 
 
 def may_be_skipped(decider: Decider, items: Sequence[Item], existing: Existing) -> list[Document]:
-    """Return the drafts, of documents written whole, that have something near, or of their key."""
+    """Return the drafts, of documents written whole, that have something near."""
     in_flight = decider.in_flight
     drafts = [item.draft for item in items if item.operation and item.operation.kind == "index" and item.draft]
     fingerprints = [each.fingerprint for each in drafts if each.fingerprint is not None]
     counts: Counter[int | None] = Counter(fingerprints)
-    keys: Counter[Exact | None] = Counter(each.exact for each in drafts if each.exact is not None)
     in_flight.foresee(fingerprints)
     return [
         each
         for each in drafts
-        if (each.fingerprint is not None or each.exact is not None)
+        if each.fingerprint is not None
         and (
             counts[each.fingerprint] > 1
-            or keys[each.exact] > 1
-            or in_flight.has_near(each.fingerprint, each.exact)
+            or in_flight.has_near(each.fingerprint)
             or in_flight.is_foreseen_near(each.fingerprint)
             or any(other.id != each.id for other in existing.of(each))
         )
@@ -392,10 +385,9 @@ def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, no
     if draft is None or operation is None:
         return
     decision = decider.decide(draft, existing.of(draft), now=now)
-    gaps = None if draft.fingerprint is None else existing.gaps.get(draft.fingerprint)
-    gaps = gaps or (existing.key_gaps if draft.exact is not None else ())
+    gaps = () if draft.fingerprint is None else existing.gaps.get(draft.fingerprint, ())
     if gaps or decision.uncompared:
-        item.problem = _missed(gaps or (), decision.uncompared)
+        item.problem = _missed(gaps, decision.uncompared)
     elif decision.leader is not None and decision.leader.is_orphan:
         item.problem = (
             f"{shorten(decision.leader.id)} is near, and its canonical {shorten(decision.group)} is gone: run reconcile"

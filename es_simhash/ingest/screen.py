@@ -16,7 +16,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.recorded import keep_recorded
 from es_simhash.ingest.actions import ActionRules
-from es_simhash.ingest.decide import BY_KEY, Existing
+from es_simhash.ingest.decide import Existing
 from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.ingest import make_grouper
@@ -327,7 +327,6 @@ def _screened(
             is_fingerprinted,
             distance=leader.distance_to(draft.fingerprint),
             similarity=item.decision.similarity,
-            reason=BY_KEY if item.decision.by_key else None,
             is_update=item.decision.verdict != "skip",
         )
         if leader.position is not None:

@@ -98,7 +98,7 @@ async def _fields(server: Port, index: str, request: GroupingRequest) -> tuple[l
     names = []
     for name, one in resolved.each.items():
         grouping = request.put_on(target_of(one) or Grouping())
-        apart = [grouping.per, grouping.within.field if grouping.within else None, *grouping.key]
+        apart = [grouping.per, grouping.within.field if grouping.within else None]
         names += [MappedField.find(resolved.mappings[name], each).path for each in apart if each is not None]
     whole = [name for name in resolved.each if not find_source_faults(resolved.mappings.get(name, {}))]
     return texts, [name for name in dict.fromkeys(names) if name not in texts], whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from es_simhash.ingest.decide import BY_KEY, Decision
+from es_simhash.ingest.decide import Decision
 from es_simhash.ingest.item import Item, has_fingerprint
 from es_simhash.ingest.plain import Entry, Plain
 from es_simhash.writes.operations import Hindrance, Outcome
@@ -116,7 +116,7 @@ def _report(item: Item, prefix: str) -> Written:
             draft.id,
             skipped_for.index,
             "skipped",
-            _reason(item),
+            item.problem,
             decision.group,
             decision.distance,
             similarity=_similarity(decision),
@@ -127,7 +127,7 @@ def _report(item: Item, prefix: str) -> Written:
         reason = None if action == "unchanged" else str(outcome.error)
         return Written(place, outcome.id, outcome.index, action, reason, fingerprinted=is_fingerprinted, kind=kind)
     action, canonical, distance, similarity = "written", None, None, None
-    if draft is not None and decision is not None and (draft.fingerprint, draft.exact) != (None, None):
+    if draft is not None and decision is not None and draft.fingerprint is not None:
         canonical, distance, similarity = decision.group, decision.distance, _similarity(decision)
         if decision.verdict == "tag":
             action = "tagged"
@@ -136,17 +136,13 @@ def _report(item: Item, prefix: str) -> Written:
         outcome.id,
         outcome.index,
         action,
-        _reason(item),
+        item.problem,
         canonical,
         distance,
         is_fingerprinted,
         similarity=similarity,
         updated=outcome.status == UPDATED and item.operation is not None and item.operation.kind == "index",
     )
-
-
-def _reason(item: Item) -> str | None:
-    return item.problem or (BY_KEY if item.decision is not None and item.decision.by_key else None)
 
 
 def _similarity(decision: Decision) -> float | None:

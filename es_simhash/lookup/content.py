@@ -9,18 +9,15 @@ from __future__ import annotations
 import tempfile
 import weakref
 from array import array
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import blake2b
-from itertools import chain
-from math import ceil, floor
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint
 from es_simhash.mapping.fields import read_hit
-from es_simhash.mapping.user_fields import exact_text
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 
 if TYPE_CHECKING:
@@ -51,14 +48,10 @@ class Unread:
                 return self.detail or "it has no text"
 
 
-Exact: TypeAlias = tuple[str, ...]
-"""The values of the fields of a key, one of each."""
-
-
 class Content:
     """What a document is compared by; its first comparison replaces its text by 8 bytes a shingle or unit."""
 
-    __slots__ = ("_prepared", "_text", "characters", "digest", "exact", "found", "is_stale", "moment", "per", "unread")
+    __slots__ = ("_prepared", "_text", "characters", "digest", "found", "is_stale", "moment", "per", "unread")
 
     def __init__(
         self,
@@ -67,13 +60,11 @@ class Content:
         per: tuple[str, ...] = (),
         moment: Decimal | None = None,
         unread: Unread | None = None,
-        exact: Exact | None = None,
     ) -> None:
         self._text = text
         # Of a document of the index: its text, and whether that is known not to be the one of its fingerprint.
         self.found: str | None = None
         self.is_stale: bool | None = None
-        self.exact = exact
         self.characters = 0 if text is None else len(text)
         self.digest = b"" if text is None else blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         self._prepared: Shingles | None = None
@@ -132,20 +123,17 @@ class Content:
 class Comparison:
     """
     The result of comparing two documents.
-    *because*: what keeps them apart, but for their numbers: :func:`why_apart` says whether numbers do. *by_key*: they
-    are neighbours by their key, so their texts were not compared.
+    *because*: what keeps them apart, but for their numbers: :func:`why_apart` says whether numbers do.
     """
 
     are_neighbours: bool
     similarity: Score | None = None
     unread: Unread | None = None
     because: Literal["distance", "texts", "per", "within"] = "texts"
-    by_key: bool = False
 
 
 _YES = Comparison(are_neighbours=True)
 _OTHER_VALUE = Comparison(are_neighbours=False, because="per")
-_BY_KEY = Comparison(are_neighbours=True, by_key=True)
 _NOT_NEAR = Comparison(are_neighbours=False, because="distance")
 _TOO_FAR = Comparison(are_neighbours=False, because="within")
 _NO_CONTENT = Content(unread=Unread("text"))
@@ -155,11 +143,10 @@ def compare_contents(
     first: Content | None, second: Content | None, rule: PairRule, *, distance: int | None = 0
 ) -> Comparison:
     """Return whether two documents are neighbours under *rule*; *distance*: ``None`` without a fingerprint."""
-    by_key = first is not None and second is not None and first.exact is not None and first.exact == second.exact
-    if not by_key and (distance is None or distance > rule.max_distance):
+    if distance is None or distance > rule.max_distance:
         return _NOT_NEAR
     if rule.is_by_distance_alone:
-        return _BY_KEY if by_key else _YES
+        return _YES
     one, other = first or _NO_CONTENT, second or _NO_CONTENT
     for each in (one, other):
         if each.has_values and rule.per is not None and not each.per:
@@ -175,8 +162,6 @@ def compare_contents(
         apart = abs((one.moment or Decimal(0)) - (other.moment or Decimal(0)))
         if apart > rule.within.milliseconds:
             return _TOO_FAR
-    if by_key:
-        return _BY_KEY
     return _YES if rule.similarity is None else _compare_texts(one, other, rule.similarity, rule.measure)
 
 
@@ -231,35 +216,6 @@ def read_content(hit: Mapping[str, Any], rule: PairRule, text_fields: Mapping[st
     content = Content(text, per=per, moment=moment)
     content.found = text
     return content
-
-
-def exact_of(values: Mapping[str, Any], key: Sequence[str], dates: Collection[str]) -> Exact | None:
-    """Return the key of a document with these doc *values*; ``None`` unless it has one value of each field."""
-    found = [{exact_text(each, is_date=name in dates) for each in values.get(name) or ()} for name in key]
-    return tuple(chain(*found)) if found and all(len(each) == 1 for each in found) else None
-
-
-def with_key(key: Sequence[str]) -> dict[str, Any]:
-    """Return the query for the documents that have values of all fields of *key*."""
-    return {"bool": {"filter": [{"exists": {"field": name}} for name in key]}}
-
-
-def among_keys(key: Sequence[str], wanted: Sequence[Exact], dates: Collection[str]) -> list[dict[str, Any]]:
-    """Return filters for the documents with one of the keys *wanted*: these, and some whose keys are others."""
-    clauses: list[dict[str, Any]] = []
-    for name, values in zip(key, zip(*wanted, strict=True), strict=True):
-        if name in dates:  # no format of a date takes terms of them all
-            moments = [Decimal(each) for each in values]
-            span = {"gte": floor(min(moments)), "lte": ceil(max(moments)), "format": "epoch_millis"}
-            clauses.append({"range": {name: span}})
-        else:
-            clauses.append({"terms": {name: sorted(set(values))}})
-    return clauses
-
-
-def key_fields(key: Sequence[str], dates: Collection[str]) -> list[Any]:
-    """Return the ``docvalue_fields`` that a search needs so that :func:`exact_of` can read its hits."""
-    return [{"field": name, "format": "epoch_millis"} if name in dates else name for name in key]
 
 
 def per_of(values: Iterable[Any]) -> tuple[str, ...]:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeGuard, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-from es_simhash.arguments import check_choice, check_field, check_fields, check_sendable
+from es_simhash.arguments import check_field, check_sendable
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
 from es_simhash.mapping.meta import CHANGE_KEY, DEFAULT_MAX_DISTANCE, GROUPING_KEY, IndexSettings, check_max_distance
 from es_simhash.texts.measures import DEFAULT_PRESET, WORD_SHINGLES, Measure, TextMeasure, Unit, check_bound
@@ -169,7 +169,6 @@ RULE_WORDS = {
     "rule_numbers": "the same numbers",
     "rule_per": "the same {field}",
     "rule_within": "at most {span} apart by {field}",
-    "rule_key": "or the same {field}",
     "rule_groups": "{rule} groups",
     "rule_order": "stays: {order}",
     "order_id": "the smallest id",
@@ -283,9 +282,8 @@ class Grouping:
     How the documents of an index are grouped.
     Two documents are neighbours if their distance is at most max_distance and, where these are given, both present
     texts were read and have at least *similarity* by *measure*, both have the same value of *per*, and both have dates
-    *within* a span. Documents with the same values of all fields of *key* are neighbours whatever their texts, where
-    *per* and *within* allow it. Every member is a neighbour of its canonical. *order*: keys for :func:`parse_key` that
-    choose the canonical; the id decides last.
+    *within* a span. Every member is a neighbour of its canonical. *order*: keys for :func:`parse_key` that choose the
+    canonical; the id decides last.
     """
 
     max_distance: int = DEFAULT_MAX_DISTANCE
@@ -294,7 +292,6 @@ class Grouping:
     per: str | None = None
     within: Within | None = None
     measure: TextMeasure = WORD_SHINGLES
-    key: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_max_distance(self.max_distance)
@@ -307,7 +304,6 @@ class Grouping:
             check_field("per", self.per)
         if self.within is not None:
             object.__setattr__(self, "within", parse_within(self.within))
-        object.__setattr__(self, "key", check_fields("key", self.key, may_lack=True))
 
     def __str__(self) -> str:
         return "; ".join(self.parts())
@@ -315,8 +311,7 @@ class Grouping:
     def parts(self, say: Callable[..., str] = _in_english) -> list[str]:
         """Return the words for people, in parts: what near-duplicates are, what stays, how they are grouped."""
         stays = say("order_then").join(parse_key(each).words(say) for each in self.order)
-        keys = [say("rule_key", field=" + ".join(self.key))] if self.key else []
-        words = say("rule_and").join([*self.pair_rule.parts(say), *keys])
+        words = say("rule_and").join(self.pair_rule.parts(say))
         return [words, say("rule_order", order=stays), say("rule_groups", rule=STAR)]
 
     @property
@@ -331,7 +326,7 @@ class Grouping:
 
     @property
     def is_by_distance_alone(self) -> bool:
-        return self.pair_rule.is_by_distance_alone and not self.key
+        return self.pair_rule.is_by_distance_alone
 
     def by(self, rule: PairRule) -> Grouping:
         """Return this grouping with *rule* for what makes two documents neighbours."""
@@ -340,9 +335,7 @@ class Grouping:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plain JSON values for ``_meta``."""
-        return {"rule": STAR, "canonical": list(self.order), **self.pair_rule.to_dict()} | (
-            {"key": list(self.key)} if self.key else {}
-        )
+        return {"rule": STAR, "canonical": list(self.order), **self.pair_rule.to_dict()}
 
     @classmethod
     def from_dict(cls, recorded: Mapping[str, Any]) -> Grouping:
@@ -351,7 +344,8 @@ class Grouping:
             similarity, measure = recorded["similarity"], WORD_SHINGLES
             if isinstance(similarity, Mapping):
                 similarity, measure = similarity["at_least"], TextMeasure.from_dict(similarity)
-            check_choice("rule", recorded["rule"], (STAR,))
+            if recorded["rule"] != STAR or recorded.get("key"):
+                raise ValueError("documents are grouped in another way now")
             return cls(
                 recorded["max_distance"],
                 recorded["canonical"],
@@ -359,7 +353,6 @@ class Grouping:
                 recorded.get("per"),
                 recorded.get("within"),
                 measure,
-                recorded.get("key", ()),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise MappingError(
@@ -371,22 +364,35 @@ class Grouping:
     def read(cls, settings: IndexSettings) -> Grouping | None:
         """Return the grouping that *settings* of an index record; ``None`` where no rule of now groups it."""
         recorded = (settings.extra or {}).get(GROUPING_KEY)
-        return None if recorded is None or _is_connected(recorded) else cls.from_dict(recorded)
+        return None if recorded is None or _older(recorded) else cls.from_dict(recorded)
 
     def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
         return {**(extra or {}), GROUPING_KEY: self.to_dict()}
 
 
-def _is_connected(recorded: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether an older version recorded the rule under which chains of near-duplicates made one group."""
-    return isinstance(recorded, Mapping) and recorded.get("rule") == _CONNECTED
+def _older(recorded: Any) -> str | None:
+    """Return the name of a rule that an older version recorded, and no version of now can follow; else ``None``."""
+    if not isinstance(recorded, Mapping):
+        return None
+    if recorded.get("rule") == _CONNECTED:  # chains of near-duplicates made one group
+        return f"the rule {_CONNECTED!r}"
+    if key := recorded.get("key"):  # documents with one value of it were duplicates whatever their texts
+        return f"a rule with the key {shorten(key)}"
+    return None
+
+
+def _of_now(recorded: Any) -> Any:
+    """Return what *recorded* says without what makes it older."""
+    if _older(recorded) is None:
+        return recorded
+    return {name: value for name, value in recorded.items() if name != "key"} | {"rule": STAR}
 
 
 @dataclass(frozen=True, slots=True)
 class Regrouping:
     """
     A change of grouping that has begun: documents have groups of *old* (``None``: no groups) or *new*.
-    Groups of the rule ``connected``, which an older version made, are such a change to those of now.
+    Groups of the rule ``connected``, or of a key, which an older version made, are such a change to those of now.
     """
 
     old: Grouping | str | None
@@ -401,9 +407,8 @@ class Regrouping:
         recorded = (settings.extra or {}).get(CHANGE_KEY)
         if recorded is None:
             grouping = (settings.extra or {}).get(GROUPING_KEY)
-            if not _is_connected(grouping):
-                return None
-            return cls(f"the rule {_CONNECTED!r}", Grouping.from_dict({**grouping, "rule": STAR}))
+            older = _older(grouping)
+            return None if older is None else cls(older, Grouping.from_dict(_of_now(grouping)))
         try:
             old, new = recorded["from"], recorded["to"]
         except (KeyError, TypeError) as error:
@@ -411,7 +416,7 @@ class Regrouping:
                 f"the change of grouping recorded in the mapping, {shorten(recorded)}, cannot be read: it was written "
                 "by another version of this library"
             ) from error
-        return cls(None if old is None else Grouping.from_dict(old), Grouping.from_dict(new))
+        return cls(None if old is None else _older(old) or Grouping.from_dict(old), Grouping.from_dict(_of_now(new)))
 
     def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
         return {

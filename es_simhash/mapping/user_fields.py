@@ -12,10 +12,7 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.mapping.dates import milliseconds_of
 from es_simhash.mapping.fields import read_values
 
-WHOLE_NUMBERS = ("long", "integer", "short", "byte", "unsigned_long")
 _DATES = ("date", "date_nanos")
-# No whole number of a server has more.
-_DIGITS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +61,6 @@ class MappedField:
         if self.is_copied:
             raise InvalidInputError(f"the field {self.path!r}, into which the index copies others (copy_to),")
 
-    @property
-    def is_date(self) -> bool:
-        return self.node.get("type") in _DATES
-
     def drops(self, document: Mapping[str, Any]) -> bool:
         """Return whether *document* has a value that is longer than ignore_above."""
         given = MappedField(self.path, {}).keywords(document)
@@ -87,41 +80,6 @@ class MappedField:
                     f"the date {shorten(given)} of field {self.path!r} (format {date_format or 'default'})"
                 )
             yield found
-
-    def exact_texts(self, document: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the values in *document* as they are compared in a key; raise where one is not known."""
-        kind = self.node.get("type")
-        if self.is_date:
-            yield from (exact_text(each, is_date=True) for each in self.moments(document))
-        elif kind != "boolean" and kind not in WHOLE_NUMBERS:
-            yield from self.exact_keywords(document)
-        else:
-            self._check_copied()
-            for value in read_values(document, self.path):
-                given = self.node.get("null_value") if value is None else value
-                if given is not None:
-                    yield self._boolean(given) if kind == "boolean" else self._whole(given)
-
-    def _boolean(self, given: object) -> str:
-        if (text := exact_text(given) or "false") not in ("true", "false"):  # an empty text is false to a server
-            raise InvalidInputError(f"the value {shorten(given)} of field {self.path!r}")
-        return text
-
-    def _whole(self, given: object) -> str:
-        try:
-            number = Decimal(exact_text(given))
-            if number.adjusted() <= _DIGITS and number == int(number):
-                return str(int(number))
-        except (ArithmeticError, ValueError):
-            pass
-        raise InvalidInputError(f"the number {shorten(given)} of field {self.path!r}")
-
-
-def exact_text(value: object, *, is_date: bool = False) -> str:
-    """Return a doc value of a key as it is compared; dates are in milliseconds since 1970."""
-    if is_date:
-        return f"{Decimal(str(value)).normalize():f}"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 FieldFaultKind = Literal["no_index", "not_mapped", "no_date", "no_keyword", "no_doc_values"]

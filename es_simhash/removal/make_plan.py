@@ -127,8 +127,7 @@ async def make_plan(
         check_protected({name: resolved.mappings[name] for name in names}, options.protect)
         protected = {name: MappedField.find(resolved.mappings[name], options.protect) for name in names}
     uuids = await read_uuids(server, names)
-    nearest = grouping.max_distance if grouping.key else None
-    planning = _Planning(options, comparer, writer, earlier, view, protected, nearest)
+    planning = _Planning(options, comparer, writer, earlier, view, protected)
     _, groups = await read_groups(server, index, resolved, grouping)
     found = await planning.add_all(server, groups)
     left = await server.compute(writer.keep_only, found.lines, options.limit)
@@ -238,8 +237,7 @@ class _Planning:
     """
     Adds duplicates of an index to a plan, a batch at a time.
     *protected*: how each index maps the protected field. *dropped*: documents with a value of it that the server does
-    not index. *max_distance*: of documents that may go, where a key makes other duplicates. *characters*: how many were
-    read lately.
+    not index. *characters*: how many were read lately.
     """
 
     options: PlanOptions
@@ -248,7 +246,6 @@ class _Planning:
     earlier: Sequence[Kept]
     view: Sequence[str]
     protected: Mapping[str, MappedField]
-    max_distance: int | None = None
     dropped: set[Key] = field(default_factory=set)
     characters: int = 0
 
@@ -276,8 +273,6 @@ class _Planning:
             for each in candidates
             if any(kept.holds(each[0].key, self.view) for kept in self.earlier)
         }
-        if self.max_distance is not None:
-            stay |= {row.key: "key" for row, _, bits in candidates if bits > self.max_distance and row.key not in stay}
         shown = [each for each in candidates if each[0].key not in stay]
         if shown and (self.options.filter is not None or self.options.protect is not None):
             values = await self._search(server, [document for document, _, _ in shown])
@@ -295,7 +290,7 @@ class _Planning:
         results: list[int | str] = []
         for each in judged:
             if not isinstance(each, PlannedRemoval):
-                results.append("key" if each == "not_similar" and self.max_distance is not None else each)
+                results.append(each)
                 continue
             if each.document.key in self.dropped:
                 raise MappingError(

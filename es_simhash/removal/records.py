@@ -221,7 +221,6 @@ class DuplicateResult(Record):
 
 LEFT_OUT: Mapping[str, str] = {
     "not_similar": "with a text that is not similar enough",
-    "key": "with the key of what stays, and another text",
     "unreadable": "with a text that could not be read",
     "changed": "changed or deleted meanwhile",
     "stale": "with a fingerprint that is not that of the present text",

@@ -97,9 +97,9 @@ async def regroup(
     judged. Without *report*, a warning tells what could not be corrected.
     """
     is_done = True
-    for scope, grouping in await _find_scopes(server, names):
+    for scope in await _find_scopes(server, names):
         try:
-            done = await _regroup_scope(server, scope, grouping, ids, gone, few)
+            done = await _regroup_scope(server, scope, ids, gone, few)
         except (MappingError, InvalidInputError) as error:
             warnings.warn(f"the groups of {', '.join(scope)} are not right yet: {error}", stacklevel=2)
             is_done = False
@@ -138,8 +138,8 @@ async def names_within(server: Port, view: Sequence[str], planned: AbstractSet[s
     return []
 
 
-async def _find_scopes(server: Port, names: Sequence[str]) -> list[tuple[list[str], Grouping]]:
-    """Return the names under which documents of one grouping are searched, and the grouping; each only once."""
+async def _find_scopes(server: Port, names: Sequence[str]) -> list[list[str]]:
+    """Return the names under which documents of one grouping are searched; each only once."""
     resolved = await unless_refused(resolve_index(server, names), 404)
     if resolved is None:
         there = await _existing(server, names)
@@ -154,7 +154,7 @@ async def _find_scopes(server: Port, names: Sequence[str]) -> list[tuple[list[st
     groupings = {name: Grouping.read(own) for name, own in resolved.each.items()}
     found = set(groupings.values())
     if len(found) == 1:
-        return [(list(names), each) for each in found if each is not None]
+        return [list(names)] if None not in found else []
     hidden = await narrowed(server, names)
     scopes: dict[Grouping, list[str]] = {}
     for name, grouping in groupings.items():
@@ -168,7 +168,7 @@ async def _find_scopes(server: Port, names: Sequence[str]) -> list[tuple[list[st
             )
         else:
             scopes.setdefault(grouping, []).append(name)
-    return [(each, grouping) for grouping, each in scopes.items()]
+    return list(scopes.values())
 
 
 async def _existing(server: Port, names: Sequence[str]) -> list[str]:
@@ -177,13 +177,13 @@ async def _existing(server: Port, names: Sequence[str]) -> list[str]:
 
 
 async def _regroup_scope(
-    server: Port, names: list[str], grouping: Grouping, ids: Collection[str], gone: AbstractSet[str], few: int
+    server: Port, names: list[str], ids: Collection[str], gone: AbstractSet[str], few: int
 ) -> Reconciled | None:
     """Make the groups of *names* right, and return what was done; ``None`` where nothing had to be looked at."""
     server = await reading_primaries(server, names)
     await refresh(server, names)
     # Another index may have a document with the id of one that was removed: its members are judged all the same.
-    lost = set(await lost_canonicals(server, names, doubted=gone, key=grouping.key))
+    lost = set(await lost_canonicals(server, names, doubted=gone))
     ids = {*ids, *(lost & gone)}
     leave = await _left_alone(server, names, sorted(lost - gone))
     lost -= leave
@@ -194,11 +194,7 @@ async def _regroup_scope(
     for _ in range(ROUNDS if ids or lost or is_all else 0):
         total = await reconcile(server, names, GroupingRequest(), ids=None if is_all else ids, leave=leave)
         changed += total.changed
-        if (
-            total.failures
-            or not total.changed
-            or leave.issuperset(await lost_canonicals(server, names, key=grouping.key))
-        ):
+        if total.failures or not total.changed or leave.issuperset(await lost_canonicals(server, names)):
             total = replace(total, changed=changed)
             break
     else:

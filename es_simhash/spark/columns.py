@@ -14,12 +14,11 @@ from pyspark.sql.functions import arrow_udf
 from pyspark.sql.types import ArrayType, LongType, StringType, TimestampType
 
 from es_simhash.arguments import FilePath, check_name, check_path
-from es_simhash.errors import REGROUP, InvalidInputError, Said, WrongTypeError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme, to_hex
 from es_simhash.hashing.registry import provide_file, scheme_file
 from es_simhash.lookup.lookup_options import Verification
-from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.rule import PairRule, target_of
+from es_simhash.mapping.rule import PairRule
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure, check_bound
 
 # More fingerprints than these are not sent to each executor.
@@ -270,11 +269,3 @@ def date_column(df: DataFrame, name: str) -> Column:
     raise WrongTypeError(
         f"within {shorten(name)} is a column of {kind.simpleString()}: give timestamps, or milliseconds since 1970"
     )
-
-
-def refuse_key(each: Mapping[str, IndexSettings]) -> None:
-    """Raise if an index records a key, which data frames are not grouped by."""
-    for name, settings in each.items():
-        if (recorded := target_of(settings)) is not None and recorded.key:
-            said = f"index {name!r} has the key {', '.join(recorded.key)}, which Spark does not know: "
-            raise InvalidInputError(Said(said, "group it without Spark, or take the key out with ", REGROUP))

@@ -50,7 +50,6 @@ from es_simhash.mapping.fields import (
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
-from es_simhash.spark.columns import refuse_key
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, Slice, View, open_view
 from es_simhash.transport.protocol import Key, document_key
@@ -217,7 +216,6 @@ async def _settle(server: Port, index: str, request: GroupingRequest | None) -> 
     await refuse_updates(server, index, resolved.mappings)
     if request is None:
         return resolved, None
-    refuse_key(resolved.each)
     return resolved, await settle_grouping(server, resolved, request)
 
 

@@ -150,7 +150,7 @@ def test_a_new_index_may_have_passages(run, index, server):
 
 @pytest.mark.parametrize(
     "grouping",
-    [("--per", "source"), ("--within", "published:7d"), ("--key", "url"), ("--canonical", "-published")],
+    [("--per", "source"), ("--within", "published:7d"), ("--canonical", "-published")],
     ids=lambda given: given[0],
 )
 def test_a_new_index_maps_no_field_of_the_grouping(server, run, index, grouping):
@@ -276,26 +276,3 @@ def test_a_dry_run_of_reconcile_says_why_an_ingest_is_rewritten(run, index, serv
 def test_no_index_names_both_ways_to_make_one(run, index):
     told = run("ingest", index, "-", stdin=json.dumps({"body": TEXT}))
     failed(told, "no such index", "or ingest --create")
-
-
-def test_a_key_is_recorded_once(run, index, server, tmp_path):
-    """From setup on everything goes by it; a plan says how many documents it left for that."""
-    mappings = {"properties": {"url": {"type": "text", "fields": {"raw": {"type": "keyword"}}}}}
-    server.request("PUT", f"/{index}", {"mappings": mappings})
-    for id_, body in (("a", TEXT), ("b", OTHER)):
-        server.request("PUT", f"/{index}/_doc/{id_}?refresh=true", {"body": body, "url": "/bridge"})
-    failed(run("setup", index, "-t", "body", "--key", "url", "--yes"), "can be a key: name 'url.raw'")
-    result = run("setup", index, "-t", "body", "--key", "url.raw", "--yes")
-    assert (result.exit_code, "or the same url.raw" in " ".join(result.stdout.split())) == (0, True), result.output
-    (tmp_path / "more.jsonl").write_text(
-        "".join(
-            json.dumps({"_id": id_, "url": "/bridge", "body": body}) + "\n" for id_, body in (("c", ""), ("d", TEXT))
-        )
-    )
-    result = run("ingest", index, tmp_path / "more.jsonl", "--report", tmp_path / "report.jsonl", "--json")
-    assert (result.exit_code, "problem" in result.output) == (0, False), result.output
-    report = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
-    assert [(each["action"], each["canonical"], each["reason"]) for each in report] == [("tagged", "a", "key")] * 2
-    failed(run("ingest", index, tmp_path / "more.jsonl", "--key", ""), "is grouped by", "or the same url.raw")
-    result = run("plan", index, "--out", tmp_path / "removal.db", "--max-share", 1)
-    assert "2 with the key of what stays, and another text" in " ".join(result.stdout.split()), result.output

@@ -66,7 +66,6 @@ KINDS = {
     "seed": "seed",
     "canonical": "canonical",
     "per": "field",
-    "key": "fields",
     "protect": "field",
     "time_field": "field",
     "source_field": "field",

@@ -1,6 +1,5 @@
 """Groups by distance alone, groups by texts, keywords and dates, and distinct hits, held to slow and obvious code."""
 
-import random
 from contextlib import contextmanager
 from decimal import Decimal
 from tempfile import TemporaryFile
@@ -91,8 +90,6 @@ def documents(draw):
                 "routing": str(number),
                 "fingerprint": value,
                 "text": draw(TEXTS),
-                "url": draw(st.lists(st.sampled_from("uvw"), max_size=2)),
-                "crawl": draw(st.lists(st.integers(1, 2), max_size=1)),
                 "source": draw(st.lists(st.sampled_from("xyz"), max_size=2)),
                 "views": draw(st.lists(st.integers(-3, 3), max_size=2)),
                 "at": draw(st.lists(dates, max_size=2)),
@@ -110,15 +107,12 @@ def groupings(draw):
         draw(st.sampled_from([None, "source"])),
         draw(st.sampled_from([None, Within("at", 0), Within("at", 2), Within("at", 10**30)])),
         draw(st.sampled_from([WORD_SHINGLES, TextMeasure("containment"), TextMeasure("edit", "characters")])),
-        draw(st.sampled_from([(), ("url",), ("url", "crawl"), ("at",)])),
     )
 
 
 def hit(document):
-    names = ("source", "views", "at", "url", "crawl")
-    fields = {name: document[name] for name in names if document[name]}
-    if document["fingerprint"] is not None:
-        fields["simhash.fingerprint"] = [f"{document['fingerprint']:016x}"]
+    fields = {name: document[name] for name in ("source", "views", "at") if document[name]}
+    fields["simhash.fingerprint"] = [f"{document['fingerprint']:016x}"]
     return {
         "_index": document["index"],
         "_id": document["id"],
@@ -182,7 +176,6 @@ def oracle(items, grouping):
             measure=MEASURED[grouping.measure],
             per=grouping.per,
             within=within,
-            key=grouping.key,
         )
 
     places = star_of(len(items), near)
@@ -193,9 +186,6 @@ def oracle(items, grouping):
 def test_groups_are_those_of_the_rule(items, grouping, memory_bytes, chunk, chance):
     """For all conditions, every canonical order, any order of arrival, texts in memory or in a file."""
     chance.shuffle(items)
-    if grouping.key:  # then some documents may have no fingerprint
-        items = [each | {"fingerprint": None, "text": None} if chance.random() < 0.2 else each for each in items]
-        items = [each for each in items if each["fingerprint"] is not None or all(map(each.get, grouping.key))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(all_pairs, "CHUNK", chunk)
         groups = grouped(items, grouping, memory_bytes=memory_bytes)
@@ -204,8 +194,8 @@ def test_groups_are_those_of_the_rule(items, grouping, memory_bytes, chunk, chan
     for place, similarity in zip(duplicates.tolist(), groups.similarity(duplicates).tolist(), strict=True):
         canonical = int(groups.canonical[place])
         prints = items[place]["fingerprint"], items[canonical]["fingerprint"]
-        assert groups.bits(place) == (None if None in prints else distance(*prints))
-        if grouping.similarity is None or (np.isnan(similarity) and grouping.key):
+        assert groups.distance[place] == distance(*prints)
+        if grouping.similarity is None:
             assert np.isnan(similarity)
         else:
             assert similarity == pytest.approx(
@@ -219,38 +209,6 @@ def test_with_pairs_that_do_not_fit_in_memory(items, grouping, most_edges, most_
     with small_steps(most_edges, most_rounds):
         groups = grouped(items, grouping)
     assert dict(enumerate(groups.canonical.tolist())) == oracle(items, grouping)
-
-
-@pytest.mark.parametrize("most_rounds", [1, 50])
-def test_groups_by_texts_and_keys(most_rounds):
-    """Many neighbours of both kinds, in chains; copies with a text, with a key, and with neither."""
-    chance = random.Random(3)
-    for _ in range(150):
-        within = chance.choice([None, None, Within("at", 2)])
-        bits = chance.choice([0, 1, 2])
-        grouping = Grouping(bits, ("id",), None, chance.choice([None, "source"]), within, key=("url",))
-        items = [
-            {
-                "id": f"{number:02}",
-                "index": "a",
-                "routing": "r",
-                "fingerprint": chance.choice([None, 2 ** chance.randrange(12) - 1, 2 ** chance.randrange(12) - 1]),
-                "text": None,
-                "url": chance.choice([[], ["u", "v"], *([f"u{n}"] for n in range(8))]),
-                "source": chance.choice([["x"], ["x"], ["y"], []]),
-                "at": [chance.randrange(6)],
-                "views": [],
-                "crawl": [],
-            }
-            for number in range(24)
-        ]
-        items = [each for each in items if each["fingerprint"] is not None or each["url"]]
-        with small_steps(3, most_rounds):
-            groups = grouped(items, grouping)
-        assert dict(enumerate(groups.canonical.tolist())) == oracle(items, grouping)
-        for place in groups.duplicates.tolist():
-            prints = [items[each]["fingerprint"] for each in (place, int(groups.canonical[place]))]
-            assert groups.bits(place) == (None if None in prints else distance(*prints))
 
 
 def test_copies_cost_nothing():

@@ -108,16 +108,28 @@ def test_a_record_that_is_not_ours(recorded):
         Grouping.read(settings(recorded))
 
 
-def test_groups_of_chains_are_a_change_that_has_begun():
-    """An older version recorded them: they are refused, and ``reconcile(regroup=True)`` ends the change."""
-    recorded = settings({**FULL.to_dict(), "rule": "connected"})
-    change = Regrouping.read(recorded)
-    assert (Grouping.read(recorded), change.new, target_of(recorded)) == (None, FULL, FULL)
-    with pytest.raises(
-        MappingError, match=r"from the rule 'connected' to .*: finish that with reconcile\(regroup=True\)"
-    ):
+@pytest.mark.parametrize(
+    ("older", "named"),
+    [
+        ({"rule": "connected"}, "the rule 'connected'"),
+        ({"key": ["url", "crawl"]}, r"a rule with the key \['url', 'crawl'\]"),
+    ],
+)
+def test_a_rule_of_an_older_version_is_a_change_that_has_begun(older, named):
+    """It is refused, and ``reconcile(regroup=True)`` ends the change; also where one to or from it had begun."""
+    rule = {**FULL.to_dict(), **older}
+    recorded = settings(rule)
+    begun = [{"from": rule, "to": FULL.to_dict()}, {"from": None, "to": rule}]
+    for each in (recorded, *(replace(recorded, extra={"regrouping": change}) for change in begun)):
+        change = Regrouping.read(each)
+        assert (Grouping.read(each), change.new, target_of(each)) == (None, FULL, FULL)
+        with pytest.raises(MappingError, match=r" to within .*: finish that with reconcile\(regroup=True\)"):
+            refuse_regrouping({"news": each})
+        assert change.finish(each.extra) == {"grouping": FULL.to_dict()}
+    with pytest.raises(MappingError, match=f"from {named} to "):
         refuse_regrouping({"news": recorded})
-    assert change.finish(recorded.extra) == {"grouping": FULL.to_dict()}
+    with pytest.raises(MappingError, match="another version"):
+        Grouping.from_dict(rule)
 
 
 def test_defaults():

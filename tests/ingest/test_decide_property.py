@@ -1,17 +1,14 @@
 """Decisions about documents as they are written, compared with slow and obvious rules."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import hamming_distance
 from es_simhash.ingest.decide import Decider
 from es_simhash.ingest.in_flight import Document, InFlight
-from es_simhash.lookup.content import Content
 from es_simhash.mapping.rule import Grouping
 from tests.groups.strategies import related_fingerprints
-from tests.reference import star, star_of
+from tests.reference import star
 
 
 def decide_all(decider, values):
@@ -36,40 +33,6 @@ def test_tags_are_greedy_whenever_the_index_is_refreshed(values, max_distance, r
             decider.in_flight.forget_settled()
             visible = len(groups)
     assert list(map(int, groups)) == star(values, max_distance)
-
-
-@given(related_fingerprints(24), st.integers(0, 20), st.data())
-def test_documents_of_one_key_are_neighbours_whatever_was_refreshed(values, max_distance, data):
-    """Some have no fingerprint; a document in the middle is refused after it was decided."""
-    decider = Decider(Grouping(max_distance, key=("url",)), "tag")
-    keys = data.draw(st.lists(st.sampled_from([("u",), ("v",), None]), min_size=len(values), max_size=len(values)))
-    values = [None if data.draw(st.integers(0, 4)) == 0 else value for value in values]
-    refused = data.draw(st.integers(0, len(values)))
-    drafts, settled, visible = [], [], 0
-
-    def near(a, b):
-        bits = None in (values[a], values[b]) or hamming_distance(values[a], values[b])
-        return (keys[a] is not None and keys[a] == keys[b]) or (bits is not True and bits <= max_distance)
-
-    left = [place for place in range(len(values)) if place != refused]
-    places = star_of(len(left), lambda a, b: near(left[a], left[b]))
-    for place in range(len(values)):
-        draft = Document(str(place), values[place], position=place, content=Content(exact=keys[place]))
-        attracting = [each for each in settled[:visible] if not each.is_member]
-        shown = [replace(each, position=None) for each in attracting if near(int(each.id), place)]
-        decider.decide(draft, shown)
-        if place == refused:
-            decider.in_flight.withdraw(place)
-            continue
-        drafts.append(draft)
-        if data.draw(st.booleans()):
-            decider.in_flight.settle(range(place + 1))
-            settled = list(drafts)
-        if data.draw(st.booleans()):
-            decider.in_flight.forget_settled()
-            visible = len(settled)
-    groups = [left.index(int(each.group)) for each in drafts]
-    assert groups == places
 
 
 @given(related_fingerprints(20), st.integers(0, 20))

@@ -17,7 +17,6 @@ RULES = {
     "12 bits": {"verify": False, "max_distance": 12},
     "per": {"max_distance": 20, "verify": 0.6, "per": "source.raw"},
     "within": {"max_distance": 20, "verify": 0.6, "within": ("published", "1d")},
-    "key": {"max_distance": 20, "verify": 0.6, "key": ["url.raw", "crawl"], "per": "source.raw"},
     "numbers": {"max_distance": 14, "verify": False, "per": "source.raw", "within": ("published", "3d")},
 }
 
@@ -268,7 +267,7 @@ def test_tagging_what_was_written_keeps_lists_whole(server, call, simhash, index
         "more": [{}],
     }
     server.request("PUT", f"/{index}/_doc/a", given)
-    [report] = call(simhash.tag_written(index, ["a"], key="parts.source"))
+    [report] = call(simhash.tag_written(index, ["a"], per="parts.source"))
     assert (report.action, report.fingerprinted, report.reason) == ("written", True, None)
     assert {name: each for name, each in read_all(server, index)["a"].items() if name != "simhash"} == given
 

@@ -20,8 +20,6 @@ MAPPINGS = {
         "n": {"type": "integer"},
         "source": {"type": "text", "fields": {"raw": {"type": "keyword"}}},
         "published": {"type": "date"},
-        "url": {"type": "text", "fields": {"raw": {"type": "keyword"}}},
-        "crawl": {"type": "integer"},
     }
 }
 BY_TEXT = {"max_distance": 20, "verify": 0.7}
@@ -30,13 +28,11 @@ GROUPINGS = [
     BY_TEXT | {"per": "source.raw"},
     BY_TEXT | {"within": ("published", "2d")},
     {"max_distance": 14, "verify": False, "per": "source.raw", "within": ("published", "3d")},
-    BY_TEXT | {"key": ("url.raw",)},
-    {"max_distance": 14, "verify": False, "key": ["crawl", "url.raw"], "within": ("published", "2d")},
 ]
-NAMES = ["text", "per", "within", "values", "key", "key and values"]
+NAMES = ["text", "per", "within", "values"]
 groupings = pytest.mark.parametrize("grouping", GROUPINGS, ids=NAMES)
 # Small batches and large ones: what a batch does not see depends on its size, not on the grouping.
-SIZES = [7, 60, 60, 7, 7, 60]
+SIZES = [7, 60, 60, 7]
 batches = pytest.mark.parametrize(("grouping", "batch"), [*zip(GROUPINGS, SIZES, strict=True)], ids=NAMES)
 
 
@@ -68,28 +64,8 @@ def make_documents(count, seed):
             document["source"] = chance.choice(["reuters", "xinhua", ["xinhua", "reuters"]])
         if chance.random() < 0.9:
             document["published"] = dated(START + chance.randint(0, 6) * DAY / 2, chance)
-        if chance.random() < 0.5:
-            url = f"u{chance.randrange(8)}"
-            document["url"] = chance.choice([url, url, [url, url], [url, "u0"]])
-        document["crawl"] = chance.choice([1, "1", [1, 1.0], 2, None, [1, 2]])
         documents.append(document)
     return documents
-
-
-def make_bare(documents, seed):
-    """Return *documents*, some of them without a text."""
-    chance = random.Random(seed)
-    return [{**each, "body": chance.choice(["", "!", None])} if chance.random() < 0.15 else each for each in documents]
-
-
-def key_of(document, grouping):
-    """Return the values of the key of a document; ``None`` unless there is one of each field."""
-    found = []
-    for name in grouping.get("key", ()):
-        given = document.get(name.partition(".")[0])
-        found.append({str(each).removesuffix(".0") for each in (given if isinstance(given, list) else [given])})
-    is_whole = bool(found) and all(len(each) == 1 and "None" not in each for each in found)
-    return [each.pop() for each in found] if is_whole else None
 
 
 @cache
@@ -109,10 +85,8 @@ def sources_of(document):
 
 def are_neighbours(one, other, grouping):
     """The definition, spelt out."""
-    keys = [key_of(each, grouping) for each in (one, other)]
-    same = keys[0] is not None and keys[0] == keys[1]
     prints = [fingerprint_of(each["body"]) for each in (one, other)]
-    if not same and (None in prints or hamming_distance(*prints) > grouping["max_distance"]):
+    if None in prints or hamming_distance(*prints) > grouping["max_distance"]:
         return False
     if "per" in grouping and not (sources_of(one) and sources_of(one) == sources_of(other)):
         return False
@@ -121,7 +95,7 @@ def are_neighbours(one, other, grouping):
         span = int(grouping["within"][1][:-1]) * DAY.total_seconds() * 1000
         if None in dates or abs(dates[0] - dates[1]) > span:
             return False
-    return same or not grouping["verify"] or similarity_of(one, other) >= grouping["verify"]
+    return not grouping["verify"] or similarity_of(one, other) >= grouping["verify"]
 
 
 def expected_star(documents, grouping):
@@ -151,19 +125,15 @@ def test_tags_are_those_of_the_rule(server, index, simhash, client, call, groupi
     """Over batches and refreshes, ``star`` gives each document the first canonical that is its neighbour."""
     create(simhash, index)
     documents = make_documents(150, seed=batch)
-    documents = make_bare(documents, seed=batch) if "key" in grouping else documents
     expected = expected_star(documents, grouping)
     reports = ingest_in_batches(client, call, index, documents, batch=batch, in_flight=80, **grouping)
     assert [n if each.canonical is None else int(each.canonical) for n, each in enumerate(reports)] == expected
     assert stored_groups(read_all(server, index)) == {f"{n:05d}": f"{c:05d}" for n, c in enumerate(expected)}
     assert 8 < sum(n != c for n, c in enumerate(expected)) < 140
-    keys = [key_of(each, grouping) for each in documents]
-    same = [n != c and keys[n] is not None and keys[n] == keys[c] for n, c in enumerate(expected)]
-    assert [each.reason for each in reports] == ["key" if each else None for each in same]
-    assert any(same) == ("key" in grouping)
+    assert {each.reason for each in reports} == {None}
     assert simhash.reconcile(index).changed == 0
     for n, (report, c) in enumerate(zip(reports, expected, strict=True)):
-        if n == c or not grouping["verify"] or same[n]:
+        if n == c or not grouping["verify"]:
             assert report.similarity is None
         else:
             assert report.similarity == pytest.approx(similarity_of(documents[n], documents[c]))

@@ -149,10 +149,6 @@ def test_what_spark_computed_is_written(spark, server, client):
         for other in ({"max_distance": "8"}, {"numbers": "any"}, {"per": "source"}, {"within": "published,7d"}):
             with pytest.raises(Exception, match="the index is grouped by"):
                 write(rows, **grouping | other)
-        client.indices.put_mapping(index=name, body={"properties": {"url": {"type": "keyword"}}})
-        simhash.reconcile(name, regroup=True, key="url")
-        with pytest.raises(Exception, match="has the key url, which Spark does not know: group it without Spark"):
-            write(rows, **grouping)
     finally:
         server.remove(name)
 

@@ -254,7 +254,7 @@ def _check_text_field(reader: Reader, text_field: Sequence[str], skip: int, end:
 def _check_grouping(index: str, text_field: Sequence[str], grouping: Mapping[str, Any]) -> None:
     """Refuse to create an index for a grouping by fields of the user's, which it would not map."""
     orders = [each for each in grouping["canonical"] or () if each not in ("id", "longest")]
-    wanted = {"--per": grouping["per"], "--within": grouping["within"], "--key": grouping["key"], "--canonical": orders}
+    wanted = {"--per": grouping["per"], "--within": grouping["within"], "--canonical": orders}
     if given := [name for name, value in wanted.items() if value]:
         texts = [word for name in text_field for word in ("--text-field", name)]
         raise InvalidInputError(

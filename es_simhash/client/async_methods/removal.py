@@ -35,7 +35,6 @@ class AsyncRemovalMethods(AsyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
-        key: str | Sequence[str] | Literal[False] | None = None,
         filter: Filter = None,
         min_similarity: float | None = None,
         limit: int | None = None,
@@ -67,7 +66,7 @@ class AsyncRemovalMethods(AsyncBase):
                 Smallest similarity of a duplicate to its canonical, 0 to 1, or a :class:`Verification`; by default what
                 the index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
                 those of the present texts.
-            max_distance, canonical, per, within, key:
+            max_distance, canonical, per, within:
                 As for :meth:`ingest`; they need not be those that are recorded.
             filter:
                 A query, or a list of queries, that the duplicates match.
@@ -102,13 +101,7 @@ class AsyncRemovalMethods(AsyncBase):
 
         options = PlanOptions(
             grouping=GroupingRequest(
-                preset=preset,
-                verify=verify,
-                max_distance=max_distance,
-                canonical=canonical,
-                per=per,
-                within=within,
-                key=key,
+                preset=preset, verify=verify, max_distance=max_distance, canonical=canonical, per=per, within=within
             ),
             filter=filter,
             min_similarity=min_similarity,

@@ -43,7 +43,6 @@ class AsyncUpkeepMethods(AsyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
-        key: str | Sequence[str] | Literal[False] | None = None,
         dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> Setup:
@@ -64,7 +63,7 @@ class AsyncUpkeepMethods(AsyncBase):
             time_field:
                 Date or number whose smallest value makes a document the canonical of its group; by default what the
                 index records, else the smallest id.
-            preset, verify, max_distance, canonical, per, within, key:
+            preset, verify, max_distance, canonical, per, within:
                 The rule, as for :meth:`ingest`, if the index records none; by default the texts decide.
             dry_run:
                 Change nothing, and return what would be recorded and written.
@@ -81,13 +80,7 @@ class AsyncUpkeepMethods(AsyncBase):
 
         self._check_flags(dry_run=dry_run)
         request = GroupingRequest(
-            preset=preset,
-            verify=verify,
-            max_distance=max_distance,
-            canonical=canonical,
-            per=per,
-            within=within,
-            key=key,
+            preset=preset, verify=verify, max_distance=max_distance, canonical=canonical, per=per, within=within
         )
         return await self._run(setup(self._server(progress), index, text_field, time_field, request, dry_run=dry_run))
 

@@ -89,7 +89,6 @@ class GroupingMethods(SyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
-        key: str | Sequence[str] | Literal[False] | None = None,
         id_from: IngestIdFrom = None,
         workers: int | None = None,
         op_type: OpType = "index",
@@ -143,10 +142,6 @@ class GroupingMethods(SyncBase):
             within:
                 A date field and a span, as in ``("published", "7d")``; only documents whose dates differ by at most
                 that are duplicates of each other. ``False`` for none.
-            key:
-                Fields of exact values, as in ``("url",)``: documents with the same values of all of them are
-                duplicates, whatever their texts, where *per* and *within* allow it. A document that has not one value
-                of each has no key. ``False`` for none.
             id_from:
                 ``"content"`` makes the id of a document that has none from its content, so that the same document
                 written again adds nothing; by default the id is random.
@@ -192,13 +187,7 @@ class GroupingMethods(SyncBase):
             text_field=text_field,
             on_duplicate=on_duplicate,
             grouping=GroupingRequest(
-                preset=preset,
-                verify=verify,
-                max_distance=max_distance,
-                canonical=canonical,
-                per=per,
-                within=within,
-                key=key,
+                preset=preset, verify=verify, max_distance=max_distance, canonical=canonical, per=per, within=within
             ),
             id_from=id_from,
             workers=workers,
@@ -225,7 +214,6 @@ class GroupingMethods(SyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
-        key: str | Sequence[str] | Literal[False] | None = None,
         workers: int | None = None,
         progress: OnProgress | None = None,
     ) -> Generator[Screened, None, None]:
@@ -274,10 +262,6 @@ class GroupingMethods(SyncBase):
             within:
                 A date field and a span, as in ``("published", "7d")``; only documents whose dates differ by at most
                 that are duplicates of each other. ``False`` for none.
-            key:
-                Fields of exact values, as in ``("url",)``: documents with the same values of all of them are
-                duplicates, whatever their texts, where *per* and *within* allow it. A document that has not one value
-                of each has no key. ``False`` for none.
             workers:
                 Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
             progress:
@@ -295,13 +279,7 @@ class GroupingMethods(SyncBase):
             text_field=text_field,
             source=source,
             grouping=GroupingRequest(
-                preset=preset,
-                verify=verify,
-                max_distance=max_distance,
-                canonical=canonical,
-                per=per,
-                within=within,
-                key=key,
+                preset=preset, verify=verify, max_distance=max_distance, canonical=canonical, per=per, within=within
             ),
             workers=workers,
         )
@@ -318,7 +296,6 @@ class GroupingMethods(SyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
-        key: str | Sequence[str] | Literal[False] | None = None,
         progress: OnProgress | None = None,
     ) -> Generator[Written, None, None]:
         """
@@ -333,7 +310,7 @@ class GroupingMethods(SyncBase):
                 Name of an index, alias or data stream.
             ids:
                 Ids of documents; one that is not there is reported as ``"refused"``.
-            preset, verify, max_distance, canonical, per, within, key:
+            preset, verify, max_distance, canonical, per, within:
                 As for :meth:`ingest`.
             progress:
                 Is called with a :class:`Progress` after each part of the work.
@@ -346,13 +323,7 @@ class GroupingMethods(SyncBase):
         from es_simhash.ingest.tag_written import tag_written
 
         request = GroupingRequest(
-            preset=preset,
-            verify=verify,
-            max_distance=max_distance,
-            canonical=canonical,
-            per=per,
-            within=within,
-            key=key,
+            preset=preset, verify=verify, max_distance=max_distance, canonical=canonical, per=per, within=within
         )
         return self._stream(tag_written(self._server(progress), index, ids, request))
 
@@ -367,7 +338,6 @@ class GroupingMethods(SyncBase):
         canonical: Canonical | None = None,
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
-        key: str | Sequence[str] | Literal[False] | None = None,
         dry_run: bool = False,
         regroup: bool = False,
         threads: int | None = None,
@@ -388,7 +358,7 @@ class GroupingMethods(SyncBase):
             since:
                 Look only at documents grouped at this moment or later, and at those whose groups they, or canonicals
                 deleted meanwhile, may change: a datetime with time zone, or ISO 8601. By default all documents.
-            preset, verify, max_distance, canonical, per, within, key:
+            preset, verify, max_distance, canonical, per, within:
                 As for :meth:`ingest`.
             dry_run:
                 Only count what would be changed; allowed for every grouping, whatever is recorded.
@@ -414,13 +384,7 @@ class GroupingMethods(SyncBase):
 
         self._check_flags(dry_run=dry_run, regroup=regroup)
         request = GroupingRequest(
-            preset=preset,
-            verify=verify,
-            max_distance=max_distance,
-            canonical=canonical,
-            per=per,
-            within=within,
-            key=key,
+            preset=preset, verify=verify, max_distance=max_distance, canonical=canonical, per=per, within=within
         )
         resources = Resources(threads=threads, memory_bytes=memory_bytes)
         moment = check_moment(since)
