@@ -13,7 +13,7 @@ from es_simhash.cli import options
 from es_simhash.cli.options import Function
 from es_simhash.cli.output import GROUPING, saying_what_is_recorded
 from es_simhash.cli.parameter_types import FILE
-from es_simhash.groups.grouping_request import GroupingRequest, Resources
+from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.lookup.lookup_options import LookupRequest, Verify
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.texts.measures import WORD_SHINGLES, Measure, Numbers, Unit
@@ -79,9 +79,6 @@ def verification(command: Function) -> Function:
         return command(verify=False if no_verify else verify, **rest)
 
     return with_verification
-
-
-resources = options.takes(Resources)
 
 
 def grouping(command: Function) -> Function:

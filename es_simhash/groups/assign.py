@@ -8,32 +8,21 @@ neighbours, so a later document never takes members from an earlier one. No requ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.groups.all_pairs import expand_ranges, near_pairs
-from es_simhash.groups.grouping_request import Resources
 from es_simhash.groups.joins import PlacePairs, Places
-from es_simhash.groups.shares import sort_places
 from es_simhash.lookup.content import TextStore
 
 MISSING = np.iinfo(np.int64).min
 """The date of a document without one, which has no neighbours."""
 # Dates beyond this are moved to it, so that a span can be added to them.
 _LATEST = 2**62 - 1
-# Pairs kept in memory where there is a file for the others. A pair takes 8 bytes, and 16 where there are more than
-# 2**32 places.
-MOST_EDGES = 20_000_000
-# Pairs read from the file at once.
-PAIRS_READ = 1 << 20
-# A chain in canonical order settles one document a round; after so many rounds it is walked one by one.
-MOST_ROUNDS = 50
-_UNDECIDED, _CANONICAL, _MEMBER = 0, 1, 2
-_USUAL = Resources()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +95,12 @@ class Nodes:
     def __len__(self) -> int:
         return len(self.first)
 
-    def candidates(self, max_distance: int, resources: Resources = _USUAL) -> Iterator[PlacePairs]:
+    def candidates(self, max_distance: int) -> Iterator[PlacePairs]:
         """Yield the pairs of nodes that distance, keyword and dates allow, each once, in parts of bounded size."""
         every = np.arange(len(self), dtype=np.int64)
         end = np.searchsorted(self._key, self._family * self._dates + self._high, side="left")
         yield from expand_ranges(every, every + 1, end)
-        for found in near_pairs(
-            self._values, max_distance, threads=resources.threads, memory_bytes=resources.memory_bytes
-        ):
+        for found in near_pairs(self._values, max_distance):
             yield from self._between(found.left, found.right)
 
     def _between(self, left: Places, right: Places) -> Iterator[PlacePairs]:
@@ -127,10 +114,10 @@ class Nodes:
             last = np.searchsorted(self._key, base + self._high[one], side="left")
             yield from expand_ranges(one, first, last)
 
-    def with_candidates(self, max_distance: int, resources: Resources = _USUAL) -> Places:
+    def with_candidates(self, max_distance: int) -> Places:
         """Return the places of the documents that may have a neighbour: only their texts are of interest."""
         some = self.counts > 1
-        for left, right in self.candidates(max_distance, resources):
+        for left, right in self.candidates(max_distance):
             some[left] = some[right] = True
         return self.places[some[self.node]]
 
@@ -160,64 +147,19 @@ def similar_pairs(
     return found >= similarity, found
 
 
-class Edges:
-    """Pairs of places, readable many times in the same order. Use it in a ``with`` statement."""
-
-    def __init__(self, count: int, pairs: Iterable[PlacePairs], spill: Callable[[], IO[bytes]] | None = None) -> None:
-        self._spill = spill
-        self._type = np.dtype(np.uint32 if count <= 1 << 32 else np.uint64)
-        self._parts: list[NDArray[np.unsignedinteger]] = []
-        self._file: IO[bytes] | None = None
-        try:
-            self._keep(pairs)
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[PlacePairs]:
-        """Yield the pairs as (earlier, later)."""
-        for part in self._parts:
-            yield part[:, 0].astype(np.int64), part[:, 1].astype(np.int64)
-        if self._file is not None:
-            self._file.seek(0)
-            while data := self._file.read(2 * PAIRS_READ * self._type.itemsize):
-                part = np.frombuffer(data, self._type).reshape(-1, 2)
-                yield part[:, 0].astype(np.int64), part[:, 1].astype(np.int64)
-
-    def _keep(self, pairs: Iterable[PlacePairs]) -> None:
-        kept = 0
-        for left, right in pairs:
-            part = np.stack((np.minimum(left, right), np.maximum(left, right)), axis=1).astype(self._type)
-            kept += len(part)
-            if kept <= MOST_EDGES or self._spill is None:
-                self._parts.append(part)
-            else:
-                self._file = self._file or self._spill()
-                self._file.write(part.tobytes())
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-
-
-def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int, *, resources: Resources = _USUAL) -> Places:
+def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int) -> Places:
     """
     Return, for each fingerprint in canonical order, the place of its canonical, which may be itself.
 
-    Copies cost nothing. Memory: 16 bytes a fingerprint and ``memory_bytes`` while pairs are made, then 24 to 34
-    bytes a fingerprint and 8 bytes a pair; with ``spill``, pairs beyond 160 MB go to a file.
+    Copies cost nothing. Memory: 24 to 34 bytes a fingerprint, what :func:`near_pairs` takes, and 16 bytes a pair.
 
     >>> chain = np.array([0b000, 0b011, 0b111], np.uint64)
     >>> group_fingerprints(chain, 2).tolist()
     [0, 0, 2]
     """
-    ordered, places = sort_places(np.ascontiguousarray(fingerprints, np.uint64))
+    fingerprints = np.ascontiguousarray(fingerprints, np.uint64)
+    places = np.argsort(fingerprints, kind="stable")
+    ordered = fingerprints[places]
     is_first = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
     # The first copy represents all copies: it is the first of them in canonical order.
@@ -230,10 +172,10 @@ def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int, *, r
     del starts, is_first
 
     def pairs() -> Iterator[PlacePairs]:
-        for found in near_pairs(ordered, max_distance, threads=resources.threads, memory_bytes=resources.memory_bytes):
+        for found in near_pairs(ordered, max_distance):
             yield places[found.left], places[found.right]
 
-    canonical = group_pairs(len(fingerprints), pairs(), resources)
+    canonical = group_pairs(len(fingerprints), pairs())
     canonical[copies] = canonical[originals]
     return canonical
 
@@ -245,13 +187,12 @@ def group_documents(
     span: int = 0,
     sets: TextStore | None = None,
     similarity: float = 0.0,
-    resources: Resources = _USUAL,
 ) -> Places:
     """Return the place of each document's canonical, where more than the distance makes neighbours."""
     nodes = Nodes(documents, span=span)
 
     def near() -> Iterator[PlacePairs]:
-        for left, right in nodes.candidates(max_distance, resources):
+        for left, right in nodes.candidates(max_distance):
             if sets is None:
                 yield left, right
             else:
@@ -264,48 +205,25 @@ def group_documents(
     rank[order] = np.arange(len(order))
 
     pairs = ((rank[left], rank[right]) for left, right in near())
-    grouped = group_pairs(len(nodes), pairs, resources)
+    grouped = group_pairs(len(nodes), pairs)
     canonical = np.arange(len(documents.fingerprints), dtype=np.int64)
     canonical[nodes.places] = nodes.first[order][grouped][rank[nodes.node]]
     return canonical
 
 
-def group_pairs(count: int, pairs: Iterable[PlacePairs], resources: Resources = _USUAL) -> Places:
+def group_pairs(count: int, pairs: Iterable[PlacePairs]) -> Places:
     """Return, for each of *count* places in canonical order, the place of its canonical; *pairs* are the neighbours."""
-    with Edges(count, pairs, resources.spill) as edges:
-        return _star(count, edges)
-
-
-def _star(count: int, edges: Edges) -> Places:
-    state = np.zeros(count, np.int8)
-    for _ in range(MOST_ROUNDS):
-        blocked = np.zeros(count, np.bool_)
-        for earlier, later in edges:
-            live = (state[earlier] == _UNDECIDED) & (state[later] == _UNDECIDED)
-            blocked[later[live]] = True
-        fresh = (state == _UNDECIDED) & ~blocked
-        state[fresh] = _CANONICAL
-        for earlier, later in edges:
-            state[later[fresh[earlier]]] = _MEMBER
-        if not (state == _UNDECIDED).any():
-            break
-    else:
-        _walk(state, edges)
+    parts = [np.minimum(left, right) << 32 | np.maximum(left, right) for left, right in pairs]
+    edges = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
+    del parts
+    later = edges & 0xFFFF_FFFF
+    edges >>= 32
+    starts = np.flatnonzero(np.diff(edges, prepend=-1))
+    ends = np.append(starts, len(edges))[1:]
     canonical = np.arange(count, dtype=np.int64)
-    for earlier, later in edges:
-        chosen = state[earlier] == _CANONICAL
-        np.minimum.at(canonical, later[chosen], earlier[chosen])
+    # Each place, in canonical order, that no canonical before it has taken takes those beside it that are free.
+    for earlier, begin, end in zip(edges[starts].data, starts.data, ends.data, strict=True):
+        if canonical[earlier] == earlier:
+            beside = later[begin:end]
+            canonical[beside[canonical[beside] == beside]] = earlier
     return canonical
-
-
-def _walk(state: NDArray[np.int8], edges: Edges) -> None:
-    """Decide the documents of long chains that are still undecided, one after the other."""
-    after: dict[int, list[int]] = {}
-    for earlier, later in edges:
-        live = (state[earlier] == _UNDECIDED) & (state[later] == _UNDECIDED)
-        for a, b in zip(earlier[live].tolist(), later[live].tolist(), strict=True):
-            after.setdefault(a, []).append(b)
-    for place in np.flatnonzero(state == _UNDECIDED).tolist():
-        if state[place] == _UNDECIDED:
-            state[place] = _CANONICAL
-            state[after.get(place, [])] = _MEMBER

@@ -1,12 +1,10 @@
-"""The grouping that a caller asks for, and what finding all pairs may use: plain values."""
+"""The grouping that a caller asks for: plain values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
-from es_simhash.arguments import Count, check_options, option
 from es_simhash.errors import COMPARE_NONE, REGROUP, Argument, InvalidInputError, Said
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.lookup_options import Verify, asked_rule
@@ -115,37 +113,3 @@ def choose_grouping(
     if not has_texts and any(key.kind == LONGEST for key in chosen.order_keys):
         raise no_text_field("the longest text is not known", "choose another canonical order")
     return replace(chosen, measure=chosen.measure.after(settings.scheme))
-
-
-LEAST_BYTES = 1 << 20
-MOST_BYTES = 1 << 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
-    """
-    What finding all pairs may use; ``None``: one thread a core, 2 GiB, no file.
-
-    *memory_bytes* is what all threads together sort at once; fingerprints, ids and the pairs of a grouping need
-    memory in addition. *spill* opens an empty temporary file for the pairs that memory cannot keep.
-
-    Args:
-        threads:
-            How many threads search for pairs; by default one for each core.
-        memory_bytes:
-            How much these sort at once, in bytes, 1 MiB or more; by default 2 GiB. What is read of the documents,
-            some 100 bytes each, comes on top.
-    """
-
-    threads: int | None = option(None, Count(1, 1_024), "N", "Search for pairs in N threads. Default: all cores.")
-    memory_bytes: int | None = option(
-        None,
-        Count(LEAST_BYTES, MOST_BYTES),
-        "SIZE",
-        "What the search sorts at once, such as 512MiB. Default: 2GiB. Ids and fingerprints need more.",
-        "--memory",
-    )
-    spill: Callable[[], IO[bytes]] | None = None
-
-    def __post_init__(self) -> None:
-        check_options(self)

@@ -17,7 +17,6 @@ from es_simhash.errors import (
     SchemeMismatchError,
     shorten,
 )
-from es_simhash.groups.grouping_request import Resources
 from es_simhash.groups.read import read_all, read_texts
 from es_simhash.groups.recorded import refuse_group_faults, refuse_regrouping
 from es_simhash.hashing import from_hex
@@ -92,7 +91,7 @@ class Pair(Record):
 
 
 async def pairs(
-    server: Port, index: Index, against: Index | None, options: LookupOptions, resources: Resources
+    server: Port, index: Index, against: Index | None, options: LookupOptions
 ) -> AsyncGenerator[Sequence[Pair], None]:
     """
     Yield a :class:`Pair` for every two near-duplicates in *index*, or one in *index*, one in *against*.
@@ -117,7 +116,7 @@ async def pairs(
     judging = judging_for(settings, each, options, "document")
     limits = Grouping().by(judging.rule)
     dates = [] if limits.within is None else [limits.within.field]
-    table = Table(server.prefix, limits, dates=dates, resources=resources)
+    table = Table(server.prefix, limits, dates=dates)
     split = 0
     for name in names:
         split = len(table)

@@ -7,14 +7,13 @@ The rule is applied in ``table``. A document is rewritten only if it is still as
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import Advice, Argument, InvalidInputError, Said, WrongTypeError, shorten
-from es_simhash.groups.grouping_request import GroupingRequest, Resources
+from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.read import grouped_without_fingerprint, read_all, read_texts, read_touched
 from es_simhash.groups.recorded import check_recorded, field_kinds, finish_regrouping, settle_grouping
 from es_simhash.hashing import to_hex
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 BATCH = 500
 # A round is needed again only where documents changed while they were judged.
 ROUNDS = 10
-_USUAL = Resources()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,6 @@ async def read_groups(
     changed: Mapping[str, Any] | None = None,
     may_lack: bool = True,
     leave: Collection[str] = (),
-    resources: Resources = _USUAL,
 ) -> tuple[Table, Groups]:
     """
     Return the documents of *index*, or those that *changed* ones may have touched, and their groups; no
@@ -127,8 +124,7 @@ async def read_groups(
 
     text_fields = resolved.text_fields
     dates = [field for field, kind in field_kinds(resolved, grouping).items() if kind == "date"]
-    resources = replace(resources, spill=TemporaryFile)
-    table = Table(server.prefix, grouping, dates=dates, text_fields=text_fields, resources=resources)
+    table = Table(server.prefix, grouping, dates=dates, text_fields=text_fields)
     await refresh(server, index)
     if changed is None:
         await read_all(server, index, table, leave=leave)
@@ -154,7 +150,6 @@ async def reconcile(
     if_grouped: bool = False,
     dry_run: bool = False,
     regroup: bool = False,
-    resources: Resources = _USUAL,
     batch: int = BATCH,
 ) -> Reconciled:
     """
@@ -185,7 +180,7 @@ async def reconcile(
     with noting(lambda: were(writer.changed, "rewritten")):
         for _ in range(ROUNDS):
             table, groups = await read_groups(
-                server, index, resolved, grouping, changed=query, may_lack=may_lack, leave=leave, resources=resources
+                server, index, resolved, grouping, changed=query, may_lack=may_lack, leave=leave
             )
             wrong = await server.compute(groups.wrong)
             # Those with the ids were changed by a flow that takes these fields out by itself.

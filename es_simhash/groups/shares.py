@@ -11,74 +11,15 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.groups.joins import BITS, Costs, Fingerprints, Places, Swaps, choose_keys, every_pair, sample_of, scan
+from es_simhash.groups.joins import BITS, Costs, Fingerprints, Swaps, choose_keys, every_pair, scan
 from es_simhash.hashing.kernels import count_bits
-
-# Entries of the table of first bits: at most so many, and one for every few fingerprints.
-_MOST_BITS = 22
-# After so many halvings the search of numpy is faster.
-_MOST_HALVINGS = 8
-
-
-def sort_places(values: Fingerprints) -> tuple[Fingerprints, Places]:
-    """
-    Return *values* sorted, and the place of each before; equal ones in the order of their places.
-    Numbers that pack the first bits and the place sort several times as fast as places; ties are put in order after.
-    """
-    if not len(values):
-        return values.copy(), np.empty(0, np.int64)
-    low = np.uint64((1 << (len(values) - 1).bit_length()) - 1)
-    packed = values & ~low
-    packed |= np.arange(len(values), dtype=np.uint64)
-    packed.sort()
-    is_tied = np.zeros(len(values) + 1, np.bool_)
-    np.less_equal(packed[1:] ^ packed[:-1], low, out=is_tied[1:-1])
-    packed &= low
-    places = packed.view(np.int64)
-    ordered = values[places]
-    tied = np.flatnonzero(is_tied[1:] | is_tied[:-1])
-    if len(tied):
-        # Stable: places of equal fingerprints stay in order. Runs stay where they are: their first bits differ.
-        again = np.argsort(ordered[tied], kind="stable")
-        ordered[tied], places[tied] = ordered[tied[again]], places[tied[again]]
-    return ordered, places
-
-
-class Ranks:
-    """The places of fingerprints in a sorted array of distinct ones; slower if their first bits are alike."""
-
-    def __init__(self, ordered: Fingerprints) -> None:
-        self._ordered = ordered
-        bits = min(_MOST_BITS, max(1, len(ordered).bit_length() - 2))
-        self._shift = np.uint64(BITS - bits)
-        firsts = np.arange(1 << bits, dtype=np.uint64) << self._shift
-        self._starts = np.append(np.searchsorted(ordered, firsts), len(ordered))
-        self._halvings = int(np.diff(self._starts).max()).bit_length()
-
-    def of(self, values: Fingerprints) -> Places:
-        if self._halvings > _MOST_HALVINGS:
-            return np.searchsorted(self._ordered, values)
-        first = (values >> self._shift).astype(np.int64)
-        low, high = self._starts[first], self._starts[first + 1]
-        for _ in range(self._halvings):
-            middle = (low + high) >> 1
-            is_before = self._ordered.take(middle, mode="clip") < values
-            is_before &= low < high
-            low, high = np.where(is_before, middle + 1, low), np.where(is_before, high, middle)
-        return low
-
 
 ValuePairs = tuple[Fingerprints, Fingerprints]
 Share = Callable[[], Iterator[ValuePairs]]
-# A section of a join has about so many fingerprints; shares are made of whole sections.
-SECTION = 1 << 17
-# Fingerprints of the table looked at once, to pick those of a share.
-WINDOW = 1 << 16
 _ROWS = 1 << 13
 # Pairs that are handed on at once.
 STEP = 1 << 17
@@ -102,15 +43,13 @@ class Join:
     def key(self) -> int:
         return self.keys[self.number]
 
-    def pairs(self, begin: int, end: int, sections: int) -> Iterator[ValuePairs]:
-        """Yield the pairs of the sections from *begin* up to *end*, of so many, that no key before finds."""
+    def pairs(self) -> Iterator[ValuePairs]:
+        """Yield the pairs of the join that no key before finds."""
         swaps = Swaps(self.key)
-        section_bits = sections.bit_length() - 1
-        taken = self._take(swaps, begin, end, section_bits)
+        taken = self.values.copy()
+        swaps.apply(taken)
         taken.sort()
-        edges = [np.searchsorted(taken, np.uint64(each << (BITS - section_bits))) for each in range(begin + 1, end)]
-        # Sections are scanned one by one, so that the order of pairs does not depend on the size of a share.
-        for found in _collect(self._scan(np.split(taken, edges), swaps.width)):
+        for found in _collect(self._scan(taken, swaps.width)):
             if not isinstance(found, tuple):
                 yield from self._within(found, swaps)
             else:
@@ -118,13 +57,9 @@ class Join:
                     swaps.apply(side)
                 yield from self.unseen(*found)
 
-    def _scan(self, sections: list[Fingerprints], width: int) -> Iterator[ValuePairs | Fingerprints]:
-        for section in sections:
-            for found in scan(section, width, self.max_distance):
-                if isinstance(found, slice):
-                    yield section[found]
-                else:
-                    yield section[found[0]], section[found[1]]
+    def _scan(self, taken: Fingerprints, width: int) -> Iterator[ValuePairs | Fingerprints]:
+        for found in scan(taken, width, self.max_distance):
+            yield taken[found] if isinstance(found, slice) else (taken[found[0]], taken[found[1]])
 
     def unseen(self, left: Fingerprints, right: Fingerprints) -> Iterator[ValuePairs]:
         """Yield those of the pairs of *left* and *right* that no join before this one finds."""
@@ -135,23 +70,6 @@ class Join:
         pairs = every_pair(self.values, self.max_distance, rows)
         for found in _collect((self.values[left], self.values[right]) for left, right in pairs):
             yield from self.unseen(*found)
-
-    def _take(self, swaps: Swaps, begin: int, end: int, section_bits: int) -> Fingerprints:
-        """Return a copy of the fingerprints of the sections, with the key at the top."""
-        if end - begin == 1 << section_bits:
-            taken = self.values.copy()
-            swaps.apply(taken)
-            return taken
-        # Only as much of this as is written to takes memory.
-        taken, count = np.empty(len(self.values), np.uint64), 0
-        first, size = np.uint64(begin << (BITS - section_bits)), np.uint64((end - begin << (BITS - section_bits)) - 1)
-        for place in range(0, len(self.values), WINDOW):
-            part = self.values[place : place + WINDOW].copy()
-            swaps.apply(part)
-            part = part[part - first <= size]
-            taken[count : count + len(part)] = part
-            count += len(part)
-        return taken[:count]
 
     def _within(self, bucket: Fingerprints, swaps: Swaps) -> Iterator[ValuePairs]:
         """Yield the pairs of a hot bucket: by joins of their own, of the bits that are not of the key."""
@@ -164,43 +82,20 @@ class Join:
 
 
 def share_joins(
-    values: Fingerprints,
-    max_distance: int,
-    *,
-    bits: list[int] | None = None,
-    before: Sequence[int] = (),
-    at_least: int = 1,
-    most: int | None = None,
+    values: Fingerprints, max_distance: int, *, bits: list[int] | None = None, before: Sequence[int] = ()
 ) -> list[Share]:
     """
     Return functions that together yield every pair of distinct *values* within *max_distance* once.
-    Called in order they yield the same pairs in the same order, however many they are. Each sorts at most *most*
-    fingerprints, 8 bytes each; a section, which has equal first bits of the key, is never divided, even if larger.
-    *bits* may differ, the most significant first. *before*: keys; a pair that agrees in one of them is left out.
+    *bits* may differ, the most significant first. *before*: keys; a pair that agrees in one of them is left out. Each
+    sorts a copy of the fingerprints, 8 bytes each.
     """
-    bits = list(range(BITS - 1, -1, -1)) if bits is None else bits
+    bits = list(ALL_BITS) if bits is None else bits
     keys = choose_keys(values, bits, max_distance)
     joins = [Join(values, bits, keys, number, max_distance, before) for number in range(len(keys))]
     if keys == [0]:
         rows = range(0, len(values), _ROWS)
         return [partial(joins[0].all_pairs, slice(first, first + _ROWS)) for first in rows]
-    found: list[Share] = []
-    sample = sample_of(values)
-    for join in joins:
-        sections = 1 << min(join.key.bit_count(), max(0, (len(values) // SECTION).bit_length() - 1))
-        shares = max(-(-at_least // len(joins)), -(-len(values) // (most or len(values))))
-        for begin, end in _divide(sample, join.key, sections, shares):
-            found.append(partial(join.pairs, begin, end, sections))
-    return found
-
-
-def _divide(sample: Fingerprints, key: int, sections: int, shares: int) -> list[tuple[int, int]]:
-    """Return ranges of sections which have nearly equal shares of the sample."""
-    if shares == 1 or sections == 1:
-        return [(0, sections)]
-    numbers = np.sort(_sections(sample, key, sections))
-    edges = {0, sections, *(int(numbers[share * len(numbers) // shares]) for share in range(1, shares))}
-    return list(pairwise(sorted(edges)))
+    return [join.pairs for join in joins]
 
 
 def _collect(found: Iterable[ValuePairs | Fingerprints]) -> Iterator[ValuePairs | Fingerprints]:
@@ -316,7 +211,7 @@ class Routes:
         else:
             ends = np.cumsum(self.parts).tolist()
             number = bisect_right(ends, share - self.first)
-            yield from self._join(values, number).pairs(0, 1, 1)
+            yield from self._join(values, number).pairs()
 
     def _join(self, values: Fingerprints, number: int) -> Join:
         return Join(values, list(self.bits), list(self.keys), number, self.max_distance, self.before)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.groups.assign import MISSING, Documents, Nodes, group_documents, group_fingerprints, similar_pairs
-from es_simhash.groups.grouping_request import Resources
 from es_simhash.lookup.content import TextStore, moment_of
 from es_simhash.mapping.dates import LAST_OF_NANOS
 from es_simhash.mapping.fields import Fields, full_name, read_fingerprint, read_text
@@ -132,9 +131,7 @@ class Table:
         *,
         dates: Collection[str] = (),
         text_fields: Mapping[str, Sequence[str]] | None = None,
-        resources: Resources | None = None,
     ) -> None:
-        self._resources = resources or Resources()
         self._fields = Fields(prefix)
         self._grouping = grouping
         self.dates = frozenset(dates)
@@ -256,12 +253,11 @@ class Table:
         name = list(self._names)[columns["index"][place]]
         return Row(self._ids[place], name, int(columns["fingerprint"][place]), self._routings.get(place))
 
-    def with_candidates(self, max_distance: int | None = None) -> NDArray[np.int64]:
+    def with_candidates(self) -> NDArray[np.int64]:
         """Return the places of the documents that may have a neighbour, by all that decides but their texts."""
-        if max_distance is None:
-            max_distance = self._needed_grouping().max_distance
+        max_distance = self._needed_grouping().max_distance
         order = np.arange(self._count)
-        return np.sort(Nodes(self._documents(order), span=self._span()).with_candidates(max_distance, self._resources))
+        return np.sort(Nodes(self._documents(order), span=self._span()).with_candidates(max_distance))
 
     def group(self, texts: Texts | None = None) -> Groups:
         """Return the groups that the rule makes of the documents; *texts*, where it compares any, of the candidates."""
@@ -270,9 +266,7 @@ class Table:
             raise InvalidInputError("texts are given where the grouping compares texts, and only there")
         order = self.order()
         if grouping.is_by_distance_alone:
-            grouped = group_fingerprints(
-                columns["fingerprint"][order], grouping.max_distance, resources=self._resources
-            )
+            grouped = group_fingerprints(columns["fingerprint"][order], grouping.max_distance)
         else:
             grouped = group_documents(
                 self._documents(order, texts),
@@ -280,7 +274,6 @@ class Table:
                 span=self._span(),
                 sets=None if texts is None else texts.sets,
                 similarity=grouping.similarity or 0.0,
-                resources=self._resources,
             )
         canonical = np.empty(len(order), np.int64)
         canonical[order] = order[grouped]
@@ -368,10 +361,7 @@ class Table:
         Yield (place, place, distance) of every pair within *max_distance*, each once, the first place the smaller.
         *split*: only pairs of a place before it and one from it on.
         """
-        fingerprints, resources = self._columns()["fingerprint"], self._resources
-        for found in near_pairs(
-            fingerprints, max_distance, threads=resources.threads, memory_bytes=resources.memory_bytes
-        ):
+        for found in near_pairs(self._columns()["fingerprint"], max_distance):
             for a, b, distance in zip(found.left.tolist(), found.right.tolist(), found.distance.tolist(), strict=True):
                 if split is None or (a < split) != (b < split):
                     yield min(a, b), max(a, b), distance

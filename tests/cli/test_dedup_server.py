@@ -83,7 +83,7 @@ def test_reconcile_and_groups(run, grouped, server):
     [again] = lines(run("reconcile", grouped, "--json"))
     assert (again["documents"], again["duplicates"], again["changed"]) == (4, 2, 0)
     server.request("DELETE", f"/{grouped}/_doc/a?refresh=true")
-    [dry] = lines(run("reconcile", grouped, "--dry-run", "--json", "--threads", "1", "--memory", "1MiB"))
+    [dry] = lines(run("reconcile", grouped, "--dry-run", "--json"))
     assert dry["changed"] == 2
     result = run("reconcile", grouped)
     assert f"{grouped}: 3 documents, 2 groups, 1 duplicate; 2 rewritten" in result.stdout
@@ -116,7 +116,7 @@ def test_one_id_in_two_indices(run, index, server, monkeypatch):
 
 def test_pairs(run, grouped, server):
     expected = {("a", "b", 0), ("a", "c", DISTANCE), ("b", "c", DISTANCE)}
-    result = run("groups", grouped, "--pairs", "-d", DISTANCE, "--threads", "1", "--memory", "1MiB")
+    result = run("groups", grouped, "--pairs", "-d", DISTANCE)
     found, rule = lines(result), f"within {DISTANCE} bits, texts not compared"
     assert ({each["rule"] for each in found}, f"rule: {rule}" in result.stderr) == ({rule}, True), result.stderr
     assert {(*sorted((each["id"], each["other_id"])), each["distance"]) for each in found} == expected

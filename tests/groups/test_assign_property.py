@@ -1,17 +1,14 @@
 """Groups by distance alone, groups by texts, keywords and dates, and distinct hits, held to slow and obvious code."""
 
-from contextlib import contextmanager
 from decimal import Decimal
-from tempfile import TemporaryFile
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.groups import all_pairs, assign
+from es_simhash.groups import all_pairs
 from es_simhash.groups.assign import group_fingerprints
-from es_simhash.groups.grouping_request import Resources
 from es_simhash.groups.table import Table, Texts
 from es_simhash.lookup.content import TextStore
 from es_simhash.mapping.rule import Grouping, Within
@@ -31,23 +28,9 @@ from tests.reference import (
 distances = st.integers(0, 64)
 
 
-@contextmanager
-def small_steps(most_edges, most_rounds):
-    """Keep few pairs in memory, read and join few at once, and walk chains one by one after a few rounds."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("MOST_EDGES", most_edges), ("PAIRS_READ", 2), ("MOST_ROUNDS", most_rounds)):
-            patch.setattr(assign, name, value)
-        yield
-
-
-@given(related_fingerprints(30), distances, st.sampled_from([0, 3, 1 << 24]), st.sampled_from([1, 2, 50]))
-def test_groups_by_distance_are_those_of_the_rule(values, max_distance, most_edges, most_rounds):
-    """With pairs in memory, in a file, and with nowhere to put them; with chains settled in rounds and one by one."""
-    array = np.array(values, np.uint64)
-    with small_steps(most_edges, most_rounds):
-        spilled = Resources(spill=TemporaryFile, threads=2, memory_bytes=1 << 20)
-        assert group_fingerprints(array, max_distance).tolist() == star(values, max_distance)
-        assert group_fingerprints(array, max_distance, resources=spilled).tolist() == star(values, max_distance)
+@given(related_fingerprints(30), distances)
+def test_groups_by_distance_are_those_of_the_rule(values, max_distance):
+    assert group_fingerprints(np.array(values, np.uint64), max_distance).tolist() == star(values, max_distance)
 
 
 def test_copies_of_a_fingerprint_cost_nothing():
@@ -144,12 +127,9 @@ def test_names_of_groups(keys):
         assert (name == id_) == (first[id_] == (index, routing or ""))
 
 
-SPILLED = Resources(spill=TemporaryFile)
-
-
 def grouped(items, grouping, *, memory_bytes=1 << 20):
     """Return the groups of *items* as reconcile makes them, and the documents in the order of the table."""
-    table = Table("simhash", grouping, dates=["at"], text_fields={"a": ["body"], "b": ["body"]}, resources=SPILLED)
+    table = Table("simhash", grouping, dates=["at"], text_fields={"a": ["body"], "b": ["body"]})
     for document in items:
         table.add([hit(document)])
     texts = None
@@ -201,14 +181,6 @@ def test_groups_are_those_of_the_rule(items, grouping, memory_bytes, chunk, chan
             assert similarity == pytest.approx(
                 float(MEASURED[grouping.measure](items[place]["text"], items[canonical]["text"]))
             )
-
-
-@given(documents(), groupings(), st.sampled_from([0, 3]), st.sampled_from([1, 2]))
-def test_with_pairs_that_do_not_fit_in_memory(items, grouping, most_edges, most_rounds):
-    """And with long chains, which are walked one by one."""
-    with small_steps(most_edges, most_rounds):
-        groups = grouped(items, grouping)
-    assert dict(enumerate(groups.canonical.tolist())) == oracle(items, grouping)
 
 
 def test_copies_cost_nothing():

@@ -6,7 +6,7 @@ import csv
 import sys
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -16,7 +16,6 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import warn_of_lacking
 from es_simhash.cli.grouping_options import (
     grouping as grouping_option,
-    resources,
     verification,
 )
 from es_simhash.cli.options import Target
@@ -34,7 +33,6 @@ from es_simhash.cli.output import (
 )
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.cli.tables import print_sheets
-from es_simhash.groups.grouping_request import Resources
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import for_spreadsheets, sheets_of
@@ -68,7 +66,6 @@ from es_simhash.tables.tabular import for_spreadsheets, sheets_of
 )
 @verification
 @options.max_distance
-@resources
 @options.target
 def command(
     index: str,
@@ -127,8 +124,7 @@ def command(
 
 
 _OF_GROUPS = ("sort", "filter", "source")
-_OF_RESOURCES = tuple(each.name for each in fields(Resources) if each.metadata.get("help"))
-_OF_PAIRS = ("preset", "verify", "max_distance", *_OF_RESOURCES)
+_OF_PAIRS = ("preset", "verify", "max_distance")
 
 # Rows that are one table, so that the first groups are shown before the last ones are read.
 _TOGETHER = 500
@@ -180,7 +176,6 @@ def _cells(pair: dict[str, Any]) -> dict[str, Any]:
 )
 @options.yes_for("--regroup")
 @grouping_option
-@resources
 @options.target
 def reconcile(
     index: str,

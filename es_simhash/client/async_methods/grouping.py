@@ -340,8 +340,6 @@ class AsyncGroupingMethods(AsyncBase):
         within: tuple[str, str] | Literal[False] | None = None,
         dry_run: bool = False,
         regroup: bool = False,
-        threads: int | None = None,
-        memory_bytes: int | None = None,
         progress: OnProgress | None = None,
     ) -> Reconciled:
         """
@@ -366,11 +364,6 @@ class AsyncGroupingMethods(AsyncBase):
                 Change the recorded grouping to the one that is asked for; what is not given stays. The mapping says so
                 until every document is rewritten, and meanwhile whatever reads or writes groups is refused. Run it
                 again if it was stopped.
-            threads:
-                How many threads search for pairs; by default one for each core.
-            memory_bytes:
-                How much these sort at once, in bytes, 1 MiB or more; by default 2 GiB. What is read of the documents,
-                some 100 bytes each, comes on top.
             progress:
                 Is called with a :class:`Progress` after each part of the work.
 
@@ -379,14 +372,13 @@ class AsyncGroupingMethods(AsyncBase):
             MappingError: If a change of its grouping has begun and is not done, and *regroup* is false.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.groups.grouping_request import GroupingRequest, Resources
+        from es_simhash.groups.grouping_request import GroupingRequest
         from es_simhash.groups.reconcile import check_moment, reconcile
 
         self._check_flags(dry_run=dry_run, regroup=regroup)
         request = GroupingRequest(
             preset=preset, verify=verify, max_distance=max_distance, canonical=canonical, per=per, within=within
         )
-        resources = Resources(threads=threads, memory_bytes=memory_bytes)
         moment = check_moment(since)
         return await self._run(
             reconcile(
@@ -396,7 +388,6 @@ class AsyncGroupingMethods(AsyncBase):
                 since=moment,
                 dry_run=dry_run,
                 regroup=regroup,
-                resources=resources,
             ),
         )
 
@@ -445,8 +436,6 @@ class AsyncGroupingMethods(AsyncBase):
         max_distance: int | None = None,
         verify: Verify | None = None,
         preset: str | Preset | None = None,
-        threads: int | None = None,
-        memory_bytes: int | None = None,
         progress: OnProgress | None = None,
     ) -> AsyncGenerator[Pair, None]:
         """
@@ -471,8 +460,6 @@ class AsyncGroupingMethods(AsyncBase):
             preset:
                 ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
                 verification that were measured together. An explicit max_distance or verify overrides the preset.
-            threads, memory_bytes:
-                As for :meth:`reconcile`.
             progress:
                 Is called with a :class:`Progress` after each part of the work.
 
@@ -480,10 +467,8 @@ class AsyncGroupingMethods(AsyncBase):
             SchemeMismatchError: If the two have different schemes.
             IncompleteSearchError: If not every document could be looked at.
         """
-        from es_simhash.groups.grouping_request import Resources
         from es_simhash.groups.pairs_and_groups import pairs
         from es_simhash.lookup.lookup_options import LookupOptions
 
         options = LookupOptions(max_distance=max_distance, verify=verify, preset=preset)
-        resources = Resources(threads=threads, memory_bytes=memory_bytes)
-        return self._stream(pairs(self._server(progress), index, against, options, resources))
+        return self._stream(pairs(self._server(progress), index, against, options))

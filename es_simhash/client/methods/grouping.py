@@ -13,7 +13,7 @@ from es_simhash.mapping.resolve import read_index_settings
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.groups.grouping_request import GroupingRequest, Resources
+    from es_simhash.groups.grouping_request import GroupingRequest
     from es_simhash.groups.pairs_and_groups import Group, GroupOptions, Pair
     from es_simhash.groups.reconcile import Reconciled
     from es_simhash.ingest.actions import IdFrom, Problem
@@ -184,7 +184,6 @@ class GroupingMethods(SyncBase):
         request: GroupingRequest,
         dry_run: bool = False,
         regroup: bool = False,
-        resources: Resources,
         progress: OnProgress | None = None,
     ) -> Reconciled:
         """
@@ -227,7 +226,6 @@ class GroupingMethods(SyncBase):
                 since=moment,
                 dry_run=dry_run,
                 regroup=regroup,
-                resources=resources,
             ),
         )
 
@@ -254,7 +252,6 @@ class GroupingMethods(SyncBase):
         against: Index | None = None,
         *,
         options: Annotated[LookupOptions, "only preset verify max_distance"],
-        resources: Resources,
         progress: OnProgress | None = None,
     ) -> Generator[Pair, None, None]:
         """
@@ -271,8 +268,6 @@ class GroupingMethods(SyncBase):
                 Smallest similarity of the two texts; ``True`` for that of the rule; ``False`` for bits alone; a
                 :class:`Verification` for another measure. The texts of documents that are near another are read
                 first. A pair whose texts cannot be read is kept, without a similarity, and says so.
-            resources:
-                As for :meth:`reconcile`.
             ...
 
         Raises:
@@ -281,4 +276,4 @@ class GroupingMethods(SyncBase):
         """
         from es_simhash.groups.pairs_and_groups import pairs
 
-        return self._stream(pairs(self._server(progress), index, against, options, resources))
+        return self._stream(pairs(self._server(progress), index, against, options))
