@@ -11,9 +11,7 @@ from es_simhash.hashing.charikar import (
     estimated_cosine,
     from_hex,
     hamming_distance,
-    hamming_distances,
     simhash,
-    split_blocks,
     to_hex,
 )
 from es_simhash.hashing.compute import fingerprint, fingerprint_array, fingerprints
@@ -33,9 +31,7 @@ __all__ = [
     "from_hex",
     "get_scheme",
     "hamming_distance",
-    "hamming_distances",
     "schemes",
     "simhash",
-    "split_blocks",
     "to_hex",
 ]

@@ -10,6 +10,7 @@ import math
 import string
 from functools import lru_cache
 from itertools import combinations
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import check_count, check_integer, check_items
@@ -18,15 +19,14 @@ from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
 FINGERPRINT_BITS = 64
 MAX_BITS = 4096
 
 _HEX_LENGTH = FINGERPRINT_BITS // 4
 _HEX_DIGITS = frozenset(string.digits + "abcdef")
-_LIMB_MASK = (1 << 64) - 1
+_WORD_MASK = (1 << 64) - 1
+
+_WEIGHT_TOTAL = 1 << 42
 
 
 def simhash(hashes: Iterable[int], weights: Iterable[float] | None = None, *, bits: int = FINGERPRINT_BITS) -> int:
@@ -64,22 +64,40 @@ def simhash(hashes: Iterable[int], weights: Iterable[float] | None = None, *, bi
         >>> simhash([0b01, 0b10], bits=2)  # two ties
         0
     """
-    from es_simhash.hashing import kernels  # noqa: PLC0415 - numpy takes longer to load than all the rest
+    import numpy as np  # noqa: PLC0415 - takes longer to load than all the rest
+
+    from es_simhash.hashing import kernels  # noqa: PLC0415 - loads numpy
 
     length = check_count("bits", bits, 1, MAX_BITS)
     values = [check_integer("hash", value) for value in check_items("hashes", hashes, of="ints")]
     for value in values:
         if value < 0 or value >> length:
             raise InvalidInputError(f"hash {shorten(value)} does not fit in {length} bits: mask it, or raise bits")
-    fixed = kernels.fixed_weights([1] * len(values) if weights is None else list(weights), count=len(values))
+    given = [1] * len(values) if weights is None else list(map(_check_weight, weights))
+    fixed = [round(weight * kernels.ONE) for weight in given]  # exact, then rounded half to even
+    if len(fixed) != len(values):
+        raise InvalidInputError(f"{len(fixed)} weights for {len(values)} features: give one for each")
+    if sum(fixed) >= _WEIGHT_TOTAL * kernels.ONE:
+        raise InvalidInputError("the weights add up to 2**42 or more, too large to sum exactly: scale them down")
     if not values:
         return 0
-    result = 0
+    result, start = 0, np.zeros(1, np.intp)
     # A longer hash is cut into words of 64 bits: bits do not touch each other, so each word is a SimHash of its own.
     for shift in range(0, length, 64):
-        words = kernels.as_hashes([value >> shift & _LIMB_MASK for value in values])
-        result |= int(kernels.fold(words, fixed, kernels.single_start())[0]) << shift
+        words = np.array([value >> shift & _WORD_MASK for value in values], np.uint64)
+        result |= int(kernels.fold(words, np.array(fixed, np.uint64), start)[0]) << shift
     return result
+
+
+def _check_weight(weight: Any) -> float:
+    is_number = isinstance(weight, Real) and not isinstance(weight, bool)
+    if not is_number:
+        raise WrongTypeError(f"weights must be numbers: {shorten(weight)}")
+    if not 0 <= weight < _WEIGHT_TOTAL:
+        raise InvalidInputError(
+            f"weight {shorten(weight)} cannot be used: give finite numbers of 0 or more, below 2**42"
+        )
+    return float(weight)
 
 
 def hamming_distance(a: int, b: int) -> int:
@@ -104,28 +122,6 @@ def hamming_distance(a: int, b: int) -> int:
     if left < 0 or right < 0:
         raise InvalidInputError(f"fingerprint {min(left, right)} is negative: add 2**64 to a signed 64-bit value")
     return (left ^ right).bit_count()
-
-
-def hamming_distances(fingerprint: int, others: ArrayLike) -> NDArray[np.uint8]:
-    """
-    Return the distance of *fingerprint* to each of *others*: for rescoring many candidates.
-
-    Args:
-        fingerprint:
-            A 64-bit fingerprint.
-        others:
-            Array-like of unsigned 64-bit fingerprints, any shape.
-
-    Returns:
-        ``numpy.uint8`` array of the shape of *others*, in bits, 0 to 64.
-
-    Examples:
-        >>> hamming_distances(0b111, [0b111, 0b100, 0]).tolist()
-        [0, 2, 3]
-    """
-    from es_simhash.hashing import kernels  # noqa: PLC0415 - see simhash
-
-    return kernels.distances(check_fingerprint(fingerprint), kernels.as_hashes(others))
 
 
 def estimated_cosine(distance: int) -> float:
@@ -204,31 +200,6 @@ def check_fingerprint(value: Any) -> int:
 BLOCKS = 4
 BLOCK_BITS = 16
 
-_BLOCK_MASK = (1 << BLOCK_BITS) - 1
-
-
-def split_blocks(fingerprint: int) -> tuple[int, int, int, int]:
-    """
-    Return the four blocks of *fingerprint*, block 0 being the most significant 16 bits.
-
-    Args:
-        fingerprint:
-            A 64-bit fingerprint.
-
-    Returns:
-        Four integers, each from 0 to 65,535.
-
-    Raises:
-        TypeError: If *fingerprint* is not an integer.
-        InvalidInputError: If it does not fit in 64 bits.
-
-    Examples:
-        >>> split_blocks(0x0123_4567_89AB_CDEF) == (0x0123, 0x4567, 0x89AB, 0xCDEF)
-        True
-    """
-    value = check_fingerprint(fingerprint)
-    return value >> 48, value >> 32 & _BLOCK_MASK, value >> 16 & _BLOCK_MASK, value & _BLOCK_MASK
-
 
 def block_terms(fingerprint: int) -> tuple[str, str, str, str]:
     """
@@ -249,16 +220,16 @@ def block_terms(fingerprint: int) -> tuple[str, str, str, str]:
     return digits[0:4], digits[4:8], digits[8:12], digits[12:16]
 
 
-def neighbour_terms(block: int, radius: int) -> list[str]:
+def neighbour_terms(term: str, radius: int) -> list[str]:
     """
-    Return the term of every block within *radius* bits, 0 to 16, of *block*, nearest first, its own at the head.
+    Return the block terms within *radius* bits, 0 to 16, of *term*, nearest first, itself at the head.
     By distance, then by the positions of the flipped bits: 1, 17, 137, 697 and 2,517 terms for radius 0 to 4.
 
     Examples:
-        >>> neighbour_terms(0xab, 1)[:3]
+        >>> neighbour_terms("00ab", 1)[:3]
         ['00ab', '00aa', '00a9']
     """
-    terms = _all_terms()
+    terms, block = _all_terms(), int(term, 16)
     return [terms[block ^ flips] for flips in _flips(radius)]
 
 

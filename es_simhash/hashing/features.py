@@ -16,12 +16,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from es_simhash.errors import SchemeError, shorten
+from es_simhash.hashing.kernels import ONE
 from es_simhash.hashing.registry import scheme_file
 from es_simhash.hashing.scheme import Scheme
 from es_simhash.hashing.segment import jieba_file, segmenter
-
-ONE = 1 << 20
-"""The weight 1 as a fixed-point integer."""
 
 _LAST_LOGARITHM = 1 << 16
 

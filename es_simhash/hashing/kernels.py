@@ -1,5 +1,5 @@
 """
-Array arithmetic on 64-bit hashes: fixed-point weights, weighted sums of bits, distances. Loads numpy.
+Array arithmetic on 64-bit hashes: weighted sums of bits, and numbers of bits. Loads numpy.
 
 Every sum is an integer sum that cannot overflow, so the order of the features, the size of a batch and the machine
 cannot change a bit.
@@ -7,86 +7,18 @@ cannot change a bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import index
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from numpy.typing import NDArray
 
 Hashes = NDArray[np.uint64]
 Places = NDArray[np.intp]
 
-WEIGHT_SCALE_BITS = 20
-"""Weights are multiples of 2**-20: finer than any effect on a sign, coarse enough for 2**42 in total."""
+ONE = 1 << 20
+"""The weight 1: weights are multiples of 2**-20, finer than any effect on a sign, coarse enough for 2**42 in total."""
 
-_WEIGHT_TOTAL = 1 << 42
-_ONE = 1 << WEIGHT_SCALE_BITS
 _BYTE_LANES = np.uint64(0x0101_0101_0101_0101)
 _HALF_LANES = np.uint64(0x0000_0001_0000_0001)
 _LANE_LIMIT = 255
-
-
-def as_hashes(values: ArrayLike) -> Hashes:
-    """Return *values* as an array of unsigned 64-bit integers, or raise if one does not fit."""
-    if isinstance(values, (list, tuple)):
-        _check_integers(values)
-        try:
-            # Without a dtype numpy turns a list with one value above 2**63 into floats.
-            return np.array(values, dtype=np.uint64) if values else np.empty(0, np.uint64)
-        except OverflowError as error:
-            raise InvalidInputError("a hash does not fit in 64 bits: give 0 to 2**64 - 1") from error
-    array = np.asarray(values)
-    if array.dtype.kind not in "ui":
-        raise WrongTypeError(f"hashes must be integers, not {array.dtype}: hash the features first")
-    if array.dtype.kind == "i" and array.size and int(array.min()) < 0:
-        raise InvalidInputError(f"hash {int(array.min())} is negative: view signed values as numpy.uint64")
-    return array.astype(np.uint64, copy=False)
-
-
-def _check_integers(values: Sequence[Any]) -> None:
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            _check_integers(value)
-        elif isinstance(value, np.ndarray):
-            as_hashes(value)
-        elif not hasattr(value, "__index__") or isinstance(value, bool):
-            raise WrongTypeError("hashes must be integers: hash the features first")
-        elif index(value) < 0:  # numpy 1 would wrap it around
-            raise InvalidInputError("a hash is negative: give 0 to 2**64 - 1")
-
-
-def fixed_weights(weights: ArrayLike, *, count: int | None = None) -> Hashes:
-    """Return *weights* as integers in units of 2**-20, rounded half to even; raise if they add up to 2**42."""
-    try:
-        array = np.asarray(weights)
-    except ValueError as error:  # ragged lists
-        raise InvalidInputError("weights must have the shape of the hashes: give one for each") from error
-    if array.size == 0:
-        array = array.astype(np.float64)
-    if array.dtype.kind == "O":  # whole numbers beyond 64 bits: the checks below refuse them with a reason
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise WrongTypeError(f"weights must be numbers: {shorten(weights)}") from error
-    if array.dtype.kind not in "uif":
-        raise WrongTypeError(f"weights must be numbers, not {array.dtype}: {shorten(weights)}")
-    if count is not None and array.shape != (count,):
-        raise InvalidInputError(f"{array.size} weights for {count} features: give one for each")
-    numbers = array.astype(np.float64)
-    wrong = ~(np.isfinite(numbers) & (numbers >= 0))
-    if wrong.any():
-        raise InvalidInputError(f"weight {numbers[wrong][0]!s} cannot be used: give finite numbers, 0 or more")
-    if numbers.sum() >= _WEIGHT_TOTAL:
-        raise InvalidInputError("the weights add up to 2**42 or more, too large to sum exactly: scale them down")
-    # Multiplying by a power of two is exact, so this is the one rounding there is.
-    return np.rint(numbers * _ONE).astype(np.uint64)
-
-
-def single_start() -> Places:
-    return np.zeros(1, dtype=np.intp)
 
 
 def fold(hashes: Hashes, weights: Hashes, starts: Places) -> Hashes:
@@ -96,18 +28,18 @@ def fold(hashes: Hashes, weights: Hashes, starts: Places) -> Hashes:
 
 def mixed_sums(hashes: Hashes, weights: Hashes, starts: Places) -> Hashes:
     """Return what :func:`bit_sums` returns; faster if most weights are exactly 1, as those of shingles are."""
-    ones = weights == _ONE
+    ones = weights == ONE
     share = int(np.count_nonzero(ones))
     if 2 * share < ones.size:
         return bit_sums(hashes, weights, starts)
     if share == ones.size:
-        return count_sums(hashes, starts) << np.uint64(WEIGHT_SCALE_BITS)
+        return count_sums(hashes, starts) * np.uint64(ONE)
     sums = np.zeros((starts.size, 64), np.uint64)
     light = np.add.reduceat(ones.astype(np.intp), starts)
     heavy = np.diff(starts, append=ones.size) - light
     # A document may have features of one kind only, and the sums below want at least one each.
     some = light > 0
-    sums[some] = count_sums(hashes[ones], (np.cumsum(light) - light)[some]) << np.uint64(WEIGHT_SCALE_BITS)
+    sums[some] = count_sums(hashes[ones], (np.cumsum(light) - light)[some]) * np.uint64(ONE)
     some = heavy > 0
     others = ~ones
     sums[some] += bit_sums(hashes[others], weights[others], (np.cumsum(heavy) - heavy)[some])
@@ -166,11 +98,6 @@ def signs(sums: Hashes, totals: Hashes) -> Hashes:
     """Return the fingerprints: a bit is 1 where the weights for it exceed those against it; a tie gives 0."""
     ones = sums > totals[:, None] - sums
     return np.packbits(ones, axis=1, bitorder="little").view("<u8").ravel().astype(np.uint64)
-
-
-def distances(fingerprint: int, others: Hashes) -> NDArray[np.uint8]:
-    """Return the number of bits in which each of *others* differs from *fingerprint*."""
-    return count_bits(others ^ np.uint64(fingerprint))
 
 
 def count_bits(values: Hashes, *, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:

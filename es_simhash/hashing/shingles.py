@@ -26,7 +26,7 @@ from es_simhash.hashing.characters import (
     normalise_batch,
     shingle_lengths,
 )
-from es_simhash.hashing.features import ONE, logarithms
+from es_simhash.hashing.features import logarithms
 from es_simhash.hashing.hashes import HASHES, MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, SHORT_FLIP
 from es_simhash.hashing.scheme import Scheme
 
@@ -173,9 +173,9 @@ def _count_equal(hashes: Hashes, starts: Places) -> tuple[Hashes, Hashes, Places
 
 def _weights(repeats: Hashes, weighting: str) -> Hashes:
     if weighting == "linear":
-        return repeats * np.uint64(ONE)
+        return repeats * np.uint64(kernels.ONE)
     if weighting == "set":
-        return np.full(repeats.size, ONE, np.uint64)
+        return np.full(repeats.size, kernels.ONE, np.uint64)
     table = _logarithms()
     return table.take(np.minimum(repeats, np.uint64(table.size - 1)).astype(np.intp))
 

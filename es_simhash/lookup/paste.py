@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from es_simhash.errors import Argument, InvalidInputError, Said
-from es_simhash.hashing import split_blocks, to_hex
+from es_simhash.hashing import block_terms, to_hex
 from es_simhash.hashing.charikar import neighbour_terms
 from es_simhash.lookup.plan import LookupPlan, Radii, explain_plan, neighbour_count
 from es_simhash.lookup.query import Filter, build_query
@@ -107,11 +107,11 @@ def block_condition(
 ) -> str:
     """Return the condition that matches the same documents as the block terms of *plan*, which is no scan."""
     names = Fields(prefix).blocks
-    blocks = list(zip(names, split_blocks(fingerprint), plan.radii, strict=True))
+    blocks = list(zip(names, block_terms(fingerprint), plan.radii, strict=True))
     return _at_least(plan.minimum_should_match, blocks, form)
 
 
-def _at_least(needed: int, blocks: list[tuple[str, int, Radii]], form: Literal["kql", "esql"]) -> str:
+def _at_least(needed: int, blocks: list[tuple[str, str, Radii]], form: Literal["kql", "esql"]) -> str:
     """
     Return the condition that at least *needed* clauses of *blocks* match, each a field, a block and its radii.
     A block at distance d matches as many clauses as it has radii of at least d: with the c-th largest radius as its
@@ -133,7 +133,7 @@ def _at_least(needed: int, blocks: list[tuple[str, int, Radii]], form: Literal["
     return ways[0] if len(ways) == 1 else f"({some.join(f'({way})' for way in ways)})"
 
 
-def _near(field: str, block: int, radius: int, form: Literal["kql", "esql"]) -> str:
+def _near(field: str, block: str, radius: int, form: Literal["kql", "esql"]) -> str:
     """Return the condition that the block term in *field* is within *radius* bits of *block*."""
     terms = neighbour_terms(block, radius)
     if form == "esql":

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from es_simhash.arguments import check_count, check_ids, check_name, check_sendable
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
-from es_simhash.hashing import split_blocks, to_hex
+from es_simhash.hashing import block_terms, to_hex
 from es_simhash.hashing.charikar import neighbour_terms
 from es_simhash.lookup.plan import LookupPlan, neighbour_count, plan_lookup
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, to_signed
@@ -67,7 +67,7 @@ def _block_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields)
         return {"bool": {"should": [_block_clause([each], plan, fields) for each in fingerprints]}}
     # Where one clause is enough, those of several fingerprints are one longer list of terms.
     should: list[Query] = []
-    columns = zip(*map(split_blocks, fingerprints), strict=True)
+    columns = zip(*map(block_terms, fingerprints), strict=True)
     for field, blocks, radii in zip(fields.blocks, columns, plan.radii, strict=True):
         nearest_first = [neighbour_terms(block, max(radii, default=0)) for block in dict.fromkeys(blocks)]
         for radius in radii:
