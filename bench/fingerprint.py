@@ -26,7 +26,7 @@ from typing import Any
 import xxhash
 
 from es_simhash.hashing import fingerprint, fingerprints, get_scheme, segment
-from es_simhash.hashing.pool import FingerprintPool, PoolSizes
+from es_simhash.hashing.pool import FingerprintPool
 
 WORKERS_CHARACTERS = 10_000_000
 MINHASH_PERMUTATIONS = 128
@@ -206,13 +206,12 @@ def measure_workers(name: str, texts: list[str]) -> dict[str, object]:
     speeds = {}
     for workers in (1, 2):
         with FingerprintPool(scheme, workers=workers) as pool:
-            pool.submit(["x" * PoolSizes().enough]).result()
             # One process takes several of these while it waits for none: all have their dictionary afterwards.
             for pending in [pool.submit(texts[:50]) for _ in range(50 * workers)]:
-                pending.result()
+                pending()
             started = time.perf_counter()
             for pending in [pool.submit(part) for part in parts]:
-                pending.result()
+                pending()
             speeds[workers] = size(texts) / (time.perf_counter() - started)
     return {
         "set": name,

@@ -344,7 +344,7 @@ delimiter = click.option(
     metavar="CHARACTER",
     help="What separates the columns of CSV. Default: the one of , ; and tab that the header has most of.",
 )
-workers = number("--workers", help="Compute fingerprints in N additional processes once there is enough work.")
+workers = number("--workers", help="Compute fingerprints in N additional processes.")
 # Eager: the value of a file to write is judged by it.
 dry_run = click.option("--dry-run", is_flag=True, is_eager=True, help="Say what would be done, and change nothing.")
 yes = click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the command says what it would do.")

@@ -64,9 +64,9 @@ def fingerprints(
         scheme:
             Name, id or :class:`Scheme`.
         workers:
-            Number of processes to share the work between; ``None`` uses this one alone. They are started only for
-            texts of 4 million characters or more, since starting them takes a second or two. A script that uses them
-            begins its work below ``if __name__ == "__main__":``, because each of them imports the script.
+            Number of processes to share the work between; ``None`` uses this one alone. Starting them takes
+            a second or two, so they pay from some 4 million characters on. A script that uses them begins its work
+            below ``if __name__ == "__main__":``, because each of them imports the script.
 
     Raises:
         TypeError: If *texts* is a string, one of them is not a string, or *workers* is not an integer.
@@ -86,7 +86,7 @@ def fingerprints(
     from es_simhash.hashing.pool import FingerprintPool  # noqa: PLC0415 - loads threads and processes
 
     with FingerprintPool(resolved, workers=workers) as pool:
-        return pool.compute(_checked(texts))
+        return [hashes.fingerprint for hashes in pool.compute(_checked(texts))]
 
 
 def fingerprint_array(

@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, overload
 
 from es_simhash.arguments import check_choice, check_count, check_function, check_items
@@ -109,9 +110,9 @@ def with_fingerprints(
             Called with a :class:`Problem` for each document that goes on without the fingerprint it should have;
             by default a warning is logged.
         workers:
-            Number of processes that compute fingerprints; ``None``: this one does. They are started once there were
-            4 million characters. A script that uses them begins its work below ``if __name__ == "__main__":``,
-            because each of them imports the script. In a daemonic process, which may not start others, there are none.
+            Number of processes that compute fingerprints; ``None``: this one does. Starting them takes a second or
+            two. A script that uses them begins its work below ``if __name__ == "__main__":``, because each of them
+            imports the script. In a daemonic process, which may not start others, there are none.
         ahead:
             Whether a thread computes the fingerprints of the next batch while the bulk helper waits for its server.
             ``False`` reads no further than the helper needs: for a source that may pause for long.
@@ -178,8 +179,8 @@ def fingerprint_actions(
     chosen = get_scheme(scheme)
     fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
     rules = ActionRules(check_text_fields(text_field), Fields(prefix).prefix)
-    pool = FingerprintPool(chosen, workers=workers, thread=ahead, passages=bool(passages))
-    batcher = _Batcher(rules, pool, bool(value), on_problem, prepare, hand_on, batch)
+    make_pool = partial(FingerprintPool, chosen, workers=workers, thread=ahead, passages=bool(passages))
+    batcher = _Batcher(rules, make_pool, bool(value), on_problem, prepare, hand_on, batch)
     return batcher.iterate_async(actions) if isinstance(actions, AsyncIterable) else batcher.iterate(actions)
 
 
@@ -197,7 +198,7 @@ class _Batcher:
     """Collects actions into batches, has their fingerprints computed, and gives the finished actions in order."""
 
     _rules: ActionRules
-    _pool: FingerprintPool
+    _make_pool: Callable[[], FingerprintPool]
     _value: bool
     _on_problem: Callable[[Problem], object] | None
     _prepare: Callable[[Any, ActionRules], Any]
@@ -207,9 +208,10 @@ class _Batcher:
     _batch: list[Any] = field(default_factory=list)
     _characters: int = 0
     _begun: deque[_Begun] = field(default_factory=deque)
+    _pool: FingerprintPool = field(init=False)
 
     def iterate(self, actions: Iterable[Any]) -> Iterator[Any]:
-        with self._pool:
+        with self._make_pool() as self._pool:
             try:
                 for action in actions:
                     if self._add(action):
@@ -229,6 +231,7 @@ class _Batcher:
         """Yield each of *actions*, finished; what takes long is done in a thread."""
         import asyncio  # noqa: PLC0415 -- sync callers do without its 50 ms
 
+        self._pool = await asyncio.to_thread(self._make_pool)
         try:
             try:
                 async for action in actions:
@@ -281,7 +284,7 @@ class _Batcher:
     def _finish(self, begun: _Begun) -> list[Any]:
         """Return the actions of a batch with its fingerprints."""
         try:
-            found = begun.pending.hashes()
+            found = begun.pending()
         except (WorkerError, SchemeError, MissingDependencyError):
             # No text can be fingerprinted, whichever it is.
             raise
@@ -300,7 +303,7 @@ class _Batcher:
 
     def _compute_one(self, position: int, prepared: Any, text: str) -> TextHashes:
         try:
-            return self._pool.compute_hashes([text])[0]
+            return self._pool.compute([text])[0]
         except Exception as error:  # noqa: BLE001 -- reported, and the document goes on
             reason = f"its text cannot be fingerprinted ({type(error).__name__}: {error})"
             self._report(position, prepared.action, reason)

@@ -49,8 +49,7 @@ class BackfillOptions:
         filter:
             A query, or a list of queries, that the documents to look at match.
         workers:
-            Processes that compute fingerprints; started only where there is enough to do. A script that uses
-            more than one must guard its entry point: ``if __name__ == "__main__"``.
+            Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
         slices:
             Slices of the index that are read, and bulk requests that are sent, at once.
         documents_per_second:
@@ -63,7 +62,7 @@ class BackfillOptions:
 
     text_field: str | Sequence[str] | None = None
     filter: Filter = None
-    workers: int = option(1, Count(), "N", "Number of processes that compute fingerprints.")
+    workers: int | None = option(None, Count(), "N", "Compute fingerprints in N additional processes.")
     slices: int = option(2, Count(), "N", "Number of parts of the index that are read at once.")
     documents_per_second: float | None = option(
         None,
@@ -108,8 +107,8 @@ async def backfill(
     }
     if has_passages(targets):
         purpose["passages"] = True
-    pool = FingerprintPool(scheme, workers=options.workers, passages=has_passages(targets))
     checkpoint = await server.compute(Checkpoint, None if options.dry_run else options.checkpoint, purpose)
+    pool = FingerprintPool(scheme, workers=options.workers, passages=has_passages(targets))
     try:
         work = _Backfill(index, options, Judge(server.prefix, targets, pool), checkpoint)
         with noting(lambda: were(0 if options.dry_run else work.ledger.changed, "changed")):

@@ -111,7 +111,7 @@ class FollowOptions:
         reconcile_seconds:
             Seconds after which, if anything changed, the groups of all documents are decided again.
         workers:
-            Number of processes that compute fingerprints.
+            Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
         state_index:
             Index that holds the positions; it is created if it is missing.
     """
@@ -126,7 +126,7 @@ class FollowOptions:
         "Time after which, if anything changed, all groups are decided again.",
         "--reconcile-every",
     )
-    workers: int = option(1, Count(), "N", "Number of processes that compute fingerprints.")
+    workers: int | None = option(None, Count(), "N", "Compute fingerprints in N additional processes.")
     state_index: str = option(
         "es-simhash-state",
         partial(check_name, wanted="the name of an index"),

@@ -101,7 +101,7 @@ class Judge:
         found = [self._read(each) for each in documents]
         texts = [text for text in found if isinstance(text, str)]
         self.characters += sum(map(len, texts))
-        computed = iter(self._pool.compute_hashes(texts))
+        computed = iter(self._pool.compute(texts))
         return [
             Judgement(document_key(document), self.key_of(document), failure=text)
             if isinstance(text, Failure)

@@ -1,6 +1,7 @@
 """Fingerprints in processes of their own: the same, in order, bounded; and every way to end."""
 
 import asyncio
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -20,14 +21,9 @@ from es_simhash import (
     get_scheme,
     with_fingerprints,
 )
-from es_simhash.hashing.pool import FingerprintPool, PoolSizes, split_texts
+from es_simhash.hashing.pool import PART_TEXTS, FingerprintPool, TextHashes
 
 TEXTS = [f"text number {number}, some words of its own {number * 7}" for number in range(700)] + ["", "?!", "京都"]
-
-# Processes pay from the first text on, and work comes in small parts.
-SOON = PoolSizes(enough=1, texts=50)
-# A text without features from which on processes pay.
-LONG = " " * PoolSizes().enough
 
 
 def children(pool):
@@ -42,44 +38,22 @@ def wait_until(condition):
 
 
 def test_the_same_in_the_same_order():
-    """Processes give what one gives, in the order of the texts, also from an iterator."""
-    assert fingerprints(iter([LONG, *TEXTS]), workers=2) == [None, *fingerprints(TEXTS)]
+    """Processes give what one gives, in the order of the texts, also from an iterator and in several parts."""
+    texts = TEXTS * 7
+    assert fingerprints(iter(texts), workers=2) == fingerprints(texts)
     scheme = get_scheme("shingles", size=3)
-    with FingerprintPool(scheme, workers=2, sizes=SOON) as pool:
-        assert pool.compute(TEXTS) == fingerprints(TEXTS, scheme=scheme)
-
-
-def test_small_inputs_start_nothing():
-    """As long as there is little to do, no process is started."""
-    with FingerprintPool(get_scheme(), workers=2) as pool:
-        assert pool.compute(TEXTS) == fingerprints(TEXTS)
-        assert pool.submit(TEXTS).result() == fingerprints(TEXTS)
-        assert pool._executor is None
-        assert pool.ahead == 0
-
-
-def test_a_caller_who_waits_for_one_worker_needs_none():
-    """One process has nothing to offer to a caller who waits for it; beside the caller it has."""
-    with FingerprintPool(get_scheme(), workers=1, sizes=SOON) as pool:
-        assert pool.compute(TEXTS) == fingerprints(TEXTS)
-        assert pool._executor is None
-        pending = pool.submit(TEXTS)
+    with FingerprintPool(scheme, workers=1, passages=True) as pool, FingerprintPool(scheme, passages=True) as alone:
+        assert len(texts) > PART_TEXTS
+        assert pool.compute(texts) == alone.compute(texts)
         assert len(children(pool)) == 1
-        assert pending.result() == fingerprints(TEXTS)
 
 
-@pytest.mark.parametrize("count", [0, 1, 49, 50, 51])
-def test_parts(count):
-    """Parts hold all texts in order, and none is empty."""
-    parts = list(split_texts(TEXTS[:count], SOON))
-    assert [text for part in parts for text in part] == TEXTS[:count]
-    assert all(0 < len(part) <= 50 for part in parts)
-
-
-def test_long_texts_are_parts_of_their_own():
-    """A part is not longer than its limit, but for a single text that is."""
-    texts = ["a" * 100_000] * 4 + ["b" * 900_000, "c"]
-    assert [len(part) for part in split_texts(texts)] == [2, 2, 1, 1]
+def test_processes_start_with_the_iteration():
+    """Actions that nobody asks for start none."""
+    before = multiprocessing.active_children()
+    stream = with_fingerprints([{"body": "text"}], text_field="body", workers=1)
+    assert multiprocessing.active_children() == before
+    assert len(list(stream)) == 1
 
 
 @pytest.mark.parametrize(("workers", "error"), [(0, InvalidInputError), (-1, InvalidInputError), (True, TypeError)])
@@ -93,12 +67,12 @@ def test_refused_numbers_of_workers(workers, error):
 
 def test_a_killed_worker_is_an_error_and_no_hang():
     """When a process is killed, the caller gets an error that says so, and the next call too; closing does not hang."""
-    with FingerprintPool(get_scheme(), workers=2, sizes=SOON) as pool:
-        assert pool.submit(TEXTS).result() == fingerprints(TEXTS)
+    with FingerprintPool(get_scheme(), workers=2) as pool:
+        assert pool.submit(TEXTS)() == list(map(TextHashes, fingerprints(TEXTS)))
         for child in children(pool):
             os.kill(child.pid, signal.SIGKILL)
         with pytest.raises(WorkerError, match="killed, or out of memory"):
-            pool.submit(TEXTS * 20).result()
+            pool.submit(TEXTS * 20)()
         with pytest.raises(WorkerError):
             pool.submit(TEXTS)
 
@@ -110,15 +84,15 @@ def test_an_error_of_a_text_is_the_callers(tmp_path):
     scheme = get_scheme("keywords", stop_words=path)
     path.unlink()
     with (
-        FingerprintPool(scheme, workers=1, sizes=SOON) as pool,
+        FingerprintPool(scheme, workers=1) as pool,
         pytest.raises(InvalidInputError, match="cannot read stop_words"),
     ):
-        pool.submit(["北京大学"]).result()
+        pool.submit(["北京大学"])()
 
 
 def test_actions_keep_their_order():
     """with_fingerprints gives the same actions with processes, reads little ahead, and stops what it began."""
-    documents = [{"_id": str(number), "body": text} for number, text in enumerate([LONG, *TEXTS])]
+    documents = [{"_id": str(number), "body": text} for number, text in enumerate(TEXTS)]
     expected = list(with_fingerprints(documents, text_field="body"))
     read = 0
 
@@ -146,7 +120,7 @@ def test_a_source_that_breaks():
     """When the source of actions breaks, what it gave before comes first, then its error."""
 
     def source():
-        yield from ({"body": text} for text in [LONG, *TEXTS[:109]])
+        yield from ({"body": text} for text in TEXTS[:110])
         raise OSError("disk")
 
     got = []
@@ -157,7 +131,7 @@ def test_a_source_that_breaks():
 
 def test_async_actions_keep_their_order():
     """The async iterator gives the same actions with processes."""
-    documents = [{"body": text} for text in [LONG, *TEXTS]]
+    documents = [{"body": text} for text in TEXTS]
 
     async def source():
         for document in documents:
@@ -176,7 +150,6 @@ from es_simhash import with_fingerprints
 
 def forever():
     number = 0
-    yield {"body": " " * 4_000_000}
     while True:
         number += 1
         yield {"body": f"a text with the number {number}"}
@@ -189,7 +162,7 @@ if __name__ == "__main__":
 
 UNGUARDED = """
 from es_simhash import fingerprints
-fingerprints([" " * 4_000_000, "another"], workers=2)
+fingerprints(["a text", "another"], workers=2)
 """
 
 DAEMONIC = """
@@ -197,11 +170,11 @@ import multiprocessing, sys
 from es_simhash import fingerprints, with_fingerprints
 
 def work():
-    texts = [" " * 4_000_000, *(f"a text with the number {number}" for number in range(700))]
+    texts = [f"a text with the number {number}" for number in range(700)]
     expected = fingerprints(texts)
     assert fingerprints(texts, workers=2) == expected
-    _, *actions = with_fingerprints(({"body": text} for text in texts), text_field="body", workers=2)
-    assert [int(each["simhash"]["fingerprint"], 16) for each in actions] == expected[1:]
+    actions = with_fingerprints(({"body": text} for text in texts), text_field="body", workers=2)
+    assert [int(each["simhash"]["fingerprint"], 16) for each in actions] == expected
 
 if __name__ == "__main__":
     process = multiprocessing.get_context("spawn").Process(target=work, daemon=True)
@@ -274,7 +247,7 @@ def test_a_daemonic_process_computes_alone(tmp_path):
 
 
 def test_a_thread_works_ahead_of_the_caller():
-    """From the second batch on, and no longer than somebody asks; a small input starts none."""
+    """One thread, and no longer than somebody asks."""
 
     def threads():
         return [each for each in threading.enumerate() if each.name.startswith("es_simhash_fingerprints")]
@@ -285,7 +258,7 @@ def test_a_thread_works_ahead_of_the_caller():
     for action in with_fingerprints(documents, text_field="body", batch=2):
         seen.append((action["simhash"], len(threads())))
     assert [fields for fields, _ in seen] == expected
-    assert [count for _, count in seen] == [0, 0, *[1] * 7]
+    assert {count for _, count in seen[:-2]} == {1}
     assert threads() == []
     given_up = with_fingerprints(documents, text_field="body", batch=2)
     for _ in range(4):

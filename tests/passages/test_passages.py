@@ -68,7 +68,7 @@ def test_a_fingerprint_without_letters():
     made = document_fields("___", scheme="keywords", passages=True)
     assert made["simhash"]["passages"] == [NO_LETTERS]
     with FingerprintPool(get_scheme("keywords"), passages=True) as pool:
-        terms = [each.passages for each in pool.compute_hashes(["___", "\u3002", "台风登陆"])]
+        terms = [each.passages for each in pool.compute(["___", "\u3002", "台风登陆"])]
     assert terms[:2] == [[NO_LETTERS], []]
     assert NO_LETTERS not in terms[2]
 

@@ -88,7 +88,7 @@ def _computed(
                 begun.append(([name for name, _ in batch], pool.submit([text for _, text in batch])))
             while len(begun) > (0 if is_pause else pool.ahead):
                 names, pending = begun.popleft()
-                yield zip(names, pending.result(), strict=True)
+                yield zip(names, (hashes.fingerprint for hashes in pending()), strict=True)
 
 
 def _batches(named: Iterable[_Named | None]) -> Iterator[tuple[list[_Named], bool]]:

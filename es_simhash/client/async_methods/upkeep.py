@@ -259,7 +259,7 @@ class AsyncUpkeepMethods(AsyncBase):
         *,
         text_field: str | Sequence[str] | None = None,
         filter: Filter = None,
-        workers: int = 1,
+        workers: int | None = None,
         slices: int = 2,
         documents_per_second: float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -282,8 +282,7 @@ class AsyncUpkeepMethods(AsyncBase):
             filter:
                 A query, or a list of queries, that the documents to look at match.
             workers:
-                Processes that compute fingerprints; started only where there is enough to do. A script that uses
-                more than one must guard its entry point: ``if __name__ == "__main__"``.
+                Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
             slices:
                 Slices of the index that are read, and bulk requests that are sent, at once.
             documents_per_second:
@@ -322,7 +321,7 @@ class AsyncUpkeepMethods(AsyncBase):
         once: bool = False,
         interval: float = 5.0,
         reconcile_seconds: float = 3600.0,
-        workers: int = 1,
+        workers: int | None = None,
         state_index: str = "es-simhash-state",
     ) -> AsyncGenerator[FollowReport, None]:
         """
@@ -343,7 +342,7 @@ class AsyncUpkeepMethods(AsyncBase):
             reconcile_seconds:
                 Seconds after which, if anything changed, the groups of all documents are decided again.
             workers:
-                Number of processes that compute fingerprints.
+                Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
             state_index:
                 Index that holds the positions; it is created if it is missing.
 
