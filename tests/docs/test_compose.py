@@ -27,24 +27,6 @@ PACKS = {"elasticsearch": "kibana-pack", "opensearch": "opensearch-dashboards-pa
 VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)(:[?-][^}]*)?\}")
 
 
-def megabytes(size):
-    """Return a size such as `2g` or `256m` in megabytes."""
-    return int(size[:-1]) * {"m": 1, "g": 1024}[size[-1]]
-
-
-def test_each_service_belongs_to_one_profile():
-    """Nothing starts without a profile, and the profiles do not share services."""
-    by_profile = {}
-    for name, service in SERVICES.items():
-        (profile,) = service["profiles"]
-        by_profile.setdefault(profile, set()).add(name)
-    assert by_profile == {
-        "elasticsearch": {"elasticsearch", ONE_SHOT, "kibana", "kibana-pack"},
-        "opensearch": {"opensearch", "opensearch-dashboards", "opensearch-dashboards-pack"},
-        "follow": {"follow"},
-    }
-
-
 def test_images_are_the_servers_that_the_tests_start():
     """Each image is pinned to the version that the embedded servers run, so nothing here is untested."""
     for name, service in SERVICES.items():
@@ -92,42 +74,6 @@ def test_the_command_of_the_service_that_follows_can_be_parsed(name):
     _, index, *options = shlex.split("".join(line))
     context = follow.make_context("follow", [index, *options])
     assert context.params["metrics"] == "json"
-
-
-def test_servers_have_health_checks_and_dashboards_wait_for_them():
-    """A dashboard starts when its server is healthy, Kibana also when its user has a password."""
-    for name, service in SERVICES.items():
-        assert ("healthcheck" in service) == (name not in (ONE_SHOT, "follow"))
-        if "healthcheck" in service:
-            assert service["healthcheck"]["test"][0] == "CMD-SHELL"
-            assert {"interval", "timeout", "retries", "start_period"} < set(service["healthcheck"])
-    healthy, done = {"condition": "service_healthy"}, {"condition": "service_completed_successfully"}
-    assert SERVICES["kibana"]["depends_on"] == {"elasticsearch": healthy, ONE_SHOT: done}
-    assert SERVICES[ONE_SHOT]["depends_on"] == {"elasticsearch": healthy}
-    assert SERVICES["opensearch-dashboards"]["depends_on"] == {"opensearch": healthy}
-    assert SERVICES["kibana-pack"]["depends_on"] == {"kibana": healthy}
-    assert SERVICES["opensearch-dashboards-pack"]["depends_on"] == {"opensearch-dashboards": healthy}
-
-
-def test_memory_is_limited_and_the_heap_leaves_half_for_the_page_cache():
-    """The heap has a fixed size, at most half of what the container may take."""
-    heaps = 0
-    for service in SERVICES.values():
-        limit = megabytes(service["mem_limit"])
-        for key, value in service.get("environment", {}).items():
-            if key.endswith("_JAVA_OPTS"):
-                smallest, largest = re.fullmatch(r"-Xms(\S+) -Xmx(\S+)", value).groups()
-                assert smallest == largest
-                assert 2 * megabytes(largest) <= limit
-                heaps += 1
-    assert heaps == 2
-
-
-def test_data_lives_in_named_volumes():
-    """Data survives `docker compose down`, in volumes that the file declares."""
-    servers = [service for name, service in SERVICES.items() if name not in PACKS.values()]
-    mounted = {volume.partition(":")[0] for service in servers for volume in service.get("volumes", [])}
-    assert mounted == set(COMPOSE["volumes"]) == {"elasticsearch-data", "opensearch-data"}
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the script is written for bash")

@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 from datetime import UTC, datetime
 
 import pytest
@@ -41,13 +39,6 @@ def test_a_release_needs_everything_that_must_pass():
     assert "refs/tags/v" in publish["if"]
 
 
-def test_the_workflow_runs_what_developers_run():
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    wanted = [step["run"].removeprefix("make ") for _, step in STEPS if step.get("run", "").startswith("make ")]
-    assert set(wanted) == {"test", "fuzz", "integrations", "real", "dist", "sbom"}
-    assert all(re.search(rf"(?m)^{target}:.*## ", makefile) for target in wanted)
-
-
 @pytest.fixture(scope="module")
 def sbom():
     """The bill of materials of this checkout."""
@@ -73,24 +64,3 @@ def test_the_bill_lists_every_jar_and_every_dependency(sbom):
 def test_the_bill_is_reproducible(sbom):
     """The same checkout and moment give the same bytes, serial number included."""
     assert load_tool("generate_sbom").build_sbom(moment=datetime(2026, 1, 2, tzinfo=UTC)) == sbom
-
-
-@pytest.mark.parametrize("user", ["0", "1000"])
-@pytest.mark.parametrize("works", [True, False])
-def test_a_browser_is_installed_where_one_command_does(tmp_path, user, works):
-    """As root on Debian; anywhere else, or without a mirror, the run goes on, and says what is skipped."""
-    (tmp_path / "id").write_text(f"#!/bin/sh\necho {user}\n")
-    (tmp_path / "apt-get").write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\nexit {0 if works else 1}\n')
-    for name in ("id", "apt-get"):
-        (tmp_path / name).chmod(0o755)
-    (tmp_path / "sh").symlink_to("/bin/sh")
-    make = shutil.which("make")
-    done = subprocess.run(
-        [make, "browser"], cwd=ROOT, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
-    )
-    asked = (tmp_path / "asked").read_text() if (tmp_path / "asked").exists() else ""
-    assert done.returncode == 0
-    assert ("chromium" in asked) == (user == "0" and works)
-    assert ("tests of pages are skipped" in done.stderr) == (user != "0" or not works)
-    told = subprocess.run([make, "-n", "test", "CI=1"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert "apt-get" in told
