@@ -21,6 +21,7 @@ from es_simhash.lookup.find_many import MultiSearch, make_multi_search, take_ans
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, no_fingerprint_shown
 from es_simhash.lookup.question import Question, Subject
+from es_simhash.lookup.search import Crowded
 from es_simhash.mapping.context import ASSUMED, Context, IndexStats, TextFields
 from es_simhash.mapping.fields import Fields, full_name, read_text
 from es_simhash.mapping.meta import IndexSettings
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 # A writer plans for at least so many documents: a small index may grow before its size is read again.
 SMALLEST = 1_000_000
+# Most documents that one page shows, unless more candidates are expected.
+CROWD = 300
 ATTEMPTS = 8
 
 
@@ -56,13 +59,11 @@ class GroupLookups:
         settings: IndexSettings,
         *,
         max_distance: int,
-        canonicals_only: bool = False,
     ) -> None:
         names = self._fields = Fields(context.prefix)
         self._patience = Patience(ATTEMPTS)
         options = LookupOptions(
             max_distance=max_distance,
-            filter={"bool": {"must_not": [{"exists": {"field": names.duplicate_of}}]}} if canonicals_only else None,
             source=[names.group, names.duplicate_of, names.at],
         )
         self.documents = 0
@@ -76,11 +77,19 @@ class GroupLookups:
         stats = replace(found, documents=max(found.documents, SMALLEST))
         self.subject = replace(self.subject, stats=stats)
 
-    def batch(self, fingerprints: Sequence[int], *, filter: Mapping[str, Any] | None = None) -> MultiSearch:
-        """Return the request for one or more *fingerprints*; *filter*: which documents, if not as usual."""
-        subject = self.subject
-        if filter is not None:
-            subject = replace(subject, options=replace(subject.options, filter=filter))
+    def batch(
+        self, fingerprints: Sequence[int], *, copies: bool | None = None, is_one_page: bool = False
+    ) -> MultiSearch:
+        """
+        Return the request for one or more *fingerprints*; *copies*: of these alone, or of all but these.
+        *is_one_page*: one that more than a page is near has no answer.
+        """
+        clause = {"exists": {"field": self._fields.duplicate_of}}
+        which = None if copies is None else {"bool": {"filter" if copies else "must_not": [clause]}}
+        options = replace(self.subject.options, filter=which)
+        if is_one_page:
+            options = replace(options, sizes=replace(options.sizes, first_page=CROWD))
+        subject = replace(self.subject, options=options, is_one_page=is_one_page)
         return make_multi_search([Question(subject, each) for each in fingerprints])
 
     @property
@@ -92,7 +101,7 @@ class GroupLookups:
         """
         Return the documents near each fingerprint, given the *answer* to the batch, or its exception.
         What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete even
-        then is returned and marked so; a refusal for another reason raises.
+        then is returned and marked so; a refusal for another reason raises. What one page does not answer is left out.
         """
         subject = self.subject
         if not isinstance(answer, Exception):
@@ -105,17 +114,21 @@ class GroupLookups:
                 outcomes = await take_answer(server, batch, answer, patience=self._patience)
         found: dict[int, NearDups] = {}
         for question, outcome in zip(batch.questions, outcomes, strict=True):
+            if isinstance(outcome, Crowded):
+                continue
             if isinstance(outcome, Exception):
                 raise outcome
             found[question.fingerprint] = outcome
         return found
 
-    async def ask(self, server: Port, fingerprints: Sequence[int]) -> dict[int, NearDups]:
+    async def ask(
+        self, server: Port, fingerprints: Sequence[int], *, copies: bool | None = None
+    ) -> dict[int, NearDups]:
         """Return the documents near each of *fingerprints*, in one request."""
         if not fingerprints:
             return {}
         await check_unchanged(server, self.subject.index, self.subject.settings)
-        batch = self.batch(fingerprints)
+        batch = self.batch(fingerprints, copies=copies)
         return await self.take(server, batch, await attempt(server.send(batch.call())))
 
     def group_of(self, found: NearDup) -> str | None:

@@ -67,12 +67,14 @@ class Existing:
     """
     The documents near those of one batch, as searches show them.
     *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *gaps*: why a
-    lookup is incomplete.
+    lookup is incomplete. *unseen*: the fingerprints that may have copies near them that were not read, with those
+    of the table near each.
     """
 
     near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
     gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     is_compared: bool = False
+    unseen: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     def of(self, draft: Document) -> Sequence[Document]:
         """Return the documents near *draft*, the one grouped first comes first."""
@@ -119,8 +121,6 @@ class Decider:
         decision = self._judge(draft, found, now)
         if decision.verdict != "skip":
             draft.group, draft.at, draft.is_member = decision.group, decision.at, decision.group != draft.id
-            if draft.is_member and decision.leader is not None:
-                draft.canonical = self._canonical_of(decision.leader)
             # Only canonicals attract other documents.
             self.in_flight.add(draft, may_have_duplicates=not draft.is_member)
         return decision
@@ -151,9 +151,8 @@ class Decider:
         if first is None:
             return Decision("write", draft.id, uncompared=missed, blockers=hiding, at=at)
         leader = first.document
-        distance = draft.distance_to(self._canonical_of(leader))
-        verdict, similarity = self._verdict(draft), first.similarity
-        return Decision(verdict, leader.group, distance, leader, similarity, missed, hiding, at)
+        distance, verdict = leader.distance_to(draft.fingerprint), self._verdict(draft)
+        return Decision(verdict, leader.group, distance, leader, first.similarity, missed, hiding, at)
 
     def _neighbours(
         self, draft: Document, candidates: Iterable[tuple[int | None, Document]], uncompared: list[Uncompared]
@@ -187,13 +186,32 @@ class Decider:
         # A document in flight is newer than what a search shows of it.
         for each in found:
             # A document does not duplicate its own group.
-            if draft.id in (each.id, each.group):
+            if draft.id in (each.id, each.group) or self._is_led(each):
                 continue
             if self.in_flight.hides(each.id):
                 blockers.update(self.in_flight.blockers(each.id))
             else:
                 yield each.distance_to(draft.fingerprint), each
-        yield from self.in_flight.find(draft.fingerprint, blockers=blockers, apart_from=draft.id)
+        flying = self.in_flight.find(draft.fingerprint, blockers=blockers, apart_from=draft.id)
+        yield from ((distance, each) for distance, each in flying if not self._is_led(each))
+
+    def _is_led(self, copy: Document) -> bool:
+        """Return whether *copy* is one of a canonical that is there, and is a neighbour of it as both are now."""
+        if not copy.is_member or (copy.position is None and copy.canonicals is None):
+            return copy.is_member
+        newer = self.in_flight.get(copy.group)
+        if newer is not None:
+            return not newer.is_member and self.accepts(copy, (newer,))
+        return copy.canonicals is None or self.accepts(copy, copy.canonicals)
+
+    def accepts(self, draft: Document, found: Iterable[Document]) -> bool:
+        """Return whether *draft* has a neighbour among the documents *found*; what is in flight is newer than these."""
+        for each in found:
+            is_there = each.position is not None or not self.in_flight.hides(each.id)
+            distance = each.distance_to(draft.fingerprint)
+            if is_there and compare_contents(draft.content, each.content, self._rule, distance=distance).are_neighbours:
+                return True
+        return False
 
     def _verdict(self, draft: Document) -> Verdict:
         return "tag" if draft.must_write or self._is_written(draft.id) else self._policy
@@ -203,11 +221,3 @@ class Decider:
         known = self.in_flight.get(id_)
         # A deletion also has no fingerprint, and it must be written.
         return known is not None and (known.fingerprint is not None or not known.must_write)
-
-    def _canonical_of(self, existing: Document) -> int | None:
-        """Return the fingerprint of the canonical of *existing*; ``None`` if it is not known."""
-        if not existing.is_member:
-            return existing.fingerprint
-        canonical = self.in_flight.get(existing.group)
-        found = canonical.fingerprint if canonical else None
-        return existing.canonical if found is None else found

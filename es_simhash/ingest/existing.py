@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.groups.read import ATTEMPTS, GroupLookups, canonicals_body, fetch_contents, name_of
+from es_simhash.groups.read import ATTEMPTS, GroupLookups, canonicals_body, fetch_contents
 from es_simhash.hashing import to_hex
 from es_simhash.ingest.decide import Existing
 from es_simhash.ingest.in_flight import Document
+from es_simhash.ingest.item import Item
 from es_simhash.ingest.plain import Entry, Plain
 from es_simhash.ingest.reading import EARLY, GroupedIngest
 from es_simhash.lookup.content import Content, docvalue_fields, read_content
@@ -42,8 +43,6 @@ logger = logging.getLogger("es_simhash")
 PAGE = 1_000
 # Most documents with fingerprints of the table that one search brings; more of them are read page by page.
 DOCUMENTS = 2_000
-# Most canonicals whose copies a search leaves out: a query may have 65,536 values.
-NAMES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,6 @@ class ExistingLookup:
             ingest.index,
             ingest.settings,
             max_distance=ingest.grouping.max_distance,
-            canonicals_only=True,
         )
         request = ingest.options.lookup
         self._is_wanted = request.lookups != "server"
@@ -124,7 +122,7 @@ class ExistingLookup:
             await self._load(server)
         resident = self._resident
         if resident is None:
-            batch = self._group_lookups.batch(fingerprints)
+            batch = self._group_lookups.batch(fingerprints, is_one_page=True)
             return Asked(fingerprints, [batch.call()], batch)
         near = await server.compute(resident.near, fingerprints)
         body = {**self._with_contents(self._body([self._among(near)])), "size": DOCUMENTS}
@@ -134,7 +132,8 @@ class ExistingLookup:
     async def take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
         if asked.batch is not None:
-            return await self._read(server, await self._group_lookups.take(server, asked.batch, answers[0]))
+            found = await self._group_lookups.take(server, asked.batch, answers[0])
+            return await self._read(server, found, asked.fingerprints)
         try:
             facts = await self._facts(server, asked.near, answers[0]) if answers else _Facts()
             shown = await self._shown(server, asked.fingerprints)
@@ -143,11 +142,17 @@ class ExistingLookup:
                 facts = _Facts({**facts.documents, **more.documents}, [*facts.gaps, *more.gaps])
         except ResidentError as error:
             self._give_up(error)
-            return await self._read(server, await self._group_lookups.ask(server, asked.fingerprints))
+            return await self._ask(server, asked.fingerprints)
         near = {each: [*asked.near.get(each, ()), *shown.get(each, ())] for each in {*asked.near, *shown}}
-        found = await server.compute(self._documents_near, near, facts.documents.values())
+        documents = await server.compute(self._documents_near, near, facts.documents.values())
         gaps = dict.fromkeys(near, sentences(facts.gaps)) if facts.gaps else {}
-        return await self._existing(server, found, gaps, near)
+        return Existing(documents, gaps, self._is_compared, unseen=near)
+
+    async def _ask(self, server: Port, fingerprints: Sequence[int]) -> Existing:
+        """Return what is near *fingerprints*, asked by block terms now."""
+        batch = self._group_lookups.batch(fingerprints, is_one_page=True)
+        found = await self._group_lookups.take(server, batch, await attempt(server.send(batch.call())))
+        return await self._read(server, found, fingerprints)
 
     async def look_up_first(self, server: Port, items: Iterable[Entry]) -> Existing:
         """Return what searches show near *items* now, while nothing else is asked."""
@@ -156,12 +161,9 @@ class ExistingLookup:
 
     async def look_up(self, server: Port, items: Iterable[Entry]) -> Existing:
         """Return what searches show near *items* now; the server is asked, whatever else is being asked."""
+        items = list(items)
         wanted = _fingerprints_of(items)
-        if not wanted:
-            return Existing()
-        batch = self._group_lookups.batch(wanted)
-        answer = await attempt(server.send(batch.call()))
-        return await self._read(server, await self._group_lookups.take(server, batch, answer))
+        return await self.with_copies(server, items, await self._ask(server, wanted)) if wanted else Existing()
 
     async def find_present(self, server: Port, drafts: Sequence[Document]) -> list[Document]:
         """
@@ -326,76 +328,95 @@ class ExistingLookup:
             found[wanted] = ExistingLookup._in_order(nearest.values())
         return found
 
-    async def _read(self, server: Port, found: Mapping[int, NearDups]) -> Existing:
-        """Return the documents *found*, with what they are compared by."""
-        contents = await self._contents(server, {each.key: None for answer in found.values() for each in answer})
+    async def _read(self, server: Port, found: dict[int, NearDups], asked: Sequence[int]) -> Existing:
+        """Return the documents *found*, with what canonicals are compared by; those *asked* and not found are many."""
+        crowded = [each for each in asked if each not in found]
+        found |= await self._group_lookups.ask(server, crowded, copies=False)
+        lookups = self._group_lookups
+        wanted = {each.key: None for some in found.values() for each in some if lookups.duplicate_of(each) is None}
+        contents = await self._contents(server, wanted)
         near = {fingerprint: self._documents(each, contents) for fingerprint, each in found.items()}
         gaps = {fingerprint: each.reasons for fingerprint, each in found.items() if not each.complete}
-        return await self._existing(server, near, gaps)
+        return Existing(near, gaps, self._is_compared, unseen=dict.fromkeys(crowded, ()))
 
-    async def _existing(
-        self,
-        server: Port,
-        near: Mapping[int, Sequence[Document]],
-        gaps: Mapping[int, tuple[str, ...]],
-        table: Near | None = None,
-    ) -> Existing:
-        """Return what is *near*, and the rest that counts; *table*: what the table has near, if that was asked."""
-        orphans, more = await self._orphans(server, near, table)
-        near = {each: self._in_order((*near.get(each, ()), *orphans.get(each, ()))) for each in {*near, *orphans}}
-        gaps = {each: (*gaps.get(each, ()), *more.get(each, ())) for each in {*gaps, *more}}
-        return Existing(near, gaps, is_compared=self._grouping.similarity is not None)
+    @property
+    def _is_compared(self) -> bool:
+        return self._grouping.similarity is not None
 
-    async def _orphans(
-        self, server: Port, near: Mapping[int, Sequence[Document]], table: Near | None
-    ) -> tuple[dict[int, list[Document]], dict[int, tuple[str, ...]]]:
+    async def with_copies(self, server: Port, entries: Sequence[Entry], existing: Existing) -> Existing:
         """
-        Return the copies near each fingerprint whose canonical is gone, deleted by another program, and why some may
-        be missing. Cost: the same lookups once more, of copies alone; where some name canonicals that are not near,
-        one search for these.
+        Return *existing* with what decides on the copies near those of *entries* that no canonical is a neighbour of.
+        Such a copy counts if its canonical is gone, or has another text now. Cost: nothing if there are none, else one
+        search of their canonicals, and one of their texts; of copies that were not read, one more.
         """
-        if not near:
-            return {}, {}
-        found, gaps = await self._copies_near(server, near, table)
-        in_flight = self._ingest.decider.in_flight
-        named = {each.group for some in found.values() for each in some}
-        named = {each for each in named if not in_flight.hides(each)}
-        if not named:
-            return {}, gaps
-        fields = Fields(self._ingest.prefix)
-        hits, unread = await self._hits(server, canonicals_body(sorted(named), fields))
-        if unread:
-            return {}, gaps | dict.fromkeys((each for each, some in found.items() if some), sentences(unread))
-        lost = named - {name_of(hit, fields) for hit in hits.values()}
-        orphans = {each: [one for one in some if one.group in lost] for each, some in found.items()}
-        wanted = {_key_of(one): None for some in orphans.values() for one in some}
-        contents = await self._contents(server, wanted) if wanted else None
+        alone = await server.compute(self._alone, entries, existing)
+        if not alone:
+            return existing
+        unseen = {each: existing.unseen[each] for each in alone if each in existing.unseen}
+        copies, gaps = await self._copies(server, unseen)
+        near = {each: [*existing.near.get(each, ()), *copies.get(each, ())] for each in alone}
+        members = {_key_of(one): one for some in near.values() for one in some if one.is_member}
+        contents = await self._contents(server, members) if members else None
+        canonicals, unread = await self._canonicals(server, {each.group for each in members.values()})
 
-        def with_content(orphan: Document) -> Document:
-            content = None if contents is None else contents[_key_of(orphan)]
-            return replace(orphan, content=content, is_member=False, is_orphan=True)
+        def known(document: Document) -> Document:
+            content = None if contents is None else contents.get(_key_of(document))
+            return replace(document, content=content, canonicals=canonicals.get(document.group, ()))
 
-        return {
-            each: [with_content(one) for one in some if contents is None or _key_of(one) in contents]
-            for each, some in orphans.items()
-            if some
-        }, gaps
+        for each, some in near.items():
+            there = [one for one in some if contents is None or not one.is_member or _key_of(one) in contents]
+            near[each] = self._in_order(known(one) if one.is_member else one for one in there)
+        gaps = {
+            each: (*existing.gaps.get(each, ()), *gaps.get(each, ()), *(unread if each in near else ()))
+            for each in {*existing.gaps, *gaps, *(near if unread else ())}
+        }
+        return replace(existing, near={**existing.near, **near}, gaps=gaps)
 
-    async def _copies_near(
-        self, server: Port, near: Mapping[int, Sequence[Document]], table: Near | None
+    async def _canonicals(
+        self, server: Port, names: Collection[str]
+    ) -> tuple[dict[str, list[Document]], tuple[str, ...]]:
+        """Return the canonicals of the groups *names*, with what they are compared by, and why some may be missing."""
+        if not names:
+            return {}, ()
+        body = canonicals_body(sorted(names), Fields(self._ingest.prefix))
+        hits, gaps = await self._hits(server, self._with_contents(body))
+        found: dict[str, list[Document]] = {}
+        documents = await server.compute(lambda: self._documents_in(hits, self._read_contents(hits)))
+        for each in chain(*documents.values()):
+            found.setdefault(each.group, []).append(each)
+        return found, sentences(gaps)
+
+    def _alone(self, entries: Iterable[Entry], existing: Existing) -> list[int]:
+        """Return the fingerprints of *entries* that copies may be near, and of which no canonical is a neighbour."""
+        decider = self._ingest.decider
+        ids = {str(each.operation.header.get("_id")) for each in entries if each.operation is not None}
+        found: dict[int, None] = {}
+        for draft in (each.draft for each in entries if isinstance(each, Item)):
+            if draft is None or draft.fingerprint is None:
+                continue
+            near = existing.near.get(draft.fingerprint, ())
+            if draft.fingerprint in existing.unseen or any(each.is_member for each in near):
+                # Those of ids that are written now are not what they were.
+                there = [each for each in near if not each.is_member and each.id not in ids]
+                if not decider.accepts(draft, there):
+                    found[draft.fingerprint] = None
+        return list(found)
+
+    async def _copies(
+        self, server: Port, unseen: Mapping[int, Sequence[int]]
     ) -> tuple[dict[int, list[Document]], dict[int, tuple[str, ...]]]:
-        """Return the copies near each fingerprint that name no canonical of *near*, and why some may be missing."""
-        field = Fields(self._ingest.prefix).duplicate_of
-        there = sorted({each.group for some in near.values() for each in some})[:NAMES]
-        copies = {"bool": {"filter": {"exists": {"field": field}}, "must_not": {"terms": {field: there}}}}
-        if table is None:
-            batch = self._group_lookups.batch(list(near), filter=copies)
-            answers = await self._group_lookups.take(server, batch, await attempt(server.send(batch.call())))
-            gaps = {each: answer.reasons for each, answer in answers.items() if not answer.complete}
-            return {each: self._documents(answer, None) for each, answer in answers.items()}, gaps
-        hits, unread = await self._hits(server, self._body([self._among(table), copies], copies=True))
-        found = await server.compute(self._documents_near, table, self._documents_in(hits, None).values())
-        return found, dict.fromkeys(table, sentences(unread)) if unread else {}
+        """Return the copies near each fingerprint *unseen*, by the table where it has any, and why some are missing."""
+        answers = await self._group_lookups.ask(
+            server, [each for each, some in unseen.items() if not some], copies=True
+        )
+        found = {each: self._documents(answer, {}) for each, answer in answers.items()}
+        gaps = {each: answer.reasons for each, answer in answers.items() if not answer.complete}
+        if near := {each: some for each, some in unseen.items() if some}:
+            copies = {"exists": {"field": Fields(self._ingest.prefix).duplicate_of}}
+            hits, unread = await self._hits(server, self._body([self._among(near), copies], copies=True))
+            found |= await server.compute(self._documents_near, near, self._documents_in(hits, None).values())
+            gaps |= dict.fromkeys(near, sentences(unread)) if unread else {}
+        return found, gaps
 
     @staticmethod
     def _in_order(documents: Iterable[Document]) -> list[Document]:
@@ -422,7 +443,8 @@ class ExistingLookup:
 
     def _documents(self, found: NearDups, contents: Mapping[Key, Content] | None) -> list[Document]:
         # A document that was deleted since the lookup has no content.
-        there = [each for each in found if contents is None or each.key in contents]
+        lookups = self._group_lookups
+        there = [each for each in found if contents is None or each.key in contents or lookups.duplicate_of(each)]
         return [
             Document(
                 each.id,
@@ -430,7 +452,7 @@ class ExistingLookup:
                 self._group_lookups.duplicate_of(each) or self._group_lookups.group_of(each) or each.id,
                 each.index,
                 routing=each.routing,
-                content=None if contents is None else contents[each.key],
+                content=None if contents is None else contents.get(each.key),
                 at=int(milliseconds_of(self._group_lookups.at_of(each)) or 0),
                 is_member=self._group_lookups.duplicate_of(each) is not None,
             )

@@ -23,11 +23,10 @@ class Document:
     """
     A document that is decided about, or that another may duplicate, in the index or in flight.
     *fingerprint*: ``None``, nothing is near it. *group*: its name; empty before the decision. *is_member*: another
-    document is the canonical; *canonical* is its fingerprint, where it was looked up. *position*: among the documents
-    given, from 0; ``None`` for one that a search showed. *content*: ``None`` where only distances count. *at*: when it
-    was grouped, in milliseconds since 1970; 0 if never.
-    *must_write*: an update, or its id is in the index: never skipped. *is_orphan*: the canonical of its group is gone,
-    and it stands for that.
+    document is the canonical; *canonicals* are those of its group in the index, ``None`` where nobody asked for them.
+    *position*: among the documents given, from 0; ``None`` for one that a search showed. *content*: ``None`` where only
+    distances count. *at*: when it was grouped, in milliseconds since 1970; 0 if never.
+    *must_write*: an update, or its id is in the index: never skipped.
     In flight it is a node of that memory too: *earlier* had its id before, *is_settled* means that its write is done.
     One object for each document, because Python's garbage collector looks at all of them again and again.
     """
@@ -42,8 +41,7 @@ class Document:
     at: int = 0
     must_write: bool = False
     is_member: bool = False
-    canonical: int | None = None
-    is_orphan: bool = False
+    canonicals: Sequence[Document] | None = None
     earlier: Document | None = field(default=None, init=False, compare=False, repr=False)
     is_withdrawn: bool = field(default=False, init=False, compare=False, repr=False)
     is_settled: bool = field(default=False, init=False, compare=False, repr=False)
@@ -93,6 +91,7 @@ class InFlight:
         # Documents that are equal for every later one are looked up as one; a list where there are several.
         self._copies: dict[_CopyKey, Document | list[Document]] = {}
         self._keys: dict[int, _CopyKey | list[_CopyKey] | Straight] = {}
+        self._members: dict[str, list[Document]] = {}
         # Every fingerprint here is in the table or waits for it.
         self._table: FingerprintTable | None = None
         self._waiting: list[int] = []
@@ -114,6 +113,8 @@ class InFlight:
             self._characters += document.content.characters
         if may_have_duplicates:
             self._keep(document)
+        else:
+            self._members.setdefault(document.group, []).append(document)
 
     def add_straight(self, document: Straight) -> None:
         """Remember *document*, a foreseen one that nothing in flight is near."""
@@ -179,7 +180,13 @@ class InFlight:
         self._current[document.id] = document
         if document.position is not None:
             self._by_position[document.position] = document
+        self.free_members(document.id)
         return document
+
+    def free_members(self, id_: str) -> None:
+        """Let :meth:`find` find the copies of *id_*, which is written again: it may not be like them any more."""
+        for each in self._members.pop(id_, ()):
+            self._keep(each)
 
     def hides(self, id_: str) -> bool:
         """Return whether a document in flight is newer than what a search shows under *id_*."""
@@ -320,6 +327,8 @@ class InFlight:
         self._characters = sum(each.characters for each in self._contents)
         self._asleep = sum(each.size for each in straight)
         before, self._copies, self._keys = self._copies, {}, {}
+        members = {group: [each for each in some if id(each) in kept] for group, some in self._members.items()}
+        self._members = {group: some for group, some in members.items() if some}
         self._table, self._waiting, self._foreseen, self._near = None, [], frozenset(), {}
         for copies in before.values():
             for each in copies if isinstance(copies, list) else (copies,):

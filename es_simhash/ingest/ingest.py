@@ -193,6 +193,7 @@ class _Grouper:
         straight = await server.compute(self._find_straight, entries, existing)
         entries = [straight.get(each.position) or self.source.as_item(each) for each in entries]
         items: Sequence[Item] = [each for each in entries if isinstance(each, Item)]
+        existing = await self.lookup.with_copies(server, entries, existing)
         if self.ingest.options.on_duplicate != "tag":
             await self._keep_updates(server, items, existing)
         at = await server.compute(now)
@@ -212,10 +213,13 @@ class _Grouper:
         if not plain:
             return {}
         in_flight = self.ingest.decider.in_flight
-        in_flight.foresee(fingerprints := [each for entry in entries if (each := entry.fingerprint) is not None])
-        near = {fingerprint for fingerprint, found in existing.near.items() if found} | existing.gaps.keys()
-        near.update(each for each, count in Counter(fingerprints).items() if count > 1 or in_flight.is_near(each))
         ids = Counter(str(each.operation.header.get("_id")) for each in entries if each.operation is not None)
+        for id_ in ids:
+            in_flight.free_members(id_)
+        in_flight.foresee(fingerprints := [each for entry in entries if (each := entry.fingerprint) is not None])
+        near = {fingerprint for fingerprint, found in existing.near.items() if found}
+        near |= existing.gaps.keys() | existing.unseen.keys()
+        near.update(each for each, count in Counter(fingerprints).items() if count > 1 or in_flight.is_near(each))
         again = {id_ for id_, count in ids.items() if count > 1 or in_flight.hides(id_)}
         return {each.position: each for each in plain if each.fingerprint not in near and each.id not in again}
 

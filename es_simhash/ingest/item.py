@@ -388,9 +388,10 @@ def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, no
     gaps = () if draft.fingerprint is None else existing.gaps.get(draft.fingerprint, ())
     if gaps or decision.uncompared:
         item.problem = _missed(gaps, decision.uncompared)
-    elif decision.leader is not None and decision.leader.is_orphan:
+    elif decision.leader is not None and decision.leader.is_member:
         item.problem = (
-            f"{shorten(decision.leader.id)} is near, and its canonical {shorten(decision.group)} is gone: run reconcile"
+            f"{shorten(decision.leader.id)} is near, and its canonical {shorten(decision.group)} is gone, or has "
+            "another text: run reconcile"
         )
     if decision.verdict != "skip" and item.outcome is None:
         created = item.upsert

@@ -244,6 +244,7 @@ async def screen(
             answers = await server.together(both, concurrency=len(both)) if both else []
             existing = await lookup.take(server, asked, answers[len(reading) :]) if asked else Existing()
             items = list(map(source.as_item, batch.items))
+            existing = await lookup.with_copies(server, items, existing)
             await _decide(server, ingest, lookup, source.named, items, existing)
             if items:  # the last batch is often empty
                 after = SLOW_SECONDS if is_sure else TRUSTED_SECONDS

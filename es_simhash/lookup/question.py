@@ -34,6 +34,7 @@ class Subject:
     """
     The common part of several questions; *stats* are ``None`` if they were not measured.
     *read*: where the texts go that hits bring with them, if few are expected; ``None`` if none are wanted.
+    *is_one_page*: what one page does not answer is not answered.
     """
 
     context: Context
@@ -42,6 +43,7 @@ class Subject:
     stats: IndexStats | None
     options: LookupOptions
     read: Read | None = None
+    is_one_page: bool = False
 
     @property
     def max_distance(self) -> int:

@@ -30,6 +30,10 @@ from es_simhash.transport.pages import Hits, Reading, View, read_view
 from es_simhash.transport.protocol import Call, document_key
 
 
+class Crowded(Exception):  # noqa: N818 -- caught where such a question is asked
+    """A question that is to be answered by one page has more candidates."""
+
+
 class Candidates:
     """The candidates read so far, and the near-duplicates among them; only the nearest if a size is given."""
 
@@ -143,6 +147,8 @@ async def search(server: Port, question: Question, answer: Mapping[str, Any] | N
     """Return the near-duplicates, from one page or from all. *answer*: that to the first search, if it was sent."""
     subject = question.subject
     while True:
+        if answer is None and question.reads_all and subject.is_one_page:
+            raise Crowded
         candidates = Candidates(question)
         with question:
             if answer is None and question.reads_all:
