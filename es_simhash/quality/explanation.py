@@ -213,7 +213,7 @@ async def explain_documents(
         raise WrongTypeError(f"texts must be a list of texts, not {shorten(texts)}")
     if len(ids) + len(given) != 2:
         raise InvalidInputError(f"{len(ids)} documents and {len(given)} texts are given: give two together")
-    check_count("max_changes", max_changes, 0)
+    check_count("max_changes", max_changes)
     named = check_fields("text_field", text_field, may_lack=True)
     settings = await read_present_settings(server, index)
     judging = await read_judging(server, index, settings, LookupOptions(), "document")

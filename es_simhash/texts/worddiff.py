@@ -1,20 +1,21 @@
 """
 Finds the words that differ between two texts, as a few short excerpts. The caller shows them.
 
-Two passes of ``difflib``: sentences first, so that moved or added passages stay whole, then words inside the sentences
-that differ. Both are bounded, because ``difflib`` takes quadratic time on texts that repeat themselves.
+The longest common subsequence of words stays, by rapidfuzz. It is bounded, because time and memory are quadratic.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from es_simhash.errors import InvalidInputError, count, shorten
+from rapidfuzz.distance import Indel
+
+from es_simhash.arguments import check_count
+from es_simhash.errors import count
 from es_simhash.tables.notebook import Marked
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 MAX_CHARACTERS = 200_000
 """Characters of each text that are compared; the rest is left out and the result marked as cut."""
 
-MAX_TOKENS = 2_000
-"""Sentences, or words of one passage, that one pass of `difflib` gets from each text."""
+MAX_TOKENS = 20_000
+"""Words of each text that are compared, from the first to the last that differs: 50 MB."""
 
 LONGEST_CHANGE = 60
 """Characters of a removed or added passage that an excerpt shows; a longer one loses its middle."""
@@ -36,7 +37,6 @@ _PUNCTUATION = (
     r"!-/:-@\[-`{-~\u00a1-\u00bf\u2000-\u206f\u3000-\u3020\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 )
 _TOKEN = re.compile(rf"\d+(?:[.,:]\d+)+|[^\s{_UNSPACED}{_PUNCTUATION}]+|\s+|.", re.DOTALL)
-_SENTENCE = re.compile(r".*?(?:[。！？｡!?\n]+|\.\s|\Z)", re.DOTALL)
 
 
 class Change(StrEnum):
@@ -79,44 +79,32 @@ def word_diff(before: str, after: str, *, max_changes: int = 4, context: int = 1
     space and a punctuation mark count as one each. There are no excerpts if the texts are equal as far as they were
     compared.
     """
-    if max_changes < 1:
-        raise InvalidInputError(f"max_changes is {shorten(max_changes)}: give at least 1")
-    if context < 0:
-        raise InvalidInputError(f"context is {shorten(context)}: give 0 or more words")
+    check_count("max_changes", max_changes)
     if before == after:
         return WordDiff((), 0, is_cut=False)
-    is_cut = max(len(before), len(after)) > MAX_CHARACTERS
-    segments: list[Segment] = []
-    first, second = (_SENTENCE.findall(text[:MAX_CHARACTERS]) for text in (before, after))
-    for old, new, has_rest in _aligned(first, second):
-        is_cut |= has_rest
-        if old == new:
-            segments.append(Segment(Change.SAME, "".join(old)))
-            continue
-        for removed, added, words_have_rest in _aligned(_TOKEN.findall("".join(old)), _TOKEN.findall("".join(new))):
-            is_cut |= words_have_rest
-            segments += _segments("".join(removed), "".join(added))
+    segments, is_rest_left_out = _compared(*(_TOKEN.findall(text[:MAX_CHARACTERS]) for text in (before, after)))
+    is_cut = is_rest_left_out or max(len(before), len(after)) > MAX_CHARACTERS
     places = list(_places(_joined(segments)))
     omitted = max(0, len(places) // 2 - max_changes)
     excerpts = tuple(_excerpts(places[: 2 * max_changes + 1], context, is_last_cut=omitted > 0 or is_cut))
     return WordDiff(excerpts, omitted, is_cut=is_cut)
 
 
-def _aligned(a: list[str], b: list[str]) -> Iterator[tuple[list[str], list[str], bool]]:
-    """Yield the passages of *a* with those of *b* in order, equal and unequal, and whether a rest was left out."""
+def _compared(a: list[str], b: list[str]) -> tuple[list[Segment], bool]:
+    """Return the passages of *a* and *b* in order, and whether a rest was left out."""
     shorter = min(len(a), len(b))
     start = next((i for i in range(shorter) if a[i] != b[i]), shorter)
     end = next((i for i in range(shorter - start) if a[-1 - i] != b[-1 - i]), shorter - start)
-    if start:
-        yield a[:start], b[:start], False
     old, new = a[start : len(a) - end], b[start : len(b) - end]
     has_rest = max(len(old), len(new)) > MAX_TOKENS
     old, new = old[:MAX_TOKENS], new[:MAX_TOKENS]
-    for _, i, j, k, m in SequenceMatcher(None, old, new).get_opcodes():
-        yield old[i:j], new[k:m], has_rest
+    found = [Segment(Change.SAME, "".join(a[:start]))]
+    for part in Indel.opcodes(old, new):
+        found += _segments("".join(old[part.src_start : part.src_end]), "".join(new[part.dest_start : part.dest_end]))
     # After a rest that was left out, the common end would seem to follow directly: leave it out as well.
-    if end and not has_rest:
-        yield a[len(a) - end :], b[len(b) - end :], False
+    if not has_rest:
+        found.append(Segment(Change.SAME, "".join(a[len(a) - end :])))
+    return found, has_rest
 
 
 def _segments(removed: str, added: str) -> list[Segment]:

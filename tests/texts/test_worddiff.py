@@ -61,11 +61,9 @@ class TestWordDiff:
         (excerpt,) = word_diff("a", "a " + "b" * 5000).excerpts
         assert max(len(segment.text) for segment in excerpt) < 100
 
-    @pytest.mark.parametrize("arguments", [{"max_changes": 0}, {"context": -1}])
-    def test_arguments(self, arguments):
-        """Numbers that make no sense are refused by the name of the argument."""
-        with pytest.raises(InvalidInputError, match=next(iter(arguments))):
-            word_diff("a", "b", **arguments)
+    def test_no_change_to_show(self):
+        with pytest.raises(InvalidInputError, match="max_changes"):
+            word_diff("a", "b", max_changes=0)
 
     @given(st.text(max_size=200), st.text(max_size=200))
     def test_excerpts_exactly_when_texts_differ(self, before, after):
@@ -87,7 +85,7 @@ class TestWordDiff:
         [
             ("ab" * 1_000_000, "ba" * 1_000_000),
             ("a. " * 100_000, "a. b. " * 100_000),
-            ("".join(map(chr, range(0x4E00, 0x9000))), "".join(map(chr, range(0x9000, 0x4E00, -1)))),
+            ("".join(map(chr, range(0x4E00, 0x9000))), "".join(map(chr, range(0x9000, 0x4E00, -1))) * 2),
             ("x" * 10_000_000, ""),
             ("\n" * 300_000, "\n\r" * 300_000),
         ],
