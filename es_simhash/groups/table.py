@@ -6,7 +6,6 @@ import itertools
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import floor
 from typing import Any
 
 import numpy as np
@@ -15,40 +14,12 @@ from numpy.typing import NDArray
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.groups.assign import MISSING, Documents, Nodes, group_documents, group_fingerprints, similar_pairs
-from es_simhash.lookup.content import TextStore, moment_of
-from es_simhash.mapping.dates import LAST_OF_NANOS
+from es_simhash.lookup.content import TextStore, shown_moments
 from es_simhash.mapping.fields import Fields, full_name, read_fingerprint, read_text
 from es_simhash.mapping.rule import Grouping, OrderKey
 from es_simhash.transport.protocol import Key
 
-# In a millisecond.
-_NANOS = 1_000_000
-# Nanoseconds are counted from here, in milliseconds since 1970, so that 64 bits also hold a date and a span beyond it.
-_MIDDLE = LAST_OF_NANOS // 2
 Columns = dict[str, NDArray[Any]]
-
-
-def _date(values: Sequence[Any] | None) -> tuple[int, int]:
-    """Return the earliest of a document's dates: its milliseconds, and its nanoseconds beyond them."""
-    moment = moment_of(values or ())
-    if moment is None:
-        return MISSING, 0
-    whole = floor(moment)
-    return whole, int((moment - whole) * _NANOS)
-
-
-def comparable_dates(columns: Columns) -> tuple[NDArray[np.int64] | None, int]:
-    """Return the dates as whole numbers, and how many of these make a millisecond: 1, or a million."""
-    dates, nanos = columns.get("date"), columns.get("nanos")
-    if dates is None or nanos is None or not nanos.any():
-        return dates, 1
-    known = dates != MISSING
-    if (known & ((dates < 0) | (dates > LAST_OF_NANOS))).any():
-        raise InvalidInputError(
-            "some dates of the field 'within' have parts of a millisecond, and others are before 1970 or after 2262: "
-            "they cannot be compared exactly; map the field as 'date' in every index"
-        )
-    return np.where(known, (dates - _MIDDLE) * _NANOS + nanos, MISSING), _NANOS
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +153,6 @@ class Table:
     def _fingerprint(self, fields: Mapping[str, Any]) -> int | None:
         return read_fingerprint((fields.get(self._fields.fingerprint) or (None,))[0])
 
-    @property
-    def _ranks(self) -> list[str]:
-        """Names of the columns that decide the canonical order before the id, the first one first."""
-        return [f"{part}{number}" for number in range(len(self._keys)) for part in ("rank", "rest")]
-
     def _read(self, hits: Sequence[Mapping[str, Any]]) -> Columns:
         """Return a row for each of *hits*."""
         columns: Columns = {
@@ -197,15 +163,10 @@ class Table:
         if self._per is not None:
             columns["per"] = np.array([self._value(hit["fields"].get(self._per)) for hit in hits], np.int64)
         if self._within is not None:
-            dates = [_date(hit["fields"].get(self._within.field)) for hit in hits]
-            columns["date"] = np.array([whole for whole, _ in dates], np.int64)
-            columns["nanos"] = np.array([nanos for _, nanos in dates], np.int32)
+            dates = [shown_moments(hit["fields"].get(self._within.field) or ()) for hit in hits]
+            columns["date"] = np.array([min(some, default=MISSING) for some in dates], np.int64)
         for number, key in enumerate(self._keys):
-            ranks = [self._rank(key, hit) for hit in hits]
-            columns[f"rank{number}"] = np.array([rank for rank, _ in ranks], np.float64)
-            columns[f"rest{number}"] = np.array(
-                [rest for _, rest in ranks], np.float32
-            )  # half a last digit of a double
+            columns[f"rank{number}"] = np.array([self._rank(key, hit) for hit in hits], np.float64)
         return columns
 
     def _state(self, fields: Mapping[str, Any]) -> int:
@@ -223,10 +184,11 @@ class Table:
             return -1
         return self._values.setdefault(tuple(sorted(set(values))), len(self._values))
 
-    def _rank(self, key: OrderKey, hit: Mapping[str, Any]) -> tuple[float, float]:
+    def _rank(self, key: OrderKey, hit: Mapping[str, Any]) -> float:
         if key.kind == "longest":
-            return -float(len(read_text(hit.get("_source") or {}, self._text_fields[hit["_index"]]) or "")), 0.0
-        return key.rank(hit["fields"].get(key.field) or ())
+            return -float(len(read_text(hit.get("_source") or {}, self._text_fields[hit["_index"]]) or ""))
+        values = hit["fields"].get(key.field) or ()
+        return key.rank(shown_moments(values) if key.field in self.dates else values)
 
     def _columns(self) -> Columns:
         if not self._parts:
@@ -304,8 +266,7 @@ class Table:
         fits = np.ones(len(left), np.bool_)
         if (values := columns.get("per")) is not None:
             fits &= (values[left] == values[right]) & (values[left] >= 0)
-        dates, _ = comparable_dates(columns)
-        if dates is not None:
+        if (dates := columns.get("date")) is not None:
             fits &= (dates[left] != MISSING) & (dates[right] != MISSING)
             # Python's integers do not overflow.
             apart = np.abs(dates[left].astype(object) - dates[right].astype(object))
@@ -318,11 +279,8 @@ class Table:
         return self._grouping
 
     def _span(self) -> int:
-        """Return the largest difference of dates, in the unit of the dates of the documents."""
-        if self._grouping is None or self._grouping.within is None:
-            return 0
-        _, unit = comparable_dates(self._columns())
-        return self._grouping.within.milliseconds * unit
+        """Return the largest difference of dates, in milliseconds."""
+        return 0 if self._within is None else self._within.milliseconds
 
     def order(self) -> NDArray[np.int64]:
         """Return the places in canonical order."""
@@ -335,7 +293,7 @@ class Table:
         keys: list[NDArray[Any]] = [
             names[columns["index"]],
             self._ids.ranks(places),
-            *(columns[name] for name in reversed(self._ranks)),
+            *(columns[f"rank{number}"] for number in reversed(range(len(self._keys)))),
         ]
         if self._routings:
             routings = Ids(self._routings.get(place, "") for place in range(self._count))
@@ -350,10 +308,9 @@ class Table:
             if self._needed_grouping().similarity:
                 # A text without words has nothing in common with any, not even with itself.
                 numbers[np.isin(numbers, np.flatnonzero(texts.sets.sizes == 0))] = -1
-        dates, _ = comparable_dates(columns)
         return Documents(
             columns["fingerprint"][order],
-            *(None if each is None else each[order] for each in (columns.get("per"), dates, numbers)),
+            *(None if each is None else each[order] for each in (columns.get("per"), columns.get("date"), numbers)),
         )
 
     def pairs(self, max_distance: int, *, split: int | None = None) -> Iterator[tuple[int, int, int]]:

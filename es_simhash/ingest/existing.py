@@ -453,7 +453,7 @@ class ExistingLookup:
                 each.index,
                 routing=each.routing,
                 content=None if contents is None else contents.get(each.key),
-                at=int(milliseconds_of(self._group_lookups.at_of(each)) or 0),
+                at=milliseconds_of(self._group_lookups.at_of(each)) or 0,
                 is_member=self._group_lookups.duplicate_of(each) is not None,
             )
             for each in sorted(there, key=lambda each: (self._group_lookups.at_of(each), each.id, each.index))

@@ -23,7 +23,7 @@ from es_simhash.hashing.pool import TextHashes
 from es_simhash.ingest.actions import MakeFields, Part, Whole
 from es_simhash.ingest.decide import Decider, Decision, Existing, Uncompared
 from es_simhash.ingest.in_flight import Document, InFlight, Straight
-from es_simhash.lookup.content import Content, Unread, moment_of, per_of, prepare_together
+from es_simhash.lookup.content import Content, Unread, per_of, prepare_together
 from es_simhash.mapping.dates import milliseconds_of, to_moment
 from es_simhash.mapping.fields import (
     GROUPED,
@@ -66,7 +66,7 @@ class ContentReader:
             unread = unread or Unread("text", str(error))
         try:
             per = per_of(self.per.exact_keywords(document)) if self.per else ()
-            moment = moment_of(self.within.moments(document)) if self.within else None
+            moment = min(self.within.moments(document), default=None) if self.within else None
         except InvalidInputError as error:
             unread = unread or Unread("value", str(error))
         return Content(text, per=per, moment=moment, unread=unread)
@@ -353,7 +353,7 @@ def decide_items(
     decider: Decider, entries: Sequence[Item | Straight], existing: Existing, prefix: str, at: str
 ) -> None:
     """Decide *entries* in their order, at the moment *at*, and put the group fields into the operations of items."""
-    now = int(milliseconds_of(at) or 0)
+    now = milliseconds_of(at) or 0
     items = (each for each in entries if isinstance(each, Item))
     drafts = [item.draft for item in items if item.draft is not None and item.draft.fingerprint is not None]
     decider.in_flight.foresee([each.fingerprint for each in drafts if each.fingerprint is not None])

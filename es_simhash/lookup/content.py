@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import blake2b
+from math import floor
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.errors import InvalidInputError
@@ -58,7 +59,7 @@ class Content:
         text: str | None = None,
         *,
         per: tuple[str, ...] = (),
-        moment: Decimal | None = None,
+        moment: int | None = None,
         unread: Unread | None = None,
     ) -> None:
         self._text = text
@@ -159,7 +160,7 @@ def compare_contents(
     if rule.per is not None and one.per != other.per:
         return _OTHER_VALUE
     if rule.within is not None:
-        apart = abs((one.moment or Decimal(0)) - (other.moment or Decimal(0)))
+        apart = abs((one.moment or 0) - (other.moment or 0))
         if apart > rule.within.milliseconds:
             return _TOO_FAR
     return _YES if rule.similarity is None else _compare_texts(one, other, rule.similarity, rule.measure)
@@ -206,7 +207,7 @@ def read_content(hit: Mapping[str, Any], rule: PairRule, text_fields: Mapping[st
     """Return what the document of *hit* is compared by: keywords and dates as the server indexed them."""
     values = hit.get("fields") or {}
     per = () if rule.per is None else per_of(values.get(rule.per, ()))
-    moment = None if rule.within is None else moment_of(values.get(rule.within.field, ()))
+    moment = None if rule.within is None else min(shown_moments(values.get(rule.within.field, ())), default=None)
     if rule.similarity is None:
         return Content(per=per, moment=moment)
     try:
@@ -223,9 +224,9 @@ def per_of(values: Iterable[Any]) -> tuple[str, ...]:
     return tuple(sorted(set(map(str, values))))
 
 
-def moment_of(values: Iterable[Any]) -> Decimal | None:
-    """Return the earliest of the dates *values*, exact, in milliseconds since 1970; ``None`` without one."""
-    return min((Decimal(str(each)) for each in values), default=None)
+def shown_moments(values: Iterable[Any]) -> list[int]:
+    """Return dates as a server shows them (``epoch_millis``) in whole milliseconds since 1970: no more counts."""
+    return [floor(Decimal(str(value))) for value in values]
 
 
 MEMORY_BYTES = 256 * 2**20

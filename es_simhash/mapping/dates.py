@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from decimal import ROUND_FLOOR, Decimal
+from decimal import Decimal
 from functools import lru_cache
+from math import floor
 from typing import Any
 
 # The formats of a field whose mapping names none.
 _DEFAULT = "strict_date_optional_time||epoch_millis"
 _DEFAULT_OF_NANOS = "strict_date_optional_time_nanos||epoch_millis"
-LAST_OF_NANOS = (2**63 - 1) // 1_000_000
-"""The last millisecond of a ``date_nanos``, which is a number of nanoseconds in 63 bits."""
+# The last millisecond of a date_nanos, which is a number of nanoseconds in 63 bits.
+_LAST_OF_NANOS = (2**63 - 1) // 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Later moments have no four digits of the year.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
@@ -53,11 +54,11 @@ _MILLIS = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,6})?")
 _SECONDS = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?|-[1-9][0-9]{0,14}")
 
 
-def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: bool = False) -> Decimal | None:
+def milliseconds_of(value: Any, date_format: str | None = None, *, of_nanos: bool = False) -> int | None:
     """
-    Return the moment that a server reads from *value*, in milliseconds since 1970, or ``None``.
+    Return the moment that a server reads from *value*, in whole milliseconds since 1970, or ``None``.
     ``None``: the format or value is not read here. A date without a zone is in UTC, as on the server. *date_format* is
-    the ``format`` of the mapping, if it has one. *with_nanos* keeps parts of a millisecond, for ``date_nanos``.
+    the ``format`` of the mapping, if it has one. *of_nanos*: the field is a ``date_nanos``.
     """
     if isinstance(value, datetime):
         value = value.isoformat()
@@ -65,7 +66,7 @@ def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: b
         return None
     # A server reads a number as the text that stands in the JSON, so 2026 is a year.
     text = value if isinstance(value, str) else repr(value)
-    for name in (date_format or (_DEFAULT_OF_NANOS if with_nanos else _DEFAULT)).split("||"):
+    for name in (date_format or (_DEFAULT_OF_NANOS if of_nanos else _DEFAULT)).split("||"):
         reader = _reader(name.strip().removeprefix("strict_"))
         if reader is None:
             return None  # a format before the one that fits may be the one that the server takes
@@ -73,10 +74,8 @@ def milliseconds_of(value: Any, date_format: str | None = None, *, with_nanos: b
             found = reader(text)
         except (ValueError, OverflowError):
             return None  # no day of a calendar, or one that Python does not have, such as in year 0
-        if found is not None and with_nanos:
-            return found if 0 <= found <= LAST_OF_NANOS else None
         if found is not None:
-            return found.to_integral_value(ROUND_FLOOR)
+            return None if of_nanos and not 0 <= found <= _LAST_OF_NANOS else floor(found)
     return None
 
 

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from decimal import Decimal
 from math import inf
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -49,18 +48,11 @@ class OrderKey:
             return say("order_preference", field=self.field, values=say("order_before").join(values))
         return say("order_latest" if self.is_descending else "order_earliest", field=self.field)
 
-    def rank(self, values: Iterable[Any]) -> tuple[float, float]:
-        """
-        Return the rank of a document, and what a double leaves out of it: smallest is preferred, no value is last.
-        Dates are in milliseconds; the nanoseconds of one, and the last digits of a long number, need the second part.
-        """
+    def rank(self, values: Iterable[Any]) -> float:
+        """Return the rank of a document, as a double: the smallest is preferred, no value is last."""
         if self.kind == "preference":
-            return float(min(map(self._place, values), default=inf)), 0.0
-        numbers = sorted(map(Decimal, values))
-        if not numbers:
-            return inf, 0.0
-        best = numbers[-1].copy_negate() if self.is_descending else numbers[0]
-        return float(best), float(best - Decimal(float(best)))
+            return min(map(self._place, values), default=inf)
+        return min((-float(value) if self.is_descending else float(value) for value in values), default=inf)
 
     def _place(self, value: str) -> int:
         for each in (value, OTHERS):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -66,7 +65,7 @@ class MappedField:
         given = MappedField(self.path, {}).keywords(document)
         return sum(1 for _ in given) > sum(1 for _ in self.keywords(document))
 
-    def moments(self, document: Mapping[str, Any]) -> Iterator[Decimal]:
+    def moments(self, document: Mapping[str, Any]) -> Iterator[int]:
         """Yield the dates in *document*, in milliseconds since 1970; raise if one cannot be read."""
         self._check_copied()
         for value in read_values(document, self.path):
@@ -74,7 +73,7 @@ class MappedField:
             if given is None:
                 continue
             date_format = self.node.get("format")
-            found = milliseconds_of(given, date_format, with_nanos=self.node.get("type") == "date_nanos")
+            found = milliseconds_of(given, date_format, of_nanos=self.node.get("type") == "date_nanos")
             if found is None:
                 raise InvalidInputError(
                     f"the date {shorten(given)} of field {self.path!r} (format {date_format or 'default'})"

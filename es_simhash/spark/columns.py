@@ -258,14 +258,22 @@ def per_column(df: DataFrame, name: str) -> Column:
 
 
 def date_column(df: DataFrame, name: str) -> Column:
-    """Return the date of a document in microseconds since 1970, the earliest of several; null where it has none."""
+    """Return the date of a document in milliseconds since 1970, the earliest of several; null where it has none."""
     column, kind = check_column(df, "within", name), df.schema[name].dataType
     if isinstance(kind, ArrayType):
         column, kind = sql.array_min(sql.array_compact(column)), kind.elementType
     if isinstance(kind, TimestampType):
-        return sql.unix_micros(column)
+        return sql.unix_millis(column)
     if isinstance(kind, LongType):
-        return column * sql.lit(1000)
+        return column
     raise WrongTypeError(
         f"within {shorten(name)} is a column of {kind.simpleString()}: give timestamps, or milliseconds since 1970"
     )
+
+
+def order_column(df: DataFrame, name: str) -> Column:
+    """Return the values that decide which document stays, as ``groups.table`` ranks them."""
+    column, kind = check_column(df, "canonical", name), df.schema[name].dataType
+    if isinstance(kind, TimestampType):
+        return sql.unix_millis(column)
+    return column.cast("double") if isinstance(kind, LongType) else column

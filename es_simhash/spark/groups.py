@@ -24,11 +24,11 @@ from es_simhash.mapping.rule import Within, parse_within
 from es_simhash.spark.columns import (
     Keeper,
     check_against,
-    check_column,
     check_text,
     check_verify,
     date_column,
     documents_of,
+    order_column,
     per_column,
     prepared_of,
     similar_texts,
@@ -149,7 +149,8 @@ def groups(
             Name of the column of fingerprints, 16 hex digits; documents without one (null) are left out.
         canonical:
             Columns that decide which document of a group is its canonical: the smallest value of the first counts,
-            null comes last, then the next column, at last the id.
+            null comes last, then the next column, at last the id. Timestamps count to the millisecond, long numbers as
+            doubles, as in an index.
         checkpoints:
             A folder that all executors reach, for what is kept between steps; by default the executors keep it.
         rounds:
@@ -177,7 +178,7 @@ def groups(
 
     def columns(frame: DataFrame, *, is_older: bool = False) -> list[Column]:
         """Return what decides about a document besides its fingerprint."""
-        keys = [check_column(frame, "canonical", each) for each in order]
+        keys = [order_column(frame, each) for each in order]
         # Spark's order of structures has null first.
         parts = [sql.lit(not is_older), *(part for each in keys for part in (each.isNull(), each))]
         found = [sql.struct(*parts).alias("order"), sql.lit(is_older).alias("is_older")]
@@ -272,7 +273,7 @@ def _candidates(nodes: DataFrame, pairs: DataFrame, limiting: Sequence[str], spa
     if "is_older" in limiting:
         found = found.where("not (left.is_older and right.is_older)")
     if span is not None:
-        found = found.where(sql.abs(sql.col("left.date") - sql.col("right.date")) <= 1000 * span.milliseconds)
+        found = found.where(sql.abs(sql.col("left.date") - sql.col("right.date")) <= span.milliseconds)
     return found
 
 

@@ -244,28 +244,20 @@ def test_an_index_that_a_rollover_makes_meanwhile(server, index, sync_simhash, m
     assert stored_groups(read_all(server, alias)) == {"a": "a", "b": "a"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "values"),
-    [
-        ("date_nanos", [f"2026-01-01T00:00:00.{nanos:09}Z" for nanos in (123_000_100, 123_000_002, 123_000_001)]),
-        ("long", [2**53 + 2, 2**53 + 1, 2**53]),
-    ],
-)
-@pytest.mark.parametrize("canonical", ["at", "-at"])
-def test_the_order_counts_every_digit(server, index, simhash, kind, values, canonical):
-    """Of dates to the nanosecond, and of whole numbers that no double holds; not the id decides."""
+@pytest.mark.parametrize(("canonical", "stays"), [("at", "a"), ("-at", "d")])
+@pytest.mark.parametrize("kind", ["date", "date_nanos"])
+def test_dates_count_to_the_millisecond_and_then_the_id(server, index, simhash, kind, canonical, stays):
+    """For the order, and for the span of ``within``: at ingest, for groups, and in a dry run."""
     simhash.create_index(index, text_field="body", mappings={"properties": {"at": {"type": kind}}})
-    text = " ".join(f"word{n}" for n in range(40))
-    list(
-        simhash.ingest(
-            index,
-            [{"_id": id_, "body": text, "at": at} for id_, at in zip("bac", values, strict=True)],
-            on_duplicate=None,
-        )
-    )
-    simhash.reconcile(index, canonical=canonical)
-    first = "b" if canonical == "-at" else "c"
-    assert stored_groups(read_all(server, index)) == dict.fromkeys("abc", first)
+    digits = {"b": "123000001", "a": "123000999", "e": "124999999", "d": "124000000"}
+    documents = [{"_id": id_, "body": texts(1)[0], "at": f"2026-01-01T00:00:00.{at}Z"} for id_, at in digits.items()]
+    rule = {"canonical": canonical, "within": ("at", "1ms")}
+    reports = list(simhash.ingest(index, documents, **rule))
+    assert [each.canonical for each in reports] == [*"bbbb"]
+    assert simhash.reconcile(index, dry_run=True).changed == 4
+    simhash.reconcile(index)
+    assert stored_groups(read_all(server, index)) == dict.fromkeys("abde", stays)
+    assert simhash.reconcile(index, dry_run=True).changed == 0
 
 
 def test_an_id_that_ends_in_nul(server, index, simhash):

@@ -1,6 +1,7 @@
 """Groups that Spark makes are those that are made in memory, and so those of ``reconcile``."""
 
 import random
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -65,6 +66,17 @@ def test_a_chain_is_settled_by_the_driver(spark):
     with pytest.raises(RoundsError) as raised:
         groups(df, max_distance=1, rounds=2, driver_pairs=3)
     assert raised.value.pairs > 3
+
+
+def test_dates_and_numbers_order_as_in_an_index(spark):
+    """Dates to the millisecond, whole numbers as doubles, then the id; and so does the span of ``within``."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [("b", 2**53, 1_001), ("a", 2**53 + 1, 1_999), ("c", 2**53 + 1, 2_999)]
+    rows = [(id_, "0" * 16, views, start + timedelta(microseconds=micros)) for id_, views, micros in rows]
+    df = spark.createDataFrame(rows, "id string, fingerprint string, views bigint, at timestamp")
+    for canonical in ("views", "at"):
+        found = groups(df, max_distance=0, canonical=[canonical], within=("at", "1ms"))
+        assert {group for _, group, *_ in listed(found)} == {"a"}
 
 
 @pytest.mark.shared
