@@ -24,7 +24,7 @@ from vectors import INDEX, serve
 
 from es_simhash import SimHashClient
 from es_simhash.lookup import question
-from es_simhash.lookup.plan import PER_THOUSAND, SKIMMED_FROM, LookupPlan, estimate, explain_plan, make_plan
+from es_simhash.lookup.plan import PER_THOUSAND, LookupPlan, estimate, explain_plan, make_plan
 from es_simhash.lookup.query import build_body, candidate_clauses
 from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import DEFAULT_PREFIX
@@ -37,7 +37,6 @@ GRID = {
     "postings": (0.01, 0.02, 0.03, 0.05),
     "checks": (0.05, 0.1, 0.2),
     "hits": (12.0, 20.0, 36.0, 60.0),
-    "skimmed": (1.5, 3.0, 6.0),
 }
 
 
@@ -138,7 +137,7 @@ def features(row: dict[str, Any]) -> list[float]:
     plan = make_plan(row["max_distance"], tuple(map(tuple, row["radii"])), script=row["script"])
     found = estimate(plan, IndexStats(row["documents"], 2.0 ** (16 - row["bits"])))
     checks, hits = (found.passing, 0.0) if plan.script else (0.0, found.passing)
-    amounts = [plan.terms, found.postings, checks, min(hits, SKIMMED_FROM), max(hits - SKIMMED_FROM, 0.0)]
+    amounts = [plan.terms, found.postings, checks, hits]
     return [each / 1000 for each in amounts]
 
 

@@ -321,7 +321,7 @@ async def _look_up(server: Port, subject: Subject, fingerprints: Sequence[int], 
 
 
 async def _ask_server(server: Port, questions: Sequence[Question]) -> list[Outcome]:
-    if not questions or not questions[0].reads_all:
+    if not questions or not questions[0].expects_many:
         return await ask_together(server, questions)
     # One after another: the candidates of many lookups at once would fill the memory.
     outcomes: list[Outcome] = []

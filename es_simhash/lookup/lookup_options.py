@@ -249,16 +249,14 @@ class Sizes:
     The sizes of requests; the answers do not depend on them.
     *first_page*: hits of a first search if no more are expected; too small a page costs a second search.
     *largest_page*: by default servers refuse more. *fingerprints*: near ones whose documents are asked together.
-    *ranked_from*: from so many candidates on, the nearest few are found sooner in order of clauses matched. *batch*,
-    *batch_in_memory*: lookups in one request; in memory most of them find nothing, so more fit. One search has at most
-    *shared* lookups, with at most *shared_terms* block terms, so that its body is small. The client compares what a
-    shared search finds with each of its lookups: at most *shared_passing* documents for each lookup.
+    *batch*, *batch_in_memory*: lookups in one request; in memory most of them find nothing, so more fit. One search has
+    at most *shared* lookups, with at most *shared_terms* block terms, so that its body is small. The client compares
+    what a shared search finds with each of its lookups: at most *shared_passing* documents for each lookup.
     """
 
     first_page: int = 2_000
     next_page: int = 5_000
     largest_page: int = 10_000
-    ranked_from: int = 50_000
     fingerprints: int = 1_000
     batch: int = 100
     batch_in_memory: int = 1_000

@@ -255,11 +255,8 @@ class PlanEstimate:
 
 # Milliseconds by the thousand, fitted to measurements on both products by bench/plans.py (docs/benchmarks.md). A term
 # is looked up in each of eight segments; a posting list is read to its end; a check is a script run for one document;
-# a hit is fetched, sent and rescored; a skimmed hit is sent without its _id. Only their proportions decide.
-PER_THOUSAND = {"terms": 6.5, "postings": 0.01, "checks": 0.05, "hits": 36.0, "skimmed": 6.0}
-
-# Where more hits are expected, it is faster to read their fingerprints first, and then the ids of what is near.
-SKIMMED_FROM = 600
+# a hit is fetched, sent and rescored. Only their proportions decide.
+PER_THOUSAND = {"terms": 6.5, "postings": 0.01, "checks": 0.05, "hits": 36.0}
 
 
 def estimate(plan: LookupPlan, stats: IndexStats) -> PlanEstimate:
@@ -274,8 +271,7 @@ def estimate(plan: LookupPlan, stats: IndexStats) -> PlanEstimate:
         "terms": plan.terms,
         "postings": postings,
         "checks": passing if plan.script else 0.0,
-        "hits": min(hits, SKIMMED_FROM),
-        "skimmed": max(hits - SKIMMED_FROM, 0.0),
+        "hits": hits,
     }
     milliseconds = sum(PER_THOUSAND[name] * amount / 1000 for name, amount in thousands.items())
     return PlanEstimate(plan, postings, passing, hits, milliseconds)

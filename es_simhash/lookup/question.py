@@ -14,16 +14,19 @@ from typing import Any
 from es_simhash.hashing import to_hex
 from es_simhash.lookup.judge import Read
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.plan import SKIMMED_FROM, LookupPlan, estimate, plan_lookup
+from es_simhash.lookup.plan import LookupPlan, estimate, plan_lookup
 from es_simhash.lookup.query import Query, build_body, candidate_clauses
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
 from es_simhash.transport.answers import Refusal, is_script_refused, is_source_refused, is_view_ended
-from es_simhash.transport.protocol import Index, status_of
+from es_simhash.transport.protocol import Index
 
 # Most texts that come with hits, and their characters: more are read by themselves, once they are known to be wanted.
 _TEXTS, _CHARACTERS = 300, 4_000_000
+
+# So many candidates are read one lookup after another.
+MANY = 600
 
 # The plan for an index that was not measured suits a large and skewed one. It costs little more in a small one.
 ASSUMED = IndexStats(documents=64_000_000, density=8.0)
@@ -95,7 +98,7 @@ class Question:
     """
 
     __slots__ = (
-        *("_is_again", "_may_view", "expected", "field", "fingerprint", "is_full", "may_script"),
+        *("_is_again", "expected", "field", "fingerprint", "is_full", "may_script"),
         *("max_distance", "page", "plan", "reads_texts", "subject"),
     )
 
@@ -106,7 +109,6 @@ class Question:
         self.max_distance = subject.max_distance
         self.may_script = subject.settings.allows_scripts and subject.context.may_script(subject.index)
         self.is_full = self._is_again = False
-        self._may_view = True
         self._choose_plan()
 
     def __enter__(self) -> None:
@@ -130,25 +132,17 @@ class Question:
 
     @property
     def expects_many(self) -> bool:
-        """Whether so many candidates are expected that they are skimmed without a first page to try."""
-        return self.expected > SKIMMED_FROM
-
-    @property
-    def reads_all(self) -> bool:
-        """Whether the next search reads all pages."""
-        return self.is_full or (self.expects_many and self._may_view)
+        """Whether so many candidates are expected that those of many lookups at once would fill the memory."""
+        return self.expected > MANY
 
     def adapt(self, refusal: Refusal) -> bool:
         """
         Return whether another search is possible after a *refusal*; nothing else decides that.
-        It has no script, or hits without texts, or reads no view, or reads all once more.
+        It has no script, or hits without texts, or reads all once more.
         """
         if not refusal:
             return False
-        if self.reads_all and not self.is_full and isinstance(refusal, BaseException) and status_of(refusal) == 403:
-            self._may_view = False  # a user who may search but not open a view gets an answer if one page holds it
-            return True
-        if self.reads_all and not self._is_again and is_view_ended(refusal):
+        if self.is_full and not self._is_again and is_view_ended(refusal):
             self._is_again = True  # an index was made anew while it was read
             return True
         if self.subject.most_texts and is_source_refused(refusal):  # an index keeps none
@@ -161,13 +155,8 @@ class Question:
             return True
         return False
 
-    def body(self, *, ranked: bool = False) -> dict[str, Any]:
-        """Return the search body; the score of a *ranked* one is the number of clauses that a hit matches."""
-        body = self.shared_body([self], page=self.page)
-        if ranked:
-            clauses = body["query"]["bool"]
-            clauses["must"] = clauses["filter"].pop(0)
-        return body
+    def body(self) -> dict[str, Any]:
+        return self.shared_body([self], page=self.page)
 
     def shared_body(self, questions: Sequence[Question], *, page: int) -> dict[str, Any]:
         """Return the body of one search for several *questions* like this one, with its plan."""

@@ -7,8 +7,7 @@ It reads a point in time, in one or several slices, or a scroll if a server has 
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
@@ -38,7 +37,6 @@ class View:
         self.pit = opened["pit_id"] if self.is_opensearch else opened["id"]
         self.keep_alive = f"{keep_alive}s"
         self.gaps = dict.fromkeys(find_gaps(opened, ignore=["unsaid"]))
-        self.ranked = False
         self.attempts = 1
         self.has_ties = False
 
@@ -48,10 +46,9 @@ class View:
         OpenSearch numbers the shards of each index from 0, so the index is part of the order there. With ties, it is
         by the number of the last operation, which only documents of several shards share.
         """
-        score: list[dict[str, Any]] = [{"_score": "desc"}] if self.ranked else []
         if self.has_ties:
-            return [*score, _BY_NUMBER, _BY_INDEX]
-        return [*score, {"_shard_doc": "asc"}, *([_BY_INDEX] if self.is_opensearch else [])]
+            return [_BY_NUMBER, _BY_INDEX]
+        return [{"_shard_doc": "asc"}, *([_BY_INDEX] if self.is_opensearch else [])]
 
     def call(self, body: Mapping[str, Any]) -> Call:
         return Call("search", {"body": {**body, "pit": {"id": self.pit, "keep_alive": self.keep_alive}}})
@@ -67,18 +64,15 @@ class View:
 class Cursor:
     """
     How far one search, or one slice of it (*part*: its number, from 0, and their number), has been read in a view.
-    The ``size`` and order of *body* are set here. *is_ordered*: pages are read in order from the beginning.
+    The ``size`` and order of *body* are set here.
     """
 
-    def __init__(
-        self, body: Mapping[str, Any], page: int, *, part: tuple[int, int] = (0, 1), is_ordered: bool = True
-    ) -> None:
+    def __init__(self, body: Mapping[str, Any], page: int, *, part: tuple[int, int] = (0, 1)) -> None:
         number, slices = part
         self._whole = body
         self._body = {**body, "slice": {"id": number, "max": slices}} if slices > 1 else body
         self._page = page
         self._after: Any = None
-        self._is_ordered = is_ordered
         self.asked = 0
         self.has_ties = False
         self.is_open = True
@@ -89,19 +83,10 @@ class Cursor:
 
     def call(self, view: View) -> Call:
         self.asked, self.has_ties = self._page, view.has_ties
-        request = {**self._body, "size": self.asked}
-        if self._is_ordered:
-            request["sort"] = view.order()
+        request = {**self._body, "size": self.asked, "sort": view.order()}
         if self._after is not None:
             request["search_after"] = self._after
         return view.call(request)
-
-    def must_order(self, hits: Hits) -> bool:
-        """Return whether more hits than fit on a page were read in no order, and have to be read again in order."""
-        if self._is_ordered or len(hits) < self.asked:
-            return False
-        self._is_ordered = True
-        return True
 
     def advance(self, hits: Hits) -> Hits:
         """Return those of the *hits* of a page that are given away now: what ties with the last one comes again."""
@@ -143,9 +128,9 @@ class Reading:
     """
     All hits of *body* in *index*, several slices at once; at the end :attr:`gaps` says why some may be missing.
     The ``size`` and order of *body* are set here; *page*: most hits of a slice, but never more than servers allow.
-    *ranked*: the highest score comes first, if the server can do that. *attempts*: for a page, while the server is too
+    *attempts*: for a page, while the server is too
     busy. With *documents_per_second*, pages are smaller and the view stays open longer, so that it does not end between
-    two pages. *shortcut*: is tried first in the view, and returns whether no page has to be read any more.
+    two pages.
     """
 
     server: Server
@@ -155,10 +140,8 @@ class Reading:
     page: int
     slices: int = 1
     routing: str | None = None
-    ranked: bool = False
     attempts: int = 1
     documents_per_second: float | None = None
-    shortcut: Callable[[View], Awaitable[bool]] | None = None
     gaps: list[Gap] = field(default_factory=list)
 
     async def pages(self) -> Pages:
@@ -176,13 +159,12 @@ class Reading:
         options = {} if self.routing is None else {"routing": self.routing}
         async with viewing(self.server, self.index, keep_alive, options) as view:
             if view is not None:
-                view.ranked, view.attempts = self.ranked, self.attempts
+                view.attempts = self.attempts
                 cursors = [Cursor(self.body, page, part=(each, self.slices)) for each in range(self.slices)]
-                if self.shortcut is None or not await self.shortcut(view):
-                    async with aclosing(_read_cursors(self.server, view, cursors)) as steps:
-                        async for step in steps:
-                            self.gaps = list(view.gaps)
-                            yield step
+                async with aclosing(_read_cursors(self.server, view, cursors)) as steps:
+                    async for step in steps:
+                        self.gaps = list(view.gaps)
+                        yield step
                 self.gaps = list(view.gaps)
                 return
         scroll = Scroll(
@@ -210,18 +192,6 @@ async def read_each(
         async for hits in pages:
             take(hits)
     return reading.gaps
-
-
-async def read_view(
-    server: Server, view: View, body: Mapping[str, Any], *, page: int, likely: float = math.inf
-) -> Pages:
-    """
-    Yield the hits of *body* in a *view*.
-    *likely*: how many hits there probably are; those that fit on one page are first read in no order, which is faster.
-    """
-    async with aclosing(_read_cursors(server, view, [Cursor(body, page, is_ordered=likely >= page)])) as steps:
-        async for step in steps:
-            yield step.hits
 
 
 @dataclass
@@ -340,7 +310,7 @@ async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hi
             if patience.is_spent or not is_passing(answer):
                 raise answer
             await patience.wait(server)
-        elif not cursor.must_order(answer["hits"]["hits"]):
+        else:
             view.gaps |= dict.fromkeys(gaps)
             hits: Hits = answer["hits"]["hits"]
             return hits

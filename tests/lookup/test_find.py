@@ -4,27 +4,20 @@ import pytest
 
 from es_simhash import DEFAULT_SCHEME, IncompleteSearchError, fingerprint_fields, get_scheme
 from es_simhash.lookup.find import SAMPLE, index_stats, mean_length
-from es_simhash.lookup.lookup_options import Sizes
+from es_simhash.lookup.find_many import find_many
+from es_simhash.lookup.lookup_options import LookupOptions, Sizes
 from es_simhash.lookup.plan import make_plan
-from es_simhash.mapping.context import Context
-from tests.lookup.looking import look
+from es_simhash.mapping.context import Context, IndexStats
+from tests.lookup.looking import look, planned
 from tests.servers.support import planted
-from tests.transport.by_hand import ServerError, carry_out, scripted
+from tests.transport.by_hand import ServerError, carry_out, drive, scripted
 from tests.transport.fake_server import WHOLE, Candidates, FakeServer
 
 NEXT_PAGE = Sizes().next_page
 # More candidates than the first page of any plan for a few documents, and than one page of those that follow.
 MANY = NEXT_PAGE + 503
-
-
-def scored(hits, body):
-    """Give *hits* the number of should clauses they match as their score, and put the highest first."""
-    must = body["query"]["bool"]["must"]["bool"]["should"]
-    for each in hits:
-        digits = each["fields"]["simhash.fingerprint"][0]
-        terms = {f"simhash.block{i}": digits[4 * i : 4 * i + 4] for i in range(4)}
-        each["_score"] = sum(terms[field] in values for part in must for field, values in part["terms"].items())
-    return sorted(hits, key=lambda each: (-each["_score"], each["sort"]))
+FAR = 2**64 - 1
+SCAN = {"max_distance": 8, "plan": make_plan(8, ())}  # of a million documents, as far as anyone knows
 
 
 def test_one_search_when_candidates_fit():
@@ -55,29 +48,6 @@ def test_the_nearest_are_kept_when_fewer_are_wanted():
     index = Candidates([3] * MANY + [0], has_pit=False)
     found, _, _ = look(index, size=1)
     assert [each.distance for each in found] == [0]
-
-
-def test_reading_stops_when_nothing_nearer_can_follow():
-    """With a size, pages come in order of clauses matched: those that cannot be nearer are not read."""
-
-    class Ranking(Candidates):
-        def search(self, body, index=None, scroll=None):
-            if "must" not in body["query"]["bool"]:
-                return super().search(body, index, scroll)
-            ranked = scored(self.hits, body)
-            start = 0 if "search_after" not in body else ranked.index(self.last) + 1
-            page = ranked[start : start + body["size"]]
-            self.last = page[-1]
-            return {"_shards": WHOLE, "timed_out": False, "hits": {"hits": page}}
-
-    spread = 1 | 1 << 16 | 1 << 32  # matches fewer clauses than three bits of distance need
-    fingerprints = [spread] * (3 * NEXT_PAGE) + [1, 0, 3]
-    found, calls, _ = look(Ranking(fingerprints), size=3, max_distance=3, plan=make_plan(3, (0, 1)))
-    assert [each.distance for each in found] == [0, 1, 2]
-    assert found.complete
-    assert [call.api for call in calls].count("search") == 2
-    everything, _, _ = look(Ranking(fingerprints), max_distance=3)
-    assert len(everything) == len(fingerprints)
 
 
 @pytest.mark.parametrize("options", [{}, {"has_shard_doc": False}, {"has_pit": False}])
@@ -172,3 +142,66 @@ def test_the_mean_length():
     """Of one list of five documents for two, and of three lists of one together."""
     assert mean_length(["a", "a", "b", "c", "d"], 8, {"a": 5}) == (5 + 5 + 1 + 1 + 1) / 5
     assert mean_length(["a", "a"], 9, {"a": 9}) == 9
+
+
+def test_a_view_without_the_order_of_shards():
+    """As of OpenSearch before 3.3: it is read in the order of operations."""
+    fingerprints = [*range(40), *[FAR ^ 1] * 10] + [2**40 - 1] * 6_000
+    index = Candidates(fingerprints, has_shard_doc=False)
+    context = Context()
+    context.learn_stats("i", IndexStats(4_500))
+    found, _, _ = look(index, context=context, max_distance=40, plan=make_plan(40, ()))
+    assert found.candidates == len(fingerprints)
+    assert len(found) == len({each.id for each in found}) == 6_040
+    assert not index.open
+
+
+def test_a_candidate_without_a_fingerprint_is_named():
+    """It is read again, to be named, whatever the plan: its block terms say that it is near."""
+    index = Candidates([0, 0])
+    index.hits[1]["fields"] = {f"simhash.block{number}": ["0000"] for number in range(4)}
+    for how in ({"max_distance": 12, "plan": make_plan(12, (0, 3))}, SCAN):
+        with pytest.raises(IncompleteSearchError, match=r"document '1' of 'i' .* no simhash.fingerprint") as caught:
+            look(index, **how)
+        assert [each.id for each in caught.value.results] == ["0"]
+
+
+def test_a_document_with_several_fingerprints_counts_with_the_nearest():
+    """As it does on a single page."""
+    index = Candidates([FAR])
+    index.hits[0]["fields"]["simhash.fingerprint"] += ["0" * 15 + "3", "0" * 15 + "1"]
+
+    class Several(Candidates):
+        def search(self, body, index=None, scroll=None):
+            return super().search({**body, "query": {}}, index, scroll)
+
+    several = Several([])
+    several.hits = index.hits
+    found, _, _ = look(several, **SCAN)
+    assert [(each.id, each.distance) for each in found] == [("0", 1)]
+
+
+def test_many_lookups_of_many_candidates_do_not_fill_the_memory():
+    """Each is read in a view of its own, and one that fails does not sink the others."""
+
+    class Failing(Candidates):
+        failures = 1
+
+        def search(self, body, index=None, scroll=None):
+            if self.failures:
+                self.failures = 0
+                return ServerError(500, "no")
+            return super().search(body, index, scroll)
+
+    def flow():
+        context = Context()
+        context.learn_stats("i", IndexStats(1_000_000))
+        return find_many(scripted(context), "i", None, [0, 1], LookupOptions(max_distance=8))
+
+    with planned(SCAN["plan"]):
+        found, calls, _ = drive(flow(), Failing([0, FAR]))
+    assert isinstance(found[0], ServerError)
+    assert [each.id for each in found[1]] == ["0"]
+    assert "msearch" not in [call.api for call in calls]
+    with planned(SCAN["plan"]), pytest.raises(ConnectionError):  # no matter of one lookup
+        drive(flow(), Candidates([0]), fail_at=1, failure=ConnectionError())

@@ -94,8 +94,8 @@ def test_a_document_without_a_fingerprint_spoils_one_lookup_only(server, index, 
 
 
 @pytest.mark.parametrize("max_distance", [3, 20, 64])
-def test_many_candidates_are_skimmed(server, index, simhash, max_distance, monkeypatch):
-    """A scan reads fingerprints first, then what is near: also what has no block terms, and all that hits carry."""
+def test_a_scan_reads_everything(server, index, simhash, max_distance, monkeypatch):
+    """Also what has no block terms, and all that hits carry."""
     simhash.create_index(index, settings=ONE_SHARD)
     fingerprints = planted(700)
     fill(server, index, fingerprints)
@@ -120,7 +120,7 @@ def test_many_candidates_are_skimmed(server, index, simhash, max_distance, monke
     assert [answer_of(each) for each in many] == [truth(fingerprints, wanted, max_distance), opposite]
 
 
-def test_many_candidates_where_fingerprints_cannot_be_searched(server, index, simhash):
+def test_fingerprints_that_are_not_indexed(server, index, simhash):
     """A fingerprint that is not indexed is compared all the same, whether or not the server looks for it slowly."""
     mapping = build_mapping()
     mapping["properties"]["simhash"]["properties"]["fingerprint"]["index"] = False
@@ -217,18 +217,14 @@ def test_half_of_the_documents_without_fingerprint(server, index, simhash):
         assert found.complete
 
 
-def test_the_nearest_of_many(server, index, simhash, monkeypatch):
-    """With a size, of 20,000 candidates the nearest come, and not every page is read."""
+def test_the_nearest_of_many(server, index, simhash):
+    """With a size, of 20,000 candidates the nearest come."""
     simhash.create_index(index, settings=ONE_SHARD)
     fingerprints = [1 | 1 << 16 | 1 << 32] * 20_000 + [0, 1, 3, 7]
     fill(server, index, fingerprints)
-    monkeypatch.setattr(question, "SKIMMED_FROM", 1 << 30)  # what is not skimmed is read in order
     with planned(make_plan(3, (0, 1))):
         found, more = (simhash.find_near_dups(index, fingerprint=0, size=size) for size in (3, 7))
     assert [(each.distance, each.id) for each in found] == [(0, "20000"), (1, "20001"), (2, "20002")]
-    version = tuple(map(int, server.version.split(".")[:2]))
-    reads_all = server.product == "opensearch" and version < (3, 3)  # by a scroll, which has no order
-    assert (found.candidates < 20_000) is not reads_all
     assert [each.distance for each in more] == [0, 1, 2, 3, 3, 3, 3]
 
 
