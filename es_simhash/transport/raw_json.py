@@ -107,24 +107,30 @@ _READ = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_const
 
 def split_members(text: str) -> dict[str, str]:
     """Return the text of each value of the JSON object *text*; for a key that stands there twice, the last."""
-    members: dict[str, str] = {}
-    at = expect(text, 0, "{")
-    if text[at : at + 1] == "}":
-        return members
+    return dict(_scan(text, "{}"))
+
+
+def split_items(text: str) -> Iterator[str]:
+    """Yield the text of each item of the JSON array *text*; raise ValueError if it is not an array."""
+    return (item for _, item in _scan(text, "[]"))
+
+
+def _scan(text: str, ends: str) -> Iterator[tuple[str, str]]:
+    """Yield the key and the text of each value between *ends*; those of an array have no key."""
+    at = _expect(text, 0, ends[0])
+    if text[at : at + 1] == ends[1]:
+        return
     while True:
-        key, at = scanstring(text, expect(text, at, '"', skip=False), False)
-        at = expect(text, at, ":")
-        end = end_of_value(text, at)
-        members[key] = text[at:end]
-        at = skip_space(text, end)
-        if text[at : at + 1] == "}":
-            return members
-        at = expect(text, at, ",")
-
-
-def end_of_value(text: str, at: int) -> int:
-    """Return where the JSON value ends that begins at the position *at*; raise ValueError if there is none."""
-    return _SKIP.raw_decode(text, at)[1]
+        key = ""
+        if ends == "{}":
+            key, at = scanstring(text, _expect(text, at, '"', skip=False), False)
+            at = _expect(text, at, ":")
+        _, end = _SKIP.raw_decode(text, at)
+        yield key, text[at:end]
+        at = _skip_space(text, end)
+        if text[at : at + 1] == ends[1]:
+            return
+        at = _expect(text, at, ",")
 
 
 def join_members(members: Mapping[str, str]) -> str:
@@ -136,29 +142,15 @@ def join_members(members: Mapping[str, str]) -> str:
     return "{" + text.replace("\r", " ").replace("\n", " ") + "}"
 
 
-def expect(text: str, at: int, character: str, *, skip: bool = True) -> int:
+def _expect(text: str, at: int, character: str, *, skip: bool = True) -> int:
     """Return where *text* goes on after the *character* that must stand at the position *at*."""
-    at = skip_space(text, at)
+    at = _skip_space(text, at)
     if text[at : at + 1] != character:
         raise json.JSONDecodeError(f"Expecting {character!r}", text, at)
-    return skip_space(text, at + 1) if skip else at + 1
+    return _skip_space(text, at + 1) if skip else at + 1
 
 
-def skip_space(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     """Return where the next character stands that is no white space."""
     found: Any = WHITESPACE.match(text, at)
     return int(found.end())
-
-
-def split_items(text: str) -> Iterator[str]:
-    """Yield the text of each item of the JSON array *text*; raise ValueError if it is not an array."""
-    at = expect(text, 0, "[")
-    if text[at : at + 1] == "]":
-        return
-    while True:
-        end = end_of_value(text, at)
-        yield text[at:end]
-        at = skip_space(text, end)
-        if text[at : at + 1] == "]":
-            return
-        at = expect(text, at, ",")
