@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,7 +24,6 @@ from es_simhash.transport.protocol import Call, error_text, status_of
 from es_simhash.transport.raw_json import split_items, split_members
 from es_simhash.transport.secrets import Secrets, login_in, secrets_of
 
-_quoted = json.encoder.encode_basestring_ascii
 _JSON = {"accept": "application/json", "content-type": "application/json"}
 
 _COMMON = {
@@ -76,8 +75,6 @@ class Dialect:
                     f"{type(client).__name__} has no transport of a known kind, so no document can be archived"
                 )
             client = client if reading is None else reading
-        if call.api == "bulk":
-            call = replace(call, arguments={**call.arguments, "body": list(_with_header_text(call.arguments["body"]))})
         if "params" in call.arguments:
             return partial(client.perform_request, "POST", "/_mget", headers=_JSON, **call.arguments)
         return partial(attrgetter(self.methods[call.api])(client), **call.arguments)
@@ -183,36 +180,12 @@ def _secrets(client: Any) -> Secrets:
 
 
 def _note_remedy(error: Exception) -> None:
-    """Note on *error* what to do, if a request is too large, or the client speaks to something else than it thinks."""
+    """Note on *error* what to do, if a request is too large."""
     if status_of(error) == 413:
         error.add_note(
             "the request is larger than the server allows (http.max_content_length) or a proxy before it (such as "
             "client_max_body_size of nginx): raise that limit, or give less at once"
         )
-    is_refused = status_of(error) in (400, 406) and any(
-        word in error_text(error) for word in ("compatible-with", "media_type_header_exception")
-    )
-    if is_refused or type(error).__name__ == "UnsupportedProductError":
-        error.add_note(
-            "the server is OpenSearch, or an Elasticsearch older than the client: pass an opensearchpy client, or the "
-            "elasticsearch client of the server's version"
-        )
-
-
-def _with_header_text(lines: Iterable[Any]) -> Iterator[Any]:
-    """Yield the *lines* of a bulk request, action lines as text: a client is slow to write such small dicts."""
-    each = iter(lines)
-    for line in each:
-        if isinstance(line, str):  # of a document, never of a deletion
-            yield from (line, next(each))
-            continue
-        [(kind, header)] = line.items()
-        if header.keys() == {"_index", "_id"} and all(type(each) is str for each in header.values()):
-            yield f'{{"{kind}":{{"_index":{_quoted(header["_index"])},"_id":{_quoted(header["_id"])}}}}}'
-        else:
-            yield line
-        if kind != "delete":
-            yield next(each)
 
 
 def _answer(client: Any, call: Call, answer: Any) -> Any:
