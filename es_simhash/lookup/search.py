@@ -121,7 +121,7 @@ async def search(server: Port, question: Question, answer: Mapping[str, Any] | N
     """Return the near-duplicates, from one page or from all. *answer*: that to the first search, if it was sent."""
     subject = question.subject
     while True:
-        if answer is None and question.reads_all and subject.is_one_page:
+        if answer is None and question.is_full and subject.is_one_page:
             raise Crowded
         candidates = Candidates(question)
         with question:
