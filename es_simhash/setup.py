@@ -18,7 +18,6 @@ from es_simhash.groups.lacking import unfilled_by_index
 from es_simhash.groups.reconcile import Reconciled, reconcile
 from es_simhash.groups.recorded import field_kinds, refuse_regrouping, settle_grouping
 from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
-from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_group_faults, refuse_other_use
 from es_simhash.mapping.mapping import check_texts, mapping_update, may_hold, no_such_field, say_texts
@@ -49,9 +48,7 @@ WIDEST = DEFAULT_PRESET.name
 """The preset where nothing is measured: that of an index without a record."""
 
 # Features other than those of the presets, such as keywords, find texts that were edited much.
-_OTHER_FEATURES = Verification(
-    PRESETS["edited"].similarity, measure=PRESETS["edited"].measure, unit=PRESETS["edited"].unit
-)
+_OTHER_FEATURES = replace(PRESETS["edited"], scheme="", max_distance=DEFAULT_PRESET.max_distance)
 
 Part = Literal["fields", "grouping", "max_distance"]
 
@@ -275,7 +272,7 @@ async def _decide(
     if request.canonical is not None:
         field_kinds(future, request.put_on(Grouping()))
     if is_open:
-        request = replace(request, preset=WIDEST) if has_presets else replace(request, verify=_OTHER_FEATURES)
+        request = replace(request, preset=WIDEST if has_presets else _OTHER_FEATURES)
     grouping = await settle_grouping(server, future, request, record=False)
     tuning, measured = None, None
     if documents and (is_free or preset_of(grouping, settings) is None):

@@ -16,10 +16,10 @@ from es_simhash.cli.parameter_types import FILE
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.lookup.lookup_options import LookupRequest, Verify
 from es_simhash.removal.plan_options import PlanOptions
-from es_simhash.texts.measures import WORD_SHINGLES, Measure, Numbers, Unit
+from es_simhash.texts.measures import WORD_SHINGLES, Numbers
 
 _ASKING = {
-    *("preset", "verify", "no_verify", "measure", "unit", "numbers"),
+    *("preset", "verify", "no_verify", "numbers"),
     *("max_distance", "canonical", "per", "within"),
 }
 _SHARE = click.FloatRange(0, 1)
@@ -28,25 +28,15 @@ _SHARE = click.FloatRange(0, 1)
 lookup_options = options.takes(LookupRequest)
 
 
-def measures(command: Function) -> Function:
-    """Add ``--measure``, ``--unit`` and ``--numbers`` to a command with ``--verify``, which gets them within it."""
+def numbers_option(command: Function) -> Function:
+    """Add ``--numbers`` to a command with ``--verify``, which gets it within that."""
 
     @options.takes(Verification)
     @wraps(command)
-    def with_measures(
-        *,
-        preset: str | None,
-        verify: float | None,
-        measure: Measure | None,
-        unit: Unit | None,
-        numbers: Numbers | None,
-        **rest: Any,
-    ) -> Any:
-        is_named = any((measure, unit, numbers))
-        how = Verification(verify, measure=measure, unit=unit, numbers=numbers) if is_named else verify
-        return command(preset=preset, verify=how, **rest)
+    def with_numbers(*, verify: float | None, numbers: Numbers | None, **rest: Any) -> Any:
+        return command(verify=verify if numbers is None else Verification(verify, numbers=numbers), **rest)
 
-    return with_measures
+    return with_numbers
 
 
 _NUMBERS = [
@@ -71,11 +61,11 @@ def verification(command: Function) -> Function:
         "7-letter shingles.",
     )
     @click.option("--no-verify", is_flag=True, help="Go by the distance alone; do not compare texts.")
-    @measures
+    @numbers_option
     @wraps(command)
     def with_verification(*, verify: Verify | None, no_verify: bool, **rest: Any) -> Any:
         if no_verify and verify is not None:
-            raise click.UsageError("pass --no-verify, or --verify, --measure, --unit and --numbers, not both")
+            raise click.UsageError("pass --no-verify, or --verify and --numbers, not both")
         return command(verify=False if no_verify else verify, **rest)
 
     return with_verification

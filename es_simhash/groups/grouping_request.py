@@ -54,9 +54,9 @@ class GroupingRequest:
 
     def check_scheme(self, settings: IndexSettings) -> None:
         """Raise if the preset was measured with another scheme than that of an index with *settings*."""
-        if self.preset is None:
+        preset = None if self.preset is None else get_preset(self.preset)
+        if preset is None or not preset.scheme:
             return
-        preset = get_preset(self.preset)
         if not settings.scheme.has_features_of(get_scheme(preset.scheme)):
             raise InvalidInputError(
                 Said(

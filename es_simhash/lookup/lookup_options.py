@@ -20,13 +20,9 @@ from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.rule import PairRule, parse_within
 from es_simhash.texts.measures import (
     DEFAULT_SIMILARITY,
-    MEASURES,
     NUMBERS,
-    UNITS,
-    Measure,
     Numbers,
     Preset,
-    Unit,
     check_bound,
     get_preset,
 )
@@ -43,37 +39,16 @@ class Verification:
     Args:
         similarity:
             Smallest similarity to keep, 0 to 1; with 0 nothing is dropped.
-        measure:
-            ``"jaccard"``: the shared shingles as a share of those that either text has. ``"containment"``: as a share
-            of those of the text that has fewer. ``"edit"``: the units that stay, as a share of the longer text.
-        unit:
-            ``"words"``, pieces of some three letters, or ``"characters"``, letters: scattered errors change fewer of
-            these. What stands between words counts in neither.
         numbers:
             ``"same"`` keeps texts apart that have other numbers in the same places, such as the figures of another
             week; ``"any"`` does not.
 
     Raises:
         TypeError: If an argument has the wrong type.
-        InvalidInputError: If the similarity is out of range, or a measure or unit is unknown.
+        InvalidInputError: If the similarity is out of range.
     """
 
     similarity: float | None = None
-    measure: Measure | None = option(
-        None,
-        Choice(MEASURES),
-        "",
-        "What similar means. jaccard: shared shingles (runs of some 7 letters, or 5 Chinese characters) of both "
-        "texts. containment: shared shingles of the smaller text. edit: what stays of the longer text. Default: that "
-        "of the preset, else of the index, else jaccard.",
-    )
-    unit: Unit | None = option(
-        None,
-        Choice(UNITS),
-        "",
-        "What is compared; with characters, scattered errors such as those of OCR matter less. Default: that of "
-        "the preset, else of the index, else words.",
-    )
     numbers: Numbers | None = option(
         None,
         Choice(NUMBERS),
@@ -90,13 +65,7 @@ class Verification:
 
     def put_on(self, rule: PairRule) -> PairRule:
         """Return *rule* with what is given in its place."""
-        known = rule.measure
-        measure = replace(
-            known,
-            measure=self.measure or known.measure,
-            unit=self.unit or known.unit,
-            numbers=self.numbers or known.numbers,
-        )
+        measure = replace(rule.measure, numbers=self.numbers or rule.measure.numbers)
         usual = DEFAULT_SIMILARITY if rule.similarity is None else rule.similarity
         return replace(rule, similarity=usual if self.similarity is None else self.similarity, measure=measure)
 
@@ -288,9 +257,9 @@ class LookupOptions:
         verify:
             By default the rule that the index records decides, also about the texts. ``False``: bits alone.
             ``True``: compare the texts as that rule does, else by .8 of their 7-letter shingles (exact Jaccard). A
-            number: that bound instead. A :class:`Verification`: all of these settings, and the measure, such as
-            the edit similarity of characters. Needs a *text* or a document. A near-duplicate whose text cannot be
-            read is kept, last and without similarity; ``unverified`` says why.
+            number: that bound instead. A :class:`Verification`: that, and whether numbers count. Needs a *text* or
+            a document. A near-duplicate whose text cannot be read is kept, last and without similarity;
+            ``unverified`` says why.
         preset:
             ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
             verification that were measured together. An explicit max_distance or verify overrides the preset.

@@ -32,7 +32,6 @@ from es_simhash.errors import IncompleteWriteError, InvalidInputError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.recorded import check_recorded, settle_grouping
 from es_simhash.hashing import Scheme, from_hex
-from es_simhash.lookup.lookup_options import Verification
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import refuse_hidden_fields
@@ -50,6 +49,7 @@ from es_simhash.mapping.fields import (
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
+from es_simhash.texts.measures import Preset
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, Slice, View, open_view
 from es_simhash.transport.protocol import Key, document_key
@@ -63,7 +63,7 @@ KNOWN = {
     ),
     "reading": ("filter", "columns", "slices", "page", "scheme"),
     "writing": (
-        *("scheme", "max_distance", "verify", "measure", "unit", "numbers", "per", "within", "canonical"),
+        *("scheme", "max_distance", "verify", "numbers", "per", "within", "canonical"),
         "conflicts",
     ),
 }  # fmt: skip
@@ -197,14 +197,14 @@ def _request(options: Mapping[str, str]) -> GroupingRequest:
     similarity, within = read_json(options, "verify"), read_list(options, "within")
     if within and len(within) != 2:
         raise InvalidInputError(f"within {shorten(within)} is not a date field and a span: give published,7d")
-    measure: Any = options.get("measure", "jaccard")
-    unit: Any = options.get("unit", "words")
     numbers: Any = options.get("numbers", "any")
+    distance = read_json(options, "max_distance")
     return GroupingRequest(
-        max_distance=read_json(options, "max_distance"),
+        max_distance=distance,
         canonical=read_list(options, "canonical") or "id",
         # Not the number alone, which would take the measure from what the index records.
-        verify=False if similarity is None else Verification(similarity, measure=measure, unit=unit, numbers=numbers),
+        preset=None if similarity is None else Preset("given", "", distance, similarity, "", numbers=numbers),
+        verify=False if similarity is None else None,
         per=options.get("per") or False,
         within=False if not within else (within[0], within[1]),
     )

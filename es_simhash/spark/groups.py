@@ -133,7 +133,7 @@ def groups(
             are the canonicals of the index, and the new ones come in canonical order. What
             it costs says :func:`near_pairs`; texts are read of the older documents near a new one.
         verify:
-            Smallest similarity of the texts of neighbours, 0 to 1; a :class:`Verification` for another measure;
+            Smallest similarity of the texts of neighbours, 0 to 1; a :class:`Verification` where numbers count;
             ``None`` compares no texts. A document without a text (null) has no neighbours; nor has a text without
             words, unless *verify* is 0.
         text:

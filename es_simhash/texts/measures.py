@@ -239,7 +239,7 @@ class Preset:
         name:
             ``identical``, ``near``, ``similar``, ``edited`` or ``noisy``.
         scheme:
-            Id of the scheme whose fingerprints it was measured with.
+            Id of the scheme whose fingerprints it was measured with; empty for any.
         max_distance:
             Largest distance of a candidate for verification, in bits.
         similarity:
@@ -247,7 +247,10 @@ class Preset:
         meaning:
             What it finds, in a few words.
         measure, unit:
-            What the similarity is: see :class:`~es_simhash.Verification`.
+            What the similarity is. ``"jaccard"``: the shared shingles as a share of those that either text has.
+            ``"containment"``: as a share of those of the text that has fewer. ``"edit"``: the units that stay, as a
+            share of the longer text. ``"words"``: pieces of some three letters; ``"characters"``: letters, of which
+            scattered errors change fewer.
         numbers:
             Whether numbers count; ``None``: as the rule of the index says, and not where there is none.
     """

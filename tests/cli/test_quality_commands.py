@@ -45,19 +45,18 @@ def test_explain_bad_input(local, tmp_path):
         ([], None),
         (["--verify", "0.7"], 0.7),
         (["--no-verify"], False),
-        (["--measure", "edit"], Verification(measure="edit")),
+        (["--numbers", "same"], Verification(numbers="same")),
         (["--preset", "noisy", "--verify", "0.7"], 0.7),
-        (["--preset", "noisy", "--unit", "words"], Verification(unit="words")),
-        (["--preset", "similar", "--verify", "0.7", "--unit", "characters"], Verification(0.7, unit="characters")),
+        (["--preset", "similar", "--verify", "0.7", "--numbers", "any"], Verification(0.7, numbers="any")),
     ],
 )
 def test_what_the_options_of_verification_stand_for(arguments, expected):
-    """What --measure and --unit do not say is that of the preset."""
+    """What they do not say is that of the preset."""
     seen = []
     command = click.command("any")(verification(lambda **given: seen.append(given["verify"])))
     assert CliRunner().invoke(command, arguments).exit_code == 0
     assert seen == [expected]
-    assert CliRunner().invoke(command, ["--no-verify", "--unit", "words"]).exit_code == 2
+    assert CliRunner().invoke(command, ["--no-verify", "--numbers", "same"]).exit_code == 2
 
 
 def test_a_small_share_is_not_nothing(capsys):

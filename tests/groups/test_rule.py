@@ -72,11 +72,9 @@ def test_an_earlier_version_refuses_another_measure():
 
 
 def test_a_measure_stays_where_only_the_bound_is_given():
-    """A preset or what a Verification names changes it; without a comparison there is none."""
-    by_words = Verification(0.7, measure="jaccard", unit="words")
+    """A preset changes it; without a comparison there is none."""
     assert GroupingRequest(verify=0.7).put_on(NOISY).measure == NOISY.measure
     assert GroupingRequest(preset="noisy", max_distance=16).put_on(Grouping()) == NOISY
-    assert GroupingRequest(preset="noisy", verify=by_words).put_on(NOISY) == Grouping(16, similarity=0.7)
     assert GroupingRequest(preset="noisy", verify=Verification(0.7)).put_on(NOISY) == replace(NOISY, similarity=0.7)
     assert GroupingRequest(preset="similar").put_on(NOISY) == Grouping(12, similarity=0.8)
     assert GroupingRequest(verify=False).put_on(NOISY) == Grouping(max_distance=16)

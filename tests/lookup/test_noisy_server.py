@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from es_simhash import InvalidInputError, Verification, get_scheme
+from es_simhash import InvalidInputError, get_scheme
 from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import TextMeasure
 from tests.servers.removals import read_plan
 from tests.servers.support import ONE_SHARD, read_all, texts
 
-BY_LETTERS = Verification(0.9, measure="edit", unit="characters")
+BY_LETTERS = {"preset": "noisy"}
 ORIGINALS = [texts(1, seed=seed)[0] for seed in (1, 2)]
 
 
@@ -41,15 +41,14 @@ def fill(server, index, simhash):
 
 
 def test_lookups_by_letters(server, made, simhash):
-    """A preset, a measure, a document and many texts; where edits are counted there is no containment."""
+    """A preset, a document and many texts; where edits are counted there is no containment."""
     fill(server, made, simhash)
     found = simhash.find_near_dups(made, SCANS[2], preset="noisy")
     assert {each.id for each in found} == {"a", "b", "c"}
     assert (found[0].id, found[0].similarity > 0.95, found[0].containment) == ("a", True, None)
     assert len(simhash.find_near_dups(made, SCANS[2], preset="similar")) == 0
-    assert {each.id for each in simhash.find_near_dups_of(made, "a", max_distance=16, verify=BY_LETTERS)} == {"b", "c"}
-    shingles = Verification(0.6, measure="jaccard", unit="characters")
-    [one, error] = simhash.find_near_dups_many(made, [SCANS[2], 5], max_distance=16, verify=shingles)
+    assert {each.id for each in simhash.find_near_dups_of(made, "a", **BY_LETTERS)} == {"b", "c"}
+    [one, error] = simhash.find_near_dups_many(made, [SCANS[2], 5], preset="edited", verify=0.6)
     assert {each.id for each in one} == {"a", "b", "c"}
     assert isinstance(error, TypeError)
 
@@ -57,20 +56,20 @@ def test_lookups_by_letters(server, made, simhash):
 def test_groups_by_letters(server, made, simhash, tmp_path):
     """The mapping records measure and unit; every operation then goes by them, and another measure is refused."""
     documents = [{"_id": id_, "body": body} for id_, body in DOCUMENTS.items()]
-    reports = list(simhash.ingest(made, documents, max_distance=16, verify=BY_LETTERS))
+    reports = list(simhash.ingest(made, documents, **BY_LETTERS))
     assert [each.canonical for each in reports] == ["a", "a", "a", "z"]
     assert reports[1].similarity > 0.95
     server.request("POST", f"/{made}/_refresh")
     meta = server.request("GET", f"/{made}/_mapping")[made]["mappings"]["_meta"]["es_simhash"]["simhash"]
     recorded = Grouping.from_dict(meta["grouping"])
     assert (recorded.similarity, recorded.measure) == (0.9, TextMeasure("edit", "characters"))
-    assert [simhash.reconcile(made, **each).changed for each in ({"verify": BY_LETTERS}, {"preset": "noisy"})] == [0, 0]
-    for other in (0.8, Verification(measure="jaccard")):
+    assert [simhash.reconcile(made, **each).changed for each in ({}, BY_LETTERS)] == [0, 0]
+    for other in ({"verify": 0.8}, {"preset": "edited"}):
         with pytest.raises(InvalidInputError, match="grouped|groups"):
-            simhash.reconcile(made, verify=other)
+            simhash.reconcile(made, **other)
     [group] = simhash.groups(made)
     assert {each.id for each in group.members} == {"a", "b", "c"}
-    pairs = list(simhash.pairs(made, max_distance=16, verify=BY_LETTERS))
+    pairs = list(simhash.pairs(made, **BY_LETTERS))
     assert {(each.id, each.other_id) for each in pairs} == {("a", "b"), ("a", "c"), ("b", "c")}
     shown = simhash.report(made, sample=10).groups[0]
     assert all(each.similarity > 0.9 for each in shown.members)

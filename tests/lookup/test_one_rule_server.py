@@ -65,10 +65,10 @@ def make_rule(chance):
         chance.choice([None, None, parse_within(("published", "3d"))]),
     )
 
-    verify = (
-        False if rule.similarity is None else Verification(rule.similarity, measure=measure, unit=unit, numbers=numbers)
-    )
-    how = {"max_distance": rule.max_distance, "verify": verify, "per": rule.per or False}
+    how = {"max_distance": rule.max_distance, "verify": False, "per": rule.per or False}
+    if rule.similarity is not None:
+        own = Preset("own", "", rule.max_distance, rule.similarity, "", measure, unit, numbers)
+        how |= {"preset": own, "verify": None}
     return rule, how | {"within": False if rule.within is None else ("published", rule.within.span)}
 
 
@@ -307,14 +307,13 @@ def test_only_what_is_named_is_replaced(run, server, index, simhash):
     """In a lookup, on the command line, and where an index is grouped anew; the answer says that the caller asked."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     list(simhash.ingest(index, [{"_id": "a", "body": BASES[0]}], on_duplicate=None))
-    simhash.reconcile(index, verify=Verification(0.95, measure="edit", unit="characters", numbers="same"))
+    simhash.reconcile(index, preset="noisy", max_distance=12, verify=Verification(0.95, numbers="same"))
     by = TextMeasure("edit", "characters", "same")
     assert simhash.find_near_dups(index, BASES[0]).rule.origin == "recorded"
     for verify, bound, measure in [
         (0.5, 0.5, by),
         (True, 0.95, by),
         (Verification(numbers="any"), 0.95, TextMeasure("edit", "characters")),
-        (Verification(0.7, measure="jaccard"), 0.7, TextMeasure("jaccard", "characters", "same")),
     ]:
         rule = simhash.find_near_dups(index, BASES[0], verify=verify).rule
         assert (rule.similarity, rule.measure, rule.origin) == (
@@ -322,8 +321,8 @@ def test_only_what_is_named_is_replaced(run, server, index, simhash):
             measure,
             "recorded" if verify is True else "given",
         )
-    preset = simhash.find_near_dups(index, BASES[0], preset="near", verify=Verification(unit="characters")).rule
-    assert (preset.similarity, preset.measure) == (0.9, TextMeasure("jaccard", "characters", "same"))
+    preset = simhash.find_near_dups(index, BASES[0], preset="near").rule
+    assert (preset.similarity, preset.measure) == (0.9, TextMeasure("jaccard", "words", "same"))
     shown = json.loads(run("find", index, "--id", "a", "--numbers", "any", "--json").stdout)["rule"]
     assert (shown["similarity"]["at_least"], shown["origin"]) == (0.95, "given")
     assert run("reconcile", index, "--regroup", "--numbers", "any", "--yes").exit_code == 0

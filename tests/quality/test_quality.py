@@ -102,15 +102,15 @@ def test_presets():
 
 def test_what_verify_stands_for():
     """A flag, a bound or a whole Verification; anything else is refused."""
-    rule, similar = PairRule(3), TextMeasure("edit", "characters", "same")
+    rule, similar = PairRule(3), TextMeasure(numbers="same")
     assert asked_rule(rule, verify=False) == asked_rule(rule) == rule
     assert asked_rule(rule, preset=PRESETS["near"], verify=True) == PairRule(8, 0.9)
     assert asked_rule(rule, verify=0) == PairRule(3, 0.0)
     assert asked_rule(rule, preset="noisy", verify=0.7) == PairRule(16, 0.7, TextMeasure("edit", "characters"))
-    whole = Verification(0.7, measure="edit", unit="characters", numbers="same")
+    whole = Verification(0.7, numbers="same")
     assert asked_rule(rule, verify=whole) == PairRule(3, 0.7, similar)
-    with pytest.raises(InvalidInputError, match="measure"):
-        Verification(measure="edits")
+    with pytest.raises(InvalidInputError, match="numbers"):
+        Verification(numbers="some")
     for wrong, error in (
         (1.5, InvalidInputError),
         (float("nan"), InvalidInputError),

@@ -22,7 +22,7 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.duplicates import warn_of_lacking
 from es_simhash.cli.failures import describe, kind_of
-from es_simhash.cli.grouping_options import PRESET_NUMBERS, lookup_options, measures
+from es_simhash.cli.grouping_options import PRESET_NUMBERS, lookup_options, numbers_option
 from es_simhash.cli.input_files import piped_text, read_text_argument
 from es_simhash.cli.input_records import Reader, Record, document_of
 from es_simhash.cli.options import Target
@@ -116,7 +116,7 @@ def _print_answer(record: Record, text: str | Exception, outcome: NearDups | Exc
     help="Compare the texts of the documents found, and drop those that share less than this part of their "
     "7-letter shingles.",
 )
-@measures
+@numbers_option
 @options.filter_query
 @options.source
 @lookup_options

@@ -78,9 +78,9 @@ class LookupMethods(SyncBase):
             verify:
                 By default the rule that the index records decides, also about the texts. ``False``: bits alone.
                 ``True``: compare the texts as that rule does, else by .8 of their 7-letter shingles (exact Jaccard). A
-                number: that bound instead. A :class:`Verification`: all of these settings, and the measure, such as
-                the edit similarity of characters. Needs a *text* or a document. A near-duplicate whose text cannot be
-                read is kept, last and without similarity; ``unverified`` says why.
+                number: that bound instead. A :class:`Verification`: that, and whether numbers count. Needs a *text* or
+                a document. A near-duplicate whose text cannot be read is kept, last and without similarity;
+                ``unverified`` says why.
             preset:
                 ``"identical"``, ``"near"``, ``"similar"``, ``"edited"`` or ``"noisy"``: a max_distance and a
                 verification that were measured together. An explicit max_distance or verify overrides the preset.
