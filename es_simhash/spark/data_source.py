@@ -51,9 +51,9 @@ from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import Preset
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.pages import Hits, Slice, View, open_view
+from es_simhash.transport.pages import Hits, Scroll
 from es_simhash.transport.protocol import Key, document_key
-from es_simhash.transport.retry import now
+from es_simhash.transport.retry import ATTEMPTS, now
 from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
 from es_simhash.writes.targets import refuse_updates
 
@@ -332,7 +332,6 @@ OWN_COLUMNS = {
     "fingerprint": pa.string(),
 }
 _DDL = {pa.string(): "string", pa.int64(): "bigint"}
-KEEP_ALIVE_SECONDS = 600
 SLICES, PAGE = 8, 1_000
 
 
@@ -384,12 +383,14 @@ def _extra_columns(options: Mapping[str, str]) -> tuple[str, ...]:
 @dataclass
 class _Slice(InputPartition):
     number: int
-    view: View | None
 
 
 @dataclass(frozen=True)
 class _Reader(DataSourceReader):
-    """Reads the documents that match *filter*, in slices of one view; each slice is a partition."""
+    """
+    Reads the documents that match *filter*, in slices by ``_id``; each slice is a partition, and sees the index as it
+    is when its reading begins. No view is shared: nobody would know when to close it, as Spark may read it again.
+    """
 
     connection: Connection
     columns: Sequence[str]
@@ -398,10 +399,9 @@ class _Reader(DataSourceReader):
     page: int = PAGE
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Open a view of the index, and return its slices, after a check of scheme, fields and columns."""
+        """Return the slices of the index, after a check of scheme, fields and columns."""
         self.connection.run(self._check)
-        view = self.connection.run(lambda server: open_view(server, self.connection.index, KEEP_ALIVE_SECONDS))
-        return [_Slice(number, view) for number in range(self.slices)]
+        return [_Slice(number) for number in range(self.slices)]
 
     async def _check(self, server: Port) -> None:
         resolved = await resolve_index(server, self.connection.index)
@@ -419,9 +419,10 @@ class _Reader(DataSourceReader):
         body: dict[str, Any] = {"query": query, "_source": list(self.columns) or False, "seq_no_primary_term": True}
         # From doc values: _source may leave our fields out.
         body["docvalue_fields"] = [Fields(self.connection.prefix).fingerprint]
-        place = (part.number, self.slices)
-        reading = Slice(server, self.connection.index, body, view=part.view, page=self.page, part=place)
-        async with aclosing(reading.pages()) as pages:
+        if self.slices > 1:
+            body["slice"] = {"id": part.number, "max": self.slices}
+        reading = Scroll(server, self.connection.index, body, page=self.page, attempts=ATTEMPTS)
+        async with aclosing(reading.read()) as pages:
             async for hits in pages:
                 if hits:
                     yield [hits]

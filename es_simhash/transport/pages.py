@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from es_simhash.transport.answers import Gap, find_gaps, is_closed, is_shard_missing, is_slice_refused, sentences
 from es_simhash.transport.limits import MAX_HITS
 from es_simhash.transport.protocol import Call, Index, error_text, status_of
-from es_simhash.transport.retry import ATTEMPTS, Patience, attempt, is_passing, retry
+from es_simhash.transport.retry import Patience, attempt, is_passing, retry
 from es_simhash.transport.server import Answer, Server
 
 Hits = Sequence[Mapping[str, Any]]
@@ -192,40 +192,6 @@ async def read_each(
         async for hits in pages:
             take(hits)
     return reading.gaps
-
-
-@dataclass
-class Slice:
-    """
-    All hits of the slice *part*, its number and the number of slices, in a *view* that all slices share.
-    *view*: of :func:`open_view`. If it is ``None``, each slice is scrolled, and sees the index as it is when its
-    reading begins.
-    """
-
-    server: Server
-    index: Index
-    body: Mapping[str, Any]
-    _: KW_ONLY
-    view: View | None
-    page: int
-    part: tuple[int, int]
-    gaps: list[Gap] = field(default_factory=list)
-
-    async def pages(self) -> Pages:
-        part, view = self.part, self.view
-        if view is None:
-            sliced = {**self.body, "slice": {"id": part[0], "max": part[1]}} if part[1] > 1 else self.body
-            scroll = Scroll(self.server, self.index, sliced, page=self.page, attempts=ATTEMPTS)
-            async with aclosing(scroll.read()) as pages:
-                async for hits in pages:
-                    yield hits
-            self.gaps = scroll.gaps
-            return
-        view.attempts = ATTEMPTS
-        async with aclosing(_read_cursors(self.server, view, [Cursor(self.body, self.page, part=part)])) as steps:
-            async for step in steps:
-                yield step.hits
-        self.gaps = list(view.gaps)
 
 
 async def open_view(

@@ -78,6 +78,7 @@ def test_every_document_is_read_once(documents, client, index):
     assert sorted(map(tuple, documents.collect())) == sorted(wanted)
     assert len(wanted) == DOCUMENTS + 1
     assert documents.rdd.getNumPartitions() == 3
+    assert client.indices.stats(index=index)["_all"]["total"]["search"]["open_contexts"] == 0  # no view is left open
 
 
 def test_no_plan_shows_the_login(documents):
@@ -133,6 +134,8 @@ def test_what_spark_computed_is_written(spark, server, client):
             stored = client.get(index=name, id=id_)["_source"]["simhash"]
             assert not any(stored.get(each) for each in ("passages", "error")), stored
         assert stored.get("fingerprint") is None
+        properties = client.indices.get_mapping(index=name)[name]["mappings"]["properties"]["simhash"]["properties"]
+        assert client.get(index=name, id="05")["_source"]["simhash"].keys() <= properties.keys()  # no value of its own
         assert list(simhash.backfill(name, dry_run=True))[-1].changed == 0
         df = read({"bool": {"must_not": {"ids": {"values": ["29"]}}}})
         verify = Verification(0.5, numbers="same")
