@@ -174,15 +174,20 @@ class Group(Tabular):
         canonicals:
             How many documents are a canonical of that id: more than one where groups of several indices, or shards,
             have one name. These groups are shown as one.
+        unreadable:
+            Ids of its documents that are no members here, because what they have as fingerprint is none: ``setup``
+            mends them.
     """
 
     id: str
     members: tuple[NearDup, ...]
     canonicals: int = 1
+    unreadable: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the group as plain JSON values."""
         plain = {"id": self.id, "size": len(self.members), "members": [each.to_dict() for each in self.members]}
+        plain |= {"unreadable": list(self.unreadable)} if self.unreadable else {}
         return plain | ({"canonicals": self.canonicals} if self.canonicals > 1 else {})
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -200,6 +205,7 @@ class Group(Tabular):
         rows += map(cells_of, others[:SHOWN_ROWS])
         rest = len(self.members) - len(rows)
         rows += [{"how": f"and {rest:,} more"}] if rest else []
+        rows += [{"how": f"{each}: no readable fingerprint, run setup"} for each in self.unreadable[:1]]
         rows = [{"documents": None if number else len(self.members), **row} for number, row in enumerate(rows)]
         return [Sheet("", rows, {"bits": 64, "similarity": 1}, most=len(rows), keys=("id",))]
 
@@ -316,12 +322,13 @@ class _Reader:
     async def read(self, server: Port, names: list[str]) -> list[Group]:
         """Return the groups *names*, as far as they are large enough."""
         groups = await self._read(server, names)
-        return [group for group in groups if len(group.members) >= self._options.min_size]
+        return [each for each in groups if len(each.members) + len(each.unreadable) >= self._options.min_size]
 
     async def _read(self, server: Port, names: list[str]) -> list[Group]:
         fields = self._fields
         # Of each group its canonicals, and the others.
         members: dict[str, tuple[list[NearDup], list[NearDup]]] = {name: ([], []) for name in names}
+        unreadable: dict[str, list[str]] = {name: [] for name in names}
         source, seen = check_source(self._options.source), set[str]()
 
         def note(hits: Hits) -> None:
@@ -338,6 +345,8 @@ class _Reader:
                         routing=hit.get("_routing"),
                     )
                     members[own[fields.group][0]][fields.duplicate_of in own].append(each)
+                else:
+                    unreadable[own[fields.group][0]].append(hit["_id"])
 
         body = {
             "query": {"terms": {fields.group: names}},
@@ -355,7 +364,8 @@ class _Reader:
         for name, parts in members.items():
             canonicals, others = (sorted(part, key=attrgetter("order")) for part in parts)
             if canonicals or others:
-                found.append(Group(name, (*canonicals, *others), canonicals=max(1, len(canonicals))))
+                broken = tuple(sorted(unreadable[name]))
+                found.append(Group(name, (*canonicals, *others), max(1, len(canonicals)), broken))
         if not found:
             reason = no_fingerprint_shown(self._index, fields.fingerprint)
             raise IncompleteSearchError(reason, reasons=(reason,))

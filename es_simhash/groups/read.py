@@ -167,7 +167,7 @@ async def read_all(
             await server.compute(table.add, hits)
             server.tell(Progress(len(table), None, "reading documents"))
     check_whole(reading.gaps)
-    if table.is_unread and not len(table):
+    if table.unreadable and not len(table):
         reason = no_fingerprint_shown(index, fields.fingerprint)
         raise IncompleteSearchError(reason, reasons=(reason,))
 

@@ -69,6 +69,10 @@ class Reconciled:
             documents that are near another one are read.
         rule:
             The rule of the groups, in words.
+        unreadable:
+            Number of documents that were left out because what they have as fingerprint is none: ``setup`` mends them.
+        first_unreadable:
+            The first of them, as ``index/_id``.
     """
 
     documents: int
@@ -79,6 +83,8 @@ class Reconciled:
     is_settled: bool = True
     unread: int = 0
     rule: str = ""
+    unreadable: int = 0
+    first_unreadable: str | None = None
 
 
 def check_moment(since: str | datetime | None) -> str | None:
@@ -202,6 +208,8 @@ async def reconcile(
         not (writer.failures or writer.moved or (dry_run and changed)),
         groups.unread,
         str(grouping),
+        table.unreadable,
+        table.first_unreadable,
     )
     if not dry_run:
         await refresh(server, index)

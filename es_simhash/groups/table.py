@@ -116,7 +116,8 @@ class Table:
         self._ids = Ids()
         self._routings: dict[int, str] = {}
         self._count = 0
-        self.is_unread = False  # whether a document had what is no fingerprint
+        self.unreadable = 0  # documents that had what is no fingerprint; the first of them
+        self.first_unreadable: str | None = None
         self._parts: list[Columns] = []
 
     def __len__(self) -> int:
@@ -139,9 +140,11 @@ class Table:
 
     def add(self, hits: Sequence[Mapping[str, Any]]) -> None:
         """Add a row for each of *hits* that carries a fingerprint."""
-        found = len(hits)
-        hits = [hit for hit in hits if self._fingerprint(hit.get("fields", {})) is not None]
-        self.is_unread |= len(hits) < found
+        broken = [hit for hit in hits if self._fingerprint(hit.get("fields", {})) is None]
+        if broken:
+            self.unreadable += len(broken)
+            self.first_unreadable = self.first_unreadable or f"{broken[0]['_index']}/{broken[0]['_id']}"
+            hits = [hit for hit in hits if self._fingerprint(hit.get("fields", {})) is not None]
         for place, hit in enumerate(hits, self._count):
             if "_routing" in hit:
                 self._routings[place] = hit["_routing"]

@@ -219,6 +219,9 @@ def reconcile(
     if report.unread:
         said = f"the text of {count(report.unread, 'document')} could not be read: they have no near-duplicates"
         warn(said, kind="unread", number=report.unread)
+    if report.first_unreadable is not None:
+        said = f"{count(report.unreadable, 'document')} left out: no readable fingerprint, as {report.first_unreadable}"
+        warn(f"{said}: run es-simhash setup {index}", kind="unreadable", number=report.unreadable)
     print_failures(report.failures)
     if not report.failures and not report.is_settled and not dry_run:
         error("documents changed while they were grouped: run it again", kind="unsettled", indices=[index])
