@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from os import PathLike
 from typing import Any, Literal, get_args
 
@@ -214,7 +214,7 @@ class Batch:
     """
 
     items: Sequence[Entry]
-    failure: Exception | None = None
+    failure: BaseException | None = None
     is_last: bool = False
 
 
@@ -250,7 +250,8 @@ class Source:
         self._problems: dict[int, str] = {}
         self._feed: Feed[Any] | None = documents if isinstance(documents, Feed) else None
         self._taken = 0
-        documents = self._read(documents) if isinstance(documents, Feed) else documents
+        self._failure: BaseException | None = None  # with which the source broke off, unless that is an Exception
+        documents = self._read(documents)
         if self._done:
             documents = islice(documents, self._done, None)
         first = self._done
@@ -284,13 +285,22 @@ class Source:
                     return Batch(items)
         except Exception as error:  # noqa: BLE001 -- raised by the flow, once the batch is written
             return Batch(items, error, is_last=True)
-        return Batch(items, is_last=not items)
+        return Batch(items, self._failure, is_last=not items or self._failure is not None)
 
-    @staticmethod
-    def _read(feed: Feed[Any]) -> Iterator[Any]:
-        """Yield the documents as they come."""
-        while (found := feed.take()) is not None:
-            yield from found
+    def _read(self, documents: Iterable[Any] | Feed[Any]) -> Iterator[Any]:
+        """Yield the documents as they come, also those before a cancellation that the source passes on."""
+        fed = chain.from_iterable(iter(documents.take, None)) if isinstance(documents, Feed) else iter(documents)
+        while True:
+            try:
+                document = next(fed, self)
+            except (Exception, KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 -- raised by the flow, as an Exception is
+                self._failure = error
+                return
+            if document is self:
+                return
+            yield document
 
     def close(self) -> None:
         """Stop reading, and end the processes that compute fingerprints, also when not all documents were read."""

@@ -186,24 +186,31 @@ def test_updates_deletes_and_texts_without_features(server, index, simhash):
     assert documents["c"]["seen"] is True
 
 
-def test_documents_from_an_async_generator(server, index, async_client, runner):
-    """They are read beside the requests; what it gave before it broke is written, and its own error comes out."""
+@pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError, GeneratorExit])
+def test_documents_from_an_async_generator(server, index, async_client, runner, error):
+    """They are read beside the requests; what it gave before it broke is reported, and its own error comes out."""
     documents = numbered(texts(250))
 
     async def source(most):
         for n, document in enumerate(documents):
             if n == most:
-                raise RuntimeError("the crawl broke off")
+                raise error
             await asyncio.sleep(0)
             yield document
 
     async def write(most):
-        simhash = AsyncSimHashClient(async_client)
-        return [report async for report in simhash.ingest(index, source(most), max_distance=3)]
+        simhash, reports = AsyncSimHashClient(async_client), []
+        try:
+            async for report in simhash.ingest(index, source(most), max_distance=3):
+                reports.append(report)
+        except error as broken:
+            reports.append(broken)
+        return reports
 
     runner.run(AsyncSimHashClient(async_client).create_index(index, text_field="body", settings=ONE_SHARD))
-    with pytest.raises(RuntimeError, match="broke off"):
-        runner.run(write(130))
+    *reports, broken = runner.run(write(130))
+    assert isinstance(broken, error)
+    assert [report.position for report in reports] == list(range(130))
     assert len(read_all(server, index)) == 130
     assert [report.position for report in runner.run(write(None))] == list(range(250))
     assert len(read_all(server, index)) == 250

@@ -1,6 +1,7 @@
 """Ingest with grouping under trouble: reports say what the index holds, and no group hangs on what was not written."""
 
-from itertools import count
+from asyncio import CancelledError
+from itertools import count, product
 
 import pytest
 
@@ -228,16 +229,16 @@ def test_lookups_that_fail_for_good_lose_no_report(way):
 
 
 def test_a_source_that_breaks_is_told_last():
-    """What it gave before is written and reported."""
+    """What it gave before is written and reported, also before what is no Exception."""
 
-    def documents():
+    def documents(error):
         yield from ({"_id": id_, "body": body} for id_, body in list(NEW.items())[:5])
-        raise OSError("gone")
+        raise error
 
-    for way in WAYS:
+    for way, error in product(WAYS, (OSError, CancelledError, GeneratorExit)):
         store = filled()
-        run = run_ingest(store, way, documents(), cancel_at=10_000)
-        assert isinstance(run.error, OSError)
+        run = run_ingest(store, way, documents(error), cancel_at=10_000)
+        assert isinstance(run.error, error)
         assert len(run.emitted) == 5
         assert_told_truly(run, store)
         assert_grouped(store, way)
