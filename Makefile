@@ -75,8 +75,10 @@ strangers: $(VENV)/.dev ## Let programs from npm and Debian write and look up; i
 	  --editable '.[async,embedded,opensearch,haystack,langchain,llama-index]' --requirement tests/integrations/requirements.txt
 	@touch $@
 
+# nest_asyncio, which LlamaIndex applies, leaves event loops open.
 integrations: .integrations/.made ## Test the filters in LangChain, LlamaIndex and Haystack; installs these in .integrations/
-	.integrations/bin/python -m pytest tests/integrations tests/docs/test_integrations_docs.py
+	.integrations/bin/python -m pytest -W ignore::pytest.PytestUnraisableExceptionWarning \
+	  tests/integrations tests/docs/test_integrations_docs.py
 
 real: dist ## Check what only real containers show, and write COMPATIBILITY.md; needs a container engine
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[real]'

@@ -8,15 +8,13 @@ pipeline of the server adds the fingerprint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from es_simhash import IncompleteWriteError, Screened, SimHashClient, Written, WrongTypeError
 from es_simhash.arguments import check_field, check_name
 from es_simhash.errors import count, shorten
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,34 +52,13 @@ class Guard:
     def tag(self, ids: Sequence[str]) -> list[Written]:
         """Give the documents *ids* our fields; raise IncompleteWriteError if some do not get them."""
         reports = list(self.simhash.tag_written(self.index, ids)) if ids else []
-        if refused := [each for each in reports if each.action == "refused"]:
+        if refused := [report for report in reports if report.action == "refused"]:
             raise IncompleteWriteError(
                 f"{count(len(refused), 'chunk')} of {len(ids):,} in {shorten(self.index)} did not get fingerprints, "
                 f"such as {shorten(refused[0].id)} ({refused[0].reason}): store them again",
                 refused=len(refused),
             )
         return reports
-
-    def store(self, ids: Sequence[str], write: Callable[[], _T]) -> tuple[_T, list[Written]]:
-        """
-        Return what *write* returns, which stores the chunks *ids*, and a report on each.
-        Where it raises, what is stored nevertheless gets our fields too: else the next call would not find it.
-        """
-        try:
-            written = write()
-        except Exception as error:
-            error.add_note(self.tag_what_is_there(ids))
-            raise
-        return written, self.tag(ids)
-
-    def tag_what_is_there(self, ids: Sequence[str]) -> str:
-        """Give those of the chunks *ids* that a store has written our fields; return how many these are, for people."""
-        try:
-            reports = list(self.simhash.tag_written(self.index, ids))
-        except Exception as error:  # noqa: BLE001 -- the caller gets the error of the store
-            return f"which chunks were stored is not known ({type(error).__name__}): run setup, then give them again"
-        done = sum(each.action != "refused" for each in reports)
-        return f"{done:,} of {len(ids):,} chunks were stored: give the others again"
 
 
 def is_stored(screened: Screened) -> bool:

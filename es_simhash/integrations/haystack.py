@@ -1,9 +1,9 @@
-"""For Haystack: a filter, a guard before the embedder, and a writer that tags; components of a pipeline."""
+"""For Haystack: a filter, and a guard before the embedder; components of a pipeline."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,8 +11,6 @@ from es_simhash.integrations import missing
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
-    from haystack.components.writers import DocumentWriter
-    from haystack.document_stores.types import DocumentStore, DuplicatePolicy
     from haystack.utils import deserialize_callable, serialize_callable
 except ImportError as error:
     raise missing(__name__, error) from error
@@ -88,9 +86,10 @@ class NearDupGuard:
     Let only documents through that are no near-duplicates of what the store has: before the embedder and the writer.
 
     The store is an index of Elasticsearch or OpenSearch that has our fields (``setup``). A document that nobody can
-    judge, or with a blob, goes through; with *force* all do, and :class:`NearDupWriter` tags those that are near
-    another one. ``duplicates`` are copies of the others, with ``similar_to`` in their meta: the id of what each is
-    near. A pipeline with it cannot be written to a file, because it has a client.
+    judge, or with a blob, goes through; with *force* all do. ``duplicates`` are copies of the others, with
+    ``similar_to`` in their meta: the id of what each is near. Once the store has the documents, :meth:`tag` them,
+    unless an ingest pipeline of the server adds the fingerprints. A pipeline with it cannot be written to a file,
+    because it has a client.
     """
 
     def __init__(self, simhash: SimHashClient, index: str, text_field: str = "content", *, force: bool = False) -> None:
@@ -110,32 +109,12 @@ class NearDupGuard:
         ]
         return {"documents": [each for n, each in enumerate(documents) if n not in near], "duplicates": others}
 
-
-@component
-class NearDupWriter:
-    """
-    Write documents, and give them their fingerprints and groups in the same call: in place of a ``DocumentWriter``.
-
-    Raises if the store lacks one afterwards. Where the store raises, what it has written gets its fingerprints too. A
-    ``DocumentWriter`` is enough where an ingest pipeline of the server adds them.
-    """
-
-    def __init__(
-        self,
-        document_store: DocumentStore,
-        simhash: SimHashClient,
-        index: str,
-        policy: DuplicatePolicy = DuplicatePolicy.NONE,
-    ) -> None:
-        self._writer = DocumentWriter(document_store, policy)
-        self._guard = Guard(simhash, index, "content")
-
-    @component.output_types(documents_written=int, reports=list[Written])
-    def run(self, documents: list[Document], policy: DuplicatePolicy | None = None) -> dict[str, Any]:
-        """Return how many documents the store has written, and a report on each."""
-        ids = [each.id for each in documents]
-        written, reports = self._guard.store(ids, lambda: self._writer.run(documents, policy))
-        return {**written, "reports": reports}
+    def tag(self, ids: Sequence[str]) -> list[Written]:
+        """
+        Give the documents *ids*, which the store has, their fingerprints and groups; return a report on each.
+        Raises IncompleteWriteError if some of them are not there: the others have theirs.
+        """
+        return self._guard.tag(ids)
 
 
 def _chunk(document: Document) -> Chunk:

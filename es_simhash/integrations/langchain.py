@@ -1,24 +1,21 @@
-"""For LangChain: a filter (a compressor of documents, and a step of a chain), and a guard around a vector store."""
+"""For LangChain: a filter (a compressor of documents, and a step of a chain), and a guard before a vector store."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 from es_simhash.integrations import missing
 
 try:
     from langchain_core.documents import BaseDocumentCompressor, Document
-    from langchain_core.embeddings import Embeddings
-    from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+    from langchain_core.vectorstores import VectorStore
     from pydantic import ConfigDict
 except ImportError as error:
     raise missing(__name__, error) from error
 
-from es_simhash import InvalidInputError, SimHashClient
-from es_simhash.errors import count
+from es_simhash import SimHashClient
 from es_simhash.integrations.filters import Item, Options
 from es_simhash.integrations.guard import Chunk, Guard, is_stored
 
@@ -60,103 +57,41 @@ def _item(document: Document) -> Item:
     return Item(document.page_content, id_ if isinstance(id_, str) else None, document.metadata)
 
 
-class GuardedStore(VectorStore):
-    """
-    A vector store of Elasticsearch or OpenSearch that stores no near-duplicate of a text that it has.
-
-    ``add_texts`` and ``add_documents`` ask *index*, which has our fields already (``setup``), before a text is
-    embedded, and return an id for each: that of the document that it is near, where it was not stored. A text that
-    nobody can judge is stored. ``force=True`` stores all, and tags. Then the documents get their fingerprints, unless
-    *tags* leaves that to an ingest pipeline; where the store raises, what it has written gets them too. Searches are
-    those of *store*, and async methods run in a thread. *text_field* and *metadata_field* are what the store calls
-    these in a document; ``None`` for metadata at the top.
-    """
-
-    def __init__(
-        self,
-        store: VectorStore,
-        simhash: SimHashClient,
-        index: str,
-        *,
-        text_field: str = "text",
-        metadata_field: str | None = "metadata",
-        tags: bool = True,
-    ) -> None:
-        self.store = store
-        self._guard = Guard(simhash, index, text_field)
-        self._metadata_field = metadata_field
-        self._tags = tags
-
-    def add_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: list[dict[str, Any]] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        force: bool = False,
-        **kwargs: Any,
-    ) -> list[str]:
-        """Store those of *texts* that are not there; return the id of each, or of the document that it is near."""
-        texts = list(texts)
-        given, own = list(ids or [None] * len(texts)), list(metadatas or [{}] * len(texts))
-        for name, some in (("ids", given), ("metadatas", own)):
-            if len(some) != len(texts):
-                said = f"{name} has {len(some):,} for {count(len(texts), 'text')}"
-                raise InvalidInputError(f"{said}: give one for each, or leave {name} out")
-        above = self._metadata_field
-        chunks = zip(texts, given, own if above is None else [{above: each} for each in own], strict=True)
-        screened = self._guard.screen(Chunk(*each) for each in chunks)
-        kept = {n: given[n] or str(uuid.uuid4()) for n, each in enumerate(screened) if force or is_stored(each)}
-        if kept:
-            stored = list(kept.values())
-            write = partial(
-                self.store.add_texts, [texts[n] for n in kept], [own[n] for n in kept], ids=stored, **kwargs
-            )
-            if self._tags:
-                self._guard.store(stored, write)
-            else:
-                write()
-        return [kept.get(n) or str(each.id or kept[each.place or 0]) for n, each in enumerate(screened)]
-
-    @property
-    def embeddings(self) -> Embeddings | None:
-        """The embeddings of the store."""
-        return self.store.embeddings
-
-    def as_retriever(self, **kwargs: Any) -> VectorStoreRetriever:
-        """Return the retriever of the store."""
-        return self.store.as_retriever(**kwargs)
-
-    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """Return what the store finds."""
-        return self.store.similarity_search(query, k, **kwargs)
-
-    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
-        """Delete documents of the store."""
-        return self.store.delete(ids, **kwargs)
-
-    @classmethod
-    def from_texts(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise: a store is made first."""
-        raise NotImplementedError("make the store first, then GuardedStore(store, simhash, index)")
-
-
 def add_documents(
     store: VectorStore,
-    documents: list[Document],
+    documents: Iterable[Document],
     simhash: SimHashClient,
     index: str,
     *,
     text_field: str = "text",
     metadata_field: str | None = "metadata",
     tags: bool = True,
+    force: bool = False,
     **kwargs: Any,
 ) -> list[str]:
     """
-    Store those of *documents* that are not there in *store*, once; return what :class:`GuardedStore` returns.
+    Store those of *documents* that are near-duplicates of nothing in *store*; return the id of each.
 
-    That is an id for each: its own, or that of the document that it is near and that was stored in its place.
-    Arguments are those of ``GuardedStore`` and of its ``add_documents``.
+    One that was not stored gets the id of the document that it is near. *store* writes to *index* of Elasticsearch or
+    OpenSearch, which has our fields already (``setup``); it is asked before a text is embedded. A text that nobody can
+    judge is stored; with *force* all are. Then the documents get their fingerprints and groups, also those that were
+    written before the store raised; unless *tags* leaves that to an ingest pipeline. *text_field* and *metadata_field*
+    are what the store calls these in a document; ``None`` for metadata at the top. *kwargs* are for ``add_texts``.
     """
-    guarded = GuardedStore(store, simhash, index, text_field=text_field, metadata_field=metadata_field, tags=tags)
-    return guarded.add_documents(documents, **kwargs)
+    documents = list(documents)
+    guard = Guard(simhash, index, text_field)
+    screened = guard.screen(_chunk(document, metadata_field) for document in documents)
+    kept = {n: documents[n].id or str(uuid.uuid4()) for n, found in enumerate(screened) if force or is_stored(found)}
+    if kept:
+        ids, texts = list(kept.values()), [documents[n].page_content for n in kept]
+        try:
+            store.add_texts(texts, [documents[n].metadata for n in kept], ids=ids, **kwargs)
+        finally:
+            if tags:
+                guard.tag(ids)
+    return [kept.get(n) or str(found.id or kept[found.place or 0]) for n, found in enumerate(screened)]
+
+
+def _chunk(document: Document, metadata_field: str | None) -> Chunk:
+    metadata = document.metadata
+    return Chunk(document.page_content, document.id, {metadata_field: metadata} if metadata_field else metadata)

@@ -1,4 +1,4 @@
-"""For LlamaIndex: a filter (a postprocessor of nodes), a guard before the embedding, and a store that tags."""
+"""For LlamaIndex: a filter (a postprocessor of nodes), and a guard before the embedding."""
 
 from __future__ import annotations
 
@@ -21,16 +21,11 @@ try:
         QueryBundle,
         TransformComponent,
     )
-    from llama_index.core.vector_stores.types import (
-        BasePydanticVectorStore,
-        MetadataFilters,
-        VectorStoreQuery,
-        VectorStoreQueryResult,
-    )
     from pydantic import Field, PrivateAttr
 except ImportError as error:
     raise missing(__name__, error) from error
 
+from es_simhash import Written
 from es_simhash.integrations.filters import COUNT, IDS, Item, Options
 from es_simhash.integrations.guard import Chunk, Guard, is_stored
 
@@ -91,10 +86,10 @@ class NearDupGuard(TransformComponent):
     """
     Drop nodes that are near-duplicates of what the store has, before they are embedded.
 
-    Put it before the embedding in an ``IngestionPipeline`` whose store is an index of Elasticsearch or OpenSearch with
-    our fields (``setup``), in a :class:`TaggingStore`, unless an ingest pipeline of the server adds the fingerprints. A
-    node that nobody can judge stays, and so does one that is not only text. With *force* all stay, and those that are
-    near another one are tagged. *text_field* and *metadata_field* are what the store calls these in a document.
+    Put it before the embedding in an ``IngestionPipeline``. The store is an index of Elasticsearch or OpenSearch with
+    our fields (``setup``); once the nodes are there, :meth:`tag` them, unless an ingest pipeline of the server adds the
+    fingerprints. A node that nobody can judge stays, and so does one that is not only text; with *force* all stay.
+    *text_field* and *metadata_field* are what the store calls these in a document.
     """
 
     simhash: Any = Field(exclude=True, repr=False)
@@ -130,98 +125,12 @@ class NearDupGuard(TransformComponent):
         """Return the nodes that are to be stored; the index is asked in a thread."""
         return await asyncio.to_thread(self.__call__, nodes, **kwargs)
 
+    def tag(self, ids: Sequence[str]) -> list[Written]:
+        """
+        Give the nodes *ids*, which the store has, their fingerprints and groups; return a report on each.
+        Raises IncompleteWriteError if some of them are not there: the others have theirs.
+        """
+        return self._guard.tag(ids)
+
     def _chunk(self, node: BaseNode) -> Chunk:
         return Chunk(node.get_content(MetadataMode.NONE), node.node_id, {self.metadata_field: node.metadata})
-
-
-class TaggingStore(BasePydanticVectorStore):
-    """
-    A vector store that gives nodes their fingerprints and groups in the call that stores them.
-
-    Give it to an ``IngestionPipeline``, or an index, in place of *store*; *guard* knows where that writes. ``add``
-    raises if a node is not there afterwards. Where *store* raises, what it has written gets its fingerprints too.
-    Everything else is that of *store*.
-    """
-
-    store: BasePydanticVectorStore
-    guard: NearDupGuard
-    stores_text: bool = True
-    _guard: Guard = PrivateAttr()
-
-    def model_post_init(self, context: Any) -> None:
-        """Be used as *store* is."""
-        del context
-        self._guard = Guard(self.guard.simhash, self.guard.index, self.guard.text_field)
-        self.stores_text, self.is_embedding_query = self.store.stores_text, self.store.is_embedding_query
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name under which LlamaIndex writes it down."""
-        return cls.__name__
-
-    @property
-    def client(self) -> Any:
-        """The client of the store."""
-        return self.store.client
-
-    def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """Store *nodes*, and tag them; return their ids."""
-        ids = [each.node_id for each in nodes]
-        return self._guard.store(ids, lambda: self.store.add(nodes, **kwargs))[0]
-
-    async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """Store *nodes*, and tag them in a thread; return their ids."""
-        ids = [each.node_id for each in nodes]
-        try:
-            stored = await self.store.async_add(nodes, **kwargs)
-        except Exception as error:
-            error.add_note(await asyncio.to_thread(self._guard.tag_what_is_there, ids))
-            raise
-        await asyncio.to_thread(self._guard.tag, ids)
-        return stored
-
-    def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
-        """Return nodes of the store."""
-        return self.store.get_nodes(node_ids, filters)
-
-    async def aget_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
-    ) -> list[BaseNode]:
-        """Return nodes of the store."""
-        return await self.store.aget_nodes(node_ids, filters)
-
-    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """Delete the nodes of a document."""
-        self.store.delete(ref_doc_id, **delete_kwargs)
-
-    async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
-        """Delete the nodes of a document."""
-        await self.store.adelete(ref_doc_id, **delete_kwargs)
-
-    def delete_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
-    ) -> None:
-        """Delete nodes of the store."""
-        self.store.delete_nodes(node_ids, filters, **delete_kwargs)
-
-    async def adelete_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
-    ) -> None:
-        """Delete nodes of the store."""
-        await self.store.adelete_nodes(node_ids, filters, **delete_kwargs)
-
-    def clear(self) -> None:
-        """Delete all nodes of the store."""
-        self.store.clear()
-
-    async def aclear(self) -> None:
-        """Delete all nodes of the store."""
-        await self.store.aclear()
-
-    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """Return what the store finds."""
-        return self.store.query(query, **kwargs)
-
-    async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-        """Return what the store finds."""
-        return await self.store.aquery(query, **kwargs)

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from es_simhash import IncompleteWriteError, InvalidInputError, SimHashClient
+from es_simhash import IncompleteWriteError, SimHashClient
 from tests.integrations.frameworks import Framework
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, WORDS
@@ -14,6 +14,7 @@ from tests.servers.support import ONE_SHARD, WORDS
 WINDOW = "The user prefers a window seat on long flights."
 AISLE = WINDOW.replace("a window", "an aisle")
 MORE = [" ".join(random.Random(n).choices(WORDS, k=40)) for n in range(30)]
+REFUSED = "^1 chunk of 3 in .*there is no document of this id"
 KINDS = {"user": {"type": "keyword"}}
 
 
@@ -50,13 +51,16 @@ def assert_all_are_tagged(server, name, simhash):
     assert simhash.reconcile(name, dry_run=True).changed == 0
 
 
-def test_langchain_around_the_store_of_elastic(elasticsearch, name, request):
+def test_langchain_before_the_store_of_elastic(elasticsearch, name, request):
     """Embeds and stores what is new for its user; each text gets the id of what is there."""
     Framework("langchain")
     elastic = needs("langchain_elasticsearch")
     from langchain_core.documents import Document
 
-    from es_simhash.integrations.langchain import GuardedStore, add_documents
+    from es_simhash.integrations.langchain import add_documents
+
+    def chunk(text, id_=None, user="ada"):
+        return Document(text, metadata={"user": user}, id=id_)
 
     with make_client(elasticsearch) as client:
         kinds = {"metadata": {"properties": KINDS}}
@@ -69,74 +73,54 @@ def test_langchain_around_the_store_of_elastic(elasticsearch, name, request):
             return add(texts, *rest, **more)
 
         inner.add_texts = watched
-        store = GuardedStore(inner, simhash, name)
-        first = store.add_texts([WINDOW, AISLE, WINDOW.upper()], [{"user": "ada"}] * 3, ids=["w", "a", "x"])
-        assert first == ["w", "a", "w"]
-        given = [
-            *(Document(WINDOW, metadata={"user": "bob"}, id="b"), Document(f"{AISLE}!", metadata={"user": "ada"})),
-            *(Document(each, metadata={"user": "ada"}) for each in MORE),
-        ]
-        second = asyncio.run(store.aadd_documents(given))
+
+        def write(*documents, **options):
+            return add_documents(inner, documents, simhash, name, **options)
+
+        assert write(chunk(WINDOW, "w"), chunk(AISLE, "a"), chunk(WINDOW.upper(), "x")) == ["w", "a", "w"]
+        given = [chunk(WINDOW, "b", "bob"), chunk(f"{AISLE}!"), *map(chunk, MORE)]
+        second = write(*given)
         assert second[:2] == ["b", "a"]
         assert asked == [WINDOW, AISLE, WINDOW, *MORE]
-        assert store.add_documents(given[2:]) == second[2:]
-        assert add_documents(inner, given, simhash, name) == second
+        assert write(*given) == second
         documents = stored(elasticsearch, name)
         assert documents.keys() == {"w", "a", "b", *second[2:]}
         assert_all_are_tagged(elasticsearch, name, simhash)
-        forced = store.add_texts([WINDOW.upper()], [{"user": "ada"}], ids=["x"], force=True)
+        forced = write(chunk(WINDOW.upper(), "x"), force=True)
         assert (forced, stored(elasticsearch, name)["x"]["simhash"]["duplicate_of"]) == (["x"], "w")
-        assert store.add_texts([f"{AISLE} Not any more."], [{"user": "ada"}], ids=["a"]) == ["a"]
+        assert write(chunk(f"{AISLE} Not any more.", "a")) == ["a"]
         assert stored(elasticsearch, name)["a"]["text"] == f"{AISLE} Not any more."
         assert_all_are_tagged(elasticsearch, name, simhash)
-        assert len(store.as_retriever().invoke("window")) > 0
-        assert store.similarity_search("aisle", 1)[0].page_content.startswith(AISLE)
-        assert store.add_texts([]) == []
-        with pytest.raises(InvalidInputError, match="^ids has 1 for 2 texts: give one for each, or leave ids out$"):
-            store.add_texts(["a", "b"], ids=["x"])
+        assert write() == []
+        assert write(chunk("Left to a pipeline.", "p"), tags=False) == ["p"]
+        assert "simhash" not in stored(elasticsearch, name)["p"]
 
 
 def test_langchain_store_that_refuses_a_chunk(elasticsearch, name, request):
-    """What it has written is tagged, and its error says how much that is; nothing is taken for known."""
+    """What it has written is tagged, and the error says how much that is; nothing is taken for known."""
     Framework("langchain")
     elastic = needs("langchain_elasticsearch")
     from elasticsearch.helpers import BulkIndexError
+    from langchain_core.documents import Document
 
-    from es_simhash.integrations.langchain import GuardedStore
+    from es_simhash.integrations.langchain import add_documents
 
     with make_client(elasticsearch) as client:
         kinds = {"metadata": {"properties": {"page": {"type": "integer"}}}}
         simhash = prepared(elasticsearch, request, client, name, "text", kinds)
         inner = elastic.ElasticsearchStore(name, client=client, strategy=elastic.BM25Strategy())
-        store = GuardedStore(inner, simhash, name)
-        with pytest.raises(BulkIndexError) as raised:
-            store.add_texts(MORE[:3], [{"page": 1}, {"page": "no number"}, {"page": 3}])
-        assert raised.value.__notes__ == ["2 of 3 chunks were stored: give the others again"]
+
+        def write(*pages):
+            documents = [Document(text, metadata={"page": page}) for text, page in zip(MORE, pages)]
+            return add_documents(inner, documents, simhash, name)
+
+        with pytest.raises(IncompleteWriteError, match=REFUSED) as raised:
+            write(1, "no number", 3)
+        assert isinstance(raised.value.__context__, BulkIndexError)
         assert_all_are_tagged(elasticsearch, name, simhash)
-        ids = store.add_texts(MORE[:3], [{"page": 1}, {"page": 2}, {"page": 3}])
+        ids = write(1, 2, 3)
         assert {each["text"] for each in stored(elasticsearch, name).values()} == set(MORE[:3])
         assert set(ids) == stored(elasticsearch, name).keys()
-
-
-def test_langchain_store_that_fails_as_does_its_index(opensearch, name, request):
-    """The error of the store stays the error."""
-    Framework("langchain")
-    from langchain_core.vectorstores import VectorStore
-
-    from es_simhash.integrations.langchain import GuardedStore
-
-    class Failing(VectorStore):
-        def add_texts(self, *args, **kwargs):
-            opensearch.remove(name)
-            raise RuntimeError("the model is gone")
-
-        from_texts = similarity_search = None
-
-    with make_client(opensearch) as client:
-        store = GuardedStore(Failing.__new__(Failing), prepared(opensearch, request, client, name, "text", {}), name)
-        with pytest.raises(RuntimeError, match="the model is gone") as raised:
-            store.add_texts(MORE[:2])
-        assert "NotFoundError): run setup, then give them again" in raised.value.__notes__[0]
 
 
 def test_llama_index_before_the_embedding(elasticsearch, name, request):
@@ -146,10 +130,10 @@ def test_llama_index_before_the_embedding(elasticsearch, name, request):
     from llama_index.core.embeddings import MockEmbedding
     from llama_index.core.ingestion import IngestionPipeline
     from llama_index.core.schema import ImageNode, TextNode
-    from llama_index.core.vector_stores import SimpleVectorStore, VectorStoreQuery
+    from llama_index.core.vector_stores import SimpleVectorStore
     from llama_index.vector_stores.elasticsearch import AsyncBM25Strategy, ElasticsearchStore
 
-    from es_simhash.integrations.llama_index import NearDupGuard, TaggingStore
+    from es_simhash.integrations.llama_index import NearDupGuard
 
     embedded = []
 
@@ -175,30 +159,34 @@ def test_llama_index_before_the_embedding(elasticsearch, name, request):
         simhash = prepared(elasticsearch, request, client, name, "content", kinds, per="metadata.user")
         store = ElasticsearchStore(name, es_client=inner, retrieval_strategy=AsyncBM25Strategy())
         guard = NearDupGuard(simhash=simhash, index=name)
-        tagging = TaggingStore(store=store, guard=guard)
-        pipeline = IngestionPipeline(transformations=[guard, Counting(2)], vector_store=tagging)
+        pipeline = IngestionPipeline(transformations=[guard, Counting(2)], vector_store=store)
 
         def nodes(texts, user="ada"):
             return [TextNode(text=text, metadata={"user": user}) for text in texts]
 
+        def ids(nodes):
+            return [node.node_id for node in nodes]
+
         first = pipeline.run(nodes=nodes([WINDOW, AISLE, WINDOW.upper(), *MORE]))
+        assert [report.action for report in guard.tag(ids(first))] == ["written"] * len(first)
         assert [each.text for each in first] == [WINDOW, AISLE, *MORE]
         assert pipeline.run(nodes=nodes([WINDOW, AISLE, WINDOW.upper(), *MORE])) == []
-        loop.run_until_complete(pipeline.arun(nodes=nodes([WINDOW], "bob")))
+        guard.tag(ids(loop.run_until_complete(pipeline.arun(nodes=nodes([WINDOW], "bob")))))
         assert len(embedded) == len(MORE) + 3
         assert len(stored(elasticsearch, name)) == len(MORE) + 3
         assert_all_are_tagged(elasticsearch, name, simhash)
         image = ImageNode(text=WINDOW, image_url="http://a/1.png", metadata={"user": "ada"})
         assert asyncio.run(guard.acall([*nodes([WINDOW]), image])) == [image]
-        forcing = IngestionPipeline(
-            transformations=[NearDupGuard(simhash=simhash, index=name, force=True), Counting(2)], vector_store=tagging
+        forcing = NearDupGuard(simhash=simhash, index=name, force=True)
+        [forced] = IngestionPipeline(transformations=[forcing, Counting(2)], vector_store=store).run(
+            nodes=nodes([WINDOW])
         )
-        [forced] = forcing.run(nodes=nodes([WINDOW]))
+        forcing.tag([forced.node_id])
         assert "duplicate_of" in stored(elasticsearch, name)[forced.node_id]["simhash"]
-        [found] = tagging.query(VectorStoreQuery(query_str="aisle", similarity_top_k=1)).nodes
-        assert (found.text, tagging.client) == (AISLE, store.client)
+        elsewhere = Counting(2)(nodes([MORE[0]]))
+        SimpleVectorStore().add(elsewhere)
         with pytest.raises(IncompleteWriteError, match="1 chunk of 1 in .*there is no document of this id"):
-            TaggingStore(store=SimpleVectorStore(), guard=guard).add(Counting(2)(nodes([MORE[0]])))
+            guard.tag(ids(elsewhere))
         assert "simhash" not in guard.to_json()
         with pytest.raises(ValueError, match="simhash must be a SimHashClient, not NoneType"):
             NearDupGuard(simhash=None, index=name)
@@ -209,10 +197,11 @@ def test_haystack_between_converter_and_writer(opensearch, name, request):
     Framework("haystack")
     needs("haystack_integrations.document_stores.opensearch")
     from haystack import Document, Pipeline, component
+    from haystack.components.writers import DocumentWriter
     from haystack.dataclasses import ByteStream
     from haystack_integrations.document_stores.opensearch import OpenSearchDocumentStore
 
-    from es_simhash.integrations.haystack import NearDupGuard, NearDupWriter
+    from es_simhash.integrations.haystack import NearDupGuard
 
     embedded = []
 
@@ -229,22 +218,24 @@ def test_haystack_between_converter_and_writer(opensearch, name, request):
         store = OpenSearchDocumentStore(hosts=opensearch.url, index=name, **how)
 
         def run(documents, **options):
+            guard = NearDupGuard(simhash, name, **options)
             pipeline = Pipeline()
-            pipeline.add_component("guard", NearDupGuard(simhash, name, **options))
+            pipeline.add_component("guard", guard)
             pipeline.add_component("embed", Embedder())
-            pipeline.add_component("write", NearDupWriter(store, simhash, name))
+            pipeline.add_component("write", DocumentWriter(store))
             pipeline.connect("guard.documents", "embed.documents")
             pipeline.connect("embed.documents", "write.documents")
-            return pipeline.run({"guard": {"documents": documents}})
+            found = pipeline.run({"guard": {"documents": documents}}, include_outputs_from={"guard"})
+            return found, guard.tag([document.id for document in found["guard"]["documents"]])
 
         given = [Document(content=each, meta={"user": "ada"}) for each in (WINDOW, AISLE, WINDOW.upper(), *MORE)]
-        found = run(given)
-        assert [each.action for each in found["write"]["reports"]] == ["written"] * (len(MORE) + 2)
+        found, reports = run(given)
+        assert [report.action for report in reports] == ["written"] * (len(MORE) + 2)
         assert found["write"]["documents_written"] == len(MORE) + 2
         [known] = found["guard"]["duplicates"]
         assert (known.id, known.meta) == (given[2].id, {"user": "ada", "similar_to": given[0].id})
         assert given[2].meta == {"user": "ada"}
-        again = run(given)  # the writer's policy would raise
+        again, _ = run(given)  # the writer's policy would raise
         alone = Pipeline()
         alone.add_component("guard", NearDupGuard(simhash, name))
         found = asyncio.run(alone.run_async({"guard": {"documents": given}}))["guard"]
@@ -264,15 +255,15 @@ def test_haystack_between_converter_and_writer(opensearch, name, request):
 
 
 def test_a_store_that_refuses_a_chunk_tags_the_others(elasticsearch, opensearch, name, request):
-    """In LlamaIndex, awaited too, and in Haystack: the next call finds what was written; the error says how much."""
+    """In LlamaIndex and in Haystack: the next call finds what was written; the error says how much."""
     for framework in ("llama_index", "haystack"):
         Framework(framework)
     from haystack import Document
     from haystack.document_stores.errors import DocumentStoreError
     from llama_index.core.schema import TextNode
 
-    from es_simhash.integrations.haystack import NearDupGuard as Guard, NearDupWriter
-    from es_simhash.integrations.llama_index import NearDupGuard, TaggingStore
+    from es_simhash.integrations.haystack import NearDupGuard as Guard
+    from es_simhash.integrations.llama_index import NearDupGuard
 
     needs("llama_index.vector_stores.elasticsearch")
     stores = needs("haystack_integrations.document_stores.opensearch")
@@ -280,23 +271,24 @@ def test_a_store_that_refuses_a_chunk_tags_the_others(elasticsearch, opensearch,
     from llama_index.vector_stores.elasticsearch import AsyncBM25Strategy, ElasticsearchStore
 
     pages, page = [1, "no number", 3], {"page": {"type": "integer"}}
-    note = ["2 of 3 chunks were stored: give the others again"]
     with make_client(opensearch) as client:
         simhash = prepared(opensearch, request, client, name, "content", page)
         how = {"mappings": {"properties": {}}, "settings": {}, "use_ssl": False}
         store = stores.OpenSearchDocumentStore(hosts=opensearch.url, index=name, **how)
         documents = [Document(content=text, meta={"page": each}) for text, each in zip(MORE, pages)]
-        with pytest.raises(DocumentStoreError) as raised:
-            NearDupWriter(store, simhash, name).run(documents)
-        assert raised.value.__notes__ == note
+        guard = Guard(simhash, name)
+        with pytest.raises(DocumentStoreError):
+            store.write_documents(documents)
+        with pytest.raises(IncompleteWriteError, match=REFUSED):
+            guard.tag([document.id for document in documents])
         assert_all_are_tagged(opensearch, name, simhash)
-        assert Guard(simhash, name).run(documents)["documents"] == [documents[1]]
+        assert guard.run(documents)["documents"] == [documents[1]]
 
-    async def add(client, guard, nodes):
+    async def add(nodes):
         inner = make_client(elasticsearch, asynchronous=True)
         try:
             store = ElasticsearchStore(name, es_client=inner, retrieval_strategy=AsyncBM25Strategy())
-            await TaggingStore(store=store, guard=guard).async_add(nodes)
+            await store.async_add(nodes)
         finally:
             await inner.close()
 
@@ -304,8 +296,9 @@ def test_a_store_that_refuses_a_chunk_tags_the_others(elasticsearch, opensearch,
         simhash = prepared(elasticsearch, request, client, name, "content", {"metadata": {"properties": page}})
         guard = NearDupGuard(simhash=simhash, index=name)
         nodes = [TextNode(text=text, embedding=[0.5], metadata={"page": each}) for text, each in zip(MORE, pages)]
-        with pytest.raises(BulkIndexError) as raised:
-            asyncio.run(add(client, guard, nodes))
-        assert raised.value.__notes__ == note
+        with pytest.raises(BulkIndexError):
+            asyncio.run(add(nodes))
+        with pytest.raises(IncompleteWriteError, match=REFUSED):
+            guard.tag([node.node_id for node in nodes])
         assert_all_are_tagged(elasticsearch, name, simhash)
         assert [each.text for each in guard([TextNode(text=text) for text in MORE[:3]])] == [MORE[1]]
