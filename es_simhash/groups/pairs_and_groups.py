@@ -303,7 +303,7 @@ class _Reader:
         self._options = options
         self._is_duplicate = {"exists": {"field": fields.duplicate_of}}
         clauses = check_filter(options.filter) or [self._is_duplicate]
-        self._names = BucketReader(index, clauses, fields.group, page=BUCKETS, has_ranges=True)
+        self._names = BucketReader(index, clauses, fields.group, page=BUCKETS)
 
     async def read_names(self, server: Port) -> list[tuple[str, int]]:
         """Return some more names, in order, with the number of duplicates of each; empty after the last one."""

@@ -300,7 +300,7 @@ async def lost_canonicals(
     fields = Fields(server.prefix)
     lost: list[str] = []
     field = fields.duplicate_of
-    reader = BucketReader(index, [{"exists": {"field": field}}], field, page=BUCKETS, has_ranges=True)
+    reader = BucketReader(index, [{"exists": {"field": field}}], field, page=BUCKETS)
     while page := await reader.read(server):
         named = [name for name, _ in page]
         body = canonicals_body(named, fields, grouped_only=grouped_only)

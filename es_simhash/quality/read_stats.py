@@ -23,7 +23,7 @@ from es_simhash.mapping.fields import Fields, text_or_none
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
-from es_simhash.mapping.user_fields import countable_field, find_field_faults, node_of
+from es_simhash.mapping.user_fields import countable_field, find_field_faults
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import BucketReader, aggregate, aggregate_named
@@ -40,14 +40,14 @@ LARGEST = 10
 async def count_groups(server: Port, index: Index, clauses: Sequence[Mapping[str, Any]] = ()) -> GroupCounts:
     """
     Return how many groups of two or more of the documents that match *clauses* there are, by size.
-    Cost: about two searches for every 10,000 groups that have a duplicate. The first few look at all duplicates, each
-    other one at the documents of its page, so the time grows with the number of documents. Memory: one page, and a
-    number for each different size. Raises IncompleteSearchError if some documents could not be counted.
+    Cost: for every 50,000 groups that have a duplicate a search that looks at all duplicates, and for every 10,000 one
+    for their canonicals. Memory: one page, and a number for each different size. Raises IncompleteSearchError if some
+    documents could not be counted.
     """
     fields = Fields(server.prefix)
     duplicates = [*clauses, {"exists": {"field": fields.duplicate_of}}]
     canonicals: list[Mapping[str, Any]] = [*clauses, {"bool": {"must_not": [duplicates[-1]]}}]
-    reader = BucketReader(index, duplicates, fields.group, page=PAGE, has_ranges=True)
+    reader = BucketReader(index, duplicates, fields.group, page=PAGE)
     sizes: Counter[int] = Counter()
     largest: list[tuple[int, str]] = []
     without = several = lost = 0
@@ -222,8 +222,7 @@ async def read_stats(server: Port, index: Index, options: StatsOptions) -> Stats
     if options.time_field:
         time = await count_over_time(server, index, options.time_field, clauses, duplicates)
     if options.source_field:
-        has_ranges = _is_keyword(resolved, options.source_field)
-        sources = await _count_sources(server, index, options.source_field, clauses, duplicates, has_ranges=has_ranges)
+        sources = await _count_sources(server, index, options.source_field, clauses, duplicates)
     now = await _resolve(server, index)
     grouping = _groupings(resolved)
     if _groupings(now) != grouping:
@@ -244,12 +243,6 @@ def _groupings(resolved: Resolved) -> tuple[Mapping[str, Any], ...]:
         if (grouping := Grouping.read(settings)) is not None and grouping.to_dict() not in found:
             found.append(grouping.to_dict())
     return tuple(found)
-
-
-def _is_keyword(resolved: Resolved, field: str) -> bool:
-    """Return whether *field* is a keyword that is indexed as it is, wherever it is mapped."""
-    nodes = [node for mapping in resolved.mappings.values() if (node := node_of(mapping, field)) is not None]
-    return bool(nodes) and all(node.get("type") == "keyword" and "normalizer" not in node for node in nodes)
 
 
 async def _count_documents(server: Port, index: Index, fields: Fields, clauses: Sequence[Mapping[str, Any]]) -> Stats:
@@ -274,11 +267,9 @@ async def _count_sources(
     field: str,
     clauses: Sequence[Mapping[str, Any]],
     duplicates: Mapping[str, Any],
-    *,
-    has_ranges: bool,
 ) -> SourceCounts:
     aggs = {"duplicates": {"filter": duplicates}}
-    reader = BucketReader(index, clauses, field, page=PAGE, aggs=aggs, has_missing=True, has_ranges=has_ranges)
+    reader = BucketReader(index, clauses, field, page=PAGE, aggs=aggs, has_missing=True)
     most: list[tuple[str, Count]] = []
     total = without = Count()
     number = 0
