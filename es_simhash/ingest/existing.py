@@ -219,7 +219,7 @@ class ExistingLookup:
         if error.is_passing:
             self._asked = self._total = 0
             return
-        if self._is_demanded:
+        if self._is_demanded and not error.is_of_document:
             raise error.for_caller(self._index) from error
         logger.info("ingest into %s: the server is asked about every document: %s", self._index, error)
         self._is_wanted, self._resident = False, None

@@ -256,7 +256,7 @@ class MemoryLookups:
 
     def _give_up(self, subject: Subject, error: ResidentError) -> None:
         """Ask the server from now on."""
-        if self._request.lookups == "memory":
+        if self._request.lookups == "memory" and not error.is_of_document:
             raise error.for_caller(subject.index) from error
         logger.info("lookups in %s: the server is asked about every text: %s", subject.index, error)
         self._is_wanted = False

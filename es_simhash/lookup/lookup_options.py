@@ -184,6 +184,11 @@ class ResidentError(Exception):
         """Whether it may be otherwise in a moment."""
         return self.kind in ("primary", "answer", "expired")
 
+    @property
+    def is_of_document(self) -> bool:
+        """Whether one document is the cause, which a lookup by the server names where it could be near."""
+        return self.kind == "fingerprint"
+
     def __str__(self) -> str:
         sentences = {
             "statistics": "the server does not show the sequence numbers of the shards",

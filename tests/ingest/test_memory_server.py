@@ -179,7 +179,7 @@ def test_numbers_that_repeat_in_a_shrunk_index(server, index, simhash, pages):
 
 
 def test_a_document_without_the_signed_copy_is_read(server, index, simhash, client, call, monkeypatch):
-    """Another program may leave it out; without any fingerprint, though with its blocks, a document is refused."""
+    """Another program may leave it out; where a document has no fingerprint but blocks, the server is asked."""
     monkeypatch.setattr(reading, "PAGE", 16)
     simhash.create_index(index, text_field="body", settings={**EMPTY, "number_of_shards": 2})
     found = texts(40, seed=3)
@@ -191,8 +191,11 @@ def test_a_document_without_the_signed_copy_is_read(server, index, simhash, clie
     assert len(tagged(ingest_in_batches(client, call, index, given, **options))) == 40
     del documents[0]["simhash"]["fingerprint"]
     put(server, index, [{"_id": "broken", **documents[0]}])
-    with pytest.raises(InvalidInputError, match="fingerprint"):
-        ingest_in_batches(client, call, index, given, **options)
+    again = [{"_id": f"again{number}", "body": text} for number, text in enumerate(found)]
+    reports = ingest_in_batches(client, call, index, again, **options)
+    assert [each.action for each in reports] == ["tagged"] * 40
+    assert [number for number, each in enumerate(reports) if "'broken'" in (each.reason or "")] == [20]
+    assert all(call(simhash.find_near_dups_many(index, found[21:], max_distance=3, lookups="memory")))
 
 
 def test_what_others_do_meanwhile_is_seen(server, index, simhash, client, call):

@@ -144,16 +144,20 @@ def own(value, **more):
     ],
 )
 def test_what_cannot_be_in_memory(monkeypatch, caplog, store, memory_bytes, word):
-    """It is an error of one line where memory is demanded; else the log says why the server is asked."""
+    """It is an error of one line where memory is demanded, unless one document is the cause; the log says why."""
     monkeypatch.setattr(request, "FEWEST", 1)
     monkeypatch.setattr(request, "READING", 0.0)
     asked = [1 << 40, 5, None]
-    with pytest.raises(InvalidInputError, match=word) as caught:
-        look(store(), LookupRequest("memory", memory_bytes), asked)
-    assert "\n" not in str(caught.value)
+    wanted = found_in(look(store(), SERVER, asked))
+    if word not in ("point in time", "memory_bytes"):
+        assert found_in(look(store(), LookupRequest("memory", memory_bytes), asked)) == wanted
+    else:
+        with pytest.raises(InvalidInputError, match=word) as caught:
+            look(store(), LookupRequest("memory", memory_bytes), asked)
+        assert "\n" not in str(caught.value)
     with caplog.at_level(logging.INFO, "es_simhash"):
         run = look(store(), LookupRequest("auto", memory_bytes), asked)
-    assert found_in(run) == found_in(look(store(), SERVER, asked))
+    assert found_in(run) == wanted
     [said] = [each.getMessage() for each in caplog.records]
     assert word in said
 
