@@ -7,16 +7,14 @@ positions, each of exactly one share. ``joins`` chooses keys and compares. No th
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from es_simhash.groups.joins import BITS, Costs, Fingerprints, Swaps, choose_keys, every_pair, scan
-from es_simhash.hashing.kernels import count_bits
 
 ValuePairs = tuple[Fingerprints, Fingerprints]
 Share = Callable[[], Iterator[ValuePairs]]
@@ -140,155 +138,43 @@ ALL_BITS = tuple(range(BITS - 1, -1, -1))
 COSTS = Costs(400.0, 1.3, 5_000_000.0)
 # About so many fingerprints make a share: small enough for the memory of any task, large enough for numpy.
 SHARE = 1 << 19
-# Where no key is used, all are compared with all: so many in one share.
-CHUNK = 1 << 15
-# Fingerprints of a side that are compared at once with those of the other.
-ROWS = 32
 # An odd number without pattern, so that the first bits of a product depend on all bits.
 _MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
 
 
-@dataclass(frozen=True)
-class Routes:
+@dataclass(frozen=True, slots=True)
+class Shares:
     """
-    The shares of a set of fingerprints, numbered from *first*.
-    *keys* are masks; ``[0]``: all are compared with all. *before*: keys of earlier joins; a pair that agrees in one
-    comes out there. *parts*: into how many sections each join is cut, by the first bits of its key; without keys, the
-    number of chunks. *hot*: for each join, key values that too many fingerprints have, and the routes that divide these
-    further.
+    The shares of a set of fingerprints: for each of *keys*, as masks, so many *sections* by the value of the key.
+    Where no key pays (``[0]``), each section has them all, and compares its part of them with all.
     """
 
     max_distance: int
-    bits: Sequence[int]
-    keys: Sequence[int]
-    before: Sequence[int]
-    parts: Sequence[int]
-    first: int = 0
-    hot: Sequence[Sequence[tuple[int, Routes]]] = field(default=())
+    keys: list[int]
+    sections: int
 
-    @property
-    def direct(self) -> int:
-        """How many shares it has, without those of the hot keys."""
-        return sum(self.parts) if self.keys != [0] else self.parts[0] * (self.parts[0] + 1) // 2
-
-    @property
-    def count(self) -> int:
-        """How many shares it has."""
-        return self.direct + sum(routes.count for each in self.hot for _, routes in each)
+    @classmethod
+    def plan(cls, sample: Fingerprints, count: int, max_distance: int) -> Self:
+        """Return the shares for *count* distinct fingerprints; a *sample* that is not random makes them uneven."""
+        keys = choose_keys(sample, list(ALL_BITS), max_distance, count=count, costs=COSTS)
+        return cls(max_distance, keys, -(-count // SHARE))
 
     def route(self, values: Fingerprints) -> Iterator[tuple[int, Fingerprints]]:
         """Yield the numbers of shares, and which of *values* go there."""
-        if self.keys == [0]:
-            yield from self._route_chunks(values)
-            return
-        first = self.first
         for number, key in enumerate(self.keys):
-            rest = values
-            for hot, routes in self.hot[number]:
-                is_hot = (rest & np.uint64(key)) == hot
-                yield from routes.route(rest[is_hot])
-                rest = rest[~is_hot]
-            yield from _cut(rest, _sections(rest, key, self.parts[number]), first)
-            first += self.parts[number]
-
-    def _route_chunks(self, values: Fingerprints) -> Iterator[tuple[int, Fingerprints]]:
-        chunks = self.parts[0]
-        chunk = _chunk(values, chunks)
-        share = self.first
-        for left in range(chunks):
-            for right in range(left, chunks):
-                yield share, values[(chunk == left) | (chunk == right)]
-                share += 1
+            parts = [values] * self.sections
+            if key:
+                section = (((values & np.uint64(key)) * _MIX >> np.uint64(32)) % np.uint64(self.sections)).astype(int)
+                ends = np.cumsum(np.bincount(section, minlength=self.sections))
+                parts = np.split(values[np.argsort(section, kind="stable")], ends[:-1])
+            yield from ((share, part) for share, part in enumerate(parts, number * self.sections) if len(part))
 
     def pairs(self, share: int, values: Fingerprints) -> Iterator[ValuePairs]:
         """Yield the pairs of a share; *values* are all that were sent to it, each once, in any order."""
-        if share >= self.first + self.direct:
-            inner = [routes for each in self.hot for _, routes in each]
-            chosen = inner[bisect_right([each.first for each in inner], share) - 1]
-            yield from chosen.pairs(share, values)
-        elif self.keys == [0]:
-            yield from self._chunk_pairs(share - self.first, values)
+        number, place = divmod(share, self.sections)
+        join = Join(np.sort(values), list(ALL_BITS), self.keys, number, self.max_distance, ())
+        if join.key:
+            yield from join.pairs()
         else:
-            ends = np.cumsum(self.parts).tolist()
-            number = bisect_right(ends, share - self.first)
-            yield from self._join(values, number).pairs()
-
-    def _join(self, values: Fingerprints, number: int) -> Join:
-        return Join(values, list(self.bits), list(self.keys), number, self.max_distance, self.before)
-
-    def _chunk_pairs(self, place: int, values: Fingerprints) -> Iterator[ValuePairs]:
-        chunks = self.parts[0]
-        left = 0
-        while place >= chunks - left:
-            place -= chunks - left
-            left += 1
-        chunk = _chunk(values, chunks)
-        lefts, rights = values[chunk == left], values[chunk == left + place]
-        if not place:
-            yield from self._join(values, 0).all_pairs(slice(None))
-            return
-        for begin in range(0, len(lefts), ROWS):
-            rows = lefts[begin : begin + ROWS]
-            found = np.nonzero(count_bits(rows[:, np.newaxis] ^ rights) <= self.max_distance)
-            yield from self._join(values, 0).unseen(rows[found[0]], rights[found[1]])
-
-
-def plan_routes(
-    sample: Fingerprints,
-    count: int,
-    max_distance: int,
-    *,
-    bits: Sequence[int] = ALL_BITS,
-    before: Sequence[int] = (),
-    first: int = 0,
-) -> Routes:
-    """
-    Return the shares for *count* distinct fingerprints; a bad *sample* makes them uneven, never wrong.
-    *sample* is random. *before*: keys; a pair that agrees in one of them is left out.
-    """
-    keys = choose_keys(sample, list(bits), max_distance, count=count, costs=COSTS)
-    if keys == [0]:
-        return Routes(max_distance, bits, keys, before, [max(1, -(-count // CHUNK))], first)
-    wanted = max(0, (count // SHARE).bit_length())
-    parts = [1 << min(key.bit_count(), wanted) for key in keys]
-    planned = Routes(max_distance, bits, keys, before, parts, first)
-    after = first + planned.direct
-    hot: list[list[tuple[int, Routes]]] = []
-    for number, key in enumerate(keys):
-        hot.append([])
-        rest = [bit for bit in bits if not key >> bit & 1]
-        for value, inside in _hot_keys(sample, key, count):
-            size = len(inside) * count // len(sample)
-            inner = plan_routes(inside, size, max_distance, bits=rest, before=(*before, *keys[:number]), first=after)
-            after += inner.count
-            hot[-1].append((value, inner))
-    return Routes(max_distance, bits, keys, before, parts, first, hot)
-
-
-def _hot_keys(sample: Fingerprints, key: int, count: int) -> Iterator[tuple[int, Fingerprints]]:
-    """Yield the values of *key* that more fingerprints have than make a share, and those of the sample that do."""
-    masked = sample & np.uint64(key)
-    values, counts = np.unique(masked, return_counts=True)
-    for value in values[counts * (count / len(sample)) > SHARE].tolist():
-        yield value, sample[masked == value]
-
-
-def _chunk(values: Fingerprints, chunks: int) -> NDArray[np.uint64]:
-    return ((values * _MIX) >> np.uint64(32)) % np.uint64(chunks)
-
-
-def _sections(values: Fingerprints, key: int, sections: int) -> NDArray[np.int64]:
-    """Return the section of each of *values*: the first bits of its key."""
-    if sections == 1:
-        return np.zeros(len(values), np.int64)
-    swapped = values.copy()
-    Swaps(key).apply(swapped)
-    return (swapped >> np.uint64(BITS + 1 - sections.bit_length())).astype(np.int64)
-
-
-def _cut(values: Fingerprints, sections: NDArray[np.int64], first: int) -> Iterator[tuple[int, Fingerprints]]:
-    order = np.argsort(sections, kind="stable")
-    ordered = sections[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    for part, section in zip(np.split(values[order], starts[1:]), ordered[starts].tolist(), strict=False):
-        yield first + section, part
+            ends = np.linspace(0, len(values), self.sections + 1).astype(int).tolist()
+            yield from join.all_pairs(slice(ends[place], ends[place + 1]))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, functions as sql
 
 from es_simhash.arguments import FilePath
-from es_simhash.groups.shares import Routes, plan_routes
+from es_simhash.groups.shares import Shares
 from es_simhash.lookup.memory_table import FingerprintTable
 from es_simhash.mapping.meta import check_max_distance
 from es_simhash.spark.columns import Keeper, as_values, check_against, check_column, documents_of, parsed, to_array
@@ -170,17 +170,17 @@ def pairs_of_values(values: DataFrame, max_distance: int) -> DataFrame:
     if not max_distance or count < 2:
         return values.select(sql.col("value").alias("left"), sql.col("value").alias("right")).limit(0)
     sampled = np.sort(as_values(sample.toArrow()["value"]))
-    routes = plan_routes(sampled if len(sampled) else np.zeros(1, np.uint64), count, max_distance)
-    shared = values.mapInArrow(_sharing(routes), "share bigint, part binary")
+    shares = Shares.plan(sampled if len(sampled) else np.zeros(1, np.uint64), count, max_distance)
+    shared = values.mapInArrow(_sharing(shares), "share bigint, part binary")
     # Sorted, so that a task has one share at a time; Spark sorts on disk where memory does not suffice.
     gathered = shared.repartition("share").sortWithinPartitions("share")
-    return gathered.mapInArrow(_joining(routes), "left bigint, right bigint")
+    return gathered.mapInArrow(_joining(shares), "left bigint, right bigint")
 
 
-def _sharing(routes: Routes) -> Callable[[Batches], Batches]:
+def _sharing(shares: Shares) -> Callable[[Batches], Batches]:
     def share(batches: Batches) -> Batches:
         for values in _collected(as_values(batch.column(0)) for batch in batches):
-            for number, part in routes.route(values):
+            for number, part in shares.route(values):
                 rows = [part[begin : begin + ROW].tobytes() for begin in range(0, len(part), ROW)]
                 numbers = np.full(len(rows), number, np.int64)
                 yield pa.record_batch([pa.array(numbers), pa.array(rows, pa.binary())], ["share", "part"])
@@ -199,10 +199,10 @@ def _collected(parts: Iterator[NDArray[np.uint64]]) -> Iterator[NDArray[np.uint6
         yield np.concatenate(waiting)
 
 
-def _joining(routes: Routes) -> Callable[[Batches], Batches]:
+def _joining(shares: Shares) -> Callable[[Batches], Batches]:
     def join(batches: Batches) -> Batches:
         for number, values in _shares(batches):
-            for left, right in routes.pairs(number, values):
+            for left, right in shares.pairs(number, values):
                 columns = [pa.array(each.view(np.int64)) for each in (left, right)]
                 yield pa.record_batch(columns, ["left", "right"])
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from es_simhash.groups import all_pairs, joins, shares
 from es_simhash.groups.all_pairs import distances_between, in_order, near_pairs, usable_cores
 from es_simhash.groups.joins import Family, Swaps, families
-from es_simhash.groups.shares import plan_routes
+from es_simhash.groups.shares import Shares
 from tests.groups.strategies import related_fingerprints
 
 
@@ -173,28 +173,27 @@ def test_thousands_are_joined_as_they_are_compared(make, max_distance, monkeypat
 
 def routed(values, max_distance, *, sample, batch):
     """Return the pairs of all shares, whose fingerprints arrive there batch by batch, and how many shares there are."""
-    planned = plan_routes(sample, len(values), max_distance)
+    planned = Shares.plan(sample, len(values), max_distance)
     shares = {}
     for begin in range(0, len(values), batch):
         for share, part in planned.route(values[begin : begin + batch]):
             shares.setdefault(share, []).append(part)
-    assert set(shares) <= set(range(planned.count))
+    assert set(shares) <= set(range(len(planned.keys) * planned.sections))
     found = []
     for share, parts in shares.items():
         for left, right in planned.pairs(share, np.concatenate(parts)):
             smaller, larger = np.minimum(left, right), np.maximum(left, right)
             found += zip(smaller.tolist(), larger.tolist(), strict=True)
-    return found, planned.count
+    return found, len(shares)
 
 
 @pytest.mark.parametrize("max_distance", [1, 3, 8, 21])
 @pytest.mark.parametrize("make", [uniform, with_few_bits, with_equal_halves, around_one])
 @pytest.mark.parametrize("sampled", [600, 60])
 def test_every_pair_comes_out_of_one_share(make, max_distance, sampled, monkeypatch):
-    """Also where keys are hot, and where the sample is small."""
+    """Also where very many have the same key, and where the sample is small."""
     monkeypatch.setattr(shares, "COSTS", joins.Costs(20.0, 1.3, 1_000.0))
     monkeypatch.setattr(shares, "SHARE", 40)
-    monkeypatch.setattr(shares, "CHUNK", 100)
     chance = np.random.default_rng(max_distance)
     values = np.unique(make(chance, 600))
     chance.shuffle(values)
