@@ -61,12 +61,12 @@ def star(values: np.ndarray, distance: int) -> int:
     return int((group_fingerprints(values, distance) == np.arange(len(values))).sum())
 
 
-def table(values: np.ndarray, distance: int, *, grouped: bool) -> Any:
+def table(values: np.ndarray, distance: int) -> Any:
     """Return what is kept of the documents of an index with these fingerprints."""
     from es_simhash.groups.table import Table
     from es_simhash.mapping.rule import Grouping
 
-    found = Table("simhash", Grouping(max_distance=distance) if grouped else None)
+    found = Table("simhash", Grouping(max_distance=distance))
     for first in range(0, len(values), 5_000):
         digits = [f"{value:016x}" for value in values[first : first + 5_000].tolist()]
         found.add(
@@ -83,16 +83,16 @@ def table(values: np.ndarray, distance: int, *, grouped: bool) -> Any:
 
 
 def index_pairs(values: np.ndarray, distance: int) -> int:
-    return sum(1 for _ in table(values, distance, grouped=False).pairs(distance))
+    return sum(1 for _ in table(values, distance).pairs())
 
 
 def index_groups(values: np.ndarray, distance: int) -> int:
-    return len(values) - len(table(values, distance, grouped=True).group().duplicates)
+    return len(values) - len(table(values, distance).group().duplicates)
 
 
 def index_candidates(values: np.ndarray, distance: int) -> int:
     """What comes before texts are read: which documents may have a neighbour."""
-    return len(table(values, distance, grouped=True).with_candidates())
+    return len(table(values, distance).with_candidates())
 
 
 def faiss(values: np.ndarray, distance: int) -> int:

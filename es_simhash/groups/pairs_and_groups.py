@@ -121,7 +121,7 @@ async def pairs(
     for name in names:
         split = len(table)
         await read_all(server, name, table)
-    found = table.pairs(judging.rule.max_distance, split=split if against is not None else None)
+    found = table.pairs(split=split if against is not None else None)
     every = [name for each_name in names for name in ([each_name] if isinstance(each_name, str) else each_name)]
     texts: Texts | None = None
     if limits.similarity is not None:

@@ -329,27 +329,23 @@ async def read_texts(
 
     store = TextStore(measure)
     numbers = np.full(len(table), -1, np.int64)
-    lengths = np.zeros(len(table), np.int64)
     versions = np.full((len(table), 2), -1, np.int64)
     for begin in range(0, len(places), FETCH):
         rows = {place: table.row(place) for place in places[begin : begin + FETCH]}
         keys = [row.key for row in rows.values()]
         found = await fetch_texts(server, index, keys, text_fields, versions=True)
         found.check_read()
-        await server.compute(_add, store, numbers, lengths, rows, found)
+        await server.compute(_add, store, numbers, rows, found)
         for place, row in rows.items():
             versions[place] = found.versions.get(row.key, (-1, -1))
         server.tell(Progress(min(begin + FETCH, len(places)), len(places), "reading texts"))
     unread = int((numbers[list(places)] < 0).sum()) if len(places) else 0
-    return Texts(store, numbers, unread, versions, lengths)
+    return Texts(store, numbers, unread, versions)
 
 
-def _add(
-    store: TextStore, numbers: NDArray[np.int64], lengths: NDArray[np.int64], rows: Mapping[int, Row], found: FoundTexts
-) -> None:
+def _add(store: TextStore, numbers: NDArray[np.int64], rows: Mapping[int, Row], found: FoundTexts) -> None:
     texts = {place: text for place, row in rows.items() if (text := found.texts.get(row.key)) is not None}
-    places = list(texts)
-    numbers[places], lengths[places] = store.add(list(texts.values())), [len(each) for each in texts.values()]
+    numbers[list(texts)] = store.add(list(texts.values()))
 
 
 async def fetch_contents(

@@ -90,7 +90,7 @@ def _first_of(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 class Table:
     """
-    Collects what *grouping* needs from hits; ``None`` where documents are not grouped.
+    Collects what *grouping* needs from hits.
     *dates*: which of the fields that it reads are dates. *text_fields*, by name of the index: for the order
     ``"longest"``.
     """
@@ -98,7 +98,7 @@ class Table:
     def __init__(
         self,
         prefix: str,
-        grouping: Grouping | None = None,
+        grouping: Grouping,
         *,
         dates: Collection[str] = (),
         text_fields: Mapping[str, Sequence[str]] | None = None,
@@ -107,9 +107,7 @@ class Table:
         self._grouping = grouping
         self.dates = frozenset(dates)
         self._text_fields = text_fields or {}
-        self._keys = grouping.order_keys if grouping is not None else ()
-        self._per = grouping.per if grouping is not None else None
-        self._within = grouping.within if grouping is not None else None
+        self._keys = grouping.order_keys
         # Numbers of the indices, and of the values of per.
         self._names: dict[str, int] = {}
         self._values: dict[tuple[str, ...], int] = {}
@@ -125,56 +123,53 @@ class Table:
 
     def search_body(self) -> dict[str, Any]:
         """Return the body of a search for documents of the table, without the query."""
-        names: list[Any] = [self._fields.fingerprint]
-        source: Any = False
-        if self._grouping is not None:
-            names += [self._fields.group, self._fields.duplicate_of, self._fields.distance]
-            more = [key.field for key in self._keys if key.field]
-            more += [self._per] if self._per else []
-            more += [self._within.field] if self._within else []
-            for name in dict.fromkeys(more):
-                names.append({"field": name, "format": "epoch_millis"} if name in self.dates else name)
-            if any(key.kind == "longest" for key in self._keys):
-                source = sorted({name for fields in self._text_fields.values() for name in fields})
-        return {"docvalue_fields": names, "_source": source}
+        ours, grouping = self._fields, self._grouping
+        names = dict.fromkeys(
+            [*(key.field for key in self._keys), grouping.per, grouping.within and grouping.within.field]
+        )
+        shown = [{"field": name, "format": "epoch_millis"} if name in self.dates else name for name in names if name]
+        is_by_length = any(key.kind == "longest" for key in self._keys)
+        texts = sorted({name for fields in self._text_fields.values() for name in fields})
+        return {
+            "docvalue_fields": [ours.fingerprint, ours.group, ours.duplicate_of, ours.distance, *shown],
+            "_source": texts if is_by_length else False,
+        }
 
     def add(self, hits: Sequence[Mapping[str, Any]]) -> None:
         """Add a row for each of *hits* that carries a fingerprint."""
-        broken = [hit for hit in hits if self._fingerprint(hit.get("fields", {})) is None]
+        name = self._fields.fingerprint
+        prints = [read_fingerprint((hit.get("fields", {}).get(name) or (None,))[0]) for hit in hits]
+        broken = [hit for hit, value in zip(hits, prints, strict=True) if value is None]
         if broken:
             self.unreadable += len(broken)
             self.first_unreadable = self.first_unreadable or f"{broken[0]['_index']}/{broken[0]['_id']}"
-            hits = [hit for hit in hits if self._fingerprint(hit.get("fields", {})) is not None]
+            hits = [hit for hit, value in zip(hits, prints, strict=True) if value is not None]
         for place, hit in enumerate(hits, self._count):
             if "_routing" in hit:
                 self._routings[place] = hit["_routing"]
         self._count += len(hits)
         self._ids.extend(hit["_id"] for hit in hits)
         if hits:
-            self._parts.append(self._read(hits))
+            self._parts.append(self._read(hits, [value for value in prints if value is not None]))
 
-    def _fingerprint(self, fields: Mapping[str, Any]) -> int | None:
-        return read_fingerprint((fields.get(self._fields.fingerprint) or (None,))[0])
-
-    def _read(self, hits: Sequence[Mapping[str, Any]]) -> Columns:
+    def _read(self, hits: Sequence[Mapping[str, Any]], prints: Sequence[int]) -> Columns:
         """Return a row for each of *hits*."""
         columns: Columns = {
-            "fingerprint": np.array([self._fingerprint(hit["fields"]) for hit in hits], np.uint64),
+            "fingerprint": np.array(prints, np.uint64),
             "index": np.array([self._names.setdefault(hit["_index"], len(self._names)) for hit in hits], np.int32),
             "state": np.array([self._state(hit["fields"]) for hit in hits], np.int64),
         }
-        if self._per is not None:
-            columns["per"] = np.array([self._value(hit["fields"].get(self._per)) for hit in hits], np.int64)
-        if self._within is not None:
-            dates = [shown_moments(hit["fields"].get(self._within.field) or ()) for hit in hits]
+        per, within = self._grouping.per, self._grouping.within
+        if per is not None:
+            columns["per"] = np.array([self._value(hit["fields"].get(per)) for hit in hits], np.int64)
+        if within is not None:
+            dates = [shown_moments(hit["fields"].get(within.field) or ()) for hit in hits]
             columns["date"] = np.array([min(some, default=MISSING) for some in dates], np.int64)
         for number, key in enumerate(self._keys):
             columns[f"rank{number}"] = np.array([self._rank(key, hit) for hit in hits], np.float64)
         return columns
 
     def _state(self, fields: Mapping[str, Any]) -> int:
-        if self._grouping is None:
-            return 0
         names = self._fields
         group, canonical, distance = (
             (fields.get(name) or [None])[0] for name in (names.group, names.duplicate_of, names.distance)
@@ -195,7 +190,7 @@ class Table:
 
     def _columns(self) -> Columns:
         if not self._parts:
-            return self._read([])
+            return self._read([], [])
         if len(self._parts) > 1:
             self._parts = [{name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}]
         return self._parts[0]
@@ -220,13 +215,12 @@ class Table:
 
     def with_candidates(self) -> NDArray[np.int64]:
         """Return the places of the documents that may have a neighbour, by all that decides but their texts."""
-        max_distance = self._needed_grouping().max_distance
-        order = np.arange(self._count)
-        return np.sort(Nodes(self._documents(order), span=self._span()).with_candidates(max_distance))
+        nodes = Nodes(self._documents(np.arange(self._count)), span=self._span())
+        return np.sort(nodes.with_candidates(self._grouping.max_distance))
 
     def group(self, texts: Texts | None = None) -> Groups:
         """Return the groups that the rule makes of the documents; *texts*, where it compares any, of the candidates."""
-        grouping, columns = self._needed_grouping(), self._columns()
+        grouping, columns = self._grouping, self._columns()
         if (texts is None) != (grouping.similarity is None):
             raise InvalidInputError("texts are given where the grouping compares texts, and only there")
         order = self.order()
@@ -276,14 +270,9 @@ class Table:
             fits &= (apart <= self._span()).astype(np.bool_)
         return fits
 
-    def _needed_grouping(self) -> Grouping:
-        if self._grouping is None:
-            raise InvalidInputError("a table without a rule cannot be grouped")
-        return self._grouping
-
     def _span(self) -> int:
         """Return the largest difference of dates, in milliseconds."""
-        return 0 if self._within is None else self._within.milliseconds
+        return 0 if self._grouping.within is None else self._grouping.within.milliseconds
 
     def order(self) -> NDArray[np.int64]:
         """Return the places in canonical order."""
@@ -308,7 +297,7 @@ class Table:
         numbers = None
         if texts is not None:
             numbers = texts.numbers.copy()
-            if self._needed_grouping().similarity:
+            if self._grouping.similarity:
                 # A text without words has nothing in common with any, not even with itself.
                 numbers[np.isin(numbers, np.flatnonzero(texts.sets.sizes == 0))] = -1
         return Documents(
@@ -316,12 +305,12 @@ class Table:
             *(None if each is None else each[order] for each in (columns.get("per"), columns.get("date"), numbers)),
         )
 
-    def pairs(self, max_distance: int, *, split: int | None = None) -> Iterator[tuple[int, int, int]]:
+    def pairs(self, *, split: int | None = None) -> Iterator[tuple[int, int, int]]:
         """
-        Yield (place, place, distance) of every pair within *max_distance*, each once, the first place the smaller.
+        Yield (place, place, distance) of every pair within max_distance, each once, the first place the smaller.
         *split*: only pairs of a place before it and one from it on.
         """
-        for found in near_pairs(self._columns()["fingerprint"], max_distance):
+        for found in near_pairs(self._columns()["fingerprint"], self._grouping.max_distance):
             for a, b, distance in zip(found.left.tolist(), found.right.tolist(), found.distance.tolist(), strict=True):
                 if split is None or (a < split) != (b < split):
                     yield min(a, b), max(a, b), distance
@@ -335,15 +324,14 @@ _IDS = 100_000
 class Texts:
     """
     The texts of documents as far as they were read; the arrays have a row for each place.
-    *numbers*, and *versions* (``_seq_no`` and ``_primary_term``), are -1 where no text was read, *lengths* in
-    characters are 0. *unread* counts the texts that were asked for and could not be read.
+    *numbers*, and *versions* (``_seq_no`` and ``_primary_term``), are -1 where no text was read. *unread* counts the
+    texts that were asked for and could not be read.
     """
 
     sets: TextStore
     numbers: NDArray[np.int64]
     unread: int = 0
     versions: NDArray[np.int64] | None = None
-    lengths: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, slots=True)

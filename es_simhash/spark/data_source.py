@@ -127,10 +127,7 @@ def read_list(options: Mapping[str, str], name: str) -> list[str]:
 
 def read_number(options: Mapping[str, str], name: str, default: int) -> int:
     """Return an option that is a whole number of 1 or more."""
-    try:
-        return check_count(name, int(options.get(name, default)))
-    except ValueError:
-        raise InvalidInputError(f"option {name} {shorten(options[name])} is not a whole number of 1 or more") from None
+    return check_count(name, read_json({name: str(default), **options}, name))
 
 
 def read_scheme(options: Mapping[str, str]) -> str | Scheme | None:
