@@ -20,7 +20,7 @@ from es_simhash.mapping.meta import IndexSettings, read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, Regrouping, target_of
-from es_simhash.mapping.user_fields import countable_field, walk_fields
+from es_simhash.mapping.user_fields import Way, countable_field, walk_fields
 from es_simhash.transport.protocol import Index
 from es_simhash.writes.targets import write_settings
 
@@ -267,12 +267,10 @@ def find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     If the field is below a nested object or one that is not enabled, no search of documents reaches it, and the mapping
     of that object is returned.
     """
-    node: Mapping[str, Any] = mapping
-    for part in field.split("."):
+    way = Way.to(mapping, field)
+    for node in way.nodes if way.rest else way.nodes[:-1]:
         if is_disabled(node):
             return {"type": "object", "enabled": False}
         if node.get("type") == "nested":
             return node
-        below = node.get("properties") or node.get("fields") or {}
-        node = below.get(part) or {}
-    return node
+    return {} if way.rest else way.nodes[-1]

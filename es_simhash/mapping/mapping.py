@@ -18,7 +18,7 @@ from es_simhash.mapping.meta import (
     marker_properties,
     merge_meta,
 )
-from es_simhash.mapping.user_fields import MappedField, copy_targets, walk_fields
+from es_simhash.mapping.user_fields import Way, copy_targets, walk_fields
 
 # Lookups read the block terms; dashboards read their doc values. Group fields serve collapse and aggregations.
 FIELD_TYPES: dict[str, dict[str, Any]] = {
@@ -138,7 +138,7 @@ def check_own_mapping(mapping: Any, *, prefix: str, text_fields: Sequence[str] =
                 f"the mappings given already have a field {shorten(name)}: choose another prefix than {prefix!r}"
             )
     for field in text_fields:
-        if str(_treatment(mapping, field)).lower() == "strict":
+        if _treatment(mapping, field) == "strict":
             raise InvalidInputError(
                 f"the mappings given are strict and lack the text field {shorten(field)}, so every document would be "
                 "refused: map the field too"
@@ -232,7 +232,7 @@ def may_hold(mapping: Mapping[str, Any], field: str) -> bool:
     multi-field takes its value from another field, and has none in ``_source``.
     """
     treatment = _treatment(mapping, field)
-    return treatment == _MAPPED or str(treatment).lower().startswith(("false", "runtime"))
+    return treatment == _MAPPED or treatment.startswith(("false", "runtime"))
 
 
 def exist_clauses(fields: Sequence[str], mappings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -245,21 +245,28 @@ def exist_clauses(fields: Sequence[str], mappings: Iterable[Mapping[str, Any]]) 
     return [{"bool": {"should": [{"exists": {"field": field}} for field in fields]}}]
 
 
-def _is_seen(mapping: Mapping[str, Any], field: str, *, dynamic: Any = True) -> bool:
-    dynamic = mapping.get("dynamic", dynamic)
-    properties, path = mapping.get("properties") or {}, field.split(".")
-    for length in range(1, len(path) + 1):
-        node = properties.get(".".join(path[:length]))
-        if node is None:
-            continue
-        type_, is_indexed = node.get("type", "object"), node.get("index") not in (False, "false")
-        if length == len(path):
-            is_kept = is_indexed or node.get("doc_values") not in (False, "false")
-            is_short = type_ == "keyword" and "ignore_above" not in node and is_kept
-            return is_short or (type_ in ("text", "match_only_text") and is_indexed)
-        is_plain = type_ == "object" and node.get("enabled") not in (False, "false")
-        return is_plain and _is_seen(node, ".".join(path[length:]), dynamic=dynamic)
-    return not str(dynamic).lower().startswith(("false", "runtime"))
+def _is_seen(mapping: Mapping[str, Any], field: str) -> bool:
+    way = Way.to(mapping, field)
+    _, *below = way.nodes
+    objects = below if way.rest else below[:-1]
+    if way.is_multi or not all(_is_object(node) for node in objects):
+        return False
+    if way.rest:
+        return not _dynamic(way).startswith(("false", "runtime"))
+    node = below[-1]
+    type_, is_indexed = node.get("type", "object"), node.get("index") not in (False, "false")
+    is_kept = is_indexed or node.get("doc_values") not in (False, "false")
+    is_short = type_ == "keyword" and "ignore_above" not in node and is_kept
+    return is_short or (type_ in ("text", "match_only_text") and is_indexed)
+
+
+def _is_object(node: Mapping[str, Any]) -> bool:
+    return node.get("type", "object") == "object" and node.get("enabled") not in (False, "false")
+
+
+def _dynamic(way: Way) -> str:
+    """Return what happens to a new field at the end of a *way*."""
+    return str(next((node["dynamic"] for node in reversed(way.nodes) if "dynamic" in node), True)).lower()
 
 
 # Types of values that are no text, whatever they are written as.
@@ -273,7 +280,8 @@ def check_texts(index: str, mapping: Mapping[str, Any], fields: Sequence[str]) -
     """Raise InvalidInputError if one of *fields* is an object, no text, or filled from others, not by documents."""
     check_held(index, mapping, fields)
     for field in fields:
-        node = _node(mapping, field) or {"type": "text"}
+        way = Way.to(mapping, field)
+        node = {"type": "text"} if way.rest or way.is_multi else way.nodes[-1]
         type_ = node.get("type", "object")
         # An object that is not enabled may hold anything, such as a caller's features.
         if type_ in _OPEN_TYPES and node.get("enabled", True):
@@ -309,21 +317,12 @@ def check_held(index: str, mapping: Mapping[str, Any], fields: Iterable[str]) ->
 
 def real_fields(mapping: Mapping[str, Any], field: str) -> list[str]:
     """Return the fields that *mapping* takes the values of *field* from: an alias, a multi-field, or by copy_to."""
-    if (node := _node(mapping, field)) is not None and node.get("type") == "alias":
-        return [str(node.get("path"))]
-    whole = MappedField.find(mapping, field)
-    if node is None and whole.node and whole.path != field:
-        return [whole.path]
+    way = Way.to(mapping, field)
+    if way.is_multi and not way.rest:
+        return [way.path]
+    if not way.rest and way.nodes[-1].get("type") == "alias":
+        return [str(way.nodes[-1].get("path"))]
     return [name for name, each in walk_fields(mapping) if field in copy_targets(each)]
-
-
-def _node(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any] | None:
-    properties, path = mapping.get("properties") or {}, field.split(".")
-    for length in range(1, len(path) + 1):
-        node: Mapping[str, Any] | None = properties.get(".".join(path[:length]))
-        if node is not None:
-            return node if length == len(path) else _node(node, ".".join(path[length:]))
-    return None
 
 
 def mapped_texts(mapping: Mapping[str, Any], above: str = "") -> Iterator[str]:
@@ -347,19 +346,14 @@ def say_texts(mapping: Mapping[str, Any]) -> str:
 _MAPPED = "mapped"
 
 
-def _treatment(mapping: Mapping[str, Any], field: str, *, dynamic: Any = True) -> Any:
+def _treatment(mapping: Mapping[str, Any], field: str) -> str:
     """Return ``"mapped"`` where documents of an index with *mapping* may have *field*, else its ``dynamic`` there."""
-    dynamic = mapping.get("dynamic", dynamic)
-    properties = mapping.get("properties") or {}
-    path = field.split(".")
-    for length in range(1, len(path) + 1):
-        node = properties.get(".".join(path[:length]))
-        if node is None:
-            continue
-        if length == len(path) or node.get("enabled") in (False, "false"):
-            return _MAPPED
-        rest = ".".join(path[length:])
-        if "properties" in node:
-            return _treatment(node, rest, dynamic=dynamic)
-        return _MAPPED if node.get("type", "object") in _OPEN_TYPES else True
-    return _MAPPED if field in (mapping.get("runtime") or {}) else dynamic
+    way = Way.to(mapping, field)
+    *above, last = way.nodes
+    if any(node.get("enabled") in (False, "false") for node in way.nodes[1:]):
+        return _MAPPED
+    if way.is_multi or not way.rest:
+        return "true" if way.is_multi else _MAPPED
+    if above and "properties" not in last:
+        return _MAPPED if last.get("type", "object") in _OPEN_TYPES else "true"
+    return _MAPPED if way.rest in (last.get("runtime") or {}) else _dynamic(way)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,6 +12,44 @@ from es_simhash.mapping.dates import milliseconds_of
 from es_simhash.mapping.fields import read_values
 
 _DATES = ("date", "date_nanos")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """
+    What a mapping maps on the way to a field: *nodes*, from the mapping itself on, and the *rest* of the name that it
+    does not map. *path*: the name, without that of a multi-field. *is_multi*: whether a multi-field was passed.
+    """
+
+    nodes: list[Mapping[str, Any]]
+    path: str
+    rest: str
+    is_multi: bool = False
+
+    @classmethod
+    def to(cls, mapping: Mapping[str, Any], field: str) -> Way:
+        """Return the way to *field*; an object may be written with dots in its name."""
+        nodes, parts, path = [mapping], field.split("."), field
+        at = multi_at = 0
+        while at < len(parts):
+            found = _next_node(nodes[-1], parts[at:])
+            if found is None:
+                break
+            kind, length, node = found
+            if kind == "fields" and not multi_at:
+                path, multi_at = ".".join(parts[:at]), at
+            nodes.append(node)
+            at += length
+        return cls(nodes, path, ".".join(parts[at:]), multi_at > 0)
+
+
+def _next_node(node: Mapping[str, Any], parts: Sequence[str]) -> tuple[str, int, Mapping[str, Any]] | None:
+    for length in range(1, len(parts) + 1):
+        for kind in ("properties", "fields"):
+            found: Mapping[str, Any] | None = (node.get(kind) or {}).get(".".join(parts[:length]))
+            if found is not None:
+                return kind, length, found
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +66,9 @@ class MappedField:
     @classmethod
     def find(cls, mapping: Mapping[str, Any], field: str) -> MappedField:
         """Return how *mapping* maps *field*, a path that may end with the name of a multi-field."""
-        node: Mapping[str, Any] = mapping
-        path: list[str] = []
-        for part in field.split("."):
-            below = node.get("properties")
-            if below is not None:
-                path.append(part)
-            node = (below or node.get("fields") or {}).get(part) or {}
-        whole = ".".join(path)
-        return cls(whole, node, any(whole in copy_targets(each) for _, each in walk_fields(mapping)))
+        way = Way.to(mapping, field)
+        is_copied = any(way.path in copy_targets(node) for _, node in walk_fields(mapping))
+        return cls(way.path, {} if way.rest else way.nodes[-1], is_copied)
 
     def keywords(self, document: Mapping[str, Any]) -> Iterator[str]:
         """Yield the values of a keyword field in *document*; the server keeps none that is longer than ignore_above."""
@@ -197,13 +229,8 @@ def node_of(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any] | None:
     runtime = (mapping.get("runtime") or {}).get(field)
     if runtime is not None:
         return dict(runtime)
-    path = field.split(".")
-    for length in range(1, len(path) + 1):
-        for part in ("properties", "fields"):
-            node: Mapping[str, Any] | None = (mapping.get(part) or {}).get(".".join(path[:length]))
-            if node is not None:
-                return node if length == len(path) else node_of(node, ".".join(path[length:]))
-    return None
+    way = Way.to(mapping, field)
+    return None if way.rest else way.nodes[-1]
 
 
 def copy_targets(node: Mapping[str, Any]) -> set[str]:
