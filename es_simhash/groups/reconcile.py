@@ -52,7 +52,7 @@ class Reconciled:
 
     Attributes:
         documents:
-            Number of documents looked at: those with a fingerprint or, where the rule has a key, with its fields.
+            Number of documents looked at: those with a fingerprint.
         groups:
             Number of groups among them, those of one document included.
         duplicates:

@@ -103,8 +103,8 @@ class Screened(Record):
         position:
             Its place among the documents given, from 0.
         answer:
-            ``"new"``, ``"near"`` (a near-duplicate of the winner, or of its key), or ``"unsure"``, where something
-            could not be read or compared.
+            ``"new"``, ``"near"`` (a near-duplicate of the winner), or ``"unsure"``, where something could not be read
+            or compared.
         rule:
             The rule by which that was decided; ``str(rule)`` says it.
         fingerprinted:
@@ -123,7 +123,7 @@ class Screened(Record):
         source:
             The fields of the winner in the index that were asked for; ``None`` if it is gone meanwhile.
         reason:
-            Why it is unsure: one line; ``"key"`` where its key made it near.
+            Why it is unsure: one line.
     """
 
     position: int

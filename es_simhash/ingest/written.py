@@ -34,11 +34,10 @@ class Written:
             content is there already), ``"dropped"`` (by an ingest pipeline of the server) or ``"refused"`` (by the
             server, or because it is no document).
         reason:
-            Why it was refused, or what is wrong with a document that was written; ``"key"`` where its key made it a
-            duplicate; else ``None``.
+            Why it was refused, or what is wrong with a document that was written; else ``None``.
         canonical:
             Name of its group: the id of its canonical, its own where it is one, with the index where that id stands
-            twice. ``None`` where documents are not grouped, or it has no fingerprint and no key.
+            twice. ``None`` where documents are not grouped, or it has no fingerprint.
         distance:
             Distance to that document, in bits.
         fingerprinted:
