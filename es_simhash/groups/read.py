@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Collection, Mapping, Sequence, Set as AbstractSet
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import Attempts, check_unchanged, read_index_settings
 from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import TextMeasure
-from es_simhash.transport.answers import Gap, check_whole
+from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import BucketReader
 from es_simhash.transport.pages import Hits, Reading, read_each
 from es_simhash.transport.protocol import Index, Key, Progress, document_key
@@ -367,26 +367,11 @@ async def fetch_contents(
         found[document_key(hit)] = read_content(hit, grouping.pair_rule, text_fields)
 
     fields = text_fields.all if grouping.similarity is not None else ()
-    gaps = await fetch_compared(server, index, wanted, take, grouping=grouping, text_fields=fields, patience=patience)
-    return found | {key: Content(unread=Unread("not_read", str(gap))) for key, gap in gaps.items()}
-
-
-async def fetch_compared(
-    server: Port,
-    index: Index,
-    wanted: Sequence[Key],
-    take: Callable[[Mapping[str, Any]], None],
-    *,
-    grouping: Grouping,
-    text_fields: Sequence[str],
-    patience: Patience,
-) -> dict[Key, Gap]:
-    """Give *take* the hit of each document *wanted*, for :func:`read_content`; return why shards did not answer."""
-    fields = docvalue_fields(grouping.pair_rule)
-    unanswered = await retry(
+    values = docvalue_fields(grouping.pair_rule)
+    gaps = await retry(
         server,
-        lambda: fetch_hits(server, index, wanted, take, text_fields=text_fields, docvalue_fields=fields),
+        lambda: fetch_hits(server, index, wanted, take, text_fields=fields, docvalue_fields=values),
         is_done=lambda missing: not any(missing.values()),
         patience=patience,
     )
-    return {key: gap for key, gap in unanswered.items() if gap is not None}
+    return found | {key: Content(unread=Unread("not_read", str(gap))) for key, gap in gaps.items() if gap is not None}
