@@ -6,8 +6,9 @@ import sys
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
-from threading import Thread
 from typing import Any, ParamSpec, TypeVar
 
 from es_simhash.client.answer_shapes import count_operations
@@ -126,57 +127,29 @@ def _settle_on_threads(
     settle: Callable[[int], None], calls: deque[int], computed: Sequence[int], concurrency: int
 ) -> None:
     """*settle* the requests with the numbers *calls* on threads, and those *computed* on the caller's."""
-    fatal: list[BaseException] = []
 
     def work() -> None:
-        try:
-            while True:
-                settle(calls.popleft())
-        except IndexError:
-            return
-        except BaseException as error:  # noqa: BLE001 -- raised on the caller's thread
-            fatal.append(error)
+        with suppress(IndexError):  # another thread took the last one
+            settle(calls.popleft())
 
     # The caller's thread makes calls too, unless it has something to compute meanwhile.
-    wanted = min(len(calls), concurrency) - (0 if computed else 1)
-    helpers: list[Thread] = []
+    threads = ThreadPoolExecutor(min(len(calls), concurrency) - (0 if computed else 1), "es_simhash")
+    started: list[Future[None]] = []
+    wanted = len(calls)
     try:
-        _start(wanted, work, helpers)
+        with suppress(RuntimeError):  # too many threads, or the interpreter is about to end
+            for _ in range(wanted):
+                started.append(threads.submit(copy_context().run, work))
         # What is computed may read the caller's own iterable, and so stays on the caller's thread.
         for number in computed:
             settle(number)
-        if not computed or len(helpers) < wanted:
+        while calls and (not computed or len(started) < wanted):
             work()
+        for future in started:
+            future.result()
     finally:
         calls.clear()
-        _join(helpers)
-    if fatal:
-        raise fatal[0]
-
-
-def _start(number: int, work: Callable[[], None], started: list[Thread]) -> None:
-    """Start *number* threads that *work*, or as many as the system allows."""
-    for _ in range(number):
-        thread = Thread(target=copy_context().run, args=(work,), name="es_simhash")
-        started.append(thread)  # first, so that one is joined whose start was interrupted
-        try:
-            thread.start()
-        except RuntimeError:  # too many threads, or the interpreter is about to end
-            started.pop()
-            return
-
-
-def _join(threads: Sequence[Thread]) -> None:
-    """Wait until *threads* have ended, also where the caller interrupts once more."""
-    interrupt: BaseException | None = None
-    for thread in threads:
-        while thread.is_alive():
-            try:
-                thread.join()
-            except BaseException as error:  # noqa: BLE001 -- raised below
-                interrupt = error
-    if interrupt is not None:
-        raise interrupt
+        threads.shutdown(cancel_futures=True)
 
 
 def port_of(client: Any, context: Context | None = None) -> Port:
