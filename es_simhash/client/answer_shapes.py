@@ -33,7 +33,7 @@ _DOCUMENT = {
     "_ignored?": [_TEXT],
 }
 _HIT = {**_DOCUMENT, "_score?": _NUMBER, "sort?": {list}}
-_COUNTS = {f"{name}?": _INT for name in ("total", "successful", "skipped", "partial", "failed")}
+_COUNTS = {f"{name}?": _INT for name in ("total", "successful", "skipped", "failed")}
 _SHARDS = {**_COUNTS, "failures?": [{"reason?": _OBJECT}]}
 _NODE: dict[str, Any] = {"type?": _TEXT}
 _NODE |= {"properties?": {"*": _NODE}, "fields?": {"*": _NODE}}
@@ -103,7 +103,6 @@ def _are_searches(pairs: list[tuple[Any, Any]]) -> bool:
     is_nameless = any(body.get("stored_fields") == "_none_" for _, body in pairs)
     parts = {
         "_shards?": _SHARDS,
-        "_clusters?": _COUNTS,
         "_scroll_id?": _TEXT,
         "pit_id?": _TEXT,
         **_hits(is_nameless=is_nameless),

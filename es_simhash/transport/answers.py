@@ -21,7 +21,6 @@ GapKind = Literal[
     "unsaid",
     "timed_out",
     "terminated_early",
-    "clusters",
 ]
 
 _SENTENCES: dict[GapKind, str] = {
@@ -32,7 +31,6 @@ _SENTENCES: dict[GapKind, str] = {
     "no_shard": "no shard was searched: no open index matches",
     "timed_out": "the search timed out",
     "terminated_early": "the search was terminated early",
-    "clusters": "{number} of {total} clusters did not answer{cause}",
 }
 # What both products say when they are asked for parts of a _source that is not kept.
 _NO_SOURCE = "unable to fetch fields from _source"
@@ -55,7 +53,6 @@ class Gap:
     ``"shards_silent"``: shards without any copy, which OpenSearch reports neither as failed nor as successful.
     ``"shards_missing"``: the whole request failed because a shard has no active copy. ``"no_shard"``: nothing was
     searched. ``"unsaid"``: the answer lacks what says whether it is complete, as where a proxy or a client cuts it.
-    ``"clusters"``: other clusters were left out.
     """
 
     kind: GapKind
@@ -100,10 +97,6 @@ def find_gaps(answer: Mapping[str, Any], *, ignore: Iterable[GapKind] = ()) -> l
         gaps.append(Gap("timed_out"))
     if answer.get("terminated_early"):
         gaps.append(Gap("terminated_early"))
-    clusters = answer.get("_clusters") or {}
-    for state in ("skipped", "partial", "failed"):
-        if clusters.get(state):
-            gaps.append(Gap("clusters", clusters[state], clusters.get("total", 0), state))
     ignored = set(ignore)
     return [gap for gap in gaps if gap.kind not in ignored]
 

@@ -186,7 +186,7 @@ COUNTS = {
     "m": {"value": 1.5},
     "s": {},
 }
-PAGE = {"_shards": SHARDS, "_clusters": {"total": 2, "skipped": 1}, "timed_out": False, "_scroll_id": "s", **HITS}
+PAGE = {"_shards": SHARDS, "timed_out": False, "_scroll_id": "s", **HITS}
 MAPPING = {"_meta": {}, "_source": {}, "properties": {"f": {"type": "text", "fields": {"g": {"type": "keyword"}}}}}
 MAPPING["properties"]["simhash"] = {"properties": {"fingerprint": {"type": "keyword"}}}
 COMMIT = {"user_data": {"history_uuid": "u"}}
