@@ -121,8 +121,10 @@ class Decider:
         decision = self._judge(draft, found, now)
         if decision.verdict != "skip":
             draft.group, draft.at, draft.is_member = decision.group, decision.at, decision.group != draft.id
-            # Only canonicals attract other documents.
-            self.in_flight.add(draft, may_have_duplicates=not draft.is_member)
+            if draft.is_member and decision.leader is not None and decision.leader.is_member:
+                draft.canonicals = decision.leader.canonicals or ()
+            # Only canonicals attract other documents, and what stands for one.
+            self.in_flight.add(draft, may_have_duplicates=not draft.is_member or draft.canonicals is not None)
         return decision
 
     def add_straight(self, document: Straight, now: int) -> None:

@@ -53,12 +53,13 @@ class Document:
         return hamming_distance(self.fingerprint or 0, fingerprint or 0) if known else None
 
 
-_CopyKey: TypeAlias = tuple[int, str, Hashable]
+_CopyKey: TypeAlias = tuple[int, str, bool, Hashable]
 
 
 def _copy_key(document: Document) -> _CopyKey:
     """Return a value that is equal for documents which every later document is compared with in the same way."""
-    return document.fingerprint or 0, document.group, None if document.content is None else document.content.key
+    content = None if document.content is None else document.content.key
+    return document.fingerprint or 0, document.group, document.is_member, content
 
 
 class Straight(Protocol):

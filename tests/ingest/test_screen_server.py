@@ -358,6 +358,25 @@ def test_a_copy_stands_for_a_canonical_that_has_another_text_now(
     assert [(each.id, len(each.members)) for each in call(simhash.groups(index))] == [("b", 2)]
 
 
+@pytest.mark.parametrize("gone", [True, False])
+@pytest.mark.parametrize("lookups", ["server", "memory"])
+def test_what_stands_for_a_canonical_may_be_in_flight(server, call, simhash, index, lookups, gone):
+    """A copy of a copy, whatever the same call makes of that one, and of the canonical."""
+    text, other = "the council votes on the new bridge across the harbour", "a ferry goes to the island at nine"
+    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
+    list(call(simhash.ingest(index, [{"_id": id_, "body": text} for id_ in "ab"])))
+    if gone:
+        server.request("DELETE", f"/{index}/_doc/a?refresh=true")
+        given, actions = [("c", text), ("b", other), ("d", text)], ["tagged", "written", "tagged"]
+    else:
+        given = [("a", other), ("c", text), ("a", text), ("d", text)]
+        actions = ["written", "tagged", "written", "tagged"]
+    documents = [{"_id": id_, "body": body} for id_, body in given]
+    reports = list(call(simhash.ingest(index, documents, lookups=lookups)))
+    assert [(each.action, each.canonical) for each in reports if each.action == "tagged"] == [("tagged", "a")] * 2
+    assert [each.action for each in reports] == actions
+
+
 def test_a_text_that_was_changed_by_another_program_makes_it_unsure(server, call, simhash, index):
     """As where a login sees a mask in its place: what was near by bits was not compared."""
     text = "the council votes on the new bridge across the harbour"
