@@ -59,11 +59,9 @@ from .pipeline.build import build_pipeline, build_search_template
 from .pipeline.install import InstalledPipeline
 from .quality.report.report_page import IndexReport
 from .quality.stats import Stats
-from .removal.decisions import Decisions
 from .removal.history import History, Removed, removal_history
 from .removal.records import DuplicateResult, RemovalPlan, Restored
 from .removal.review import removal_summary, review_html
-from .removal.take_decisions import decide_removal
 from .setup import Setup
 from .texts.measures import PRESETS, Preset, get_preset
 from .transport.protocol import Progress
@@ -82,7 +80,6 @@ __all__ = [
     "AsyncSimHashClient",
     "BackfillProgress",
     "DashboardPack",
-    "Decisions",
     "DistinctHit",
     "DistinctPage",
     "DistinctTexts",
@@ -146,7 +143,6 @@ __all__ = [
     "build_pipeline",
     "build_query",
     "build_search_template",
-    "decide_removal",
     "distinct_texts",
     "document_fields",
     "estimated_cosine",

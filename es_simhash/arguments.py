@@ -267,3 +267,8 @@ def check_input(name: str, value: Any) -> FilePath:
     if not os.path.exists(path):  # noqa: PTH110 -- see above
         raise InvalidInputError(Said(Argument(name), f" {shorten(path)} does not exist: check the path"))
     return value  # type: ignore[no-any-return]
+
+
+def check_inputs(name: str, value: Any) -> tuple[FilePath, ...]:
+    """Return the paths in *value*, each of a file that exists."""
+    return tuple(check_input(name, path) for path in check_items(name, value, of="files"))

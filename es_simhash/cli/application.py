@@ -47,7 +47,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "groups": "Print groups or pairs of near-duplicates.",
         "explain": "Explain why two texts are near-duplicates, or not.",
         "passages": "Find documents that share passages with a text.",
-        "decide": "Take in what people decided about a plan.",
         "history": "Say where a removed document has gone.",
         "tune": "Recommend a preset for the texts of an index.",
         "fingerprint": "Print the fingerprints of texts.",
@@ -62,7 +61,6 @@ SECTIONS: dict[str, dict[str, str]] = {
 
 # A command is ``command`` of the module ``commands.NAME``, with ``_`` for ``-``; these are beside another one.
 _BESIDE = {
-    "decide": "plan",
     "history": "plan",
     "passages": "find",
     "reconcile": "groups",

@@ -81,16 +81,6 @@ class _Delimiter(click.ParamType):  # type: ignore[type-arg]  # generic only in 
         return character
 
 
-NONE = "none"
-
-
-class _FileOrNone(click.Path):
-    """A file that exists, or the word none."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value if value == NONE else super().convert(value, param, ctx)
-
-
 class _Report(click.File):
     """A file to write, which must not be a removal."""
 
@@ -134,7 +124,6 @@ FINGERPRINT = _Fingerprint()
 BYTES = _Bytes()
 DELIMITER = _Delimiter()
 FILE = click.Path(exists=True, dir_okay=False)
-FILE_OR_NONE = _FileOrNone(exists=True, dir_okay=False)
 INPUT_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
 NEW_FILE = click.Path(dir_okay=False, writable=True)
 REPORT_FILE = _Report("w", encoding="utf-8", errors="backslashreplace", lazy=False)

@@ -46,9 +46,9 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
-from es_simhash.arguments import FilePath, check_function, check_input, check_name
+from es_simhash.arguments import FilePath, check_function, check_input, check_inputs, check_name
 from es_simhash.errors import InvalidInputError, WritesRefusedError, shorten
 from es_simhash.mapping.port import Port
 from es_simhash.removal.delete import Deletion, delete_documents, put_back, read_planned
@@ -60,15 +60,12 @@ from es_simhash.removal.present import Items, judge, read_decisive
 from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.removal.regroup import OnRegrouped, names_within, regroup
 from es_simhash.removal.removal_file import RemovalFile
-from es_simhash.removal.take_decisions import refuse_forgotten, take_in
+from es_simhash.removal.take_decisions import take_in
 from es_simhash.transport.protocol import Key, Progress, noting, were
 from es_simhash.transport.retry import now, refresh, retry, unless_refused
 from es_simhash.writes.bulk import CONFLICT
 from es_simhash.writes.operations import find_hindrance, writes_refused
 from es_simhash.writes.targets import refuse_masked, refuse_updates
-
-GivenDecisions: TypeAlias = FilePath | Literal[False] | None
-"""A file of decisions to take in; ``None``: none may lie beside the removal; ``False``: one there does not count."""
 
 # How often a document is read, judged and deleted that others write between the read and the delete.
 ROUNDS = 6
@@ -78,7 +75,7 @@ async def apply_removal(
     server: Port,
     path: FilePath,
     *,
-    decisions: GivenDecisions = None,
+    decisions: Sequence[FilePath] = (),
     sha256: str | None = None,
     max_share: float | None = None,
     other_titles: bool = False,
@@ -114,23 +111,19 @@ async def apply_removal(
 
 
 def _open(
-    stack: ExitStack, path: FilePath, decisions: GivenDecisions, sha256: str | None, *, writes: bool
+    stack: ExitStack, path: FilePath, decisions: Sequence[FilePath], sha256: str | None, *, writes: bool
 ) -> RemovalFile:
     """Return the removal, with its decisions; raise InvalidInputError if it is not what was approved."""
     if sha256 is not None:
         check_name("sha256", sha256)
-    if is_given := decisions is not None and decisions is not False:
-        check_input("decisions", decisions)
+    files = check_inputs("decisions", decisions)
     removal = stack.enter_context(RemovalFile(check_input("path", path), writes=writes))
     if sha256 is not None and sha256.lower() != removal.sha256:
         raise InvalidInputError(
             f"{removal.path} is not the plan that was approved: its sha256 is {removal.sha256}, and not "
             f"{shorten(sha256)}: give the plan that was approved, or have this one approved"
         )
-    if is_given and decisions:
-        take_in(removal, decisions)
-    if decisions is not False:
-        refuse_forgotten(removal)
+    take_in(removal, files)
     return removal
 
 

@@ -6,7 +6,7 @@ Decisions about a plan of removal: which documents stay, who decided, when, and 
 
 A file that is not exactly this is refused whole: whoever edited it may have meant to keep more. "by" is required,
 "reason" may be empty, and "keep" too: the plan is then approved as it is. Files are taken into that of the removal,
-which keeps all of them. Of each person the latest one counts, by "at"; what any person keeps is kept.
+which keeps all of them; what one of them keeps is kept.
 """
 
 from __future__ import annotations
@@ -62,30 +62,15 @@ class Decisions(Record):
     plan_sha256: str = ""
     taken_in: str = ""
 
-    @property
-    def moment(self) -> datetime:
-        """When it was decided."""
-        return datetime.fromisoformat(self.at)
-
-    @property
-    def person(self) -> str:
-        """Who decided, written in one way."""
-        return " ".join(self.by.casefold().split())
-
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
         values = {name: getattr(self, name) for name in self.__slots__}
         return {**values, "keep": [key._asdict() for key in sorted(self.keep, key=str)]}
 
 
-def last_words(log: Iterable[Decisions]) -> list[Decisions]:
-    """Return those of *log* that count: the last one of each person, as an older one is never taken in."""
-    return list({each.person: each for each in log}.values())
-
-
 def approvals(log: Iterable[Decisions]) -> tuple[tuple[str, str], ...]:
     """Return who decided, and why."""
-    return tuple((each.by, each.reason) for each in last_words(log))
+    return tuple(dict.fromkeys((decisions.by, decisions.reason) for decisions in log))
 
 
 def in_words(approved: Iterable[tuple[str, str]]) -> str:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 
-from es_simhash.arguments import FilePath, check_input, check_items, check_key
+from es_simhash.arguments import FilePath, check_inputs, check_key
 from es_simhash.errors import InvalidInputError
 from es_simhash.record import Record
 from es_simhash.removal.decisions import approvals
@@ -97,7 +97,7 @@ def removal_history(id_: str, paths: Sequence[FilePath]) -> History:
         InvalidInputError: If a file is no removal, or is damaged.
     """
     check_key("id_", id_)
-    names = [check_input("paths", each) for each in check_items("paths", paths, of="files")]
+    names = check_inputs("paths", paths)
     if not names:
         raise InvalidInputError("paths is empty: give the files of removals")
     with ExitStack() as stack:

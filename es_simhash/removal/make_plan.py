@@ -114,12 +114,6 @@ async def make_plan(
     names = list(resolved.each)
     # Date math means other indices tomorrow.
     view = () if "<" in index_key(index) else tuple(names_in(index))
-    if any(each.keys for each in earlier) and not any(each.about(names, view) for each in earlier):
-        about = ", ".join(sorted({key.index for each in earlier for key in each.keys}))
-        raise InvalidInputError(
-            f"what was kept before is of {shorten(about)}, and not of {', '.join(names)}: plan without after, or for "
-            "the index that was planned then"
-        )
     shown = await find_shown(server, index, resolved, options.show)
     comparer = _comparer(server.context, resolved, options, grouping, tuple(shown))
     protected: dict[str, MappedField] = {}
@@ -268,11 +262,7 @@ class _Planning:
     async def add(self, server: Port, candidates: Sequence[Candidate]) -> list[int | str]:
         """Return of each candidate the number of its line, or why it is left out."""
         values: dict[Key, tuple[str, ...]] = {}
-        stay = {
-            each[0].key: "decided"
-            for each in candidates
-            if any(kept.holds(each[0].key, self.view) for kept in self.earlier)
-        }
+        stay = {each[0].key: "decided" for each in candidates if any(kept.holds(each[0].key) for kept in self.earlier)}
         shown = [each for each in candidates if each[0].key not in stay]
         if shown and (self.options.filter is not None or self.options.protect is not None):
             values = await self._search(server, [document for document, _, _ in shown])

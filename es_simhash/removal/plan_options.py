@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from es_simhash.arguments import Count, FilePath, check_field, check_input, check_items, check_options, option
+from es_simhash.arguments import Count, FilePath, check_field, check_inputs, check_items, check_options, option
 from es_simhash.errors import Argument, InvalidInputError, Said
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.lookup.query import Filter, check_filter
@@ -18,10 +18,6 @@ from es_simhash.texts.measures import DEFAULT_SIMILARITY, check_bound
 
 def _check_shown(name: str, value: Any) -> tuple[str, ...]:
     return tuple(check_field(name, each) for each in check_items(name, value, of="names of fields"))
-
-
-def _check_files(name: str, value: Any) -> tuple[FilePath, ...]:
-    return tuple(check_input(name, each) for each in check_items(name, value, of="files"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +77,7 @@ class PlanOptions:
         "FIELD",
         "Let apply refuse to remove a larger share of the documents with any one value of this keyword field.",
     )
-    after: Sequence[FilePath] = option((), _check_files)
+    after: Sequence[FilePath] = option((), check_inputs)
     show: Sequence[str] = option(
         (),
         _check_shown,

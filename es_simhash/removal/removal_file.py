@@ -38,7 +38,7 @@ from typing import Any, Literal, Self, TypeAlias
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
 from es_simhash.journal import disk_failure
-from es_simhash.removal.decisions import Decisions, approvals, last_words, parse_decisions
+from es_simhash.removal.decisions import Decisions, approvals, parse_decisions
 from es_simhash.removal.guard_rails import (
     FEWEST_LARGE,
     SHORT_BYTES,
@@ -370,13 +370,8 @@ class RemovalFile(Lines):
     def _count(self, data: bytes, at: str) -> None:
         self.decision_files.append(data)
         self.log.append(replace(parse_decisions(data, f"a file of decisions in {self.path}"), taken_in=at))
-        self.kept = frozenset[Key]().union(*(each.keep for each in last_words(self.log)))
+        self.kept = frozenset[Key]().union(*(decisions.keep for decisions in self.log))
         self.approved = approvals(self.log)
-
-    def later_than(self, found: Decisions) -> Decisions | None:
-        """Return what the same person decided later, or at the same moment, if that was taken in."""
-        own = (each for each in self.log if each.person == found.person and each.moment >= found.moment)
-        return max(own, key=lambda each: each.moment, default=None)
 
     def add_decisions(self, data: bytes, at: str) -> None:
         """Let a file of decisions count, from now on; in a file that is only read, until it is closed."""

@@ -108,7 +108,7 @@ def write_page(page: Page, say: Words) -> Iterator[str]:
         decisions=decisions,
         commands=[
             [shlex.quote(word) for word in ["es-simhash", *words]]
-            for words in (["decide", page.title, decisions], ["apply", page.title, *page.allowing, "--yes"])
+            for words in [["apply", page.title, *page.allowing, "--decisions", decisions, "--yes"]]
         ],
         longest_name=LONGEST_NAME,
         longest_reason=LONGEST_REASON,

@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 
 from tests.servers.command_line import NEAR, TEXT, failed
-from tests.servers.removals import archived, decide_file, read_plan
+from tests.servers.removals import archived, decide_file, read_plan, take
 from tests.servers.support import put, read_all
 
 
@@ -49,30 +49,25 @@ def test_a_plan_is_approved_and_applied(run, news, server, plan, tmp_path, monke
     assert json.loads(run("review", plan, "--json").stdout)["plan"] == sha256
     assert "SHA-256" in run("review", plan).stdout
     words = unescape(page.read_text()).replace("<span>", "").replace("</span>", "")
-    commands = ("es-simhash decide removal.db removal.decisions.json", "es-simhash apply removal.db --yes")
-    assert all(each in words for each in commands)
+    assert "es-simhash apply removal.db --decisions removal.decisions.json --yes" in words
     decisions = decide(tmp_path / "removal.decisions.json", plan, "c")
     for printed in (shown, run("review", plan)):
-        words = shlex.split(printed.stdout.splitlines()[-2].partition(": ")[2])
-        assert words == ["es-simhash", "decide", str(plan), str(decisions)]
-        assert printed.stdout.splitlines()[-1] == f"then: es-simhash apply {plan} --yes"
+        *_, then, decided = printed.stdout.splitlines()
+        assert then == f"then: es-simhash apply {plan} --yes"
+        assert shlex.split(decided.partition(": ")[2]) == ["--decisions", str(decisions)]
     command = ("apply", plan, "--sha256", sha256)
     assert "was not taken in" in failed(run(*command, "--yes"))
-    taken = run("decide", plan, decisions)
-    assert taken.exit_code == 0, taken.output
-    assert "Ann\\x1b[31m 1 another bridge" in " ".join(taken.stdout.split())
-    assert "1 document of the plan stays by decision" in run("decide", plan, "--list").stdout
-    [told] = json.loads(run("decide", plan, "--list", "--json").stdout)["decisions"]
-    assert (told["by"], told["keep"]) == ("Ann\x1b[31m", [{"index": news, "id": "c", "routing": None}])
-    assert "1 of them stay, by Ann" in " ".join(run("review", plan).stdout.split())
-    before, dry = plan.read_bytes(), run(*command)
+    before, dry = plan.read_bytes(), run(*command, "--decisions", decisions)
     assert (dry.exit_code, dry.stderr) == (0, ""), dry.output
     assert f"1 document of {news} would be deleted, and kept in {plan}; 1 stays by decision; nothing" in dry.stdout
-    assert json.loads(run(*command, "--json").stdout)["kept"] == {"decided": 1}
+    assert json.loads(run(*command, "--json", "--decisions", decisions).stdout)["kept"] == {"decided": 1}
     assert plan.read_bytes() == before
-    done = run(*command, "--yes")
+    done = run(*command, "--yes", "--decisions", decisions)
     assert (done.exit_code, done.stderr) == (0, ""), done.output
     assert re.search("\nkept +c +a ", done.stdout)
+    assert "1 of them stay, by Ann" in " ".join(run("review", plan).stdout.split())
+    [told] = json.loads(run("review", plan, "--json").stdout)["decisions"]
+    assert (told["by"], told["keep"]) == ("Ann\x1b[31m", [{"index": news, "id": "c", "routing": None}])
     assert f"1 document deleted, kept in {plan}; 1 stays by decision" in done.stdout
     assert sorted(read_all(server, news)) == ["a", "c"]
     assert archived(plan).keys() == {"b"}
@@ -87,19 +82,15 @@ def test_a_plan_is_approved_and_applied(run, news, server, plan, tmp_path, monke
 
 
 def test_decisions_are_not_forgotten(run, news, server, plan, tmp_path):
-    """Where they lie beside the removal, whatever their name; --decisions takes them in, or leaves them out."""
-    for name in ("removal.decisions.json", "removal.decisions (1).json", "mine.json"):
-        beside = decide(tmp_path / name, plan, "c")
-        for more in ((), ("--yes",)):
-            said = failed(run("apply", plan, *more))
-            assert said.startswith(f"error: {beside} decides about {plan}, and was not taken in")
-        beside.unlink()
-    decide(beside, plan, "c", plan_sha256="0" * 64)
-    assert run("apply", plan).exit_code == 0
-    decide(beside, plan, "c")
-    assert f"2 documents of {news} would be deleted" in run("apply", plan, "--decisions", "none").stdout
-    assert f"1 document of {news} would be deleted" in run("apply", plan, "--decisions", beside).stdout
-    assert json.loads(run("decide", plan, "--list", "--json").stdout) == {"decisions": []}  # nothing was done
+    """Where they lie beside the removal under its name; --decisions takes them in, and others."""
+    beside = decide(tmp_path / "removal.decisions.json", plan, "c")
+    for more in ((), ("--yes",)):
+        said = failed(run("apply", plan, *more))
+        assert said.startswith(f"error: {beside} lies beside {plan}, and was not taken in: ")
+    other = decide(tmp_path / "mine.json", plan, "b")
+    both = ("apply", plan, "--decisions", beside, "--decisions", other)
+    assert f"0 documents of {news} would be deleted; 2 stay by decision" in run(*both).stdout
+    assert json.loads(run("review", plan, "--json").stdout)["decisions"] == []  # nothing was done
     assert "1 document deleted" in run("apply", plan, "--decisions", beside, "--yes").stdout
     assert sorted(read_all(server, news)) == ["a", "c"]
     assert "stays by decision" in run("apply", plan, "--yes").stdout
@@ -112,7 +103,7 @@ def test_help_shows_how_a_plan_is_approved(run):
 
 def test_what_was_decided_is_not_planned_again(run, news, server, plan, tmp_path):
     """It is counted by the plan, and in its review"""
-    assert run("decide", plan, decide(tmp_path / "b", plan, "b")).exit_code == 0
+    take(plan, decide(tmp_path / "b", plan, "b"))
     second = tmp_path / "second.db"
     command = ("plan", news, "--max-share", 1, "--after", plan)
     made = run(*command, "--out", second)
@@ -122,7 +113,7 @@ def test_what_was_decided_is_not_planned_again(run, news, server, plan, tmp_path
     [line] = read_plan(second).removals()
     assert (read_plan(second).header.decided, line.document.id) == (1, "c")
     assert "decided before: 1 stay by earlier decisions" in run("review", second).stdout
-    assert run("decide", second, decide(tmp_path / "c", second, "c", by="Bob")).exit_code == 0
+    take(second, decide(tmp_path / "c", second, "c", by="Bob"))
     both = json.loads(run(*command, "--after", second, "--json", "--out", tmp_path / "third.db").stdout)
     assert (both["count"], both["left_out"], both["unmet"]) == (0, {"decided": 2}, 0)
     last = tmp_path / "last.db"
@@ -133,21 +124,22 @@ def test_what_was_decided_is_not_planned_again(run, news, server, plan, tmp_path
     assert sorted(read_all(server, news)) == ["a", "b"]
 
 
-def test_decisions_about_another_index_are_refused(run, news, server, plan, tmp_path):
+def test_decisions_about_another_index(run, news, server, plan, tmp_path):
     """Of several removals, those that fit nothing are counted."""
-    assert run("decide", plan, decide(tmp_path / "c", plan, "c")).exit_code == 0
+    take(plan, decide(tmp_path / "c", plan, "c"))
     other, second = f"{news}-2", tmp_path / "second.db"
     put(server, other, [{"_id": "a", "body": TEXT}, {"_id": "b", "body": TEXT.upper()}, {"_id": "c", "body": NEAR}])
     assert run("backfill", other, "-t", "body").exit_code == 0
     assert run("reconcile", other, "-d", 16, "--verify", "0.5").exit_code == 0
-    said = f"what was kept before is of '{news}', and not of {other}"
-    assert said in failed(run("plan", other, "--max-share", 1, "--after", plan))
+    made = run("plan", other, "--max-share", 1, "--after", plan)
+    assert "left out: 1 kept by people before" in made.stdout  # in another index, the id counts
     assert sorted(read_all(server, other)) == ["a", "b", "c"]
     assert not (tmp_path / "a").exists()
     assert run("plan", other, "--out", second).exit_code == 0
     approved = run("plan", other, "--after", second)  # nothing was kept, so it is about no index
     assert "2 documents of 3 would be removed" in approved.stdout
-    assert run("decide", second, decide(tmp_path / "b", second, "b")).exit_code == 0
+    take(second, decide(tmp_path / "b", second, "b"))
+    server.request("DELETE", f"/{other}/_doc/c?refresh=true")
     made = run("plan", other, "--after", second, "--after", plan)
     assert "left out: 1 kept by people before" in made.stdout
     said = "warning: 1 document kept before, and not met now: of another index or routing, gone, or no duplicate\n"
@@ -162,9 +154,7 @@ def test_what_was_decided_while_an_apply_waits(run, news, server, tmp_path):
     server.request("PUT", f"/{news}/_settings", {"index.blocks.write": True})
     assert run(*command).exit_code == 1
     server.request("PUT", f"/{news}/_settings", {"index.blocks.write": False})
-    beside = decide(tmp_path / "kept.json", path, "b")
-    assert "was not taken in" in run(*command).stderr
-    assert run("decide", path, beside).exit_code == 0
+    command = (*command, "--decisions", decide(tmp_path / "kept.json", path, "b"))
     assert "1 document deleted" in (done := run(*command).stdout)
     assert "; 1 stays by decision" in done
     assert sorted(read_all(server, news)) == ["a", "b"]
@@ -201,14 +191,13 @@ def test_one_that_is_gone_among_others(run, news, server, plan):
 
 def test_what_was_not_approved_is_refused(run, news, server, plan, tmp_path):
     """In one line, with nothing deleted."""
-    wrong, other, kept = (tmp_path / name for name in ("wrong", "other", "kept"))
+    wrong, other = tmp_path / "wrong", tmp_path / "other"
     decide(wrong, plan, "b", by="")
     decide(other, plan, plan_sha256="0")
     before = plan.read_bytes()
     for command, said in (
         (("apply", plan, "--yes", "--decisions", wrong), "'by' is empty, and must say who decides"),
         (("apply", plan, "--yes", "--decisions", other), "decides about another plan"),
-        (("decide", plan, other), "decides about another plan"),
         (("apply", plan, "--yes", "--decisions", plan), "is not a file of decisions that can be used"),
         (("apply", plan, "--yes", "--sha256", "0" * 64), f"{plan} is not the plan that was approved"),
     ):
@@ -216,8 +205,6 @@ def test_what_was_not_approved_is_refused(run, news, server, plan, tmp_path):
         assert plan.read_bytes() == before
     assert run("apply", plan, "--decisions", tmp_path / "none").exit_code == 2
     assert sorted(read_all(server, news)) == ["a", "b", "c"]
-    assert run("decide", plan, decide(kept, plan, "b")).exit_code == 0
-    assert "older than what" in failed(run("decide", plan, decide(other, plan, at="09")))
 
 
 def test_other_titles_are_allowed_by_an_option(run, server, index, tmp_path):
@@ -247,7 +234,6 @@ def test_other_titles_are_allowed_by_an_option(run, server, index, tmp_path):
         ("apply", "INDEX", "--yes"),
         ("apply", "PLAN", "--preset", "near"),
         ("apply", "PLAN", "--out", "FILE"),
-        ("decide", "PLAN"),
         ("reconcile",),
         ("reconcile", "INDEX", "--max-share", 1),
         ("reconcile", "INDEX", "--quiet"),

@@ -55,7 +55,6 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["plan", index],
         ["plan", index, "--out", plan, "--max-share", "1"],
         ["review", plan],
-        ["decide", plan, "--list"],
         ["apply", plan, "--yes"],
         ["history", "b", plan],
         ["restore", plan],

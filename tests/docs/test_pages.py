@@ -21,7 +21,6 @@ from es_simhash import (
     build_dashboards,
     fingerprint,
     fingerprint_fields,
-    removal_summary,
     to_hex,
 )
 from es_simhash.cli import app
@@ -29,7 +28,6 @@ from es_simhash.dashboards.charts import LISTED_GROUPS, SHOWN_GROUPS, SHOWN_SOUR
 from es_simhash.texts.measures import PRESETS
 from tests.docs.blocks import ROOT, adapt, blocks, commands, execute, ran, run
 from tests.servers.fixtures import get_server, get_templates, make_client
-from tests.servers.removals import decide_file
 from tests.servers.support import ONE_SHARD, put, random_texts
 
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
@@ -95,9 +93,6 @@ def test_the_shell_examples_of_the_first_hour(opensearch, tmp_path, monkeypatch,
     printed = {}
     try:
         for arguments in commands(name):
-            if arguments[0] == "decide":
-                sha256 = removal_summary(tmp_path / "removal.db")["plan"]
-                decide_file(tmp_path / "removal.decisions.json", sha256, [])
             if name == "README.md":
                 command = [sys.executable, "-m", "es_simhash", *arguments]
                 done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -24,7 +24,7 @@ from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile, open_archived
 from es_simhash.removal.review import removal_summary
-from es_simhash.removal.take_decisions import decide_removal
+from es_simhash.removal.take_decisions import take_in
 from es_simhash.transport.protocol import Key
 from es_simhash.upkeep.needed import Checkpoint
 
@@ -254,8 +254,9 @@ def fuzz_decisions(data: bytes) -> None:
         place = (source.below(256) * 256 + source.below(256)) % len(whole)
         end = place + source.below(4)
         file.write_bytes(whole[:place] + source.rest() + whole[end:])
-        log = _usable(file, lambda file: decide_removal(path, file))
-        assert log is None or log[-1].keep in ({Key("i", "b")}, {Key("i", "c")})
+        with RemovalFile(path) as removal:
+            _usable(file, lambda file: take_in(removal, [file]))
+            assert removal.kept in (set(), {Key("i", "b")}, {Key("i", "c")})
 
 
 def _usable(path: Path, read: Callable[[Path], Any]) -> Any:

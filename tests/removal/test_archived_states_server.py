@@ -232,9 +232,9 @@ def test_who_approved_a_deletion(server, index, simhash, plan, monkeypatch):
     with monkeypatch.context() as patch:
         meddle(patch, lambda: (_ for _ in ()).throw(Killed))
         with pytest.raises(Killed):
-            list(simhash.apply_removal(plan, decisions=files["Ann"]))
+            list(simhash.apply_removal(plan, decisions=[files["Ann"]]))
     for by in ("Bob", "Cid"):
-        list(simhash.apply_removal(plan, decisions=files[by]))
+        list(simhash.apply_removal(plan, decisions=[files[by]]))
         for id_ in ("b0000", "s0000"):
             [removed] = removal_history(id_, [plan]).removals
             assert removed.approved == (("Ann", ""), ("Bob", ""))

@@ -5,14 +5,15 @@ import os
 
 import pytest
 
-from es_simhash.errors import InvalidInputError, WrongTypeError
+from es_simhash.errors import InvalidInputError
 from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON
 from es_simhash.removal.guard_rails import Guards, Share
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
-from es_simhash.removal.take_decisions import decide_removal, refuse_forgotten
+from es_simhash.removal.take_decisions import take_in
 from es_simhash.transport.protocol import Key
+from tests.servers.removals import take
 
 IDS = ["plain", "ü \ud800 \x7f </script>", 'quote"\n', "\u202eevil"]
 
@@ -58,7 +59,7 @@ def write(plan, tmp_path):
 
 def decided(plan, path):
     """Take a file in, and return what is kept, and who approved."""
-    decide_removal(plan, path)
+    take(plan, path)
     with RemovalFile(plan) as removal:
         return removal.kept, removal.approved
 
@@ -74,88 +75,50 @@ def test_what_is_kept_is_counted_no_more(plan, write):
         assert removal.count_guards().values == {"x": Share(2, 10)}
 
 
-def test_what_several_people_decide(plan, write):
-    """What one of them keeps is kept; a later file of a person replaces the earlier one, and all are in the log."""
-    hours = "2026-11-27T1{}:00:00+01:00".format
-    assert decided(plan, write(0, 1, at=hours(1)))[0] == {Key("news", IDS[n], f"r{n}") for n in (0, 1)}
-    assert len(decided(plan, write(2, by="Bob", at=hours(0)))[0]) == 3
-    with pytest.warns(UserWarning, match="no longer keeps 1 of what 'ann' kept before"):
-        kept, approved = decided(plan, write(1, by=" ann ", at=hours(2), reason=""))
-    assert kept == {Key("news", IDS[n], f"r{n}") for n in (1, 2)}
-    assert approved == (("ann", ""), ("Bob", "other parties"))
-    for at in (hours(2), hours(1), "2026-11-27T09:59:00Z"):
-        with pytest.raises(InvalidInputError, match="older than what 'Ann' decided"):
-            decide_removal(plan, write(3, at=at))
-    log = decide_removal(plan)
-    assert [(each.by, len(each.keep)) for each in log] == [("Ann", 2), ("Bob", 1), ("ann", 1)]
-    assert len({each.taken_in for each in log}) >= 1
-
-
-def test_a_file_that_was_taken_in_before(plan, write):
-    """Nothing changes, also if the same person has decided otherwise since."""
-    first = write(0)
+def test_what_several_files_decide(plan, write):
+    """What one of them keeps is kept; all are in the log, in the order of taking in, and none twice."""
+    first = write(0, 1)
     data = first.read_bytes()
-    decide_removal(plan, first)
-    after = decide_removal(plan, write(0, 1, at="2026-11-27T11:00:00Z"))
-    first.write_bytes(data)
-    assert decide_removal(plan, first) == after
+    assert decided(plan, first)[0] == {Key("news", IDS[n], f"r{n}") for n in (0, 1)}
+    decided(plan, write(2, by="Bob"))
+    kept, approved = decided(plan, write(1, reason=""))
+    assert kept == {Key("news", IDS[n], f"r{n}") for n in (0, 1, 2)}
+    assert approved == (("Ann", "other parties"), ("Bob", "other parties"), ("Ann", ""))
+    again = plan.with_name("again")
+    again.write_bytes(data)
+    assert [(each.by, len(each.keep)) for each in take(plan, again)] == [("Ann", 2), ("Bob", 1), ("Ann", 1)]
 
 
-def forgotten(plan):
-    """Return the name of the file by which the apply is refused, or ``None``."""
-    with RemovalFile(plan) as removal:
-        try:
-            refuse_forgotten(removal)
-        except InvalidInputError as error:
-            return str(error).split(" decides about")[0].rpartition("/")[2]
+def test_decisions_beside_a_removal_are_not_forgotten(plan, write):
+    """Under the name that the page gives, whatever the file has: it may have been meant for this plan."""
+
+    def is_forgotten():
+        with RemovalFile(plan) as removal:
+            try:
+                take_in(removal, [])
+            except InvalidInputError as error:
+                return "lies beside" in str(error)
+
+    assert not is_forgotten()
+    beside = write(0)
+    assert is_forgotten()
+    take(plan, beside)
+    assert not is_forgotten()
+    write(1, plan_sha256="0" * 64)
+    assert is_forgotten()
+    beside.rename(beside.with_name("other.json"))
+    assert not is_forgotten()
+    for make in (beside.mkdir, lambda: beside.symlink_to(plan.with_name("gone")), lambda: os.mkfifo(beside)):
+        make()
+        assert is_forgotten()
+        beside.rmdir() if beside.is_dir() else beside.unlink()
 
 
-def test_decisions_beside_a_removal_are_found(plan, write):
-    """
-    Those taken in are passed over, and those of other plans, unless these have the name: then the file was of another
-    plan before. What cannot be read may be about this one.
-    """
-    assert forgotten(plan) is None
-    first = write(0)
-    second = first.with_name("removal.decisions (1).json")
-    for name in ("removal.decisions.json", "removal.decisions (1).json", "ann.json"):
-        first = first.rename(first.with_name(name))
-        assert forgotten(plan) == name
-    decide_removal(plan, first)
-    assert forgotten(plan) is None
-    assert write(1).name == forgotten(plan)  # of the same moment: nobody knows which one counts
-    write(0, at="2026-11-27T09:00:00Z")
-    assert forgotten(plan) is None
-    other = write(0, plan_sha256="0" * 64, by="Bob")
-    assert forgotten(plan) == other.name
-    other.rename(other.with_name("other.json"))
-    assert forgotten(plan) is None
-    second.write_text("{")
-    assert forgotten(plan) == second.name
-    second.unlink()
-    (first.with_name("big.json")).write_text('{"x": "' + "es-simhash-decisions" * 9 + '"}')
-    assert forgotten(plan) is None
-    second.mkdir()
-    assert forgotten(plan) is None
-    second.rmdir()
-    second.symlink_to(first.with_name("gone"))
-    assert forgotten(plan) == second.name
-    second.unlink()
-    os.mkfifo(second)
-    assert forgotten(plan) == second.name
-
-
-def test_what_a_person_no_longer_keeps_is_said(plan, write):
-    """A page that was opened before knows nothing of it. Of what was deleted already it is said that it is gone."""
-    decide_removal(plan, write(0, 1, 2))
+def test_what_was_deleted_already_is_said(plan, write):
     with RemovalFile(plan, writes=True) as removal:
         removal.append([], [3], "2026-11-27T10:30:00Z")
-    with pytest.warns(UserWarning, match="keep") as warned:
-        decide_removal(plan, write(2, 3, at="2026-11-27T11:00:00Z"))
-    assert [str(each.message).partition("removal.decisions.json ")[2] for each in warned] == [
-        "no longer keeps 2 of what 'Ann' kept before",
-        f"keeps was deleted already: es-simhash restore {plan} puts it back",
-    ]
+    with pytest.warns(UserWarning, match="1 of what .* keeps was deleted already: es-simhash restore .* puts it back"):
+        take(plan, write(2, 3))
 
 
 def test_nothing_need_be_kept(plan, write):
@@ -214,7 +177,7 @@ def test_a_file_that_was_edited_into_something_else_is_refused(plan, write, chan
     """In one line that names the file and says what to do."""
     path = write(1, **changed)
     with pytest.raises(InvalidInputError) as caught:
-        decide_removal(plan, path)
+        take(plan, path)
     sentence = str(caught.value)
     assert said in sentence
     assert sentence.startswith(str(path))
@@ -243,7 +206,7 @@ def test_what_is_no_json_of_ours_is_refused(plan, tmp_path, content):
     with pytest.raises(
         InvalidInputError, match=r"decisions.json is not a file of decisions that can be used"
     ) as caught:
-        decide_removal(plan, path)
+        take(plan, path)
     assert "\n" not in str(caught.value)
 
 
@@ -252,17 +215,13 @@ def test_a_name_that_stands_twice_is_refused(plan, write):
     path = write(0)
     path.write_text(path.read_text()[:-1] + ', "keep": []}')
     with pytest.raises(InvalidInputError, match="a name stands twice in one object"):
-        decide_removal(plan, path)
+        take(plan, path)
 
 
 def test_what_is_no_file(plan, tmp_path):
-    """A folder, nothing, a pipe, no path."""
-    with pytest.raises(InvalidInputError, match="is a folder"):
-        decide_removal(plan, tmp_path)
-    with pytest.raises(InvalidInputError, match="does not exist"):
-        decide_removal(plan, tmp_path / "nothing")
+    """A folder, a pipe."""
+    with pytest.raises(InvalidInputError, match="no regular file"):
+        take(plan, tmp_path)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidInputError, match="no regular file"):
-        decide_removal(plan, tmp_path / "pipe")
-    with pytest.raises(WrongTypeError):
-        decide_removal(plan, 7)
+        take(plan, tmp_path / "pipe")

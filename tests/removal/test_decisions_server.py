@@ -13,7 +13,6 @@ from es_simhash import GuardRailError, InvalidInputError, WrongTypeError
 from es_simhash.removal import apply as apply_module
 from es_simhash.removal.guard_rails import Share
 from es_simhash.removal.history import removal_history
-from es_simhash.removal.take_decisions import decide_removal
 from tests.servers.removals import (
     ALL,
     OTHER,
@@ -25,6 +24,7 @@ from tests.servers.removals import (
     outcomes,
     read_plan,
     sources,
+    take,
 )
 from tests.servers.support import ROUNDS
 
@@ -54,7 +54,7 @@ def test_what_is_kept_stays_as_it_is(server, index, simhash, plan, decide):
     simhash.plan_removal(index, plan, **ALL)
     before, planned = sources(server, index), plan.read_bytes()
     decisions = decide("b0001", "s0000")
-    dry = list(simhash.apply_removal(plan, decisions=decisions, dry_run=True))
+    dry = list(simhash.apply_removal(plan, decisions=[decisions], dry_run=True))
     assert {each.id: each.action for each in dry} == {
         "b0000": "would delete",
         "b0001": "kept",
@@ -62,7 +62,7 @@ def test_what_is_kept_stays_as_it_is(server, index, simhash, plan, decide):
         "s0001": "would delete",
     }
     assert (sources(server, index), plan.read_bytes()) == (before, planned)
-    records = list(simhash.apply_removal(plan, decisions=decisions))
+    records = list(simhash.apply_removal(plan, decisions=[decisions]))
     assert outcomes(records) == {"b0000": DELETED, "b0001": KEPT, "s0000": KEPT, "s0001": DELETED}
     [reason] = {each.reason for each in records if each.kind}
     assert reason == "it was decided to keep it: Ann: other parties"
@@ -91,7 +91,7 @@ def test_what_was_decided_before_is_not_planned(server, index, simhash, plan, de
         kept = {"decided": ["b0001"], "again": ["s0000", "b0001"]}[name]
         keys = [each.document.key for each in read_plan(earlier).removals() if each.document.id in kept]
         file = decide_file(plan.with_name(f"{name}.txt"), read_plan(earlier).sha256, keys, by=name)
-        assert decide_removal(earlier, file)[-1].by == name
+        assert take(earlier, file)[-1].by == name
     twice = plan.with_name("twice.db")  # what two files keep is one document
     twice.write_bytes(earlier.read_bytes())
     made = simhash.plan_removal(index, plan, **ALL, **narrowed, after=[earlier, twice])
@@ -113,41 +113,35 @@ def test_what_was_decided_before_is_not_planned(server, index, simhash, plan, de
 
 
 def test_what_was_kept_follows_a_reindex(server, index, simhash, plan, tmp_path):
-    """Under the same alias the id counts; under another name nobody knows that it is the same document."""
+    """In an index that was not planned then, the id counts."""
     first, second, alias = f"{index}-1", f"{index}-2", f"{index}-alias"
     fill(server, first, simhash, copies(2))
     server.request("POST", "/_aliases", {"actions": [{"add": {"index": first, "alias": alias}}]})
     made = simhash.plan_removal(alias, plan, **ALL)
-    decide_removal(plan, decide_file(tmp_path / "d.txt", made.sha256, [(first, "b0001", None)]))
+    take(plan, decide_file(tmp_path / "d.txt", made.sha256, [(first, "b0001", None)]))
     fill(server, second, simhash, copies(2))
     move = [{"remove": {"index": first, "alias": alias}}, {"add": {"index": second, "alias": alias}}]
     server.request("POST", "/_aliases", {"actions": move})
     made = simhash.plan_removal(alias, tmp_path / "second.db", after=[plan], **ALL)
     assert (made.count, made.left_out) == (3, {"decided": 1})
-    with pytest.raises(InvalidInputError, match="what was kept before is of"):
-        simhash.plan_removal(second, tmp_path / "third.db", after=[plan], **ALL)
+    made = simhash.plan_removal(second, tmp_path / "third.db", after=[plan], **ALL)
+    assert (made.count, made.left_out) == (3, {"decided": 1})
 
 
 def test_decisions_that_lie_beside(server, index, simhash, plan, decide):
-    """They stop the apply until they are taken in, whatever their name is, or it is said that they do not count."""
+    """Those with the name that the page gives stop the apply until they are taken in."""
     fill(server, index, simhash, copies(1))
     simhash.plan_removal(index, plan, **ALL)
-    for name in ("removal.decisions.json", "removal.decisions (1).json", "mine.json"):
-        beside = decide("b0000").rename(plan.with_name(name))
-        with pytest.raises(InvalidInputError, match="was not taken in"):
-            list(simhash.apply_removal(plan))
-        assert len(list(simhash.apply_removal(plan, decisions=False, dry_run=True))) == 2
-        beside.unlink()
-    for wrong in ("", 0, True):  # such as a variable that was not set
-        with pytest.raises((InvalidInputError, WrongTypeError), match="decisions"):
+    beside = decide("b0000").rename(plan.with_name("removal.decisions.json"))
+    for dry_run in (True, False):
+        with pytest.raises(InvalidInputError, match="lies beside .* and was not taken in"):
+            list(simhash.apply_removal(plan, dry_run=dry_run))
+    for wrong in ("", 0, True, None, beside):  # such as a variable that was not set
+        with pytest.raises(WrongTypeError, match="decisions"):
             list(simhash.apply_removal(plan, decisions=wrong))
-    beside.write_text(decide("b0000").read_text().replace(read_plan(plan).sha256, "0" * 64))  # about another plan
-    older, beside = (decide("s0000").rename(plan.with_name(f"{name}.json")) for name in ("older", "newer"))
-    assert [each.by for each in decide_removal(plan, beside)] == ["Ann"]
-    assert [len(each) for each in (decide_removal(plan, beside), decide_removal(plan))] == [1, 1]
-    with pytest.raises(InvalidInputError, match="older than what 'Ann' decided"):
-        decide_removal(plan, older)
-    assert outcomes(simhash.apply_removal(plan)) == {"b0000": DELETED, "s0000": KEPT}
+    files = [beside, decide("s0000", name="mine")]
+    assert outcomes(simhash.apply_removal(plan, decisions=files)) == {"b0000": KEPT, "s0000": KEPT}
+    assert outcomes(simhash.apply_removal(plan)) == {"b0000": KEPT, "s0000": KEPT}
 
 
 @pytest.mark.parametrize(
@@ -165,12 +159,12 @@ def test_a_file_that_does_not_fit_changes_nothing(server, index, simhash, plan, 
     simhash.plan_removal(index, plan, **ALL)
     before = sources(server, index)
     with pytest.raises(InvalidInputError, match=said):
-        list(simhash.apply_removal(plan, decisions=decide("b0000", **changed)))
+        list(simhash.apply_removal(plan, decisions=[decide("b0000", **changed)]))
     with pytest.raises(InvalidInputError, match="not the plan that was approved"):
-        list(simhash.apply_removal(plan, decisions=decide("b0000"), sha256="0" * 64))
+        list(simhash.apply_removal(plan, decisions=[decide("b0000")], sha256="0" * 64))
     assert sources(server, index) == before
     right = read_plan(plan).sha256
-    records = simhash.apply_removal(plan, decisions=decide("b0000"), sha256=right)
+    records = simhash.apply_removal(plan, decisions=[decide("b0000")], sha256=right)
     assert outcomes(records) == {"b0000": KEPT, "s0000": DELETED}
 
 
@@ -185,7 +179,7 @@ def test_guard_rails_judge_what_is_left(server, index, simhash, plan, decide, pr
     server.request("DELETE", f"/{index}/_doc/z0?refresh=true")
     with pytest.raises(GuardRailError):
         list(simhash.apply_removal(plan))
-    found = outcomes(simhash.apply_removal(plan, decisions=decide("b0000")))
+    found = outcomes(simhash.apply_removal(plan, decisions=[decide("b0000")]))
     assert found["b0000"] == KEPT
     gone = {id_ for id_, (action, _) in found.items() if action == "deleted"}
     assert gone == {"b0001", "s0000", "s0001"}
@@ -202,16 +196,16 @@ def test_a_run_that_was_killed_goes_on(server, index, sync_simhash, plan, decide
     fill(server, index, simhash, copies(4))
     simhash.plan_removal(index, plan, max_share=0.8)
     decisions = decide("b0001", "s0002")
-    stream = apply_in_batches(simhash, plan, 3, decisions=decisions)
+    stream = apply_in_batches(simhash, plan, 3, decisions=[decisions])
     for _ in range(4):
         next(stream)
     stream.close()
     assert 0 < len(archived(plan)) < 6
-    found = outcomes(simhash.apply_removal(plan, decisions=decisions))
+    found = outcomes(simhash.apply_removal(plan, decisions=[decisions]))
     assert {id_ for id_, each in found.items() if each == KEPT} == {"b0001", "s0002"}
     assert {each for id_, each in found.items() if id_ not in ("b0001", "s0002")} == {DELETED}
     assert set(sources(server, index)) == {"a", "r", "b0001", "s0002"}
-    assert outcomes(simhash.apply_removal(plan, decisions=decisions)) == found
+    assert outcomes(simhash.apply_removal(plan, decisions=[decisions])) == found
 
 
 @pytest.mark.faults
@@ -240,28 +234,23 @@ def test_a_process_that_is_killed_keeps_what_was_decided(server, index, sync_sim
     assert archived(plan).keys() == documents.keys() - {"a", "r", *keep}
 
 
-@pytest.mark.filterwarnings("ignore:.* no longer keeps", "ignore:.* was deleted already")
+@pytest.mark.filterwarnings("ignore:.* was deleted already")
 def test_other_decisions_later(server, index, simhash, plan, decide, monkeypatch):
-    """What was deleted stays deleted, whatever is kept now; what was only archived is kept."""
+    """What was deleted stays deleted, whatever is kept now; what was only archived is kept; nothing is kept no more."""
     fill(server, index, simhash, copies(2))
     simhash.plan_removal(index, plan, **ALL)
-    first = decide("b0001", "s0000", "s0001", by="Ann")
-    assert outcomes(simhash.apply_removal(plan, decisions=first))["b0000"] == DELETED
-    second = decide("b0000", "b0001", by=" ANN", reason="")
     with monkeypatch.context() as patch:
         patch.setattr(apply_module, "delete_documents", lambda *_: _killed())
         with pytest.raises(RuntimeError, match="killed"):
-            list(simhash.apply_removal(plan, decisions=second))
-    assert archived(plan).keys() == {"b0000", "s0000", "s0001"}
-    third = decide("b0000", "s0000", by="Cid")
-    found = outcomes(simhash.apply_removal(plan, decisions=third))
-    assert found == {"b0000": DELETED, "b0001": KEPT, "s0000": KEPT, "s0001": DELETED}
-    assert set(sources(server, index)) == {"a", "r", "b0001", "s0000"}
-    assert outcomes(simhash.apply_removal(plan)) == found
-    by = {id_: removal_history(id_, [plan]).removals[0].approved for id_ in ("b0000", "s0001")}
-    assert by == {"b0000": (("Ann", "other parties"),), "s0001": (("ANN", ""), ("Cid", "other parties"))}
-    last = decide(by="Ann")
-    assert outcomes(simhash.apply_removal(plan, decisions=last))["b0001"] == DELETED
+            list(simhash.apply_removal(plan, decisions=[decide("s0000", "s0001")]))
+    assert archived(plan).keys() == {"b0000", "b0001"}
+    found = outcomes(simhash.apply_removal(plan, decisions=[decide("b0000", reason="")]))
+    assert found == {"b0000": KEPT, "b0001": DELETED, "s0000": KEPT, "s0001": KEPT}
+    found = outcomes(simhash.apply_removal(plan, decisions=[decide("b0001", by="Cid"), decide(by="Ann")]))
+    assert found == {"b0000": KEPT, "b0001": DELETED, "s0000": KEPT, "s0001": KEPT}
+    assert set(sources(server, index)) == {"a", "r", "b0000", "s0000", "s0001"}
+    [removed] = removal_history("b0001", [plan]).removals
+    assert removed.approved == (("Ann", "other parties"), ("Ann", ""))
 
 
 @pytest.mark.filterwarnings("ignore:.* was deleted already")
@@ -269,9 +258,9 @@ def test_what_was_deleted_comes_back_if_its_canonical_is_gone(server, index, sim
     """Also if it is to be kept now: the last step of the earlier run may not have been taken."""
     fill(server, index, simhash, copies(1))
     simhash.plan_removal(index, plan, **ALL)
-    list(simhash.apply_removal(plan, decisions=decide()))
+    list(simhash.apply_removal(plan, decisions=[decide()]))
     assert set(sources(server, index)) == {"a", "r"}
     server.request("DELETE", f"/{index}/_doc/a?refresh=true")
-    found = outcomes(simhash.apply_removal(plan, decisions=decide("b0000")))
+    found = outcomes(simhash.apply_removal(plan, decisions=[decide("b0000")]))
     assert found["b0000"] == ("restored", "canonical_missing")
     assert set(sources(server, index)) == {"r", "b0000"}

@@ -12,8 +12,7 @@ from es_simhash.removal.history import removal_history
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
-from es_simhash.removal.take_decisions import decide_removal
-from tests.servers.removals import decide_file
+from tests.servers.removals import decide_file, take
 
 DAY = "2026-01-{:02d}T00:00:00.000Z".format
 
@@ -70,7 +69,7 @@ def test_what_happened_to_a_document_later(archive, tmp_path):
         sha256 = found.sha256
         found.note("restored", [0], DAY(12))
     with pytest.warns(UserWarning, match="was deleted already"):
-        decide_removal(path, decide_file(tmp_path / "d", sha256, [("news", "s", None)], by="Ann\x1b", reason="late"))
+        take(path, decide_file(tmp_path / "d", sha256, [("news", "s", None)], by="Ann\x1b", reason="late"))
     with RemovalFile(path, writes=True) as found:
         for day in (13, 14):
             found.append([], [0], DAY(day))

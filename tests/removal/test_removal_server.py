@@ -451,7 +451,7 @@ def test_a_short_text_with_many_titles(server, index, simhash, plan, text):
     with pytest.raises(GuardRailError, match="7 documents have the short text .*, and 7 different values of title"):
         list(simhash.apply_removal(plan))
     kept = decide_file(plan.with_name("kept"), made.sha256, [(index, f"p{n}", None) for n in range(1, 6)])
-    assert {each.action for each in simhash.apply_removal(plan, decisions=kept)} == {"deleted", "kept"}
+    assert {each.action for each in simhash.apply_removal(plan, decisions=[kept])} == {"deleted", "kept"}
 
 
 def test_titles_that_few_documents_have_are_compared(server, index, simhash, plan):

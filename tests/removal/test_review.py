@@ -28,10 +28,9 @@ from es_simhash.removal.records import DuplicateResult, PlannedDocument, Planned
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.review import Review, compare_fields, describe, review_html, summarize
 from es_simhash.removal.review_page import Page, Words, write_page
-from es_simhash.removal.take_decisions import decide_removal
 from es_simhash.tables.hidden import shown
 from es_simhash.tables.notebook import Html, element, join, user_text
-from tests.servers.removals import decide_file
+from tests.servers.removals import decide_file, take
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -333,7 +332,7 @@ def test_what_apply_refuses_is_judged_by_what_people_left(plan):
         assert review.allowing == ["--max-share", "0.445", "--other-titles"]
         assert len(review.to_dict()["excess"]) == 2
     kept = decide_file(path.with_name("kept"), sha256, [("news", f"d{n}", None) for n in range(3)])
-    decide_removal(path, kept)
+    take(path, kept)
     with Review(path) as review:
         assert (review.allowing, review.to_dict()["excess"]) == ([], [])
         assert "will refuse" not in "".join(review.text())
@@ -450,7 +449,7 @@ def test_a_page_in_chinese_has_no_english_sentence(tmp_path, monkeypatch):
             writer.add(each)
         header = PlanHeader({"news": "u"}, "simhash", grouping, len(writer), Guards(0.2, "source", 9, shares))
         made = writer.finish(replace(header, decided_by={"news": ()}, decided=3, shown={"title": "title"}))
-    decide_removal(path, decide_file(tmp_path / "d.json", made, [("news", "d0", None)]))
+    take(path, decide_file(tmp_path / "d.json", made, [("news", "d0", None)]))
     left, call = set(), Words.__call__
 
     def say(self, sentence, **values):

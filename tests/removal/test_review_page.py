@@ -22,8 +22,8 @@ from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.review import review_html
-from es_simhash.removal.take_decisions import decide_removal
 from es_simhash.transport.protocol import Key
+from tests.servers.removals import take
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
@@ -210,7 +210,7 @@ def kept(plan, file):
 
 def decided(plan, file):
     """Return what is kept by the file, and who approved the rest."""
-    decide_removal(plan, file)
+    take(plan, file)
     with RemovalFile(plan) as removal:
         return removal.kept, removal.approved[-1]
 
@@ -393,7 +393,7 @@ def test_hostile_keys_come_back_as_they_are(browser, show):
     assert decided(plan, browser.saved())[0] == {Key("news", id_, HOSTILE) for id_ in (HOSTILE, "x" + HOSTILE)}
     assert browser.log == []
     with pytest.raises(InvalidInputError, match="another plan"):
-        decide_removal(show(*GROUPS), browser.saved())
+        take(show(*GROUPS), browser.saved())
 
 
 def test_the_keyboard_and_a_screen_reader(browser, show):

@@ -20,7 +20,7 @@ def main(url: str, what: str, *files: str) -> None:
         simhash = SimHashClient(client)
         if what == "apply":
             path, *decisions = files
-            flow = apply_removal(simhash._server(), path, decisions=next(iter(decisions), None), sizes=SIZES)
+            flow = apply_removal(simhash._server(), path, decisions=decisions, sizes=SIZES)
         else:
             flow = restore(simhash._server(), files, sizes=SIZES)
         for each in simhash._stream(flow):

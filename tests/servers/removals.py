@@ -16,6 +16,7 @@ from es_simhash.removal.apply import apply_removal
 from es_simhash.removal.make_plan import RemovalSizes
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.removal_file import RemovalFile
+from es_simhash.removal.take_decisions import take_in
 from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, read_all, send_lines
 
@@ -159,6 +160,13 @@ def decide_file(path, plan, keep, *, by="Ann", reason="", at="2026-11-27T10:00:0
     plain = {"format": "es-simhash-decisions", "version": 1, "plan_sha256": plan, "by": by, "at": at, "reason": reason}
     path.write_text(json.dumps(plain | {"keep": kept}))
     return path
+
+
+def take(path, *files):
+    """Take files of decisions into a removal, and return all that was decided there."""
+    with RemovalFile(path, writes=True) as removal:
+        take_in(removal, files)
+        return list(removal.log)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.duplicates import Regrouped, show
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line
-from es_simhash.cli.parameter_types import FILE, FILE_OR_NONE, NONE
+from es_simhash.cli.parameter_types import FILE
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.removal_file import RemovalFile
@@ -26,8 +26,9 @@ from es_simhash.removal.removal_file import RemovalFile
 @click.argument("removal", type=FILE)
 @click.option(
     "--decisions",
-    type=FILE_OR_NONE,
-    help="Take this file in first, as es-simhash decide does. none: one that lies beside REMOVAL does not count.",
+    type=FILE,
+    multiple=True,
+    help="Keep what this file of the review page names, now and in later runs. Repeatable.",
 )
 @click.option("--sha256", metavar="HEX", help="Insist on the plan that was approved: its sha256, as review prints it.")
 @options.share("--max-share", help="Most that may be deleted, as a share of the documents. Default: that of the plan.")
@@ -44,9 +45,7 @@ from es_simhash.removal.removal_file import RemovalFile
 @options.yes
 @options.quiet
 @options.target
-def command(
-    removal: str, target: Target, *, decisions: str | None, yes: bool, quiet: bool, as_json: bool, **approval: Any
-) -> int:
+def command(removal: str, target: Target, *, yes: bool, quiet: bool, as_json: bool, **approval: Any) -> int:
     """
     Delete what the file REMOVAL plans, as es-simhash plan made it.
 
@@ -55,7 +54,6 @@ def command(
     --canonical, --protect and --filter. es-simhash restore undoes it. A command that was killed goes on when it is
     given again.
     """
-    approval["decisions"] = False if decisions == NONE else decisions
     header = _header(removal)
     shown: dict[str, Any] = {"decided": header.decided}
     with connect(target, min(header.index_uuids)) as connection, say_if_stopped():

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from es_simhash import Decisions, DuplicateResult, History, Removed, decide_removal, removal_history
+from es_simhash import DuplicateResult, History, Removed, removal_history
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import SHOWN, given, show, warn_of_plan
@@ -21,7 +21,7 @@ from es_simhash.cli.output_files import refuse_output, write_whole
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
 from es_simhash.cli.tables import print_folded, print_sheets
-from es_simhash.removal.decisions import in_words, last_words
+from es_simhash.removal.decisions import in_words
 from es_simhash.removal.guard_rails import allowing
 from es_simhash.removal.review import LANGUAGES, Review
 from es_simhash.removal.take_decisions import decisions_name
@@ -81,9 +81,9 @@ def command(
 
 def _print_next(path: str, removals: int, allowed: list[str]) -> None:
     if removals:
-        print_line(f"what the page decides: {shlex.join(['es-simhash', 'decide', path, str(decisions_name(path))])}")
         then = "then, if these are duplicates" if allowed else "then"
         print_line(f"{then}: {shlex.join(['es-simhash', 'apply', path, *allowed, '--yes'])}")
+        print_line(f"with what the page decides: --decisions {shlex.quote(str(decisions_name(path)))}")
 
 
 @options.manual(
@@ -107,7 +107,7 @@ def review(removal: str, html: str | None, language: str, limit: int, *, as_json
 
     The least similar ones come first, with the words that differ: [-those of the document that goes-] and {+those of
     the one that stays+}. No server is asked, and nothing is removed. With --json the numbers alone are printed.
-    On the page one can decide what is kept after all, and save that as a file for es-simhash decide.
+    On the page one can decide what is kept after all, and save that as a file for es-simhash apply --decisions.
     """
     with Review(removal) as found:
         number = found.summary.total.removals
@@ -126,40 +126,6 @@ def review(removal: str, html: str | None, language: str, limit: int, *, as_json
             if (rest := number - limit) > 0:
                 note(f"{count(rest, 'more removal')}: raise --limit, or write a page with --html FILE")
             _print_next(removal, number, found.allowing)
-    return 0
-
-
-@options.manual(
-    "es-simhash decide removal.db removal.decisions.json",
-    "es-simhash decide removal.db --list",
-)
-@click.argument("removal", type=FILE)
-@click.argument("decisions", nargs=-1, type=FILE)
-@click.option("--list", "is_list", is_flag=True, help="Say what was decided so far.")
-def decide(removal: str, decisions: tuple[str, ...], *, is_list: bool, as_json: bool) -> int:
-    """
-    Take DECISIONS, which the page of es-simhash review REMOVAL --html has saved, into the file REMOVAL.
-
-    es-simhash apply then keeps what they name. Several people may decide: what one of them keeps is kept. What a person
-    decides later replaces what the same person decided before; the file keeps all of it.
-    """
-    if bool(decisions) == is_list:
-        raise click.UsageError("give files of decisions, or --list")
-    log: list[Decisions] = []
-    for file in decisions or (None,):
-        log = decide_removal(removal, file)
-    if as_json:
-        print_json({"decisions": [each.to_dict() for each in log]})
-        return 0
-    counting = last_words(log)
-    rows = [
-        {"at": each.at, "by": each.by, "keeps": len(each.keep), "reason": each.reason or None}
-        | ({} if each in counting else {"then": "replaced since"})
-        for each in log
-    ]
-    print_sheets(Sheet("", rows, folded=("reason",), keys=("at", "by")))
-    kept = frozenset[Any]().union(*(each.keep for each in counting))
-    print_line(f"{count(len(kept), 'document')} of the plan {'stays' if len(kept) == 1 else 'stay'} by decision")
     return 0
 
 
@@ -187,7 +153,7 @@ def history(names: tuple[str, ...], *, as_json: bool) -> int:
     else:
         _show_history(found)
     if not found:
-        note(f"{names[0]} is archived in none of these removals; es-simhash decide --list says what people kept")
+        note(f"{names[0]} is archived in none of these removals; es-simhash review says what people kept")
     return 0 if found else 1
 
 

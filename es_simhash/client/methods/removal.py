@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from es_simhash.arguments import check_items
 from es_simhash.client.base import SyncBase
@@ -54,7 +54,7 @@ class RemovalMethods(SyncBase):
         self,
         path: str | os.PathLike[str],
         *,
-        decisions: str | os.PathLike[str] | Literal[False] | None = None,
+        decisions: Sequence[str | os.PathLike[str]] = (),
         sha256: str | None = None,
         max_share: float | None = None,
         other_titles: bool = False,
@@ -76,9 +76,9 @@ class RemovalMethods(SyncBase):
             path:
                 File of a removal.
             decisions:
-                File that the review page has made; it is taken in first, as by :func:`decide`. Without it, a file of
-                decisions about this plan that lies beside it, and was not taken in, is an error; ``False``: it does not
-                count.
+                Files that the review page has made, or a program: what one of them keeps is not deleted, now and in
+                later runs. An error if a file does not fit the plan, or if the one that the page names, such as
+                ``removal.decisions.json`` for ``removal.db``, lies beside the removal and was not given.
             sha256:
                 Digest of the plan that was approved, 64 hex digits; any other plan is refused.
             max_share:
