@@ -6,15 +6,21 @@ Each refusal names the argument of the apply that allows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from es_simhash.arguments import check_number
 from es_simhash.errors import Advice, GuardRailError, Said, shorten
 from es_simhash.record import Record
+
+if TYPE_CHECKING:
+    from es_simhash.removal.plan_header import PlanHeader
+    from es_simhash.removal.removal_file import Lines
+    from es_simhash.transport.protocol import Key
 
 Say: TypeAlias = Callable[..., str]
 """Returns a sentence, with what stands in braces filled in, in some language."""
@@ -250,3 +256,49 @@ def refuse_doubts(doubts: Sequence[Doubt], allowed: Mapping[str, bool]) -> None:
     for each in doubts:
         if not allowed[each.argument]:
             raise GuardRailError(doubt_refusal(each), doubt=each)
+
+
+def find_titles(lines: Lines, title: str | None, kept: Collection[Key] = ()) -> Titles:
+    """Return how many documents have another *title* than what stays, without those *kept*, where that is much."""
+    if title is None:
+        return Titles("", 0, 0)
+    counts = Counter[tuple[bool, bool]]()  # by whether the words are the same, and whether the titles differ
+    for line in lines.removals():
+        has_title = title in line.document.fields or title in line.canonical.fields
+        if has_title and line.document.key not in kept:
+            is_same = line.similarity == 1 and line.reason == "similarity"
+            counts[line.difference == "same" or is_same, line.differs(title)] += 1
+    same = Titles(title, counts[True, True], counts[True, True] + counts[True, False])
+    every = Titles(title, same.differ + counts[False, True], counts.total(), same_words=False)
+    return every if every.is_suspicious and not same.is_suspicious else same
+
+
+def find_doubts(lines: Lines, header: PlanHeader, kept: Collection[Key] = ()) -> list[Doubt]:
+    """Return what makes it doubtful that the documents of a plan, without those *kept*, are copies."""
+    titles = find_titles(lines, header.title, kept)
+    found: list[Doubt] = [titles]
+    if header.title is not None and not titles.is_suspicious:
+        found += _find_one_text(lines, header, header.title, kept)
+    if crowds := lines.count_crowds():
+        if kept:
+            crowds.subtract(line.canonical.key for line in lines.removals() if line.document.key in kept)
+        [(key, number)] = crowds.most_common(1)
+        found.append(OneStays(key.id, number, header.guards.documents))
+    return [doubt for doubt in found if doubt.is_suspicious]
+
+
+def _find_one_text(lines: Lines, header: PlanHeader, title: str, kept: Collection[Key]) -> list[OneText]:
+    """Return the short text that most documents with other titles have, if there is one."""
+    groups: dict[Key, OneText] = {}
+    titles: dict[Key, list[str]] = {}
+    for removal in lines.removals("same"):
+        canonical = removal.canonical
+        fields = canonical.fields
+        text = " ".join(str(fields[name]) for name in header.decided_by[canonical.index] if name in fields)
+        if removal.document.key in kept or not 0 < len(text.encode("utf-8", "replace")) <= SHORT_BYTES:
+            continue
+        shown = titles.setdefault(canonical.key, canonical.shown(title))
+        shown += removal.document.shown(title)
+        groups[canonical.key] = OneText(title, text, len({*shown}), len(shown))
+    found = [group for group in groups.values() if group.is_suspicious]
+    return sorted(found, key=lambda group: -group.documents)[:1]

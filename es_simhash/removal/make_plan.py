@@ -29,7 +29,7 @@ from es_simhash.mapping.rule import Grouping, parse_key
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import MappedField, copy_targets, countable_field, walk_fields
 from es_simhash.removal.find_shown import find_shown
-from es_simhash.removal.guard_rails import Guards, Share
+from es_simhash.removal.guard_rails import Guards, Share, find_doubts
 from es_simhash.removal.may_delete import Candidate, Compared, Comparer
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.plan_options import PlanOptions
@@ -165,7 +165,7 @@ async def make_plan(
         unmet=max(0, len(before) - decided),
         rule=header.rule,
         differing=await server.compute(_count_differing, writer, list(shown)) if shown else {},
-        doubts=tuple(await server.compute(writer.find_doubts, header)),
+        doubts=tuple(await server.compute(find_doubts, writer, header)),
     )
     return made, header
 

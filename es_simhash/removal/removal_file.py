@@ -39,17 +39,7 @@ from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
 from es_simhash.journal import disk_failure
 from es_simhash.removal.decisions import Decisions, approvals, parse_decisions
-from es_simhash.removal.guard_rails import (
-    FEWEST_LARGE,
-    SHORT_BYTES,
-    Doubt,
-    Excess,
-    Guards,
-    OneStays,
-    OneText,
-    Share,
-    Titles,
-)
+from es_simhash.removal.guard_rails import FEWEST_LARGE, Doubt, Excess, Guards, Share, find_doubts
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import Archived, PlannedRemoval
 from es_simhash.removal.sqlite_file import (
@@ -147,54 +137,12 @@ class Lines:
         for batch in self.batches(BATCH, which):
             yield from batch.values()
 
-    def find_titles(self, title: str | None, kept: Collection[Key] = ()) -> Titles:
-        """Return how many documents have another *title* than what stays, without those *kept*, where that is much."""
-        if title is None:
-            return Titles("", 0, 0)
-        counts = Counter[tuple[bool, bool]]()  # by whether the words are the same, and whether the titles differ
-        for each in self.removals():
-            has_title = title in each.document.fields or title in each.canonical.fields
-            if has_title and each.document.key not in kept:
-                is_same = each.similarity == 1 and each.reason == "similarity"
-                counts[each.difference == "same" or is_same, each.differs(title)] += 1
-        same = Titles(title, counts[True, True], counts[True, True] + counts[True, False])
-        every = Titles(title, same.differ + counts[False, True], counts.total(), same_words=False)
-        return every if every.is_suspicious and not same.is_suspicious else same
-
-    def find_doubts(self, header: PlanHeader, kept: Collection[Key] = ()) -> list[Doubt]:
-        """Return what makes it doubtful that the documents of the plan, without those *kept*, are copies."""
-        titles = self.find_titles(header.title, kept)
-        found: list[Doubt] = [titles]
-        if header.title is not None and not titles.is_suspicious:
-            found += self._find_one_text(header, header.title, kept)
-        found += self._find_crowd(header.guards.documents, kept)
-        return [each for each in found if each.is_suspicious]
-
-    def _find_one_text(self, header: PlanHeader, title: str, kept: Collection[Key]) -> list[OneText]:
-        """Return the short text that most documents with other titles have, if there is one."""
-        groups: dict[Key, OneText] = {}
-        titles: dict[Key, list[str]] = {}
-        for removal in self.removals("same"):
-            canonical = removal.canonical
-            fields = canonical.fields
-            text = " ".join(str(fields[name]) for name in header.decided_by[canonical.index] if name in fields)
-            if removal.document.key in kept or not 0 < len(text.encode("utf-8", "replace")) <= SHORT_BYTES:
-                continue
-            shown = titles.setdefault(canonical.key, canonical.shown(title))
-            shown += removal.document.shown(title)
-            groups[canonical.key] = OneText(title, text, len({*shown}), len(shown))
-        found = [group for group in groups.values() if group.is_suspicious]
-        return sorted(found, key=lambda group: -group.documents)[:1]
-
-    def _find_crowd(self, documents: int, kept: Collection[Key]) -> list[OneStays]:
-        """Return the document that most others go for, if these are many."""
+    def count_crowds(self) -> Counter[Key]:
+        """Return for how many documents each canonical stays, where that is much."""
         names = ("index", "id", "routing")
         key = ", ".join(f"json_extract(line, '$.canonical.{name}')" for name in names)
         found = self._all(f"SELECT {key}, count(*) FROM lines GROUP BY 1, 2, 3 HAVING count(*) >= ?", [FEWEST_LARGE])
-        removals = Counter({Key(*row[:3]): row[3] for row in found})
-        if kept and found:
-            removals.subtract(each.canonical.key for each in self.removals() if each.document.key in kept)
-        return [OneStays(key.id, number, documents) for key, number in removals.most_common(1)]
+        return Counter({Key(*row[:3]): row[3] for row in found})
 
     def count_protected(self, kept: Collection[Key] = ()) -> Counter[str]:
         """Return how many documents have each value of the protected field, without those *kept*."""
@@ -383,7 +331,7 @@ class RemovalFile(Lines):
 
     def refusals(self) -> tuple[list[Excess], list[Doubt]]:
         """Return what ``apply`` refuses of what is not kept, by the numbers of the plan."""
-        return self.count_guards().find_excess(len(self)), self.find_doubts(self.header, self.kept)
+        return self.count_guards().find_excess(len(self)), find_doubts(self, self.header, self.kept)
 
     def count_guards(self) -> Guards:
         """Return the guard rails, without what is kept."""

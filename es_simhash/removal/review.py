@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from es_simhash.arguments import check_choice, check_input
 from es_simhash.removal.decisions import in_words
-from es_simhash.removal.guard_rails import allowing, doubt_refusal, in_english, refusal
+from es_simhash.removal.guard_rails import allowing, doubt_refusal, find_titles, in_english, refusal
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.tables.notebook import cut, percent
 from es_simhash.texts.differences import DIFFERENCES, SAID, Difference
@@ -188,7 +188,7 @@ class Review:
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers of the plan as plain JSON values."""
         header = self._removal.header
-        titles = self._removal.find_titles(header.title, self._removal.kept)
+        titles = find_titles(self._removal, header.title, self._removal.kept)
         excess, _ = self._removal.refusals()
         return {
             "plan": self.sha256,

@@ -15,7 +15,7 @@ import pytest
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import removal_file as module, sqlite_file
-from es_simhash.removal.guard_rails import Guards, Share
+from es_simhash.removal.guard_rails import Guards, Share, find_titles
 from es_simhash.removal.plan_header import PlanHeader
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile, open_archived
@@ -104,7 +104,7 @@ def test_titles_of_the_same_words(tmp_path):
     lines = [*(replace(each, document=other) for each, other in zip(lines, titled, strict=False)), lines[2]]
     write(tmp_path / "p", lines)
     with RemovalFile(tmp_path / "p") as found:
-        titles = found.find_titles("title")
+        titles = find_titles(found, "title")
     assert (titles.differ, titles.number, titles.is_suspicious) == (2, 2, True)
 
 
