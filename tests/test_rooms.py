@@ -17,7 +17,7 @@ NAMES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*
 # The files of operations, by room; all others are read, and tested, without a server.
 OPERATIONS = {
     "dashboards": "check_pack",
-    "folding": "counts search_distinct",
+    "folding": "search_distinct",
     "groups": "lacking pairs_and_groups read reconcile recorded",
     "ingest": "checkpoint existing ingest reading screen settle tag_written",
     "lookup": "fetch find find_many from_memory judge memory_operations search",

@@ -32,7 +32,9 @@ _DOCUMENT = {
     "fields?": {"*": {list}},
     "_ignored?": [_TEXT],
 }
-_HIT = {**_DOCUMENT, "_score?": _NUMBER, "sort?": {list}}
+_HITS = {
+    "hits": {"hits": [{**_DOCUMENT, "_id": _TEXT, "_score?": _NUMBER, "sort?": {list}}], "total?": {"value": _INT}}
+}
 _COUNTS = {f"{name}?": _INT for name in ("total", "successful", "skipped", "failed")}
 _SHARDS = {**_COUNTS, "failures?": [{"reason?": _OBJECT}]}
 _NODE: dict[str, Any] = {"type?": _TEXT}
@@ -66,12 +68,6 @@ def _fits(shape: Any, found: Iterable[Any], *, or_null: bool = False) -> bool:
     return True
 
 
-def _hits(*, is_nameless: bool) -> dict[str, Any]:
-    """Return the shape of what a search finds, without ids or with them."""
-    hit = _HIT if is_nameless else {**_HIT, "_id": _TEXT}
-    return {"hits": {"hits": [hit], "total?": {"value": _INT}}}
-
-
 def _results(aggs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the shape of the results of *aggs*."""
     found: dict[str, Any] = {}
@@ -82,7 +78,7 @@ def _results(aggs: Mapping[str, Any]) -> dict[str, Any]:
         if kind in _KEYS and not asked[kind].get("keyed"):
             found[name] = {"buckets?": [{"key": _KEYS[kind], **below}]}
         elif kind in ("filter", "top_hits"):
-            found[name] = below if kind == "filter" else _hits(is_nameless="stored_fields" in asked[kind])
+            found[name] = below if kind == "filter" else _HITS
         elif kind in ("cardinality", "max", "min", "value_count"):
             found[name] = {"value?": _NUMBER}
     return found
@@ -100,13 +96,7 @@ def _has_asked(answer: Any, body: Mapping[str, Any]) -> bool:
 
 
 def _are_searches(pairs: list[tuple[Any, Any]]) -> bool:
-    is_nameless = any(body.get("stored_fields") == "_none_" for _, body in pairs)
-    parts = {
-        "_shards?": _SHARDS,
-        "_scroll_id?": _TEXT,
-        "pit_id?": _TEXT,
-        **_hits(is_nameless=is_nameless),
-    }
+    parts = {"_shards?": _SHARDS, "_scroll_id?": _TEXT, "pit_id?": _TEXT, **_HITS}
     return _fits(parts, [answer for answer, _ in pairs]) and all(starmap(_has_asked, pairs))
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, MappingError, Said
-from es_simhash.folding.counts import count_hits, read_answer
 from es_simhash.folding.page import DistinctHit, DistinctPage
 from es_simhash.folding.request import DistinctOptions, DistinctSearch, Place, identity
 from es_simhash.groups.recorded import refuse_regrouping
@@ -24,8 +23,10 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_index_settings, read_settings_by_index, resolve_index
 from es_simhash.mapping.rule import target_of
+from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.buckets import READ
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, View, close_view, open_view
-from es_simhash.transport.protocol import Index, check_index
+from es_simhash.transport.protocol import Call, Index, check_index
 from es_simhash.transport.retry import retry
 
 # Groups that are asked for in one request, and the most hits that are read at once.
@@ -93,7 +94,41 @@ def _window(size: int) -> int:
 
 
 async def _total(server: Port, view: View, search: DistinctSearch, options: DistinctOptions) -> int | None:
-    return await count_hits(server, view, search) if options.total else None
+    return await _count_hits(server, view, search) if options.total else None
+
+
+async def _read_answer(server: Port, index: Index, view: View | None, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the whole answer in the *view*, or without one of *index* as it is; repeated while the server is busy."""
+    call = Call("search", {"index": index, "body": body}) if view is None else view.call(body)
+    answer = await retry(server, lambda: server.send(call))
+    if view is not None:
+        view.note(answer)
+    check_whole(find_gaps(answer, ignore=["terminated_early"]))
+    return answer
+
+
+async def _count_hits(server: Port, view: View | None, search: DistinctSearch) -> int:
+    """
+    Return the number of distinct hits of *search*, by group.
+    A cardinality aggregation estimates, so every group is read, 50,000 in an answer.
+    """
+    ungrouped = search.matching({"bool": {"must_not": [{"exists": {"field": search.fields.group}}]}})
+    body = {**search.common, "size": 0, "query": ungrouped, "track_total_hits": True}
+    alone = await _read_answer(server, search.index, view, body)
+    return await _count_groups(server, view, search) + int(alone["hits"]["total"]["value"])
+
+
+async def _count_groups(server: Port, view: View | None, search: DistinctSearch) -> int:
+    composite: dict[str, Any] = {"sources": [{"group": {"terms": {"field": search.fields.group}}}]}
+    groups = 0
+    while True:
+        every = {"every": {"composite": {**composite, "size": READ}}}
+        body = {**search.common, "size": 0, "query": search.matching(), "aggs": every, "track_total_hits": False}
+        answer = (await _read_answer(server, search.index, view, body))["aggregations"]["every"]
+        groups += len(answer["buckets"])
+        if len(answer["buckets"]) < READ:
+            return groups
+        composite["after"] = answer["after_key"]
 
 
 def _checked(context: Context, index: Index, body: Mapping[str, Any]) -> DistinctSearch:
@@ -222,7 +257,7 @@ class _Reader:
         body = self.search.hits_body(self.place, window, leave)
         if self._is_first and (aggregations := self.search.aggregations):
             body["aggs"] = aggregations
-        answer = await read_answer(server, self.search.index, self.view, body)
+        answer = await _read_answer(server, self.search.index, self.view, body)
         if self._is_first:
             self._aggregations = answer.get("aggregations") or {}
             self._is_first = False
@@ -271,7 +306,7 @@ class _Reader:
             terms = {"terms": {"field": name, "size": len(part), "execution_hint": "map"}, **below}
             query = self.search.matching({"terms": {name: part}})
             body = {**self.search.common, "size": 0, "query": query, "aggs": {"groups": terms}}
-            answer = await read_answer(server, self.search.index, self.view, {**body, "track_total_hits": False})
+            answer = await _read_answer(server, self.search.index, self.view, {**body, "track_total_hits": False})
             for bucket in answer["aggregations"]["groups"]["buckets"]:
                 found = bucket["first"]["hits"]["hits"][0] if first else None
                 self._known[bucket["key"]] = _Folded(bucket["doc_count"], found)

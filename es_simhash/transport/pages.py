@@ -73,7 +73,6 @@ class Cursor:
         self._body = {**body, "slice": {"id": number, "max": slices}} if slices > 1 else body
         self._page = page
         self._after: Any = None
-        self.asked = 0
         self.has_ties = False
         self.is_open = True
 
@@ -82,15 +81,15 @@ class Cursor:
         return Cursor(self._whole, self._page)
 
     def call(self, view: View) -> Call:
-        self.asked, self.has_ties = self._page, view.has_ties
-        request = {**self._body, "size": self.asked, "sort": view.order()}
+        self.has_ties = view.has_ties
+        request = {**self._body, "size": self._page, "sort": view.order()}
         if self._after is not None:
             request["search_after"] = self._after
         return view.call(request)
 
     def advance(self, hits: Hits) -> Hits:
         """Return those of the *hits* of a page that are given away now: what ties with the last one comes again."""
-        self.is_open = len(hits) >= self.asked
+        self.is_open = len(hits) >= self._page
         if not (hits and self.is_open):
             return hits
         if self.has_ties:

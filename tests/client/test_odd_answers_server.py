@@ -236,8 +236,6 @@ def test_any_part_of_a_wrong_kind(api):
 def test_a_hit_that_lacks_its_place(part):
     lacking = [{key: value for key, value in PLACE.items() if key != part}]
     assert not is_answer(Call("search", {"body": {}}), {**PAGE, "hits": {"hits": lacking}})
-    nameless = is_answer(Call("search", {"body": {"stored_fields": "_none_"}}), {**PAGE, "hits": {"hits": lacking}})
-    assert nameless == (part == "_id")
 
 
 LOGINS = {

@@ -265,7 +265,7 @@ class Candidates(FakeServer):
         [after] = body.get("search_after", [-1])[:1]
         filters = body["query"].get("bool", {}).get("filter", [])
         wanted = [item for part in filters if "terms" in part for item in part["terms"].items()]
-        return [_as_asked(each, body) for each in self.hits if each["sort"][0] > after and _has_terms(each, wanted)]
+        return [each for each in self.hits if each["sort"][0] > after and _has_terms(each, wanted)]
 
 
 def copied(value):
@@ -291,11 +291,6 @@ def _has_terms(hit, wanted):
     digits = hit.get("fields", {}).get("simhash.fingerprint", [""])[0]
     terms = {f"simhash.block{i}": digits[4 * i : 4 * i + 4] for i in range(4)} | {"simhash.fingerprint": digits}
     return all(terms[field] in values for field, values in wanted)
-
-
-def _as_asked(hit, body):
-    """Return a hit as a server gives it: without an id where no stored fields are wanted."""
-    return {k: v for k, v in hit.items() if k != "_id"} if body.get("stored_fields") == "_none_" else hit
 
 
 def merged(held, change):
