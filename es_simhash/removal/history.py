@@ -11,7 +11,8 @@ from es_simhash.arguments import FilePath, check_inputs, check_key
 from es_simhash.errors import InvalidInputError
 from es_simhash.record import Record
 from es_simhash.removal.decisions import approvals
-from es_simhash.removal.removal_file import Event, RemovalFile
+from es_simhash.removal.records import Event
+from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.transport.protocol import Key
 
 

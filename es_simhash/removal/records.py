@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_sendable
+from es_simhash.errors import has_lone_surrogate
 from es_simhash.record import Record, read_record
 from es_simhash.texts.differences import Difference
 from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:
     from es_simhash.removal.guard_rails import Doubt, Excess
+
+TOGETHER = 8 << 20
 
 Reason = Literal["similarity", "distance"]
 
@@ -118,6 +122,48 @@ class Archived:
     def key(self) -> Key:
         """The key that no other document has: index, ``_id`` and routing."""
         return Key(self.index, self.id, self.routing)
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of key and text; another document under that key has another one."""
+        text = f"{json.dumps([*self.key])}\n{self.source}".encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(text, digest_size=16).digest()
+
+
+def in_parts(batch: Sequence[Archived]) -> Iterator[list[Archived]]:
+    """Yield documents that are compressed together: so that one of them is read without very much else."""
+    part: list[Archived] = []
+    size = 0
+    for each in batch:
+        part.append(each)
+        if (size := size + len(each.source)) >= TOGETHER:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def to_json(value: Any) -> str:
+    """Return *value* as JSON; half of a surrogate pair is an escape there."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return json.dumps(value, allow_nan=False) if has_lone_surrogate(text) else text
+
+
+EventKind: TypeAlias = Literal["archived", "deleted", "kept", "restored", "copied"]
+"""
+``archived``: it is about to be deleted, as its last archived text has it. ``deleted``: it was. ``kept``: it was there
+when the run had done with it, or came back. ``restored``, ``copied``: put back where it was, or into another index.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What was done with a line; *decisions*: how many files of decisions had been taken in."""
+
+    line: int
+    kind: EventKind
+    at: str
+    decisions: int
 
 
 DuplicateAction: TypeAlias = Literal["deleted", "would delete", "kept", "restored"]

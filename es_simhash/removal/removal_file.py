@@ -30,18 +30,18 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
 from es_simhash.arguments import FilePath
-from es_simhash.errors import InvalidInputError, has_lone_surrogate, shorten
+from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.journal import disk_failure
 from es_simhash.removal.decisions import Decisions, approvals, parse_decisions
 from es_simhash.removal.guard_rails import FEWEST_LARGE, Doubt, Excess, Guards, Share, find_doubts
 from es_simhash.removal.plan_header import PlanHeader
-from es_simhash.removal.records import Archived, PlannedRemoval
+from es_simhash.removal.records import TOGETHER, Archived, Event, EventKind, PlannedRemoval, in_parts, to_json
 from es_simhash.removal.sqlite_file import (
     APPLICATION,
     LONGEST,
@@ -60,7 +60,6 @@ from es_simhash.texts.differences import Difference
 from es_simhash.transport.protocol import Key
 
 VERSION = 1
-TOGETHER = 8 << 20
 BATCH = 500
 
 _SCHEMA = [
@@ -89,22 +88,6 @@ _NO_LINE = (KeyError, TypeError, ValueError, RecursionError, DamagedError)
 
 Which: TypeAlias = Literal["all"] | Difference | None
 """Lines of a plan: all, or those whose texts differ so (``None``: unknown how)."""
-
-EventKind: TypeAlias = Literal["archived", "deleted", "kept", "restored", "copied"]
-"""
-``archived``: it is about to be deleted, as its last archived text has it. ``deleted``: it was. ``kept``: it was there
-when the run had done with it, or came back. ``restored``, ``copied``: put back where it was, or into another index.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """What was done with a line; *decisions*: how many files of decisions had been taken in."""
-
-    line: int
-    kind: EventKind
-    at: str
-    decisions: int
 
 
 class Lines:
@@ -378,7 +361,7 @@ class RemovalFile(Lines):
         On an error, which is an InvalidInputError, the file is as it was.
         """
         with self._changing():
-            for part in _parts(batch):
+            for part in in_parts(batch):
                 sources = [each.source.encode("utf-8", "surrogatepass") for each in part]
                 data = zlib.compress(b"".join(sources))
                 text = self._db.execute("INSERT INTO texts (data) VALUES (?)", (data,)).lastrowid
@@ -387,7 +370,7 @@ class RemovalFile(Lines):
                     names = (*each.key, each.canonical.index, each.canonical.id, each.distance, each.created)
                     self._db.execute(
                         f"INSERT INTO archived ({_ARCHIVED}) VALUES ({', '.join('?' * 12)})",
-                        (each.line, *names, text, begin, len(source), _digest(each)),
+                        (each.line, *names, text, begin, len(source), each.digest),
                     )
                     begin += len(source)
             self._note("archived", numbers, at)
@@ -474,7 +457,7 @@ class RemovalFile(Lines):
                 self._text = text, zlib.decompressobj().decompress(data, LONGEST + TOGETHER)
             source = self._text[1][begin : begin + length].decode("utf-8", "surrogatepass")
             archived = Archived(name, id_, routing, source, Key(*canonical), line, distance, created)
-            return archived if _digest(archived) == digest and self._is_of_its_line(archived) else None
+            return archived if archived.digest == digest and self._is_of_its_line(archived) else None
         except (zlib.error, *_NO_LINE):
             return None
 
@@ -602,34 +585,8 @@ class _Damaged(RemovalFile):
             return True  # the line is lost, and the text is whole
 
 
-def to_json(value: Any) -> str:
-    """Return *value* as JSON; half of a surrogate pair is an escape there."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return json.dumps(value, allow_nan=False) if has_lone_surrogate(text) else text
-
-
 def digest_lines(header: str, lines: Iterator[str]) -> str:
     digest = hashlib.sha256(f"{header}\n".encode())
     for each in lines:
         digest.update(f"{each}\n".encode())
     return digest.hexdigest()
-
-
-def _digest(archived: Archived) -> bytes:
-    """Return the digest of key and text; another document under that key has another one."""
-    key = json.dumps([archived.index, archived.id, archived.routing])
-    text = f"{key}\n{archived.source}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(text, digest_size=16).digest()
-
-
-def _parts(batch: Sequence[Archived]) -> Iterator[list[Archived]]:
-    """Yield documents that are compressed together: so that one of them is read without very much else."""
-    part: list[Archived] = []
-    size = 0
-    for each in batch:
-        part.append(each)
-        if (size := size + len(each.source)) >= TOGETHER:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part

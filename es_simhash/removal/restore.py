@@ -24,9 +24,9 @@ from es_simhash.removal.delete import find_streams, put_back, read_documents
 from es_simhash.removal.fits import Incoming, find_misfits, is_same_source
 from es_simhash.removal.make_plan import SIZES, RemovalSizes
 from es_simhash.removal.may_delete import is_unreadable
-from es_simhash.removal.records import Archived, Restored, RestoredKind
+from es_simhash.removal.records import Archived, EventKind, Restored, RestoredKind
 from es_simhash.removal.regroup import OnRegrouped, Regroup, names_within
-from es_simhash.removal.removal_file import EventKind, RemovalFile, open_archived
+from es_simhash.removal.removal_file import RemovalFile, open_archived
 from es_simhash.removal.sqlite_file import DamagedError
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, read_each
