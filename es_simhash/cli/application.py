@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import logging
 import os
@@ -15,12 +16,9 @@ import click
 
 from es_simhash import __version__
 from es_simhash.cli.failures import (
-    argument_hint,
     asks_for_json,
-    dash_hint,
     describe,
     kind_of,
-    no_such_command,
     say_failure,
 )
 from es_simhash.cli.output import error, messages_as_json, saying_warnings, warn
@@ -103,7 +101,9 @@ class Application(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that *args* begin with; for one that does not exist, say which are like it."""
         if args and args[0][:1].isalnum() and args[0] not in (known := self.list_commands(ctx)):
-            raise no_such_command(args[0], known, ctx)
+            close = " or ".join(difflib.get_close_matches(args[0], known))
+            hint = f"Did you mean {close}?" if close else "es-simhash --help lists the commands."
+            raise click.UsageError(f"No such command {args[0]!r}. {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -125,12 +125,10 @@ class Application(click.Group):
             with interrupts():
                 result = super().main(*args, **{**extra, "standalone_mode": False})
         except click.UsageError as failure:
-            hint = dash_hint(given) or argument_hint(failure, given)
             if as_json:
-                say_failure("usage", f"{failure.format_message()} {hint}".strip(), as_json=True)
+                say_failure("usage", failure.format_message(), as_json=True)
             else:
                 failure.show()
-                click.echo(hint, err=True, nl=bool(hint))
             sys.exit(USAGE)
         except click.ClickException as failure:
             say_failure("input", failure.format_message(), as_json=as_json)

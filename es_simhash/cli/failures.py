@@ -7,10 +7,8 @@ search clients are known by the names of their classes, so that neither client h
 
 from __future__ import annotations
 
-import difflib
 import re
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -180,22 +178,6 @@ def _cause(error: BaseException) -> str:
     return next((plain for word, plain in _CAUSES.items() if word in message), message)
 
 
-# What other programs call a command of ours.
-_OTHER_WORDS = {
-    **dict.fromkeys(("search", "lookup"), "find"),
-    **dict.fromkeys(("index", "import"), "ingest"),
-    **dict.fromkeys(("duplicates", "dedup", "dedupe"), "plan"),
-    "delete": "apply",
-    "remove": "apply or remove-fields",
-    "undo": "restore",
-    "clusters": "groups",
-    "health": "check",
-    "help": "--help",
-}
-# A hyphen, and what editors and input methods make of one or two of them.
-_DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
-
-
 def asks_for_json(arguments: Sequence[str]) -> bool:
     """Return whether *arguments* of a command line have ``--json``; known also where they cannot be parsed."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
@@ -208,35 +190,3 @@ def say_failure(kind: str, message: str, *, as_json: bool) -> None:
         click.echo(to_json({"error": {"kind": kind, "message": message}}), err=True)
     else:
         error(message, kind=kind)
-
-
-def no_such_command(name: str, known: Iterable[str], ctx: click.Context) -> click.UsageError:
-    """Return the error for a command that does not exist, with names like it."""
-    # Full-width letters, as a Chinese input method types them, and capitals are letters of the same name.
-    typed = unicodedata.normalize("NFKC", name).casefold()
-    means = {each: each for each in known} | _OTHER_WORDS
-    like = [typed] if typed in means else difflib.get_close_matches(typed, list(means), n=3)
-    close = dict.fromkeys(means[each] for each in like)
-    hint = f" Did you mean {' or '.join(close)}?" if close else " es-simhash --help lists the commands."
-    return click.UsageError(f"No such command {name!r}.{hint}", ctx)
-
-
-def dash_hint(arguments: Iterable[str]) -> str:
-    """Return what to do about the first of *arguments* that begins with a dash that only looks like ``-``, if any."""
-    for each in arguments:
-        typed = unicodedata.normalize("NFKC", each)
-        letters = typed.lstrip(_DASHES)
-        if typed[:1] in _DASHES and letters[:1].isalpha() and not each.startswith("-"):
-            option = letters.split()[0].partition("=")[0]
-            return f"{each!r} does not begin with the sign -: type --{option}"
-    return ""
-
-
-def argument_hint(failure: click.UsageError, given: Sequence[str]) -> str:
-    """Return how to pass an argument, such as an id, that was taken for an option which the command does not have."""
-    command = failure.ctx.command if failure.ctx is not None else None
-    takes_any = command is not None and any(isinstance(each, click.Argument) for each in command.params)
-    if not isinstance(failure, click.NoSuchOption) or failure.possibilities or not takes_any or failure.ctx is None:
-        return ""
-    typed = next((each for each in given if each.startswith(failure.option_name)), failure.option_name)
-    return f"If {typed!r} is no option, put -- before the arguments: {failure.ctx.command_path} ... -- {typed} ..."

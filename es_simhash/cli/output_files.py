@@ -1,7 +1,4 @@
-"""
-Writes pages and reports. Which files these may replace is told by first bytes: those of the same kind, and none
-that is compressed, or a database.
-"""
+"""Writes pages and reports, which replace no input, and no database."""
 
 from __future__ import annotations
 
@@ -87,41 +84,24 @@ def open_text(path: FilePath, mode: Literal["w", "a", "kept"] = "w") -> io.TextI
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace")
 
 
-_GZIP = b"\x1f\x8b"  # much that is the user's
 _DATABASE = b"SQLite format 3\0"  # a removal, a checkpoint
-# How the files of a kind begin. Reports and results are lines and pictures of many kinds.
-_BEGINS = {"page": b'<!DOCTYPE html>\n<html lang="'}
 
 
-def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = (), kind: str = "report") -> None:
+def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = ()) -> None:
     """
-    Raise InvalidInputError if a new file at *path* would replace a removal, or one of *inputs*.
-    *kind*: a ``"page"`` replaces only a regular file that is empty or a page; other kinds may go to a pipe or a
-    terminal, or replace any text. A missing folder is a FileNotFoundError at once: long work must not end in a file
-    that cannot be made.
+    Raise InvalidInputError if a new file at *path* would replace a database, or one of *inputs*. A missing folder is a
+    FileNotFoundError at once: long work must not end in a file that cannot be made.
     """
     path = Path(path)
-    if not path.exists():
-        if not path.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
+    if not path.exists() and not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
+    if not path.is_file():  # a pipe, or a terminal
         return
-    if not path.is_file():
-        if kind in _BEGINS:
-            raise InvalidInputError(f"{path} is no regular file: give the {kind} another name")
-        return
-    for each in map(Path, inputs):
-        if each.exists() and each.samefile(path):
-            raise InvalidInputError(f"{path} is read by the same command: give the {kind} another name")
+    if any(other.exists() and other.samefile(path) for other in map(Path, inputs)):
+        raise InvalidInputError(f"{path} is read by the same command: give another name")
     with path.open("rb") as file:
-        begin = file.read(64).replace(b"\r\n", b"\n")
-    if begin.startswith(_GZIP):
-        raise InvalidInputError(f"{path} is compressed: give the {kind} another name")
-    if begin.startswith(_DATABASE):
-        raise InvalidInputError(
-            f"{path} is a database, such as a removal or a checkpoint: give the {kind} another name"
-        )
-    if kind in _BEGINS and begin and not begin.startswith(_BEGINS[kind]):
-        raise InvalidInputError(f"{path} is no {kind} that may be replaced: give the {kind} another name")
+        if file.read(len(_DATABASE)) == _DATABASE:
+            raise InvalidInputError(f"{path} is a database, such as a removal or a checkpoint: give another name")
 
 
 def open_private(path: str, flags: int) -> int:

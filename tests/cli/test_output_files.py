@@ -1,7 +1,5 @@
 """Which files a page or a report may replace, and how they are written."""
 
-import gzip
-
 import pytest
 
 from es_simhash.cli.output_files import open_text, refuse_output, write_whole
@@ -10,42 +8,25 @@ from es_simhash.journal import Journal
 from tests.servers.archives import write_archive
 
 
-@pytest.mark.parametrize("kind", ["page", "report"])
-def test_what_is_not_written_over(tmp_path, kind):
-    """A gzip file, a database, an input; a page may replace a page, and a report any text."""
+def test_what_is_not_written_over(tmp_path):
+    """A database, which may have all that was deleted, and an input."""
     other = tmp_path / "other"
-    other.write_text("x", encoding="utf-8")
-    (tmp_path / "report.gz").write_bytes(gzip.compress(b'{"id": "1"}'))
-    refuse_output(tmp_path / "new", kind=kind)
-    (tmp_path / "empty").touch()
-    refuse_output(tmp_path / "empty", kind=kind)
-    (tmp_path / "old.html").write_text('<!DOCTYPE html>\n<html lang="en">', encoding="utf-8")
-    for name, replaced_by in (("other", "report"), ("old.html", "report page")):
-        if kind in replaced_by.split():
-            refuse_output(tmp_path / name, kind=kind)
-        else:
-            with pytest.raises(InvalidInputError, match=f"is no {kind}"):
-                refuse_output(tmp_path / name, kind=kind)
-    with pytest.raises(InvalidInputError, match="compressed"):
-        refuse_output(tmp_path / "report.gz", kind=kind)
+    for path in (tmp_path / "new", other, "/dev/null"):
+        refuse_output(path)
+        other.write_text("x", encoding="utf-8")
     Journal(tmp_path / "checkpoint", "ingest", {}, refusal="").close()
     with pytest.raises(InvalidInputError, match="checkpoint"):
-        refuse_output(tmp_path / "checkpoint", kind=kind)
+        refuse_output(tmp_path / "checkpoint")
     (tmp_path / "link").symlink_to(other)
     with pytest.raises(InvalidInputError, match="same command"):
-        refuse_output(tmp_path / "link", inputs=[other], kind=kind)
-    if kind == "report":
-        refuse_output("/dev/null", kind=kind)
-    else:
-        with pytest.raises(InvalidInputError, match="regular"):
-            refuse_output("/dev/null", kind=kind)
+        refuse_output(tmp_path / "link", inputs=[other])
 
 
 def test_a_missing_folder_is_found_before_the_work(tmp_path):
     """And whoever writes all the same is told the name that they gave."""
     path = tmp_path / "nowhere" / "page.html"
     with pytest.raises(FileNotFoundError) as refused:
-        refuse_output(path, kind="page")
+        refuse_output(path)
     assert refused.value.filename == str(path.parent)
     with pytest.raises(FileNotFoundError) as failed:
         write_whole(path, ["x"])

@@ -230,13 +230,3 @@ def test_each_line_is_answered_at_once(arguments, expected, read):
         process.stdin.close()
         assert [read(line) for line in process.stdout] == list(map(expected, TEXTS[:3]))
     assert process.returncode == 0
-
-
-@pytest.mark.parametrize("arguments", [["explain", "news", "-x1", "B"], ["history", "-x1", __file__]])
-@pytest.mark.parametrize("more", [[], ["--json"]])
-def test_an_argument_that_begins_with_a_dash_goes_after_two(local, arguments, more):
-    """An id may begin so; what looks like an option gets the names of options instead."""
-    result = local(*arguments, *more)
-    assert result.exit_code == 2
-    assert "If '-x1' is no option, put -- before the arguments" in result.stderr
-    assert "put --" not in local(arguments[0], "--jsn").stderr

@@ -112,7 +112,7 @@ def review(removal: str, html: str | None, language: str, limit: int, *, as_json
     with Review(removal) as found:
         number = found.summary.total.removals
         if html is not None:
-            refuse_output(html, inputs=[removal], kind="page")
+            refuse_output(html, inputs=[removal])
             write_whole(Path(html), found.html(language=language))
         if as_json:
             print_json(found.to_dict())

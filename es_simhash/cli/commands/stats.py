@@ -84,7 +84,7 @@ def report(index: str, out: str, language: str, target: Target, *, as_json: bool
     that was measured. Writes nothing to the index. Over time is by --time-field, or by the date that INDEX records for
     its canonicals. With --json its numbers are printed too. es-simhash stats prints numbers alone, on the terminal.
     """
-    refuse_output(out, inputs=[], kind="page")
+    refuse_output(out)
     with connect(target, index) as connection:
         found = connection.simhash.report(index, **how)
         warn_of_lacking(connection, index)
