@@ -228,11 +228,7 @@ FUNCTIONS = {
     "review_html": {"path": "path", "language": "choice"},
     "simhash": {"hashes": "hashes", "bits": "count"},
     "to_hex": {"fingerprint": "fingerprint"},
-    "Verification": {
-        "similarity": "similarity",
-        "measure": "choice",
-        "unit": "choice",
-    },
+    "Verification": {"similarity": "similarity"},
     "with_fingerprints": {
         "actions": "documents",
         "text_field": "fields",
