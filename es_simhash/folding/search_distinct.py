@@ -16,7 +16,7 @@ from typing import Any
 from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, MappingError, Said
 from es_simhash.folding.page import DistinctHit, DistinctPage
 from es_simhash.folding.request import DistinctOptions, DistinctSearch, Place, identity
-from es_simhash.groups.recorded import refuse_regrouping
+from es_simhash.groups.recorded import refuse_group_faults, refuse_regrouping
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
@@ -238,6 +238,8 @@ class _Reader:
             folded |= {group for hit in found if (group := self._group(hit)) is not None}
             window *= 2
         groups = [group for hit in shown if (group := self._group(hit)) is not None]
+        if len(groups) < len(shown):
+            refuse_group_faults(await resolve_index(server, self.search.index), server.prefix, grouped_only=True)
         await self._ask(server, [group for group in groups if group not in self._known], first=False)
         hits = tuple(map(self._result, shown))
         self._known.clear()

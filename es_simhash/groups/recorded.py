@@ -69,9 +69,11 @@ async def settle_grouping(
     return grouping
 
 
-def refuse_group_faults(resolved: Resolved, prefix: str) -> None:
-    """Raise MappingError if an index lacks a field of groups, or this login may not see it."""
-    for name in resolved.each:
+def refuse_group_faults(resolved: Resolved, prefix: str, *, grouped_only: bool = False) -> None:
+    """Raise MappingError if an index, or one that is grouped, lacks a field of groups, or this login may not see it."""
+    for name, own in resolved.each.items():
+        if grouped_only and target_of(own) is None:
+            continue
         if faults := find_group_faults(resolved.mappings[name], prefix=prefix):
             raise mapping_error(name, faults)
 

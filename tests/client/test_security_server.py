@@ -401,6 +401,12 @@ def test_who_sees_no_text_or_group_reads_no_wrong_answer(masked, tmp_path):
     index, simhash, _ = masked(MASKS["duplicate_of hidden"][0])
     with pytest.raises(MappingError, match=r"simhash\.duplicate_of.*use a login that sees it"):
         list(simhash.groups(index))
+    with pytest.raises(MappingError, match=r"simhash\.duplicate_of.*use a login that sees it"):
+        simhash.stats(index)
+    index, simhash, _ = masked({"fls": ["~simhash.group"]})
+    for read in (simhash.stats, lambda name: simhash.search_distinct(name, {"query": {"match_all": {}}})):
+        with pytest.raises(MappingError, match=r"simhash\.group.*use a login that sees it"):
+            read(index)
     index, simhash, _ = masked(MASKS["group masked"][0])
     with pytest.raises(IncompleteSearchError, match=r"simhash\.group shows"):
         list(simhash.groups(index))
