@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import closing
@@ -221,7 +222,7 @@ def reconcile(
         warn(said, kind="unread", number=report.unread)
     if report.first_unreadable is not None:
         said = f"{count(report.unreadable, 'document')} left out: no readable fingerprint, as {report.first_unreadable}"
-        warn(f"{said}: run es-simhash setup {index}", kind="unreadable", number=report.unreadable)
+        warn(f"{said}: run es-simhash setup {shlex.quote(index)}", kind="unreadable", number=report.unreadable)
     print_failures(report.failures)
     if not report.failures and not report.is_settled and not dry_run:
         error("documents changed while they were grouped: run it again", kind="unsettled", indices=[index])
