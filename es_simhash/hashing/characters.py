@@ -173,8 +173,8 @@ def normalise_batch(texts: Sequence[str]) -> tuple[Codes, Places]:
     starts = ends - lengths
     # No word character has a code point below the separator's.
     kept = entries > SEPARATOR
-    before = np.concatenate(([0], np.cumsum(kept, dtype=np.intp)))
-    lengths = before[ends] - before[starts]
+    some = lengths > 0
+    lengths[some] = np.add.reduceat(kept, starts[some], dtype=np.intp)
     if not _has_marks(entries):
         return entries[kept], lengths
     # Only the texts that the table cannot settle are done again; the spans between them are taken as they are.

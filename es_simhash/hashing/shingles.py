@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from es_simhash.hashing import kernels
 from es_simhash.hashing.characters import (
+    PART_CHARACTERS,
     Codes,
     Flags,
     Hashes,
@@ -43,7 +44,13 @@ def hash_runs(codes: Codes, size: int, name: str, *, lengths: NDArray[np.uint8] 
     *lengths*: how many characters of each run count, 1 to *size* (all by default); the others are taken as U+0000.
     """
     if name == "xxh3_64":
-        return _xxh3(codes, size, None if lengths is None or int(lengths.min()) == size else lengths)
+        hashes = np.empty(codes.size - size + 1, np.uint64)
+        # In parts, so that what is computed on the way stays in a core's cache.
+        for start in range(0, hashes.size, PART_CHARACTERS):
+            part = slice(start, start + PART_CHARACTERS)
+            spans = None if lengths is None or int(lengths[part].min()) == size else lengths[part]
+            hashes[part] = _xxh3(codes[start : part.stop + size - 1], size, spans)
+        return hashes
     # Few texts need these hashes; equal runs are hashed once, since a call costs far more than a look-up.
     hash_bytes = functools.cache(HASHES[name])
     data = codes.astype("<u4", copy=False).tobytes()
@@ -148,10 +155,13 @@ def _hash_batch(codes: Codes, lengths: Places, scheme: Scheme) -> tuple[Hashes, 
     """Return the hashes of all shingles of a batch, text after text, and how many each text has."""
     size = scheme.parameters["size"]
     spans = shingle_lengths(codes, size)
-    ends = np.cumsum(lengths)
-    fits = np.repeat(ends, lengths) - np.arange(codes.size) >= spans
-    before = np.concatenate(([0], np.cumsum(fits, dtype=np.intp)))
-    counts = before[ends] - before[ends - lengths]
+    ends, counts = np.cumsum(lengths), lengths.copy()
+    fits = np.ones(codes.size, np.bool_)
+    for room in range(1, size):  # of the others, each fits
+        has_room = lengths >= room
+        places = ends[has_room] - room
+        fits[places] = spans[places] <= room
+        counts[has_room] -= ~fits[places]
     # A text in which no shingle fits is one shingle.
     short = (lengths > 0) & (counts == 0)
     starts = (ends - lengths)[short]
