@@ -27,7 +27,7 @@ OPERATIONS = {
     "quality": "check_sample explanation read_report read_stats sampling tune",
     "removal": "apply delete find_shown make_plan present regroup restore",
     "": "setup",
-    "upkeep": "backfill check follow follow_changes follow_position put_fields remove_fields",
+    "upkeep": "backfill check follow follow_changes put_fields remove_fields",
     "writes": "bulk targets",
 }
 WAITING = {f"{room}/{name}.py".removeprefix("/") for room, names in OPERATIONS.items() for name in names.split()}

@@ -18,9 +18,8 @@ from es_simhash.mapping.shards import Shard, reading_primaries
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.protocol import Index, names_in
 from es_simhash.transport.retry import Patience, refresh
-from es_simhash.upkeep.follow_changes import Changes, FollowedIndices, Place, Places
+from es_simhash.upkeep.follow_changes import Changes, FollowedIndices, Place, Places, PositionStore
 from es_simhash.upkeep.follow_options import FollowOptions, FollowReport, FollowState, Tally, find_outage
-from es_simhash.upkeep.follow_position import PositionStore
 from es_simhash.upkeep.put_fields import Target
 
 # While many pages are read, the position is written once in so many seconds.

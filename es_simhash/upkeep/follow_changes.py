@@ -1,14 +1,18 @@
 """
-What a follower follows: the indices, the place in each shard up to which it has read, and the changes after that.
+What a follower follows: the indices, the place in each shard up to which it has read, the changes after that, and the
+one plain document in which it writes how far it came.
 
 All operations up to the global checkpoint of a shard are in every copy, so a search after a refresh shows each of
-them that a later one has not replaced. A follower reads up to that checkpoint and no further.
+them that a later one has not replaced. A follower reads up to that checkpoint and no further. Nothing keeps two
+followers of one index apart: whoever goes on reads some operations again, and leaves none out.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,19 +20,20 @@ from typing import Any
 
 import xxhash
 
+from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import NOTHING, Position, Positions, Shard
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.pages import Hits
-from es_simhash.transport.protocol import Call, Index
+from es_simhash.transport.protocol import Call, Index, error_text, index_key, status_of
 from es_simhash.transport.retry import now, retry
-from es_simhash.upkeep.follow_options import FollowOptions, Tally
+from es_simhash.upkeep.follow_options import LASTING, FollowOptions, Tally, UnreadableError
 from es_simhash.upkeep.needed import Judge, Judgement
 from es_simhash.upkeep.put_fields import Target, find_targets, has_passages, record_text_fields, scheme_of
-from es_simhash.writes.bulk import CONFLICT, MISSING, send_bulk
-from es_simhash.writes.operations import refuse_hindered
+from es_simhash.writes.bulk import CONFLICT, MISSING, NO_INDEX, UNREADABLE, send_bulk
+from es_simhash.writes.operations import Failure, Operation, Refusal, refuse_hindered
 
 # The settings of all indices are read again after so many seconds, and where an index is new.
 TARGETS_SECONDS = 60.0
@@ -267,3 +272,64 @@ class Changes:
             elif outcome.status != MISSING and outcome.hindrance is None:
                 self._tally.fail(outcome.to_failure())
         refuse_hindered(outcomes)  # what was written is read again, and so is grouped
+
+
+_KEYWORD = {"type": "keyword", "ignore_above": 1024}
+_MAPPING = {
+    "dynamic": "strict",
+    "properties": {"index": _KEYWORD, "prefix": _KEYWORD, "position": {"type": "object", "enabled": False}},
+}
+_SETTINGS = {"number_of_shards": 1, "auto_expand_replicas": "0-1"}
+_EXISTS = "resource_already_exists_exception"
+
+
+class PositionStore:
+    """Keeps the position of a follower of *index*, plain JSON values, in a document of *state_index*."""
+
+    def __init__(self, state_index: str, index: Index, prefix: str) -> None:
+        name = index_key(index)
+        self._state_index = state_index
+        self._fields = {"index": name, "prefix": prefix}
+        self._id = hashlib.sha256(f"{prefix}\0{name}".encode()).hexdigest()[:40]
+        self._written: Mapping[str, Any] | None = None
+        self._written_at = 0.0
+
+    async def read(self, server: Port) -> Mapping[str, Any]:
+        """Return the position that was written last; empty where there is none. Make the index if it is missing."""
+        docs = [{"_index": self._state_index, "_id": self._id}]
+        answer = await retry(server, lambda: server.mget(body={"docs": docs}))
+        [found] = answer["docs"]
+        if "error" in found:
+            refusal = Refusal.read(UNREADABLE, found["error"])
+            if refusal.type in LASTING:
+                raise InvalidInputError(f"the position in index {self._state_index!r} cannot be read: {refusal}")
+            if refusal.type != NO_INDEX:  # a shard without a copy, as in the first moments of an index
+                failure = Failure("unreadable", self._state_index, self._id, str(refusal), refusal.status)
+                raise UnreadableError(failure)
+            await self._create_index(server)
+        position = (found.get("_source") or {}).get("position")
+        return position if isinstance(position, Mapping) else {}
+
+    async def write(self, server: Port, position: Mapping[str, Any], *, seconds: float = 0.0) -> None:
+        """Write *position* where it is another one, and the last was written that long ago."""
+        clock = await server.compute(time.monotonic)
+        if position == self._written or clock - self._written_at < seconds:
+            return
+        body = {**self._fields, "position": position}
+        [outcome] = await send_bulk(server, [Operation("index", {"_index": self._state_index, "_id": self._id}, body)])
+        if not outcome.is_done:
+            if outcome.hindrance != "forbidden":
+                refuse_hindered([outcome])
+            raise InvalidInputError(
+                f"the position in index {self._state_index!r} cannot be written: {outcome.error}; use a login that "
+                "may write there, or name another state index"
+            )
+        self._written, self._written_at = position, clock
+
+    async def _create_index(self, server: Port) -> None:
+        body = {"mappings": _MAPPING, "settings": _SETTINGS}
+        try:
+            await server.create_index(index=self._state_index, body=body)
+        except Exception as error:
+            if status_of(error) != 400 or _EXISTS not in error_text(error):
+                raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,11 +21,12 @@ from es_simhash.transport.pages import Hits, Reading
 from es_simhash.transport.protocol import Index, index_key, names_in, noting
 from es_simhash.transport.retry import refresh
 from es_simhash.upkeep.put_fields import read_mappings
-from es_simhash.writes.bulk import send_bulk
+from es_simhash.writes.bulk import MISSING, send_bulk
 from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hindered
 from es_simhash.writes.targets import change_mapping, refuse_updates, write_settings
 
 PAGE = 1_000
+BAD_REQUEST = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ async def remove_fields(
     await refuse_updates(server, index, mappings)
     names = list(mappings)
     fields = GROUPED if groups_only else (*OWNED, *GROUPED)
-    clearing = _Clearing(prefix, fields)
+    documents, failures = 0, list[Failure]()
     query: dict[str, Any] = {
         "bool": {"should": [{"exists": {"field": f"{prefix}.{name}"}} for name in fields], "minimum_should_match": 1}
     }
@@ -93,13 +94,19 @@ async def remove_fields(
                 marker = {"properties": {prefix: {"properties": retired}}}
                 await change_mapping(server, name, mappings[name], marker)
                 server.context.forget()
-    with noting(lambda: f"our fields were removed from {count(clearing.documents, 'document')}"):
+    with noting(lambda: f"our fields were removed from {count(documents, 'document')}"):
         reading = Reading(server, index, body, page=PAGE)
         async with aclosing(reading.pages()) as pages:
             async for hits in pages:
-                await clearing.clear(server, hits)
+                ours = [hit for hit in hits if own_content(hit.get("_source") or {}, prefix) is None]
+                outcomes = await _clear(server, ours, fields)
+                documents += sum(outcome.is_done for outcome in outcomes)
+                # A document deleted meanwhile has no fields left to clear.
+                lost = [outcome for outcome in outcomes if not outcome.is_done and outcome.status != MISSING]
+                failures += [outcome.to_failure() for outcome in lost]
+                refuse_hindered(outcomes)
         check_whole(reading.gaps)
-    if not clearing.failures:
+    if not failures:
         for name in recorded:  # read again: meanwhile, another program may have recorded something
             mapping = (await read_mappings(server, name))[name]
             if (settings := _left(mapping, prefix, groups_only)) is None:
@@ -109,7 +116,7 @@ async def remove_fields(
                 await write_settings(server, name, mapping, settings)
         server.context.forget()
     await refresh(server, index)
-    return RemovedFields(clearing.documents, tuple(clearing.failures), () if clearing.failures else tuple(recorded))
+    return RemovedFields(documents, tuple(failures), () if failures else tuple(recorded))
 
 
 async def _shown_whole(server: Port, index: Index, names: Sequence[str], query: Mapping[str, Any]) -> list[str]:
@@ -131,43 +138,29 @@ def _left(mapping: Mapping[str, Any], prefix: str, groups_only: bool) -> IndexSe
     return None if settings is None else replace(settings, extra=take_out(settings.extra) or None)
 
 
-class _Clearing:
-    """Removes the fields *names* of ours from documents, each by a script if the server allows that."""
-
-    def __init__(self, prefix: str, names: Sequence[str]) -> None:
-        self.documents = 0
-        self.failures: list[Failure] = []
-        self._prefix = prefix
-        self._names = names
-
-    async def clear(self, server: Port, hits: Hits) -> None:
-        hits = [hit for hit in hits if own_content(hit.get("_source") or {}, self._prefix) is None]
-        outcomes = await self._send(server, hits, script=True)
-        if refused := [hit for hit, outcome in zip(hits, outcomes, strict=True) if outcome.status == 400]:
-            # No script language here, none allowed, or not for this document: a partial document does it as well.
-            done = [outcome for outcome in outcomes if outcome.status != 400]
-            outcomes = done + await self._send(server, refused, script=False)
-        for outcome in outcomes:
-            if outcome.is_done:
-                self.documents += 1
-            elif outcome.status != 404:  # a document deleted meanwhile has no fields left to clear
-                self.failures.append(outcome.to_failure())
-        refuse_hindered(outcomes)
-
-    async def _send(self, server: Port, hits: Sequence[Mapping[str, Any]], *, script: bool) -> list[Outcome]:
-        operations = []
-        for hit in hits:
-            header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}
-            if "_routing" in hit:
-                header["routing"] = hit["_routing"]
-            operations.append(Operation("update", header, _clear(hit, self._names, self._prefix, script=script)))
-        return await send_bulk(server, operations)
+async def _clear(server: Port, hits: Hits, names: Sequence[str]) -> list[Outcome]:
+    """Remove the fields *names* of ours from the documents of *hits*, each by a script if the server allows that."""
+    outcomes = await _send(server, hits, lambda _: _script(names, server.prefix))
+    # No script language here, none allowed, or not for this document: a partial document does it as well.
+    refused = [hit for hit, outcome in zip(hits, outcomes, strict=True) if outcome.status == BAD_REQUEST]
+    again = await _send(
+        server, refused, lambda hit: {"doc": clearing(hit.get("_source") or {}, names, prefix=server.prefix)}
+    )
+    return [*(outcome for outcome in outcomes if outcome.status != BAD_REQUEST), *again]
 
 
-def _clear(hit: Mapping[str, Any], names: Sequence[str], prefix: str, *, script: bool) -> dict[str, Any]:
-    """Return the update that removes the fields *names* of ours from the document of *hit*; keys of others stay."""
-    if not script:
-        return {"doc": clearing(hit.get("_source") or {}, names, prefix=prefix)}
+async def _send(server: Port, hits: Hits, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> list[Outcome]:
+    operations = []
+    for hit in hits:
+        header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}
+        if "_routing" in hit:
+            header["routing"] = hit["_routing"]
+        operations.append(Operation("update", header, change(hit)))
+    return await send_bulk(server, operations)
+
+
+def _script(names: Sequence[str], prefix: str) -> dict[str, Any]:
+    """Return the update that removes the fields *names* of ours from any document; keys of others stay."""
     source = (
         "for (name in params.dotted) { ctx._source.remove(name) } def own = ctx._source[params.prefix]; "
         "if (own instanceof Map) { for (name in params.names) { own.remove(name) } "

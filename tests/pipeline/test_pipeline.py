@@ -29,7 +29,7 @@ from es_simhash.hashing.characters import COMBINES, DROPPED, EXPANDS, SEPARATOR,
 from es_simhash.lookup.plan import LookupPlan
 from es_simhash.lookup.query import candidate_clauses
 from es_simhash.pipeline.script_source import CODE_POINTS, character_tables, find_differences, literal, probe_documents
-from es_simhash.upkeep.remove_fields import _clear
+from es_simhash.upkeep.remove_fields import _script
 
 ROWS = list(
     csv.DictReader(
@@ -53,7 +53,7 @@ def scripts():
     plan = LookupPlan(64, (), 0, script=True)
     for given in ([1], [1, 2]):
         found.append(("filter", candidate_clauses(given, plan)[-1]["script"]["script"]["source"]))
-    found += [("update", _clear({}, ["group"], "simhash", script=True)["script"]["source"])]
+    found += [("update", _script(["group"], "simhash")["script"]["source"])]
     return [(context.replace("script", "field"), source) for context, source in dict.fromkeys(found)]
 
 
