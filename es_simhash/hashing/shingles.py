@@ -48,8 +48,8 @@ def hash_runs(codes: Codes, size: int, name: str, *, lengths: NDArray[np.uint8] 
         # In parts, so that what is computed on the way stays in a core's cache.
         for start in range(0, hashes.size, PART_CHARACTERS):
             part = slice(start, start + PART_CHARACTERS)
-            spans = None if lengths is None or int(lengths[part].min()) == size else lengths[part]
-            hashes[part] = _xxh3(codes[start : part.stop + size - 1], size, spans)
+            counted = None if lengths is None or int(lengths[part].min()) == size else lengths[part]
+            hashes[part] = _xxh3(codes[start : part.stop + size - 1], size, counted)
         return hashes
     # Few texts need these hashes; equal runs are hashed once, since a call costs far more than a look-up.
     hash_bytes = functools.cache(HASHES[name])

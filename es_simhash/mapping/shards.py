@@ -20,8 +20,9 @@ from functools import partial
 from typing import Any, Literal
 
 from es_simhash.mapping.port import Port
-from es_simhash.transport.protocol import Call, Index, check_index, names_in
+from es_simhash.transport.protocol import Call, Index, check_index, index_key, names_in
 from es_simhash.transport.retry import retry, unless_refused
+from es_simhash.transport.server import Answer
 
 NOTHING = -1
 
@@ -158,8 +159,8 @@ class Positions:
         for each in positions:
             numbers.setdefault(each.uuid, set()).add(each.number)
         if new := {each.index: each.uuid for each in positions if each.uuid not in self._shards_of}:
-            call = Call("get_settings", {"index": ",".join(sorted(new)), "name": "index.number_of_shards"})
-            answer = await retry(server, lambda: server.send(call))
+            asked = sorted(new)
+            answer = await retry(server, lambda: server.get_settings(index=asked, name="index.number_of_shards"))
             for name in new.keys() & answer.keys():
                 self._shards_of[new[name]] = int(answer[name]["settings"]["index"]["number_of_shards"])
         if any(len(found) != self._shards_of.get(uuid) for uuid, found in numbers.items()):
@@ -183,10 +184,11 @@ class ReadingPrimaries(Port):
         return call
 
 
-def settings_call(index: Index) -> Call:
-    """Return the request for the settings of *index* that decide how it is read: one for all of them."""
+async def reading_settings(server: Port, index: Index) -> Answer | None:
+    """Return the settings of *index* that decide how it is read; ``None`` for a user who may not read settings."""
     names = "index.mapping.source.mode,index.replication.type"
-    return Call("get_settings", {"index": ",".join(names_in(index)), "name": names})
+    asked = index_key(index)
+    return await unless_refused(retry(server, lambda: server.get_settings(index=asked, name=names)), 401, 403)
 
 
 async def reading_primaries(server: Port, index: Index) -> Port:
@@ -202,7 +204,7 @@ async def _may_lag(server: Port, index: Index) -> bool:
     names = names_in(index)
     if not names:
         return False
-    answer = await unless_refused(retry(server, lambda: server.send(settings_call(index))), 401, 403)
+    answer = await reading_settings(server, index)
     if answer is not None:
         settings = [(each.get("settings") or {}).get("index") or {} for each in answer.values()]
         return any((each.get("replication") or {}).get("type") == "SEGMENT" for each in settings)

@@ -33,7 +33,7 @@ from es_simhash.mapping.meta import (
 )
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import ATTEMPTS, agree
-from es_simhash.mapping.shards import reading_primaries, settings_call
+from es_simhash.mapping.shards import reading_primaries, reading_settings
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.pages import Hits, read_each
@@ -190,7 +190,7 @@ async def read_source_modes(
     """
     if not mappings:
         return {}
-    answer = await unless_refused(retry(server, lambda: server.send(settings_call(index))), 401, 403) or {}
+    answer = await reading_settings(server, index) or {}
     settings = {name: (answer.get(name) or {}).get("settings") or {} for name in mappings}
     return {name: with_source_mode(mapping, settings[name]) for name, mapping in mappings.items()}
 
