@@ -6,73 +6,11 @@ import sys
 
 import pytest
 
-from es_simhash import InvalidInputError, with_fingerprints
+from es_simhash import InvalidInputError
 from es_simhash.cli.input_records import Record, to_action
 from tests.servers.support import ONE_SHARD
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
-
-
-@pytest.fixture
-def made(index, simhash):
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    return index
-
-
-@pytest.mark.parametrize(
-    ("method", "arguments", "options", "error", "word"),
-    [
-        ("ingest", [[]], {"text_field": 5}, TypeError, "text_field"),
-        ("ingest", [[]], {"text_field": {"body": 1}}, TypeError, "text_field"),
-        ("ingest", [[]], {"text_field": ["body", 5]}, TypeError, "text_field"),
-        ("find_near_dups", [TEXT], {"routing": 5}, TypeError, "routing"),
-        ("find_near_dups", [TEXT], {"routing": ["a"]}, TypeError, "routing"),
-        ("find_near_dups", [TEXT], {"routing": ""}, InvalidInputError, "routing"),
-        ("find_near_dups_of", [""], {}, InvalidInputError, "empty"),
-        ("find_near_dups_of", ["\ud800"], {}, InvalidInputError, "surrogate"),
-        ("find_near_dups_of", [5], {}, TypeError, "id"),
-        ("find_near_dups_many", [], {"fingerprints": 5}, TypeError, "fingerprints"),
-        ("find_near_dups_many", [], {"fingerprints": "abc"}, TypeError, "fingerprints"),
-        ("find_near_dups_many", [], {"fingerprints": {1: 2}}, TypeError, "fingerprints"),
-        ("find_near_dups_many", [5], {}, TypeError, "texts"),
-    ],
-)
-def test_arguments_of_a_wrong_kind(made, simhash, method, arguments, options, error, word):
-    with pytest.raises(error, match=word):
-        list(getattr(simhash, method)(made, *arguments, **options))
-
-
-@pytest.mark.parametrize(
-    ("method", "arguments"),
-    [
-        ("find_near_dups", [TEXT]),
-        ("find_near_dups_of", ["a"]),
-        ("ingest", [[{"body": TEXT}]]),
-        ("check", []),
-        ("reconcile", []),
-        ("groups", []),
-        ("backfill", []),
-        ("remove_fields", []),
-        ("create_index", []),
-    ],
-)
-def test_names_of_an_index_that_cannot_be_sent(server, simhash, method, arguments):
-    """Not the encoder's error, nor the server's."""
-    names = {"news\ud800": "surrogate", "": "names no index|is empty", "news::data": "has a selector"}
-    for name, said in names.items():
-        with pytest.raises(InvalidInputError, match=said):
-            list(getattr(simhash, method)(name, *arguments))
-
-
-@pytest.mark.parametrize("text_field", [5, {"body"}, b"body", iter(["body"]), None])
-def test_text_fields_that_are_none(text_field):
-    with pytest.raises(TypeError, match="text_field"):
-        with_fingerprints([], text_field=text_field)
-
-
-def test_a_problem_is_told_to_a_function():
-    with pytest.raises(TypeError, match="on_problem"):
-        with_fingerprints([], text_field="body", on_problem="print")
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,7 @@ Kibana and Dashboards themselves are not here. ``panels.py`` is a model of what 
 
 from __future__ import annotations
 
-import gzip
 import html
-import itertools
 import json
 import re
 from datetime import UTC, datetime
@@ -16,7 +14,6 @@ from datetime import UTC, datetime
 import pytest
 
 from es_simhash import SimHashClient, build_dashboards
-from tests.conftest import SHARED
 from tests.servers.panels import expand, spec_of, with_answer
 from tests.servers.support import ONE_SHARD
 
@@ -316,49 +313,3 @@ def test_the_command_checks_the_fields(server, sync_client, grouped, run):
         assert wrong[1] in done.stderr
     done = run("export", "dashboards", f"{grouped}-nothing-*", "--check")
     assert (done.exit_code, done.stdout) == (1, "")
-
-
-@pytest.mark.shared
-def test_real_texts(server, sync_client, index):
-    """Newswire of 1987: every chart draws, and what they count agrees."""
-    path = SHARED / "reuters21578" / "docs.jsonl.gz"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    with gzip.open(path.with_name("pairs.tsv.gz"), "rt", encoding="utf-8") as lines:
-        wanted = {id_ for line in itertools.islice(lines, 1, 121) for id_ in line.split("\t")[:2]}
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        found = [each for each in map(json.loads, lines) if each["id"] in wanted]
-    simhash = SimHashClient(sync_client)
-    simhash.create_index(index, text_field="text", max_distance=12, settings=ONE_SHARD)
-    properties = {"day": {"type": "date"}, "lang": KEYWORD}
-    sync_client.indices.put_mapping(index=index, body={"properties": properties})
-    documents = [
-        {"_id": each["id"], "text": each["text"], "lang": each["lang"], "day": iso_day(each["date"])} for each in found
-    ]
-    actions = [report.action for report in simhash.ingest(index, documents)]
-    assert set(actions) == {"written", "tagged"}
-    tagged = actions.count("tagged")
-    assert tagged > 20
-    sync_client.indices.refresh(index=index)
-    span = tuple(int(datetime(1987, month, 1, tzinfo=UTC).timestamp() * 1000) for month in (1, 12))
-    pack = build_dashboards(index, time_field="day", source_field="lang", text_field="text")
-    answers = {}
-    for name, spec in charts(pack).items():
-        answer = ask(sync_client, server, spec, span=span)
-        assert len(draw(spec, answer)) > 1
-        answers[name] = answer["aggregations"]
-    assert answers["numbers"]["documents"]["doc_count"] == len(documents)
-    assert answers["numbers"]["duplicates"]["doc_count"] == tagged
-    sizes = answers["sizes of groups"]["duplicates"]
-    assert sum(bucket["doc_count"] for bucket in sizes["listed"]["buckets"]) == tagged
-    assert len(sizes["listed"]["buckets"]) == sizes["groups"]["value"]
-    months = answers["documents over time"]["over_time"]["buckets"]
-    assert sum(bucket["doc_count"] for bucket in months) == len(documents)
-    assert sum(bucket["duplicates"]["doc_count"] for bucket in months) == tagged
-
-
-def iso_day(text):
-    """Return the day of a date such as ``26-FEB-1987 15:01:01.79``."""
-    day, month, year = re.search(r"(\d+)-([A-Z]{3})-(\d{4})", text).groups()
-    months = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-    return f"{year}-{months.index(month) + 1:02d}-{int(day):02d}"

@@ -183,15 +183,6 @@ def test_lines_of_a_dictionary_that_can_be_used(tmp_path):
         assert counts[word] == 1
 
 
-@pytest.mark.parametrize("text", [None, 5, b"bytes", ["list"]])
-def test_text_must_be_text(text):
-    """Only a string is a text."""
-    with pytest.raises(TypeError, match="text must be a str"):
-        fingerprint(text)
-    with pytest.raises(TypeError, match="text must be a str"):
-        fingerprints(["fine", text])
-
-
 def test_texts_must_be_several():
     """A single string is not taken for a list of characters."""
     with pytest.raises(TypeError, match="a list of strings, not str"):

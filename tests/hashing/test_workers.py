@@ -56,15 +56,6 @@ def test_processes_start_with_the_iteration():
     assert len(list(stream)) == 1
 
 
-@pytest.mark.parametrize(("workers", "error"), [(0, InvalidInputError), (-1, InvalidInputError), (True, TypeError)])
-def test_refused_numbers_of_workers(workers, error):
-    """A number of workers that cannot be used is refused at once, by every function that takes one."""
-    with pytest.raises(error, match="workers"):
-        fingerprints(["text"], workers=workers)
-    with pytest.raises(error, match="workers"):
-        with_fingerprints([], text_field="body", workers=workers)
-
-
 def test_a_killed_worker_is_an_error_and_no_hang():
     """When a process is killed, the caller gets an error that says so, and the next call too; closing does not hang."""
     with FingerprintPool(get_scheme(), workers=2) as pool:

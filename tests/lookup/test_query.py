@@ -83,25 +83,11 @@ def test_source_is_all_nothing_or_fields(source, asked):
     ("arguments", "error", "words"),
     [
         ({"max_distance": 65}, InvalidInputError, "65"),
-        ({"max_distance": True}, TypeError, "bool"),
-        ({"filter": "lang:en"}, TypeError, "filter"),
         ({"filter": {}}, InvalidInputError, "one query"),
         ({"filter": {"a": {}, "b": {}}}, InvalidInputError, "one query"),
-        ({"exclude_ids": "7"}, TypeError, "exclude_ids"),
-        ({"prefix": "a.b"}, InvalidInputError, "prefix"),
-        ({"source": 3}, TypeError, "source"),
     ],
 )
 def test_what_cannot_be_used_is_refused(arguments, error, words):
     """With the argument named."""
     with pytest.raises(error, match=words):
         build_query(WANTED, **arguments)
-
-
-@pytest.mark.parametrize(
-    ("fingerprint", "error"), [(-1, InvalidInputError), (2**64, InvalidInputError), ("a", TypeError)]
-)
-def test_what_is_no_fingerprint_is_refused(fingerprint, error):
-    """Before anything is built."""
-    with pytest.raises(error):
-        build_query(fingerprint)

@@ -74,38 +74,6 @@ def test_several_indices_are_asked_by_what_all_of_them_have():
 
 
 @pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"max_distance": -1}, InvalidInputError),
-        ({"max_distance": 65}, InvalidInputError),
-        ({"max_distance": 3.0}, TypeError),
-        ({"size": 0}, InvalidInputError),
-        ({"size": True}, TypeError),
-        ({"filter": "lang:en"}, TypeError),
-        ({"filter": [1]}, TypeError),
-        ({"filter": {"term": {}, "range": {}}}, InvalidInputError),
-        ({"exclude_ids": "7"}, TypeError),
-        ({"exclude_ids": 7}, TypeError),
-        ({"source": 1}, TypeError),
-        ({"source": [1]}, TypeError),
-    ],
-)
-def test_wrong_options_are_refused(options, error):
-    """Before any request."""
-    with pytest.raises(error):
-        LookupOptions(**options)
-
-
-@pytest.mark.parametrize(
-    ("index", "error"), [("", InvalidInputError), ([], InvalidInputError), ("a,,b", InvalidInputError), (3, TypeError)]
-)
-def test_an_empty_name_is_not_every_index(index, error):
-    """A server takes an empty name for all there are."""
-    with pytest.raises(error):
-        drive(find(scripted(), index, None, 0, LookupOptions()), Candidates([]))
-
-
-@pytest.mark.parametrize(
     ("text", "fingerprint", "error"),
     [("a", 1, TypeError), (None, None, TypeError), (3, None, TypeError), (None, 2**64, InvalidInputError)],
 )

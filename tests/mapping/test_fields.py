@@ -59,18 +59,6 @@ def test_a_prefix_that_names_no_object_is_refused(prefix):
 
 
 @pytest.mark.parametrize(
-    ("fingerprint", "error"),
-    [(-1, InvalidInputError), (2**64, InvalidInputError), ("ff", TypeError), (1.0, TypeError), (True, TypeError)],
-)
-def test_what_is_no_fingerprint_is_refused(fingerprint, error):
-    """Before it reaches an index."""
-    with pytest.raises(error):
-        fingerprint_fields(fingerprint)
-    with pytest.raises(TypeError):
-        fingerprint_fields(1, prefix=3)
-
-
-@pytest.mark.parametrize(
     ("document", "rest"),
     [
         ({"a": 1, **fingerprint_fields(7)}, {"a": 1}),
