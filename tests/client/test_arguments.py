@@ -20,19 +20,13 @@ LONGEST = 500
 KINDS = {
     "index": "index",
     "body": "object",
-    "by": "count",
-    "counts": "choice",
-    "similar": "count",
     "after": "routing",
     "against": "index",
     "text_field": "fields",
     "on_duplicate": "choice",
-    "product": "choice",
     "op_type": "choice",
     "id_from": "choice",
-    "rule": "choice",
     "sort": "choice",
-    "action": "choice",
     "use_as": "choice",
     "name": "pipeline name",
     "preset": "preset",
@@ -43,20 +37,15 @@ KINDS = {
     "min_run": "count",
     "max_distance": "count",
     "workers": "count",
-    "threads": "count",
     "memory_bytes": "count",
     "batch": "count",
     "lookups": "choice",
-    "min_documents": "count",
-    "min_share": "share",
     "min_size": "count",
     "size": "count",
     "slices": "count",
     "limit": "count",
     "max_field_chars": "count",
     "sample": "count",
-    "shards": "count",
-    "replicas": "count",
     "max_changes": "count",
     "max_share": "share",
     "documents_per_second": "seconds",
@@ -75,7 +64,6 @@ KINDS = {
     "source": "source",
     "exclude_ids": "ids",
     "routing": "routing",
-    "plan": "plan",
     "show": "field names",
     "path": "path",
     "decisions": "paths",
@@ -84,7 +72,6 @@ KINDS = {
     "mappings": "object",
     "settings": "object",
     "scheme": "scheme",
-    "schemes": "schemes",
     "id": "id",
     "ids": "ids",
     "first": "id",
@@ -98,8 +85,25 @@ KINDS = {
     "on_problem": "function",
     "on_regrouped": "function",
     "progress": "function",
+    "prefix": "prefix",
+    "index_patterns": "patterns",
+    "component": "name",
+    "priority": "count",
+    "keep": "choice",
+    "distance": "count",
+    "digits": "digits",
+    "a": "whole",
+    "b": "whole",
+    "hits": "hits",
+    "id_": "id",
+    "paths": "removals",
+    "language": "choice",
+    "hashes": "hashes",
+    "bits": "count",
+    "numbers": "choice",
+    "passages": "texts",
 }
-"""The kind of each parameter of the client's methods; those of the type ``bool`` are flags."""
+"""The kind of each parameter of the client's methods and of functions; those of the type ``bool`` are flags."""
 
 
 class RequestSentError(Exception):
@@ -126,22 +130,23 @@ BESIDE = {
 }
 """Other arguments that a call needs, so that a parameter is looked at."""
 
-ONE_INDEX = ("create_index", "ingest", "make_dashboards", "restore", "screen", "tag_written")
+ONE_INDEX = ("build_dashboards", "create_index", "ingest", "make_dashboards", "restore", "screen", "tag_written")
 
 
-def _parameters() -> Iterator[tuple[str, str]]:
-    for method in METHODS:
-        for name, parameter in inspect.signature(getattr(SimHashClient, method)).parameters.items():
-            if name != "self" and not str(parameter.annotation).startswith("bool | "):
+def _parameters(owner, names) -> Iterator[tuple[str, str]]:
+    for method in names:
+        for name, parameter in inspect.signature(getattr(owner, method)).parameters.items():
+            is_named = name != "self" and parameter.kind is not parameter.VAR_KEYWORD
+            if is_named and parameter.annotation != "bool | None":
                 yield method, name
 
 
-def _kind(method: str, name: str) -> str:
-    if inspect.signature(getattr(SimHashClient, method)).parameters[name].annotation == "bool":
+def _kind(method: str, name: str, parameter: inspect.Parameter) -> str:
+    if parameter.annotation == "bool":
         return "flag"
     if name == "index" and method in ONE_INDEX:
         return "one index"
-    if name == "text_field" and method in ("stats", "make_dashboards"):
+    if name == "text_field" and method in ("stats", "make_dashboards", "build_dashboards"):
         return "field"
     if name == "documents" and method == "size":
         return "count"
@@ -183,73 +188,21 @@ def _refuses(call, arguments, name, kind, parameter) -> list[str]:
 
 HITS = [{"_id": "1", "_index": "news", "fields": {"simhash.fingerprint": ["00000000000000ff"]}}]
 
-FUNCTIONS = {
-    "block_terms": {"fingerprint": "fingerprint"},
-    "build_component_template": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields"},
-    "build_dashboards": {
-        "index": "one index",
-        "time_field": "field",
-        "source_field": "field",
-        "text_field": "field",
-        "prefix": "prefix",
-    },
-    "build_index_template": {"index_patterns": "patterns", "component": "name", "priority": "count"},
-    "build_mapping": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields", "max_distance": "count"},
-    "build_pipeline": {"scheme": "scheme", "prefix": "prefix", "text_field": "fields"},
-    "build_query": {
-        "fingerprint": "fingerprint",
-        "max_distance": "count",
-        "filter": "filter",
-        "exclude_ids": "ids",
-        "prefix": "prefix",
-        "size": "count",
-        "source": "source",
-    },
-    "build_search_template": {"prefix": "prefix"},
-    "distinct_texts": {"texts": "texts", "preset": "preset", "keep": "choice"},
-    "document_fields": {"text": "text", "scheme": "scheme", "prefix": "prefix"},
-    "estimated_cosine": {"distance": "count"},
-    "fingerprint": {"text": "text", "scheme": "scheme"},
-    "fingerprint_fields": {"fingerprint": "fingerprint", "prefix": "prefix"},
-    "fingerprints": {"texts": "texts", "scheme": "scheme"},
-    "from_hex": {"digits": "digits"},
-    "get_preset": {"preset": "preset"},
-    "get_scheme": {"scheme": "scheme"},
-    "hamming_distance": {"a": "whole", "b": "whole"},
-    "rescore": {
-        "hits": "hits",
-        "fingerprint": "fingerprint",
-        "max_distance": "count",
-        "prefix": "prefix",
-        "size": "count",
-    },
-    "removal_history": {"id_": "id", "paths": "removals"},
-    "removal_summary": {"path": "path"},
-    "review_html": {"path": "path", "language": "choice"},
-    "simhash": {"hashes": "hashes", "bits": "count"},
-    "to_hex": {"fingerprint": "fingerprint"},
-    "Verification": {"similarity": "similarity"},
-    "with_fingerprints": {
-        "actions": "documents",
-        "text_field": "fields",
-        "scheme": "scheme",
-        "prefix": "prefix",
-        "on_problem": "function",
-        "workers": "count",
-        "batch": "count",
-        "id_from": "choice",
-    },
-}
-"""The kind of each parameter of the functions, and of the classes that people make."""
+FUNCTIONS = [
+    *(name for name in es_simhash.__all__ if inspect.isfunction(getattr(es_simhash, name)) and name != "schemes"),
+    "Verification",
+]
+"""The functions, and the class that people make; ``schemes`` has no parameter."""
+
+UNCHECKED = {"value", "passages", "derived_source", "ahead", "weights"}
+"""Of functions: flags, of which anything says yes or no, and weights."""
 
 FUNCTION_ARGUMENTS = {
     "id_": "1",
     "paths": [__file__],
     "fingerprint": 255,
     "hits": HITS,
-    "results": [],
     "index_patterns": ["news-*"],
-    "features": ["a", "b"],
     "digits": "00000000000000ff",
     "preset": "near",
     "scheme": "shingles",
@@ -257,9 +210,7 @@ FUNCTION_ARGUMENTS = {
     "b": 2,
     "text_field": "body",
     "max_distance": 3,
-    "radii": (0,),
     "hashes": [1, 2],
-    "kind": "script",
     "language": "kql",
     "distance": 3,
 }
@@ -295,25 +246,23 @@ def _needed(call, usable):
     }
 
 
-@pytest.mark.parametrize(("method", "name"), [*_parameters()])
+@pytest.mark.parametrize(("method", "name"), [*_parameters(SimHashClient, METHODS)])
 def test_methods_refuse_what_cannot_be_used_before_any_request(method, name, usable):
     call = getattr(CLIENT, method)
     parameter = inspect.signature(call).parameters[name]
     arguments = {**_needed(call, usable), **BESIDE.get((method, name), {})}
-    wrong = _refuses(call, arguments, name, _kind(method, name), parameter)
+    wrong = _refuses(call, arguments, name, _kind(method, name, parameter), parameter)
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_public_function_is_in_the_table():
-    functions = {name for name in es_simhash.__all__ if inspect.isfunction(getattr(es_simhash, name))}
-    assert functions - FUNCTIONS.keys() == {"schemes"}  # which has no parameter
-
-
-@pytest.mark.parametrize(("function", "name"), [(each, name) for each in FUNCTIONS for name in FUNCTIONS[each]])
+@pytest.mark.parametrize(
+    ("function", "name"), [each for each in _parameters(es_simhash, FUNCTIONS) if each[1] not in UNCHECKED]
+)
 def test_functions_refuse_what_cannot_be_used(function, name, usable):
     call = getattr(es_simhash, function)
-    parameter = inspect.signature(call).parameters.get(name, inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY))
-    wrong = _refuses(call, _needed(call, {**usable, **FUNCTION_ARGUMENTS}), name, FUNCTIONS[function][name], parameter)
+    parameter = inspect.signature(call).parameters[name]
+    kind = _kind(function, name, parameter)
+    wrong = _refuses(call, _needed(call, {**usable, **FUNCTION_ARGUMENTS}), name, kind, parameter)
     assert not wrong, "\n".join(wrong)
 
 

@@ -11,12 +11,10 @@ import threading
 import warnings
 import weakref
 from contextlib import aclosing, closing
-from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
-from es_simhash import AsyncSimHashClient, SimHashClient, build_mapping
+from es_simhash import AsyncSimHashClient, SimHashClient
 from es_simhash.client.async_port import AsyncioServer, feeding
 from es_simhash.client.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect, is_async_client
 from es_simhash.client.port import BlockingServer, finish, stream
@@ -667,36 +665,3 @@ def test_a_request_that_is_too_large_has_a_note():
     with pytest.raises(ServerError) as failure:
         OPENSEARCH.call(Refusing(), Call("search", {"body": {}}))
     assert "http.max_content_length" in failure.value.__notes__[0]
-
-
-class RefusingClient:
-    """Knows the mapping of one index, and refuses to search it."""
-
-    def __init__(self, *, is_async):
-        mapping = {"i": {"mappings": build_mapping(text_field="body")}}
-        self.indices = SimpleNamespace(get_mapping=self._method(mapping, is_async))
-        self.search = self._method(ServerError(403, "no rights"), is_async)
-
-    @staticmethod
-    def _method(answer, is_async):
-        def call(**_):
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        async def call_async(**_):
-            return call()
-
-        return call_async if is_async else call
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-def test_a_traceback_has_each_step_once(is_async):
-    """From the method of our client to that of the search client, and nothing of ours between two steps."""
-    kind = AsyncSimHashClient if is_async else SimHashClient
-    simhash = kind(RefusingClient(is_async=is_async), dialect="elasticsearch")
-    look_up = partial(simhash.find_near_dups, "i", "some words", max_distance=2, verify=False)
-    with pytest.raises(ServerError) as caught:
-        asyncio.run(look_up()) if is_async else look_up()
-    names = [each.name for each in caught.traceback if "/es_simhash/" in str(each.path)]
-    assert len(names) <= 9, names

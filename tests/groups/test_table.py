@@ -1,5 +1,7 @@
 """The table of an index: ids are whole strings, of any length, in the order of their code points."""
 
+from itertools import permutations
+
 import numpy as np
 from hypothesis import given, strategies as st
 
@@ -31,3 +33,21 @@ def test_an_id_that_ends_in_nul_is_another_one():
     assert table.ids(groups.duplicates) == ["a\0", "b" * 512]
     assert set(table.ids(groups.canonical)) == {"a"}
     assert groups.names(groups.canonical) == ["a"] * 3
+
+
+def test_the_order_of_hits_decides_nothing():
+    """Also of documents that share an id in several indices: the first index by name has the canonical."""
+    hits = [
+        {"_index": index, "_id": id_, "fields": {"simhash.fingerprint": [digits]}}
+        for index in ("b", "a", "c")
+        for id_, digits in (("1", "0" * 16), ("2", "f" * 16))
+    ]
+    for order in permutations(hits):
+        table = Table("simhash", Grouping())
+        for hit in order:
+            table.add([hit])
+        groups = table.group()
+        assert {(table.row(int(place)).index, table.row(int(place)).id) for place in groups.canonical} == {
+            ("a", "1"),
+            ("a", "2"),
+        }

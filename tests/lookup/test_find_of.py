@@ -2,7 +2,7 @@
 
 import pytest
 
-from es_simhash import IncompleteSearchError, InvalidInputError
+from es_simhash import IncompleteSearchError
 from es_simhash.lookup.find import find_of, read_fingerprint
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.mapping.context import Context, IndexStats
@@ -59,21 +59,3 @@ def test_of_a_document_whose_other_copies_may_differ(missing):
 def test_of_a_document_at_a_larger_distance():
     found, _, _ = drive(find_of(scripted(), "i", "0", LookupOptions(max_distance=9)), ById([0, 2**9 - 1, 2**10 - 1]))
     assert [each.distance for each in found] == [9]
-
-
-def test_of_a_document_that_is_not_there():
-    """Or that has no fingerprint: told apart."""
-
-    class Absent(ById):
-        def search(self, body, index=None, scroll=None):
-            answer = super().search(body, index, scroll)
-            if isinstance(answer, dict):
-                answer["hits"]["hits"] = []
-            return answer
-
-    with pytest.raises(InvalidInputError, match="no document 'x'"):
-        drive(find_of(scripted(), "i", "x", LookupOptions()), Absent([]))
-    index = ById([0])
-    del index.hits[0]["fields"]
-    with pytest.raises(InvalidInputError, match="no fingerprint"):
-        drive(find_of(scripted(), "i", "0", LookupOptions()), index)

@@ -184,15 +184,6 @@ def test_a_closed_index(server, index, simhash):
     assert "open it" in report.problems[-1]
 
 
-def test_dynamic_mapping_is_refused(server, index, simhash):
-    """Fields that a server guessed would find nothing, silently."""
-    send_lines(server, [{"index": {"_index": index}}, {"body": TEXT, **fingerprint_fields(1)}])
-    with pytest.raises(MappingError, match="must be 'keyword'"):
-        simhash.find_near_dups(index, TEXT)
-    [report] = simhash.check(index)
-    assert any("block0" in problem for problem in report.problems)
-
-
 def test_a_prefix_that_is_something_else(server, index, simhash):
     """The index's simhash is the user's own keyword."""
     server.request("PUT", f"/{index}", {"mappings": {"properties": {"simhash": {"type": "keyword"}}}})
@@ -206,8 +197,9 @@ def test_schemes_do_not_mix(index, make_simhash):
     make_simhash(scheme="keywords").create_index(index, settings=ONE_SHARD)
     assert make_simhash().find_near_dups(index, TEXT).scheme.name == "keywords"
     assert make_simhash(scheme="keywords").find_near_dups(index, TEXT).complete
-    with pytest.raises(SchemeMismatchError, match=r"keywords-1.*shingles"):
+    with pytest.raises(SchemeMismatchError, match=r"keywords-1.*shingles") as caught:
         make_simhash(scheme="shingles").find_near_dups(index, TEXT)
+    assert (caught.value.index_scheme, caught.value.client_scheme) == ("keywords-1", "shingles")
 
 
 def test_two_prefixes_side_by_side(server, index, make_simhash):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from es_simhash import InvalidInputError, MappingError, SchemeMismatchError, build_mapping
+from es_simhash import InvalidInputError, MappingError, build_mapping
 from es_simhash.lookup.find import find
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.mapping.context import Context
@@ -35,13 +35,6 @@ def test_dynamic_mapping_is_refused():
     mapping["properties"]["simhash"]["properties"]["block2"] = text
     with pytest.raises(MappingError, match=r"simhash.block2' is mapped as 'text'"):
         look(Candidates([], mapping=mapping))
-
-
-def test_another_scheme_is_refused_by_name():
-    """Both are named."""
-    with pytest.raises(SchemeMismatchError, match=r"keywords-1.*shingles-2") as caught:
-        look(Candidates([], mapping=build_mapping(scheme="keywords")), context=Context(wanted="shingles-2"))
-    assert (caught.value.index_scheme, caught.value.client_scheme) == ("keywords-1", "shingles-2")
 
 
 def test_who_may_not_read_the_mapping_names_the_scheme():

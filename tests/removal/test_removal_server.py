@@ -235,24 +235,6 @@ def test_an_interrupted_removal_goes_on_with_a_protected_field(server, index, sy
     assert set(sources(server, index)) == {"a", "r"}
 
 
-@pytest.mark.parametrize("protect", [None, "source"])
-def test_guard_rails_count_what_an_interrupted_removal_has_deleted(server, index, simhash, plan, monkeypatch, protect):
-    """Neither what was only archived, nor what others deleted and a search still shows."""
-    documents = {id_: {"body": text, "source": "x"} for id_, text in copies(2).items()}
-    documents |= {f"z{n}": {"body": " ".join(f"{w}{n}" for w in OTHER.split()), "source": "x"} for n in range(6)}
-    fill(server, index, simhash, documents, mappings={"properties": {"source": {"type": "keyword"}}})
-    assert simhash.plan_removal(index, plan, protect=protect, max_share=0.35).count == 4
-    with monkeypatch.context() as patch:
-        patch.setattr(apply_module, "delete_documents", lambda *_: _killed())
-        with pytest.raises(RuntimeError, match="killed"):
-            list(simhash.apply_removal(plan))
-    assert len(archived(plan)) == 4
-    server.request("DELETE", f"/{index}/_doc/z0")
-    with pytest.raises(GuardRailError) as caught:
-        list(simhash.apply_removal(plan))
-    assert shares(caught.value) == {(None, 4, 11)} | ({("x", 4, 11)} if protect else set())
-
-
 def change_text(server, index, id_):
     send_lines(server, [{"update": {"_index": index, "_id": id_}}, {"doc": {"body": OTHER}}])
 
@@ -323,21 +305,6 @@ def test_an_index_that_keeps_a_part_of_source_is_refused(server, index, simhash,
     put(server, index, [{"_id": id_, "body": TEXT, "secret": 1, **fingerprint_fields(7)} for id_ in "ab"])
     with pytest.raises(MappingError):
         simhash.plan_removal(index, plan, **ALL)
-
-
-def test_a_file_that_was_changed(server, index, simhash, plan):
-    """Nothing is done with it."""
-    fill(server, index, simhash, copies(1))
-    simhash.plan_removal(index, plan, **ALL)
-    whole = plan.read_bytes()
-    for data in (b"", whole[:-4096], whole.replace(b'"b0000"', b'"b0001"'), whole.replace(b"es-simhash", b"x")[:99]):
-        plan.write_bytes(data)
-        with pytest.raises(InvalidInputError, match=str(plan)):
-            list(simhash.apply_removal(plan))
-        assert plan.read_bytes() == data
-    plan.write_bytes(whole)
-    assert len(list(simhash.apply_removal(plan))) == 2
-    assert set(sources(server, index)) == {"a", "r"}
 
 
 def test_a_plan_replaces_no_file(server, index, simhash, plan):

@@ -342,37 +342,6 @@ def test_words_that_differ_are_two_when_they_are_copied(browser, tmp_path):
     assert "was price 82 today" in browser.run("document.querySelector('blockquote').textContent")
 
 
-def test_the_form_stays_where_it_is(browser, show):
-    """What it says after a file is saved moves no input, also where one removal is shown."""
-    show(*GROUPS)
-    place = "document.querySelector('#by').getBoundingClientRect().left"
-    browser.run("document.querySelector('#query').value = 'alone'")
-    browser.run("document.querySelector('#find').requestSubmit()")
-    assert browser.has_text("1 removal matches")
-    before = browser.run(place)
-    browser.run(f"document.querySelector('#decisions').dataset.file = '{'a' * 150}.json'")
-    fill_in(browser)
-    browser.saved()
-    assert browser.run(place) == before
-
-
-@pytest.mark.parametrize("id_", ["c", "c" * 60])
-def test_words_are_whole_on_a_narrow_screen(browser, show, id_):
-    """A word of a table is one line, beside ids of any length, and nothing is wider than the screen."""
-    show(*((f"d{n}", id_) for n in range(3)))
-    browser.send("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=False)
-    cells = "[...document.querySelectorAll('.counts td bdi, .counts thead bdi')]"
-    found = browser.run(f"{cells}.map(each => [each.getClientRects().length, each.textContent.split(' ').length])")
-    assert found
-    assert all(lines <= words for lines, words in found)
-    assert browser.run("document.documentElement.scrollWidth") <= 400
-    name, value, other = browser.run(
-        "[...document.querySelectorAll('.fields tr')[0].cells].map(each => each.clientWidth)"
-    )
-    assert max(name, 80) < min(value, other)
-    assert browser.run("new Set([...document.querySelectorAll('.facts div')].map(each => each.offsetLeft)).size") == 2
-
-
 def test_nobody_decides_without_a_name(browser, show):
     """The page does not give a file that apply refuses."""
     plan = show(*GROUPS)

@@ -85,11 +85,6 @@ def test_what_exists_is_nobodys_canonical(server, index, simhash):
     assert read_all(server, index)["b"]["simhash"]["group"] == "b"
 
 
-def test_an_op_type_that_cannot_be_used(index, simhash):
-    with pytest.raises(InvalidInputError, match="op_type"):
-        simhash.ingest(index, [], op_type="update")
-
-
 @pytest.fixture
 def stream(opensearch, index_of_stream):
     """The name of a data stream with our fields; it and its templates are deleted afterwards."""

@@ -1,6 +1,5 @@
 """The ingest helper inside the clients' own bulk helpers, and the clients' own errors, on real servers."""
 
-import asyncio
 import importlib
 
 import pytest
@@ -9,7 +8,7 @@ from es_simhash import AsyncSimHashClient, SimHashClient, to_hex, with_fingerpri
 from es_simhash.hashing import fingerprint
 from tests.estates.wire import Wire
 from tests.servers.fixtures import client_through, make_client
-from tests.servers.support import ONE_SHARD, fill, open_contexts, read_all, texts
+from tests.servers.support import ONE_SHARD, read_all, texts
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 OTHER = "Shares fell sharply after the company cut its forecast for the coming year."
@@ -134,37 +133,11 @@ def test_one_refused_document_does_not_keep_the_others_out(server, index, simhas
     assert server.request("GET", f"/{index}/_count")["count"] == 5
 
 
-def test_a_read_only_index_refuses_by_name(server, index, simhash):
-    """Each document is reported, none is half-written, and it works again when the block is lifted."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": True})
-    reports = list(simhash.ingest(index, [{"_id": "1", "body": TEXT}]))
-    assert [report.action for report in reports] == ["refused"]
-    assert "blocked" in reports[0].reason
-    server.request("PUT", f"/{index}/_settings", {"index.blocks.write": False})
-    assert [report.action for report in simhash.ingest(index, [{"_id": "1", "body": TEXT}])] == ["written"]
-
-
 def test_a_missing_index_is_not_created_by_accident(server, index, simhash):
     """Ingest into an index without our mapping would guess its types: it is refused before anything is written."""
     with pytest.raises(Exception, match="no such index"):
         list(simhash.ingest(index, [{"_id": "1", "body": TEXT}], text_field="body"))
     assert server.request("GET", f"/{index}", missing_ok=True) is None
-
-
-def test_a_source_that_breaks_loses_nothing(server, index, simhash):
-    """What it gave before is written and reported; then its error."""
-
-    def source():
-        yield {"_id": "1", "body": TEXT}
-        yield {"_id": "2", "body": TEXT}
-        raise OSError("disk gone")
-
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    with pytest.raises(OSError, match="disk gone"):
-        list(simhash.ingest(index, source()))
-    server.request("POST", f"/{index}/_refresh")
-    assert server.request("GET", f"/{index}/_count")["count"] == 2
 
 
 def test_a_server_that_is_down(index):
@@ -187,27 +160,6 @@ def test_a_client_of_the_wrong_kind(sync_client, async_client):
         SimHashClient(async_client)
     with pytest.raises(TypeError, match="use SimHashClient"):
         AsyncSimHashClient(sync_client)
-
-
-def test_cancelled_in_the_middle_of_paging(server, index, async_client, runner):
-    """The point in time is closed, whenever the task is cancelled."""
-    simhash = AsyncSimHashClient(async_client)
-
-    async def main():
-        for delay in (0.01, 0.05, 0.1, 0.2):
-            task = asyncio.create_task(simhash.find_near_dups(index, fingerprint=7))
-            await asyncio.sleep(delay)
-            task.cancel()
-            await asyncio.wait([task])
-
-    runner.run(simhash.create_index(index, settings=ONE_SHARD))
-    fill(server, index, [7] * 11_000)
-    runner.run(main())
-    for _ in range(50):  # a request cut off in flight may still be running on the server
-        if open_contexts(server, index) == 0:
-            break
-        runner.run(asyncio.sleep(0.1))
-    assert open_contexts(server, index) == 0
 
 
 @pytest.mark.parametrize("on_duplicate", [None, "tag"])
