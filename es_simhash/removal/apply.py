@@ -166,7 +166,7 @@ async def _apply(
             await refresh(server, standing)
         if standing and not dry_run and (gone or restored):
             own = Port(server, server.context.of_prefix(header.prefix))
-            view = await names_within(own, view, header.index_uuids.keys())
+            view = await names_within(own, view, set(standing))
         if view and standing and not dry_run and (gone or restored):
             await regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
 

@@ -5,13 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from es_simhash import GuardRailError, InvalidInputError, SimHashClient
+from es_simhash import GuardRailError, InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
 from es_simhash.groups.reconcile import Reconciled
 from es_simhash.removal import regroup as regroup_module
 from es_simhash.writes.operations import Failure
 from tests.servers.fixtures import make_client
 from tests.servers.removals import ALL, delete_duplicates, outcomes, plan_again
-from tests.servers.support import ONE_SHARD, read_all, stored_groups
+from tests.servers.support import ONE_SHARD, put, read_all, stored_groups
 
 TEXT, OTHER, MORE = (" ".join(f"{name}{n}" for n in range(50)) for name in ("word", "other", "more"))
 LONGER = f"{MORE} {TEXT} {OTHER}"
@@ -140,6 +140,25 @@ def test_one_of_several_indices_that_are_grouped_together(server, index, simhash
     with pytest.warns(UserWarning, match=advice):
         assert {each.action for each in simhash.restore(plan)} == {"restored"}
     assert stored_groups(read_all(server, f"{index}-*")) == before
+
+
+def test_an_index_that_was_made_anew_is_no_index_of_the_plan(server, index, simhash, plan):
+    """What the plan deletes takes no document of it into another group, though it stands behind the same names."""
+    news, wires = f"{index}-news", f"{index}-wires"
+    tag(simhash, news, {"z": TEXT, "a": TEXT.upper()})
+    tag(simhash, wires, {"y": OTHER})
+    together = {"actions": [{"add": {"index": f"{index}-*", "alias": f"{index}-all"}}]}
+    server.request("POST", "/_aliases", together)
+    simhash.plan_removal(f"{index}-all", plan, **ALL)
+    server.remove(wires)
+    tag(simhash, wires, {"y": OTHER})
+    server.request("POST", "/_aliases", together)
+    copy = fingerprint_fields(fingerprint(TEXT))
+    copy["simhash"] |= {"group": "z", "duplicate_of": "z", "distance": 0}
+    put(server, wires, [{"_id": "n", "body": TEXT, **copy}])
+    before = read_all(server, wires)
+    assert outcomes(simhash.apply_removal(plan)) == {"z": ("deleted", None)}
+    assert read_all(server, wires) == before
 
 
 def tenants(server, index, simhash, kind):
