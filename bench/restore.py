@@ -24,7 +24,7 @@ from typing import Any
 
 from es_simhash import SimHashClient, fingerprint_fields
 from es_simhash.hashing import fingerprints
-from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.servers import embedded_server

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dedup import read_texts
 
-from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter
 from es_simhash.removal.review import Review

@@ -1,8 +1,7 @@
 # What the package offers: `__init__.py` reads this file, and so do type checkers.
-from .client.async_client import AsyncSimHashClient
-from .client.sync_client import SimHashClient
+from .client.clients import AsyncSimHashClient, SimHashClient
 from .dashboards import build_dashboards
-from .dashboards.check_pack import DashboardPack
+from .dashboards.pack import DashboardPack
 from .errors import (
     AnswerError,
     EmbeddedServerError,

@@ -16,7 +16,7 @@ OF_OTHERS |= {"integrations/haystack.py", "integrations/llama_index.py"}
 NAMES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 # The files of operations, by room; all others are read, and tested, without a server.
 OPERATIONS = {
-    "dashboards": "check_pack",
+    "dashboards": "pack",
     "folding": "search_distinct",
     "groups": "lacking pairs_and_groups read reconcile recorded",
     "ingest": "checkpoint existing ingest reading screen settle tag_written",

@@ -20,8 +20,8 @@ from typing import Any
 from es_simhash import PRESETS, AsyncSimHashClient, InvalidInputError, NearDups
 from es_simhash.arguments import LARGEST_COUNT, Count, check_name, check_path
 from es_simhash.cli.agent_answers import Answer, Shown
+from es_simhash.cli.failures import UnfingerprintedText
 from es_simhash.cli.options import Target
-from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.connection import Login, open_async_client
 from es_simhash.errors import count, shorten
 from es_simhash.folding.request import DistinctOptions

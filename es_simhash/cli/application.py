@@ -59,14 +59,18 @@ SECTIONS: dict[str, dict[str, str]] = {
 
 # A command is ``command`` of the module ``commands.NAME``, with ``_`` for ``-``; these are beside another one.
 _BESIDE = {
+    "check": "quality",
+    "explain": "quality",
     "history": "plan",
     "passages": "find",
     "reconcile": "groups",
     "remove-fields": "create",
-    "report": "stats",
+    "report": "quality",
     "review": "plan",
     "serve": "demo",
     "setup": "backfill",
+    "stats": "quality",
+    "tune": "quality",
 }
 
 FAILED = 1

@@ -15,10 +15,10 @@ from es_simhash.cli.output import (
     failures_as_json,
     print_json,
     print_line,
+    print_sheets,
     say_command,
     warn,
 )
-from es_simhash.cli.tables import print_sheets
 from es_simhash.groups.lacking import count_lacking
 from es_simhash.tables.notebook import Sheet
 

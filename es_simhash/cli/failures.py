@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 import click
 
-from es_simhash import IncompleteSearchError, NoIndexError, SimHashError
+from es_simhash import IncompleteSearchError, NoIndexError, Scheme, SimHashError
 from es_simhash.cli.output import error, for_shell, to_json
 from es_simhash.errors import said_of, shorten
 from es_simhash.transport.protocol import error_text, status_of
@@ -190,3 +191,33 @@ def say_failure(kind: str, message: str, *, as_json: bool) -> None:
         click.echo(to_json({"error": {"kind": kind, "message": message}}), err=True)
     else:
         error(message, kind=kind)
+
+
+_LEFT_OUT = {
+    "shingles": "characters",
+    "keywords": "words: those of one character, stop words, and scripts other than Chinese and Latin without accents",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UnfingerprintedText:
+    """Why a text has no fingerprint, so that a lookup of it finds nothing; *scheme* is an id."""
+
+    kind: str
+    scheme: str
+
+    @classmethod
+    def of(cls, text: str, scheme: Scheme) -> UnfingerprintedText:
+        if not text.strip():
+            return cls("blank" if text else "empty", scheme.id)
+        return cls("left_out" if any(map(str.isalnum, text)) else "no_letters", scheme.id)
+
+    def __str__(self) -> str:
+        left_out = _LEFT_OUT.get(self.scheme.rpartition("-")[0], "words")
+        why = {
+            "empty": "is empty",
+            "blank": "is blank",
+            "no_letters": "has no letters and no digits",
+            "left_out": f"has only what the scheme {self.scheme} leaves out ({left_out})",
+        }
+        return f"the text {why[self.kind]}, so it has no fingerprint and matches nothing"

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -20,12 +21,14 @@ import click
 
 from es_simhash.errors import Advice, Argument, Said, count as count  # noqa: PLC0414 -- what commands print with
 from es_simhash.tables.hidden import escape_in_json, visible as visible  # noqa: PLC0414 -- as above
+from es_simhash.tables.notebook import Marked, Part, Sheet
+from es_simhash.tables.tabular import Tabular, sheets_of
+from es_simhash.tables.terminal import draw_marked, draw_sheet
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from es_simhash import Progress
-
 
 INDEX, PREFIX, GROUPING, FILES, COMMAND = (
     f"es_simhash.{each}" for each in ["index", "prefix", "grouping", "files", "command"]
@@ -342,3 +345,67 @@ def progress_line(description: str, counted: str, done: int, seconds: float, com
     share = min(1.0, completed / total)
     rest = f", about {seconds * (1 - share) / share:,.0f} s left" if share else ""
     return f"{line}; {share:.0%}{rest}".replace("%", " %")
+
+
+DEFAULT_WIDTH = 80
+NARROWEST = 20
+_INDENT = 4
+
+
+def print_result(result: Tabular, **how: Any) -> None:
+    """Print the title of a *result* and its sheets, as :func:`print_sheets` does."""
+    title, parts = sheets_of(result)
+    print_sheets(*parts, title=title, **how)
+
+
+def print_sheets(
+    *parts: Part, title: str = "", known: Mapping[str, Any] | None = None, first: Sequence[str] = ()
+) -> None:
+    """
+    Print tables and marked passages that fit the terminal, and say on stderr what was cut.
+    *known*: values that need no column, such as the name of the index. *first*: fields of documents that come first.
+    """
+    from rich.text import Text  # noqa: PLC0415 -- most commands do not need rich
+
+    screen = console()
+    screen.width = width = table_width(is_terminal=screen.is_terminal, width=screen.width)
+    if title:
+        screen.print(Text(visible(title), style="italic"))
+    # A dict keeps the order in which values were cut.
+    cut: dict[str, None] = {}
+    for number, part in enumerate(parts):
+        if isinstance(part, Sheet) and part.title and part.rows and (title or number):
+            screen.print()
+        if isinstance(part, Marked):
+            screen.print(draw_marked(part))
+        elif isinstance(part, Sheet) and part.rows:
+            drawn, names = draw_sheet(part, width=width, known=known, first=first, say=for_shell)
+            cut |= dict.fromkeys(names)
+            screen.print(*drawn, sep="\n")
+    if named := ", ".join(cut):
+        note(f"cut to fit {width} columns: {named}; --json shows all, and so does a wider terminal (or COLUMNS=200)")
+
+
+def table_width(*, is_terminal: bool, width: int) -> int:
+    """Return the width of a table: that of the terminal, else what COLUMNS says, else 80."""
+    if not is_terminal:
+        given = os.environ.get("COLUMNS", "")
+        width = int(given) if given.isascii() and given.isdigit() else DEFAULT_WIDTH
+    return max(NARROWEST, width)
+
+
+def print_folded(lines: Iterable[str]) -> None:
+    """Print *lines*; what does not fit goes on in the next one, farther to the right."""
+    from rich.cells import cell_len  # noqa: PLC0415 -- most commands do not need rich
+    from rich.text import Text  # noqa: PLC0415 -- as above
+
+    screen = console()
+    width = table_width(is_terminal=screen.is_terminal, width=screen.width)
+    for line in map(visible, lines):
+        if cell_len(line) <= width:
+            print_text(line)
+            continue
+        indent = " " * min(len(line) - len(line.lstrip()) + _INDENT, width // 2)
+        parts = Text(line.strip()).wrap(screen, width - len(indent), overflow="fold")
+        for place, part in enumerate(parts):
+            print_text((indent if place else indent[:-_INDENT]) + part.plain.rstrip())

@@ -10,9 +10,8 @@ import numpy as np
 from es_simhash.hashing import kernels, shingles, winnowing
 from es_simhash.hashing.characters import Flags, Hashes, text_parts
 from es_simhash.hashing.features import keyword_extractor
-from es_simhash.hashing.hashes import HASHES
 from es_simhash.hashing.preprocess import preprocessor
-from es_simhash.hashing.scheme import Scheme
+from es_simhash.hashing.scheme import HASHES, Scheme
 
 Fingerprints = tuple[Hashes, Flags]
 

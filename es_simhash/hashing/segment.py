@@ -30,8 +30,7 @@ import numpy as np
 
 from es_simhash.errors import MissingDependencyError, SchemeError
 from es_simhash.hashing.characters import to_codes
-from es_simhash.hashing.dictionary import KNOWN, check_dictionary
-from es_simhash.hashing.registry import digest_of, scheme_file
+from es_simhash.hashing.registry import KNOWN, check_dictionary, digest_of, scheme_file
 from es_simhash.hashing.scheme import Scheme, library_version
 
 Cut = Callable[[str], Iterable[str]]

@@ -28,8 +28,7 @@ from es_simhash.hashing.characters import (
     shingle_lengths,
 )
 from es_simhash.hashing.features import logarithms
-from es_simhash.hashing.hashes import HASHES, MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, SHORT_FLIP
-from es_simhash.hashing.scheme import Scheme
+from es_simhash.hashing.scheme import HASHES, MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, SHORT_FLIP, Scheme
 
 _MASK = (1 << 64) - 1
 _LOW = np.uint64(0xFFFF_FFFF)

@@ -30,9 +30,8 @@ from es_simhash.mapping.dates import milliseconds_of
 from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, find_gaps, sentences
-from es_simhash.transport.limits import MAX_HITS
 from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import Call, Key, document_key, status_of
+from es_simhash.transport.protocol import MAX_HITS, Call, Key, document_key, status_of
 from es_simhash.transport.retry import Patience, attempt, is_passing, refresh, retry, text_body
 from es_simhash.writes.targets import find_write_index
 

@@ -27,9 +27,8 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import Attempts, SettingsChanged, read_index_settings, send_confirmed
 from es_simhash.transport.answers import find_gaps
-from es_simhash.transport.limits import MAX_CLAUSES
 from es_simhash.transport.pages import Hits
-from es_simhash.transport.protocol import Call, Index, check_index, status_of
+from es_simhash.transport.protocol import MAX_CLAUSES, Call, Index, check_index, status_of
 from es_simhash.transport.retry import Patience, attempt, is_passing
 
 

@@ -13,7 +13,7 @@ from es_simhash.hashing.charikar import neighbour_terms
 from es_simhash.lookup.plan import LookupPlan, neighbour_count, plan_lookup
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, to_signed
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
-from es_simhash.transport.limits import ids_query
+from es_simhash.transport.protocol import ids_query
 
 Query: TypeAlias = dict[str, Any]
 Filter: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None

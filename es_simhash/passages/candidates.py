@@ -16,9 +16,8 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirming, send_confirmed
 from es_simhash.passages.lookup import Lookup, too_many
 from es_simhash.transport.answers import find_gaps, is_source_refused
-from es_simhash.transport.limits import ids_query
 from es_simhash.transport.pages import Hits, Pages, Reading
-from es_simhash.transport.protocol import Call
+from es_simhash.transport.protocol import Call, ids_query
 from es_simhash.transport.retry import search_texts, text_body
 from es_simhash.transport.server import Answer
 

@@ -34,7 +34,7 @@ from es_simhash.hashing.characters import (
     character_entries,
     character_kinds,
 )
-from es_simhash.hashing.hashes import MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, SHORT_FLIP
+from es_simhash.hashing.scheme import MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, SHORT_FLIP
 
 CODE_POINTS = 0x110000
 _BLOCK = 128

@@ -55,7 +55,7 @@ from es_simhash.removal.delete import Deletion, delete_documents, put_back, read
 from es_simhash.removal.guard_rails import Share, check_max_share, refuse_doubts, refuse_excess
 from es_simhash.removal.make_plan import SIZES, RemovalSizes, count_shares, read_uuids
 from es_simhash.removal.may_delete import state_of, version_of
-from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.present import Items, judge, read_decisive
 from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.removal.regroup import OnRegrouped, names_within, regroup

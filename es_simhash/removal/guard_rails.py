@@ -18,7 +18,7 @@ from es_simhash.errors import Advice, GuardRailError, Said, shorten
 from es_simhash.record import Record
 
 if TYPE_CHECKING:
-    from es_simhash.removal.plan_header import PlanHeader
+    from es_simhash.removal.plan_options import PlanHeader
     from es_simhash.removal.removal_file import Lines
     from es_simhash.transport.protocol import Key
 

@@ -31,8 +31,7 @@ from es_simhash.mapping.user_fields import MappedField, copy_targets, countable_
 from es_simhash.removal.find_shown import find_shown
 from es_simhash.removal.guard_rails import Guards, Share, find_doubts
 from es_simhash.removal.may_delete import Candidate, Compared, Comparer
-from es_simhash.removal.plan_header import PlanHeader
-from es_simhash.removal.plan_options import PlanOptions
+from es_simhash.removal.plan_options import PlanHeader, PlanOptions
 from es_simhash.removal.records import PlannedRemoval, RemovalPlan
 from es_simhash.removal.removal_file import PlanWriter
 from es_simhash.removal.take_decisions import Kept, read_kept

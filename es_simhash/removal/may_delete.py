@@ -19,8 +19,7 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.mapping.fields import read_text, read_values
 from es_simhash.removal.records import KeptKind, LeftOut, PlannedDocument, PlannedRemoval
-from es_simhash.texts.differences import Prepared, difference_of, prepare_text
-from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
+from es_simhash.texts.measures import WORD_SHINGLES, Prepared, TextMeasure, difference_of, prepare_text
 from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from es_simhash.removal.decisions import in_words
 from es_simhash.removal.delete import read_planned
 from es_simhash.removal.make_plan import decisive_fields, read_uuids, used_fields
 from es_simhash.removal.may_delete import Decisive, Evidence, Fate, Version, is_written, may_delete, version_of
-from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.transport.answers import check_whole

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from es_simhash.arguments import check_sendable
 from es_simhash.errors import has_lone_surrogate
 from es_simhash.record import Record, read_record
-from es_simhash.texts.differences import Difference
+from es_simhash.texts.measures import Difference
 from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:

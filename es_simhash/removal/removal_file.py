@@ -40,7 +40,7 @@ from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.journal import disk_failure
 from es_simhash.removal.decisions import Decisions, approvals, parse_decisions
 from es_simhash.removal.guard_rails import FEWEST_LARGE, Doubt, Excess, Guards, Share, find_doubts
-from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import TOGETHER, Archived, Event, EventKind, PlannedRemoval, in_parts, to_json
 from es_simhash.removal.sqlite_file import (
     APPLICATION,
@@ -56,7 +56,7 @@ from es_simhash.removal.sqlite_file import (
     identity,
     sync_folder,
 )
-from es_simhash.texts.differences import Difference
+from es_simhash.texts.measures import Difference
 from es_simhash.transport.protocol import Key
 
 VERSION = 1

@@ -16,7 +16,7 @@ from es_simhash.removal.decisions import in_words
 from es_simhash.removal.guard_rails import allowing, doubt_refusal, find_titles, in_english, refusal
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.tables.notebook import cut, percent
-from es_simhash.texts.differences import DIFFERENCES, SAID, Difference
+from es_simhash.texts.measures import DIFFERENCES, SAID, Difference
 from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 
 if TYPE_CHECKING:

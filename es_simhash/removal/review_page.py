@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING
 from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON
 from es_simhash.removal.review import MOST_VALUES, Portion, Summary, band_name, compare_fields, percent_similar
 from es_simhash.removal.take_decisions import decisions_name
-from es_simhash.tables.notebook import Html, percent
-from es_simhash.tables.page_frame import template
-from es_simhash.texts.differences import SAID, Difference
+from es_simhash.tables.notebook import Html, percent, template
+from es_simhash.texts.measures import SAID, Difference
 
 if TYPE_CHECKING:
     from es_simhash.removal.decisions import Decisions

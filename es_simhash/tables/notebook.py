@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
 from html import escape
-from typing import Any, TypeAlias
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_simhash.tables.hidden import HIDDEN, shown
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
 
 # Most texts need no change; to see that costs less than to change them.
 _UNSAFE = re.compile(f"[&<>\"']|{HIDDEN}")
@@ -270,3 +277,38 @@ def _value(name: str, value: Any, full: float | None) -> Html:
         return element("span", text, bar(value / full))
     shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
     return user_text(shown, class_="long" if len(shown) > _LONG else None)
+
+
+def template(name: str) -> Template:
+    return _environment().get_template(name)
+
+
+def asset(name: str) -> Html:
+    """Return a style or a script of the package as it is."""
+    return Html(files("es_simhash").joinpath(name).read_text(encoding="utf-8"))
+
+
+@cache
+def _environment() -> Environment:
+    import jinja2  # noqa: PLC0415 -- only for pages
+
+    environment = jinja2.Environment(
+        # A line break becomes a comment: it is not in the page, and errors still name the right line.
+        loader=jinja2.FunctionLoader(lambda name: "{#\n#}".join(map(str.strip, asset(name).splitlines()))),
+        autoescape=True,
+        finalize=_visible,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.globals |= {"asset": asset, "bar": bar}
+    environment.filters |= {"digest": digest, "number": "{:,}".format}
+    return environment
+
+
+def _visible(value: Any) -> Any:
+    # Markup is already safe; jinja2 escapes what this returns otherwise.
+    return value if hasattr(value, "__html__") else shown(str(value))
+
+
+def digest(content: str) -> str:
+    """Return what a policy says of a style or a script, so that no other one may be used."""
+    return f"'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'"

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from es_simhash.hashing.characters import Codes
     from es_simhash.texts.shingle_sets import Shingles
-
 
 Measure = Literal["jaccard", "containment", "edit"]
 Unit = Literal["words", "characters"]
@@ -156,7 +156,7 @@ class TextMeasure(Record):
             if self.measure == "containment":
                 return run_shingles(texts, letters=SHINGLE)
             return shingle_sets(texts) if self.measure == "jaccard" else piece_hashes(texts)
-        from es_simhash.texts.edit import letter_shingles, letters_of  # noqa: PLC0415 - loads numpy
+        from es_simhash.texts.shingle_sets import letter_shingles, letters_of  # noqa: PLC0415 - loads numpy
 
         return letters_of(texts) if self.measure == "edit" else letter_shingles(texts)
 
@@ -184,7 +184,7 @@ class TextMeasure(Record):
 
     def _compare(self, first: Shingles, second: Shingles, bound: float) -> Score:
         if self.measure == "edit":
-            from es_simhash.texts.edit import edit_similarity  # noqa: PLC0415 - loads numpy
+            from es_simhash.texts.shingle_sets import edit_similarity  # noqa: PLC0415 - loads numpy
 
             return Score(edit_similarity(first, second, bound=bound))
         from es_simhash.texts.shingle_sets import share_of_few  # noqa: PLC0415 -- loads numpy
@@ -342,3 +342,62 @@ def compare_pairs(
     found = [measure.compare(prepared[first], prepared[second], bound=bound) for first, second in ends]
     containments = [np.nan if each.containment is None else each.containment for each in found]
     return np.array([each.similarity for each in found], np.float64), np.array(containments, np.float64)
+
+
+Difference = Literal["same", "numbers", "cut", "added", "rewritten"]
+"""What the first of two texts is to the second one."""
+
+DIFFERENCES: tuple[Difference, ...] = get_args(Difference)
+
+SAID: dict[Difference, str] = {
+    "same": "the same letters",
+    "numbers": "only numbers differ",
+    "cut": "a part is cut",
+    "added": "something is added",
+    "rewritten": "words are changed",
+}
+"""Each difference for people, the first text beside the second one."""
+
+_MEASURE = WORD_SHINGLES.noting_numbers()
+
+# Where a text was cut, or got a passage, two or three shingles around the place are new.
+_MUCH = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The letters of a text in their order, its shingles, and its numbers behind them."""
+
+    letters: Codes
+    shingles: Shingles
+
+
+def prepare_text(text: str) -> Prepared:
+    """Return *text* prepared for :func:`difference_of`."""
+    from es_simhash.texts.letters import compared_letters  # noqa: PLC0415 -- loads numpy
+
+    return Prepared(compared_letters([text])[0], _MEASURE.prepare([text])[0])
+
+
+def difference_of(first: Prepared, second: Prepared) -> Difference:
+    """
+    Return how the first of two prepared texts differs from the second one.
+
+    >>> text = "The office moved its counter to the second floor on Monday, and opens it at nine from now on."
+    >>> difference_of(prepare_text(text), prepare_text(f"{text} (Agency)"))
+    'cut'
+    """
+    from es_simhash.texts.shingle_sets import share_shingles, trim_ends  # noqa: PLC0415 -- loads numpy
+
+    # Between what both begin and end with: nothing is left of a text that lacks one passage and has all else.
+    own, other = map(len, trim_ends(first.letters, second.letters))
+    if not own or not other:
+        return "same" if own == other else "added" if own else "cut"
+    if _MEASURE.compare(first.shingles, second.shingles).numbers == "only":
+        return "numbers"
+    sets = [each.shingles[: _MEASURE.size(each.shingles)] for each in (first, second)]
+    shares = share_shingles(*sets)[:2]
+    own, other = (round(each.size * (1 - share)) for each, share in zip(sets, shares, strict=True))
+    if _MUCH * own <= other:
+        return "cut"
+    return "added" if _MUCH * other <= own else "rewritten"

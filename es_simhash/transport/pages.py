@@ -13,8 +13,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
 from es_simhash.transport.answers import Gap, find_gaps, is_closed, is_shard_missing, is_slice_refused, sentences
-from es_simhash.transport.limits import MAX_HITS
-from es_simhash.transport.protocol import Call, Index, error_text, status_of
+from es_simhash.transport.protocol import MAX_HITS, Call, Index, error_text, status_of
 from es_simhash.transport.retry import Patience, attempt, is_passing, retry
 from es_simhash.transport.server import Answer, Server
 

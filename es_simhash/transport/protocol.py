@@ -1,11 +1,11 @@
 """
 What a request is, how far the work is, what a client's exception says, and by what names a caller means an index or a
-document. No operation lives here.
+document; and what servers allow a request by default: no request of this library asks for more. No operation is here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
@@ -194,3 +194,20 @@ class Key(NamedTuple):
 
 def document_key(hit: Mapping[str, Any]) -> Key:
     return Key(hit["_index"], hit["_id"], hit.get("_routing"))
+
+
+MAX_HITS = 10_000
+"""Most hits of a search, and most ids in one ``ids`` query (``index.max_result_window``)."""
+
+MAX_CLAUSES = 1_024
+"""Most clauses in one query (``indices.query.bool.max_clause_count``)."""
+
+MAX_TERMS = 65_536
+"""Most values in one ``terms`` query (``index.max_terms_count``)."""
+
+
+def ids_query(ids: Iterable[str]) -> dict[str, Any]:
+    """Return the query for the documents with one of *ids*, however many these are."""
+    every = list(ids)
+    parts = [{"ids": {"values": every[begin : begin + MAX_HITS]}} for begin in range(0, len(every) or 1, MAX_HITS)]
+    return parts[0] if len(parts) == 1 else {"bool": {"should": parts}}

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from es_simhash import fingerprint, get_scheme
 from es_simhash.cli import app
 from es_simhash.cli.application import each_command
+from es_simhash.cli.failures import UnfingerprintedText
 from es_simhash.cli.output import error, messages_as_json, note, warn
-from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.transport.protocol import were
 
 COMMANDS = dict(each_command())
@@ -186,7 +186,7 @@ main()
     ("name", "sent", "code"),
     [
         ("es_simhash.cli.application", "SIGINT", 130),
-        ("es_simhash.cli.commands.check", "SIGINT", 130),
+        ("es_simhash.cli.commands.quality", "SIGINT", 130),
         ("elasticsearch", "SIGINT", 130),
         ("elasticsearch", "SIGTERM", 143),
     ],

@@ -23,13 +23,14 @@ from es_simhash.cli.output import (
     error,
     for_shell,
     print_failures,
+    print_folded,
     print_json,
     print_line,
+    print_sheets,
     say_command,
     to_json,
     visible,
 )
-from es_simhash.cli.tables import print_folded, print_sheets
 from es_simhash.connection import Server, split_url
 from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.faults import Fault, mapping_error

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from es_simhash.cli.commands.stats import _show
+from es_simhash.cli.commands.quality import _show_stats
 from es_simhash.cli.grouping_options import verification
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.quality.stats import Stats
@@ -62,6 +62,6 @@ def test_what_the_options_of_verification_stand_for(arguments, expected):
 def test_a_small_share_is_not_nothing(capsys):
     """2 duplicates of 5,000 documents are no 0.0 %, on the terminal and in a notebook."""
     stats = Stats("news", documents=5_000, duplicates=2)
-    _show(stats)
+    _show_stats(stats)
     for shown in (capsys.readouterr().out, stats._title()):
         assert ("< 0.1 %" in shown, "0.0" in shown) == (True, False)

@@ -21,7 +21,7 @@ from es_simhash.cli.output import COMMAND, GROUPING, INDEX, PREFIX, for_shell
 from es_simhash.cli.stopping import remember_arguments, this_command
 from es_simhash.errors import REGROUP, Advice, Argument, Said, said_of
 from es_simhash.quality.health import Finding
-from es_simhash.quality.report.words import Speech
+from es_simhash.quality.report.report_page import Speech
 
 PACKAGE = Path(es_simhash.__file__).parent
 # What shows pages and charts, what only Python starts, and the command line itself.

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from es_simhash import InvalidInputError, build_dashboards
+from es_simhash.dashboards.charts import Subject, find_pack_faults
 from es_simhash.dashboards.pack import group_link
-from es_simhash.dashboards.subject import Subject, find_pack_faults
 from es_simhash.mapping.mapping import build_mapping
 
 # Attributes that both Kibana (`schema` of its saved object types, which refuses others) and Dashboards (`mappings` of

@@ -20,7 +20,7 @@ from es_simhash.hashing.characters import normalise_text
 from es_simhash.hashing.registry import get_scheme
 from es_simhash.mapping.faults import find_faults
 from es_simhash.mapping.meta import IndexSettings, build_settings, read_settings
-from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile, open_archived
 from es_simhash.removal.review import removal_summary

@@ -18,8 +18,8 @@ from es_simhash.hashing import (
 )
 from es_simhash.hashing.characters import normalise_codes, normalise_text, to_codes
 from es_simhash.hashing.charikar import neighbour_terms
-from es_simhash.hashing.hashes import HASHES
 from es_simhash.hashing.kernels import count_bits
+from es_simhash.hashing.scheme import HASHES
 from es_simhash.hashing.shingles import hash_runs
 from tests import reference
 

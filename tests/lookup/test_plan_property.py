@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 from es_simhash.hashing import block_terms
 from es_simhash.lookup.plan import explain_plan, make_plan
 from es_simhash.lookup.query import candidate_clauses
-from es_simhash.transport.limits import MAX_CLAUSES, MAX_TERMS
+from es_simhash.transport.protocol import MAX_CLAUSES, MAX_TERMS
 
 fingerprints = st.integers(0, 2**64 - 1)
 

@@ -12,8 +12,7 @@ import pytest
 
 from es_simhash import InvalidInputError
 from es_simhash.quality.health import SENTENCES, Diagnosis, Finding
-from es_simhash.quality.report.report_page import IndexReport, Member, ShownGroup, WhyShown
-from es_simhash.quality.report.words import LANGUAGES, WORDS
+from es_simhash.quality.report.report_page import LANGUAGES, WORDS, IndexReport, Member, ShownGroup, WhyShown
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 
 HOSTILE = [

@@ -8,7 +8,7 @@ import pytest
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON
 from es_simhash.removal.guard_rails import Guards, Share
-from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.take_decisions import take_in

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from es_simhash.cli import app
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.history import removal_history
-from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from tests.servers.removals import decide_file, take

@@ -16,7 +16,7 @@ import pytest
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import removal_file as module, sqlite_file
 from es_simhash.removal.guard_rails import Guards, Share, find_titles
-from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile, open_archived
 from es_simhash.removal.review import removal_summary

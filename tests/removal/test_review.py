@@ -23,7 +23,7 @@ from es_simhash.cli.duplicates import show
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import review_page as page_module
 from es_simhash.removal.guard_rails import Guards, Share
-from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.review import Review, compare_fields, describe, review_html, summarize

@@ -18,7 +18,7 @@ import pytest
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import review_page as page_module
-from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.review import review_html

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from es_simhash import fingerprint_fields
 from es_simhash.hashing import fingerprint
 from es_simhash.mapping.mapping import build_mapping
-from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.transport.protocol import Key

@@ -14,7 +14,7 @@ from es_simhash import AsyncSimHashClient, SimHashClient
 from es_simhash.removal import apply as apply_module
 from es_simhash.removal.apply import apply_removal
 from es_simhash.removal.make_plan import RemovalSizes
-from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.take_decisions import take_in
 from tests.servers.fixtures import make_client

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from es_simhash.texts.differences import difference_of, prepare_text
+from es_simhash.texts.measures import difference_of, prepare_text
 
 TEXT = (
     "The office moved its counter to the second floor on Monday, and opens it at nine from now on. It was closed for "

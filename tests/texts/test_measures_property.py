@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.hashing.characters import normalise_text
-from es_simhash.texts import edit
 from es_simhash.texts.measures import MEASURES, UNITS, Score, TextMeasure, compare_pairs, compare_texts
-from es_simhash.texts.shingle_sets import shingle_sets
+from es_simhash.texts.shingle_sets import edit_similarity, shingle_sets
 from tests import reference
 
 TEXTS = st.one_of(
@@ -184,9 +183,9 @@ def test_a_long_text_with_scattered_errors_is_found(unit):
     changed = units.copy()
     changed[chance.choice(size, size // 20, replace=False)] = 0x2D00
     changed = np.delete(changed, chance.choice(size, 400, replace=False))
-    found = edit.edit_similarity(units, changed, bound=0.9)
+    found = edit_similarity(units, changed, bound=0.9)
     assert found == pytest.approx(0.95 - 400 / size, abs=0.002)
-    assert edit.edit_similarity(units, chance.permutation(units), bound=0.5) == 0
+    assert edit_similarity(units, chance.permutation(units), bound=0.5) == 0
 
 
 def test_letters_leave_out_what_stands_between_words():

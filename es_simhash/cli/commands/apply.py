@@ -14,7 +14,7 @@ from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line
 from es_simhash.cli.parameter_types import FILE
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.removal.plan_header import PlanHeader
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.removal_file import RemovalFile
 
 

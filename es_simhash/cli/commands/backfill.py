@@ -23,13 +23,13 @@ from es_simhash.cli.output import (
     print_failures,
     print_json,
     print_line,
+    print_sheets,
     say_command,
     saying_it_once,
     saying_what_is_recorded,
     warn,
 )
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.cli.tables import print_sheets
 from es_simhash.tables.notebook import Sheet, percent
 from es_simhash.upkeep.backfill import BackfillOptions
 

@@ -19,8 +19,7 @@ from es_simhash import DEFAULT_PREFIX, EmbeddedServerError, InvalidInputError, M
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import PRODUCTS, Target
-from es_simhash.cli.output import note, print_json, print_line, print_text
-from es_simhash.cli.tables import print_result, print_sheets
+from es_simhash.cli.output import note, print_json, print_line, print_result, print_sheets, print_text
 from es_simhash.connection import Server
 from es_simhash.tables.notebook import Sheet
 

@@ -21,15 +21,24 @@ from es_simhash import (
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.duplicates import warn_of_lacking
-from es_simhash.cli.failures import describe, kind_of
+from es_simhash.cli.failures import UnfingerprintedText, describe, kind_of
 from es_simhash.cli.grouping_options import PRESET_NUMBERS, lookup_options, numbers_option
 from es_simhash.cli.input_files import piped_text, read_text_argument
 from es_simhash.cli.input_records import Reader, Record, document_of
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import Tracker, count, error, note, print_json, print_line, print_text, say_command, warn
+from es_simhash.cli.output import (
+    Tracker,
+    count,
+    error,
+    note,
+    print_json,
+    print_line,
+    print_result,
+    print_text,
+    say_command,
+    warn,
+)
 from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
-from es_simhash.cli.tables import print_result
-from es_simhash.cli.unfingerprinted import UnfingerprintedText
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.paste import Form, paste_lookup
 from es_simhash.mapping.fields import read_text as read_document

@@ -29,11 +29,11 @@ from es_simhash.cli.output import (
     print_failures,
     print_json,
     print_line,
+    print_sheets,
     visible,
     warn,
 )
 from es_simhash.cli.stopping import say_if_stopped
-from es_simhash.cli.tables import print_sheets
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import for_spreadsheets, sheets_of

@@ -16,11 +16,10 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import SHOWN, given, show, warn_of_plan
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, for_shell, note, print_json, print_line
+from es_simhash.cli.output import count, for_shell, note, print_folded, print_json, print_line, print_sheets
 from es_simhash.cli.output_files import refuse_output, write_whole
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
-from es_simhash.cli.tables import print_folded, print_sheets
 from es_simhash.removal.decisions import in_words
 from es_simhash.removal.guard_rails import allowing
 from es_simhash.removal.review import LANGUAGES, Review

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import os
     from typing import Literal
 
-    from es_simhash.dashboards.check_pack import DashboardPack
+    from es_simhash.dashboards.pack import DashboardPack
     from es_simhash.lookup.lookup_options import Verify
     from es_simhash.lookup.query import Filter
     from es_simhash.mapping.rule import Canonical
@@ -187,8 +187,8 @@ class AsyncUpkeepMethods(AsyncBase):
         Raises:
             InvalidInputError: If a name cannot be that of an index or a field.
         """
-        from es_simhash.dashboards.check_pack import read_pack
-        from es_simhash.dashboards.subject import Subject
+        from es_simhash.dashboards.charts import Subject
+        from es_simhash.dashboards.pack import read_pack
 
         subject = Subject(index, time_field, source_field, text_field, self._context.prefix)
         return await self._run(read_pack(self._server(), subject))

@@ -11,7 +11,7 @@ from es_simhash.mapping.meta import IndexSettings, build_settings
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.dashboards.check_pack import DashboardPack
+    from es_simhash.dashboards.pack import DashboardPack
     from es_simhash.groups.grouping_request import GroupingRequest
     from es_simhash.pipeline.install import InstalledPipeline, UseAs
     from es_simhash.setup import Setup
@@ -166,8 +166,8 @@ class UpkeepMethods(SyncBase):
         Raises:
             InvalidInputError: If a name cannot be that of an index or a field.
         """
-        from es_simhash.dashboards.check_pack import read_pack
-        from es_simhash.dashboards.subject import Subject
+        from es_simhash.dashboards.charts import Subject
+        from es_simhash.dashboards.pack import read_pack
 
         subject = Subject(index, time_field, source_field, text_field, self._context.prefix)
         return self._run(read_pack(self._server(), subject))

@@ -4,19 +4,145 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from string import Formatter
 from typing import Any, Literal
 
-from es_simhash.mapping.rule import Grouping
-from es_simhash.quality.health import Diagnosis
-from es_simhash.quality.report.number_tables import number_tables
-from es_simhash.quality.report.words import Speech
-from es_simhash.quality.stats import Stats
+from es_simhash.dashboards.charts import size_rows
+from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.mapping.rule import Grouping, rule_words
+from es_simhash.quality.health import SENTENCES, Diagnosis
+from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts, utc_text
 from es_simhash.record import Record
-from es_simhash.tables.notebook import cut, user_text
-from es_simhash.tables.page_frame import template
+from es_simhash.tables.notebook import Child, Html, cut, join, template, user_text
 from es_simhash.texts.worddiff import word_diff
+
+
+@dataclass(frozen=True, slots=True)
+class NumberTable:
+    """A table: its *head*, and *rows* of cells, of which the first is a name, each with how full its bar is, 0 to 1."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[tuple[Sequence[str], float]]
+    note: str = ""
+
+
+def number_tables(stats: Stats, say: Speech) -> Iterator[NumberTable]:
+    """Yield the tables of what was counted."""
+    if stats.time is not None and stats.time.parts:
+        yield _over_time(stats.time, say)
+    if stats.sources is not None and stats.sources.parts:
+        yield _by_source(stats.sources, say)
+    sizes = {row["label"]: row["groups"] for row in size_rows(stats.groups.sizes)}
+    distances = {str(bits): number for bits, number in stats.distances.items()}
+    for key, head, numbers in (
+        ("sizes", (say("size"), say("number_of_groups")), sizes),
+        ("distances", (say("distance"), say("duplicates")), distances),
+    ):
+        if numbers:
+            yield NumberTable(say(key), head, _bars(numbers))
+
+
+def _bars(numbers: Mapping[str, int]) -> list[tuple[Sequence[str], float]]:
+    most = max(numbers.values())
+    return [((name, f"{number:,}"), number / most) for name, number in numbers.items()]
+
+
+def _over_time(time: TimeCounts, say: Speech) -> NumberTable:
+    counts = [(utc_text(start).removesuffix("T00:00:00Z"), each) for start, each in time.parts.items()]
+    outside = {"earlier": time.earlier, "later": time.later, "no_value": time.without}
+    counts += [(say(name), each) for name, each in outside.items() if each.documents]
+    return _counted("over_time", "from", counts, say, note=say(time.interval))
+
+
+def _by_source(sources: SourceCounts, say: Speech) -> NumberTable:
+    # A source may have any name, also "(none)".
+    counts = list(sources.parts.items())
+    if rest := sources.number - len(sources.parts):
+        counts.append((say("other_sources", number=rest), sources.others))
+    if sources.without.documents:
+        counts.append((say("no_value"), sources.without))
+    return _counted("by_source", "source", counts, say)
+
+
+def _counted(key: str, name: str, counts: Iterable[tuple[str, Count]], say: Speech, *, note: str = "") -> NumberTable:
+    """Return a table whose bars are the share of duplicates."""
+    rows = [
+        ((label, f"{each.documents:,}", f"{each.duplicates:,}", say.percent(each.share)), each.share or 0.0)
+        for label, each in counts
+    ]
+    return NumberTable(say(key), (say(name), say("documents"), say("duplicates"), say("share")), rows, note)
+
+
+_HERE = Path(__file__).parent
+_EN, _ZH = (json.loads((_HERE / f"words.{name}.json").read_text("utf-8")) for name in ("en", "zh"))
+
+
+def _health(sentences: Iterable[tuple[str, tuple[str, str]]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for kind, (message, advice) in sentences:
+        found |= {f"found_{kind}": message, f"advice_{kind}": advice}
+    return found
+
+
+WORDS: Mapping[str, Mapping[str, str]] = {
+    "en": {
+        **_EN["words"],
+        **rule_words("en"),
+        **_health((kind, (each.message, each.advice)) for kind, each in SENTENCES.items()),
+    },
+    "zh": {**_ZH["words"], **rule_words("zh"), **_health(_ZH["findings"].items())},
+}
+"""The words of each language by key; what stands in braces is filled in."""
+
+LANGUAGES = tuple(WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """The words of a report in one language, ``"en"`` or ``"zh"``; another one raises InvalidInputError."""
+
+    language: str = "en"
+
+    def __post_init__(self) -> None:
+        if self.language not in LANGUAGES:
+            raise InvalidInputError(f"language {shorten(self.language)} is not known: give {' or '.join(LANGUAGES)}")
+
+    def __call__(self, key: str, **values: object) -> str:
+        """Return the words *key*, those for one where *number* is 1; numbers are written with separators."""
+        if values.get("number") == 1 and f"{key}_1" in WORDS[self.language]:
+            key = f"{key}_1"
+        written = {name: f"{each:,}" if isinstance(each, int) else each for name, each in values.items()}
+        return WORDS[self.language][key].format(**written)
+
+    def html(self, key: str, **values: Child | float) -> Html:
+        """Return the words *key* as markup; each value that is a text is a text of a user."""
+        parts: list[Child] = []
+        for literal, name, _, _ in Formatter().parse(WORDS[self.language][key]):
+            parts.append(literal)
+            if name is not None:
+                value = values[name]
+                if isinstance(value, (int, float)):
+                    parts.append(f"{value:,}")
+                else:
+                    parts.append(value if isinstance(value, Html) else user_text(value))
+        return join(*parts)
+
+    def percent(self, share: float | None, digits: int = 1) -> str:
+        """Return a share in percent, never rounded to 0 or to 100 where it is neither; empty for ``None``."""
+        if share is None:
+            return ""
+        smallest = 10.0 ** -(digits + 2)
+        text = f"{share:.{digits}%}"
+        if 0 < share < smallest:
+            text = f"< {smallest:.{digits}%}"
+        elif 1 - smallest < share < 1:
+            text = f"> {1 - smallest:.{digits}%}"
+        return text if self.language == "zh" else text.replace("%", " %")
+
 
 Reason = Literal["largest", "farthest"]
 

@@ -1,7 +1,13 @@
-"""The sync client: all its methods in one class."""
+"""The two clients: all methods of each in one class."""
 
 from __future__ import annotations
 
+from es_simhash.client.async_methods.distinct import AsyncDistinctMethods
+from es_simhash.client.async_methods.grouping import AsyncGroupingMethods
+from es_simhash.client.async_methods.lookup import AsyncLookupMethods
+from es_simhash.client.async_methods.quality import AsyncQualityMethods
+from es_simhash.client.async_methods.removal import AsyncRemovalMethods
+from es_simhash.client.async_methods.upkeep import AsyncUpkeepMethods
 from es_simhash.client.sync_methods.distinct import DistinctMethods
 from es_simhash.client.sync_methods.grouping import GroupingMethods
 from es_simhash.client.sync_methods.lookup import LookupMethods
@@ -33,5 +39,37 @@ class SimHashClient(LookupMethods, DistinctMethods, GroupingMethods, RemovalMeth
 
     Raises:
         TypeError: If the client is async, or its class is not known and no dialect is given.
+        InvalidInputError: If the scheme, prefix or dialect cannot be used.
+    """
+
+
+class AsyncSimHashClient(
+    AsyncLookupMethods,
+    AsyncDistinctMethods,
+    AsyncGroupingMethods,
+    AsyncRemovalMethods,
+    AsyncUpkeepMethods,
+    AsyncQualityMethods,
+):
+    """
+    Near-duplicate search through your own ``AsyncElasticsearch`` or ``AsyncOpenSearch`` client.
+
+    Methods, arguments, results and errors are those of :class:`SimHashClient`. What returns a value there is awaited
+    here, what yields there is an async iterator here, and documents may come from an async iterable.
+
+    Args:
+        client:
+            An ``elasticsearch.AsyncElasticsearch`` or ``opensearchpy.AsyncOpenSearch``, or a subclass.
+        scheme:
+            As for :class:`SimHashClient`.
+        prefix:
+            As for :class:`SimHashClient`.
+        dialect:
+            As for :class:`SimHashClient`.
+        progress:
+            As for :class:`SimHashClient`.
+
+    Raises:
+        TypeError: If the client is sync, or its class is not known and no dialect is given.
         InvalidInputError: If the scheme, prefix or dialect cannot be used.
     """

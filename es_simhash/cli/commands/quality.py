@@ -1,0 +1,298 @@
+"""``stats``, ``report``, ``check``, ``explain``, ``tune``: how good the near-duplicates of an index are, and why."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from es_simhash import (
+    DEFAULT_SCHEME,
+    estimated_cosine,
+    hamming_distance,
+    to_hex,
+)
+from es_simhash.cli import options
+from es_simhash.cli.connect import connect
+from es_simhash.cli.duplicates import warn_of_lacking
+from es_simhash.cli.input_files import STDIN, read_text
+from es_simhash.cli.options import Target
+from es_simhash.cli.output import (
+    count,
+    for_shell,
+    note,
+    print_json,
+    print_line,
+    print_result,
+    print_sheets,
+    say_command,
+    warn,
+)
+from es_simhash.cli.output_files import refuse_output, write_whole
+from es_simhash.cli.parameter_types import FINGERPRINT, NEW_FILE
+from es_simhash.quality import LANGUAGES
+from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.tabular import sheets_of
+
+if TYPE_CHECKING:
+    from es_simhash import Stats
+    from es_simhash.quality import Diagnosis
+
+_TABLES = {"time": "over time", "source": "by source"}
+
+
+@options.manual(
+    "es-simhash stats news",
+    "es-simhash stats 'news-*' --time-field published_at --source-field agency --text-field title",
+    'es-simhash stats news --filter \'{"term": {"lang": "en"}}\' --json | jq .duplicates',
+)
+@click.argument("index")
+@options.time_field
+@options.source_field
+@click.option("-t", "--text-field", metavar="FIELD", help="Show the beginning of this field of the largest groups.")
+@options.counted_filter
+@options.target
+def stats(index: str, target: Target, *, as_json: bool, **how: Any) -> None:
+    """
+    Print how many documents, duplicates and groups INDEX has: by size, by distance, over time and by source.
+
+    Every number is exact, because the server counts all documents. The time grows with the number of documents: about
+    two searches for every 10,000 groups. Writes nothing. es-simhash report makes a page to show others, with texts.
+    """
+    with connect(target, index) as connection:
+        found = connection.simhash.stats(index, **how)
+    if as_json:
+        print_json(found.to_dict(), indent=2)
+    else:
+        _show_stats(found)
+
+
+def _show_stats(stats: Stats) -> None:
+    print_result(stats)
+    if several := stats.groups.several_canonicals:
+        note(
+            f"{count(several, 'name')} of several groups, because indices that were not grouped together repeat an id; "
+            "each name counts as one group: run es-simhash reconcile over all of them, or count each by itself"
+        )
+
+
+@options.manual(
+    "es-simhash report news --out report.html",
+    "es-simhash report 'news-*' --time-field published_at --source-field agency --text-field body --out report.html",
+    "es-simhash report news --language zh --out report.html",
+    'es-simhash report news --filter \'{"term": {"lang": "en"}}\' --out report.html',
+)
+@click.argument("index")
+@click.option("--out", type=NEW_FILE, required=True, help="File to write the page to.")
+@options.time_field
+@options.source_field
+@click.option(
+    "-t", "--text-field", metavar="FIELD", help="Field whose text is shown. Default: the fields that the index records."
+)
+@options.counted_filter
+@click.option("--language", type=click.Choice(LANGUAGES), default="en", help="Language of the page.")
+@options.sample(1_000)
+@options.target
+def report(index: str, out: str, language: str, target: Target, *, as_json: bool, **how: Any) -> None:
+    """
+    Write a page about the near-duplicates in INDEX: one HTML file that opens anywhere and loads nothing.
+
+    It shows how many documents are duplicates, over time and by source; sizes of groups and distances; the largest
+    groups, and those with a distant member, with the words that differ; the health of the fingerprints; and how all
+    that was measured. Writes nothing to the index. Over time is by --time-field, or by the date that INDEX records for
+    its canonicals. With --json its numbers are printed too. es-simhash stats prints numbers alone, on the terminal.
+    """
+    refuse_output(out)
+    with connect(target, index) as connection:
+        found = connection.simhash.report(index, **how)
+        warn_of_lacking(connection, index)
+    write_whole(Path(out), [found.html(language=language)])
+    if as_json:
+        print_json(found.to_dict(), indent=2)
+    else:
+        print_line(f"the report is in {out}: open it in a browser")
+        for name in found.uncharted:
+            note(f"--{name}-field FIELD adds a table {_TABLES[name]}")
+
+
+@options.manual(
+    'es-simhash explain "the boat leaves at nine" "the boat leaves at ten"',
+    "es-simhash explain --file old.txt new.txt",
+    "es-simhash explain news 4711 4712",
+    "es-simhash explain --fingerprints 0123456789abcdef 0123456789abcdee",
+)
+@click.argument("words", metavar="[INDEX] A B", nargs=-1, required=True)
+@click.option("--file", "is_file", is_flag=True, help="A and B are files; each file is one text; - is stdin.")
+@click.option("--fingerprints", is_flag=True, help="A and B are fingerprints of 16 hex digits.")
+@click.option("--index", metavar="INDEX", help="A and B are ids of documents of this index.")
+@options.text_field
+@options.number("--changes", "max_changes", default=4, help="Show at most N places where the texts differ.")
+@options.scheme
+@options.target
+def explain(
+    words: tuple[str, ...],
+    index: str | None,
+    target: Target,
+    *,
+    is_file: bool,
+    fingerprints: bool,
+    as_json: bool,
+    **how: Any,
+) -> None:
+    """
+    Explain why texts A and B are near-duplicates, or why not.
+
+    Shows the distance, the exact similarity, and the words that differ; of documents also what the rule of INDEX says.
+    A and B are texts, files, or ids of documents. Three arguments are INDEX,
+    as for other commands, and two ids. Of two fingerprints it shows the distance: 0 bits for texts with the same
+    features, about 32 of 64 for texts with nothing in common.
+    """
+    most = 2 if is_file or fingerprints or index is not None else 3
+    if not 2 <= len(words) <= most:
+        raise click.UsageError("pass two texts, files or ids, or INDEX and two ids")
+    *before, a, b = words
+    index = before[0] if before else index
+    if is_file + fingerprints + (index is not None) > 1:
+        raise click.UsageError("pass one of --file, --fingerprints and --index, not several")
+    if how["text_field"] and index is None:
+        raise click.UsageError("--text-field is for documents: pass --index")
+    if is_file and a == b == STDIN:
+        raise click.UsageError("stdin can be read only once: give a file for A or for B")
+    if fingerprints:
+        if target.scheme is not None:
+            raise click.UsageError("a scheme applies to texts: leave --scheme out, or --fingerprints")
+        _explain_fingerprints(*(FINGERPRINT.convert(each, None, None) for each in (a, b)), as_json=as_json)
+        return
+    if index is not None:
+        with connect(target, index) as connection:
+            found = connection.simhash.explain(index, a, b, **how)
+    else:
+        from es_simhash.quality import explain as explain_texts  # noqa: PLC0415 - loads numpy
+
+        first, second = (read_text(each) if is_file else each for each in (a, b))
+        found = explain_texts(first, second, scheme=target.scheme or DEFAULT_SCHEME, max_changes=how["max_changes"])
+    if as_json:
+        print_json(found.to_dict(), indent=2)
+    else:
+        print_result(found)
+
+
+def _explain_fingerprints(first: int, second: int, *, as_json: bool) -> None:
+    bits = hamming_distance(first, second)
+    cosine = round(estimated_cosine(bits), 4)
+    if as_json:
+        print_json({"fingerprints": [to_hex(first), to_hex(second)], "distance": bits, "estimated_cosine": cosine})
+    else:
+        print_line(f"{count(bits, 'bit')} of 64; by that, about {cosine:.4f} of the weighted features are the same")
+
+
+@options.manual(
+    "es-simhash tune news",
+    "es-simhash tune articles --text-field body --sample 2000",
+)
+@click.argument("index")
+@options.sample(500)
+@options.text_field
+@options.target
+def tune(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
+    """
+    Recommend a preset for the texts of INDEX.
+
+    Makes edits of known kinds in a sample of the texts (typos, boilerplate, dates, cuts, moved sentences, punctuation,
+    traditional and simplified), and reports which of them each preset would find (recall). Recommends the strictest
+    that finds 98 % of the copies that share 80 % of their words. Writes nothing. If INDEX does not have the fields yet,
+    pass --text-field. Exits with 1 if not every document could be looked at. How many documents a preset would
+    remove says es-simhash plan INDEX --preset PRESET.
+    """
+    with connect(target, index) as connection:
+        found = connection.simhash.tune(index, **how)
+    if as_json:
+        print_json(found.to_dict(), indent=2)
+    else:
+        print_result(found)
+        if found.recommended is not None:
+            print_line(f"to try it: {say_command('find', index, '--preset', found.recommended)} ...")
+    for reason in found.reasons:
+        warn(reason)
+    return 1 if found.reasons else 0
+
+
+@options.manual(
+    "es-simhash check news",
+    "es-simhash check news --sample 1000",
+    "es-simhash check 'news-*' --json | jq -r '.indices[] | select(.ready | not) | .index'",
+)
+@click.argument("index")
+@options.sample(None, help="Read N documents at random too, and examine their fingerprints.")
+@options.text_field
+@options.scheme
+@options.target
+def check(
+    index: str, sample: int | None, seed: int, text_field: tuple[str, ...], target: Target, *, as_json: bool
+) -> int:
+    """
+    Report whether lookups in INDEX work, what is wrong, and how many candidates a lookup has.
+
+    INDEX may be a name, an alias, a pattern, or several of them separated by commas. It reads mappings, counts,
+    and a few documents. With --sample it reads many, each time others, and compares: it reports stale and broken
+    fingerprints, short texts, block terms that many documents share, a group of very many documents, and numbers that
+    JavaScript rounded. Writes nothing. Exits with 1 if an index is not ready or
+    something is wrong in the sample; with --scheme also if an index has another scheme.
+    """
+    if sample is None:
+        options.refuse_given("needs --sample", "seed", "text_field")
+    found: Diagnosis | None = None
+    with connect(target, index) as connection:
+        checks = connection.simhash.check(index)
+        if sample is not None:
+            found = connection.simhash.check_sample(index, sample=sample, seed=seed, text_field=text_field)
+    if as_json:
+        shown = [asdict(each) | {"problems": [for_shell(one) for one in each.problems]} for each in checks]
+        print_json({"indices": shown} | ({} if found is None else {"sample": _sample_to_dict(found) | {"seed": seed}}))
+    else:
+        rows = [
+            {
+                "index": each.index,
+                "ready": each.ready,
+                "scheme": each.scheme,
+                "text fields": ", ".join(each.text_fields) or None,
+                "documents": each.documents,
+                "fingerprinted": each.fingerprinted,
+            }
+            for each in checks
+        ]
+        rules = [{"index": each.index, "rule": each.rule} for each in checks if each.rule is not None]
+        print_sheets(Sheet("", rows), Sheet("", rules, folded=("rule",)))
+        known = [each.candidates for each in checks if each.candidates is not None]
+        if known:
+            print_line(f"a lookup has about {count(round(sum(known)), 'candidate')}, whose distance is computed")
+        for each in checks:
+            for fault in each.faults:
+                said = f"{each.index}: {fault}: {for_shell(fault.advice)}"
+                warn(said, index=each.index, **asdict(fault))
+        if found is not None:
+            _show_sample(found, seed)
+    return 0 if all(each.ready for each in checks) and (found is None or found.is_healthy) else 1
+
+
+def _sample_to_dict(found: Diagnosis) -> dict[str, Any]:
+    shown = found.to_dict()
+    findings = [each | {name: for_shell(each[name]) for name in ("message", "advice")} for each in shown["findings"]]
+    return shown | {"findings": findings, "reasons": list(map(for_shell, found.reasons))}
+
+
+def _show_sample(found: Diagnosis, seed: int) -> None:
+    examined = f"{found.sampled:,} examined"
+    if found.sampled < found.fingerprinted:
+        compare = say_command("setup", found.index)
+        examined = f"{found.sampled:,} of these examined (seed {seed}); {compare} compares all"
+    print_line(f"{found.fingerprinted:,} with a fingerprint, {examined}")
+    if not found.findings:
+        print_line("nothing is wrong")
+    # What is wrong with the mapping the check has said.
+    _, parts = sheets_of(replace(found, findings=tuple(each for each in found.findings if each.topic != "mapping")))
+    print_sheets(*parts)
+    for reason in found.reasons:
+        warn(str(reason))
