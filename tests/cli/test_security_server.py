@@ -3,27 +3,14 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
-from es_simhash.cli import app
 from tests.servers.command_line import TEXT, failed
-from tests.servers.security import LOGIN
+from tests.servers.security import let, program
 
 
 @pytest.fixture
 def run(secured, monkeypatch):
-    """Return a function that runs a command line with a login, by default one that may do everything."""
-    for name in ("PRODUCT", "API_KEY", "DEBUG"):
-        monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
-    monkeypatch.setenv("ES_SIMHASH_URL", secured.url)
-    monkeypatch.setenv("ES_SIMHASH_CA_FILE", str(secured.ca_path))
-
-    def run(*args, login=LOGIN, stdin=None):
-        for name, value in zip(("USER", "PASSWORD"), login or ("", ""), strict=True):
-            monkeypatch.setenv(f"ES_SIMHASH_{name}", value)
-        return CliRunner().invoke(app, list(args), input=stdin)
-
-    return run
+    return program(secured, monkeypatch)
 
 
 def test_login_and_certificate_come_from_the_environment(run):
@@ -53,27 +40,9 @@ def test_a_certificate_that_nobody_vouches_for_is_one_line(run, monkeypatch):
 
 def test_a_login_without_rights_is_one_line(run, secured):
     """What the server says is passed on, with what to do; a reader who may not see the mapping names the scheme."""
-    import ssl
-    import urllib.request
-
-    from es_simhash.connection import Login
-
-    context = ssl.create_default_context(cafile=secured.ca_path)
-    headers = {**Login(user=LOGIN[0], password=LOGIN[1]).headers, "content-type": "application/json"}
-
-    def put(path, body):
-        request = urllib.request.Request(  # noqa: S310 -- the test's own server
-            f"{secured.url}{path}", json.dumps(body).encode(), headers, method="PUT"
-        )
-        with urllib.request.urlopen(request, context=context, timeout=30) as answer:  # noqa: S310
-            assert answer.status < 300
 
     def login(name, cluster, *actions):
-        permissions = [{"index_patterns": ["read*"], "allowed_actions": actions}]
-        put(f"/_plugins/_security/api/roles/{name}", {"cluster_permissions": cluster, "index_permissions": permissions})
-        user = {"password": "Heron-42-Quay!", "opendistro_security_roles": [name]}
-        put(f"/_plugins/_security/api/internalusers/{name}", user)
-        return name, "Heron-42-Quay!"
+        return let(secured, name, cluster, {"index_patterns": ["read*"], "allowed_actions": actions})
 
     reader = login("cli-reader", [], "read")
     assert run("ingest", "read", "-", "--create", "-t", "body", stdin=json.dumps({"body": TEXT})).exit_code == 0

@@ -7,16 +7,13 @@ import re
 import uuid
 
 import pytest
-from click.testing import CliRunner
 from opensearchpy import OpenSearch
 
 from es_simhash import SimHashClient
-from es_simhash.cli import app
 from es_simhash.cli.application import SECTIONS
 from es_simhash.lookup import lookup_options as request
 from tests.docs.blocks import ROOT
-from tests.servers.security import LOGIN, LOGIN_BCRYPT
-from tests.servers.servers import send
+from tests.servers.security import LOGIN, LOGIN_BCRYPT, ask, program
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 DOCUMENTS = "".join(json.dumps({"_id": f"{n}", "body": f"{TEXT} {n % 3}"}) + "\n" for n in range(9))
@@ -70,15 +67,7 @@ USES = {
     "remove-fields --yes": ("grouped", "remove-fields INDEX --yes"),
 }
 # Also mcp, which serves: tests/cli/test_mcp_server.py is about its rights.
-WITHOUT_A_SERVER = {
-    "mcp",
-    "fingerprint",
-    "serve",
-    "demo",
-    "decide",
-    "review",
-    "history",
-}
+WITHOUT_A_SERVER = {"mcp", "fingerprint", "serve", "demo", "review", "history"}
 
 
 def rights():
@@ -99,14 +88,6 @@ def test_the_table_has_every_command():
     assert set(rights()) == set(USES)
     commands = {name for names in SECTIONS.values() for name in names}
     assert {use.split()[0] for use in USES} == commands - WITHOUT_A_SERVER
-
-
-def ask(server, method, path, body=None):
-    """Send a request as an administrator, and return the answer."""
-    name, password = server.login
-    status, answer, _ = send(f"https://{name}:{password}@127.0.0.1:{server.port}", method, path, body)
-    assert status < 300, answer
-    return answer
 
 
 @pytest.fixture(scope="module")
@@ -154,17 +135,12 @@ def index(secured, use, shared):
 @pytest.fixture
 def run(secured, index, monkeypatch, tmp_path):
     """Return a function that runs one use of a command as a user."""
-    monkeypatch.setenv("ES_SIMHASH_URL", secured.url)
-    monkeypatch.setenv("ES_SIMHASH_CA_FILE", str(secured.ca_path))
-    for name in ("PRODUCT", "API_KEY", "DEBUG"):
-        monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
+    invoke = program(secured, monkeypatch)
     words = {"INDEX": index, "PLAN": str(tmp_path / "removal.db"), "OUT": str(tmp_path / "other.db")}
     words |= {"STATE": f"{index}-state", "REPORT": str(tmp_path / "report.html")}
 
     def run(line, name, password):
-        monkeypatch.setenv("ES_SIMHASH_USER", name)
-        monkeypatch.setenv("ES_SIMHASH_PASSWORD", password)
-        return CliRunner().invoke(app, [words.get(word, word) for word in line.split()], input=DOCUMENTS)
+        return invoke(*(words.get(word, word) for word in line.split()), login=(name, password), stdin=DOCUMENTS)
 
     return run
 

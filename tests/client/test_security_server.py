@@ -9,7 +9,6 @@ import json
 import uuid
 
 import pytest
-from click.testing import CliRunner
 
 from es_simhash import (
     AsyncSimHashClient,
@@ -20,9 +19,9 @@ from es_simhash import (
     WritesRefusedError,
     fingerprint_fields,
 )
-from es_simhash.cli import app
+from tests.servers.command_line import failed
 from tests.servers.fixtures import Calls
-from tests.servers.servers import send
+from tests.servers.security import ask, let, program
 from tests.servers.support import ONE_SHARD
 
 pytestmark = pytest.mark.faults
@@ -50,28 +49,14 @@ ROLES = {
 @pytest.fixture(scope="module")
 def guarded(secured):
     """The server with the security plugin, with an index of equal documents and a user for each of ``ROLES``."""
-
-    def ask(method, path, body):
-        status, answer, _ = send(address(secured, *secured.login), method, path, body)
-        assert status < 300, answer
-
     for name, (cluster, index) in ROLES.items():
-        rights = {"index_patterns": [f"{INDEX}*"], "allowed_actions": index}
-        role = {"cluster_permissions": cluster, "index_permissions": [rights]}
-        ask("PUT", f"/_plugins/_security/api/roles/{name}", role)
-        user = {"password": PASSWORD, "opendistro_security_roles": [name]}
-        ask("PUT", f"/_plugins/_security/api/internalusers/{name}", user)
+        let(secured, name, cluster, {"index_patterns": [f"{INDEX}*"], "allowed_actions": index})
     with make_client(secured, *secured.login) as client:
         SimHashClient(client).create_index(INDEX, settings={"number_of_shards": 2, "number_of_replicas": 0})
     lines = [line for n in range(COPIES) for line in ({"index": {"_id": str(n)}}, fingerprint_fields(7))]
     body = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    ask("POST", f"/{INDEX}/_bulk?refresh=true", body)
+    ask(secured, "POST", f"/{INDEX}/_bulk?refresh=true", body)
     return secured
-
-
-def address(server, name, password):
-    """Return the server's URL with a login in it."""
-    return f"https://{name}:{password}@127.0.0.1:{server.port}"
 
 
 def make_client(server, name, password, *, asynchronous=False):
@@ -147,8 +132,7 @@ def test_readers_find_everything_beyond_a_page(login, guarded, name, scheme):
 
 
 def open_contexts(guarded):
-    _, stats, _ = send(address(guarded, *guarded.login), "GET", f"/{INDEX}/_stats/search")
-    return stats["_all"]["total"]["search"]["open_contexts"]
+    return ask(guarded, "GET", f"/{INDEX}/_stats/search")["_all"]["total"]["search"]["open_contexts"]
 
 
 def test_a_reader_who_may_only_search_gets_no_part_for_the_whole(login):
@@ -174,12 +158,7 @@ def test_document_level_security(guarded, login):
         "allowed_actions": ["read", *POINT_IN_TIME, "indices:admin/mappings/get"],
         "dls": json.dumps({"term": {"team": "ours"}}),
     }
-    role = {"cluster_permissions": ["cluster_composite_ops"], "index_permissions": [rights]}
-    owner = address(guarded, *guarded.login)
-    user = {"password": PASSWORD, "opendistro_security_roles": ["ours"]}
-    for path, body in (("roles", role), ("internalusers", user)):
-        status, answer, _ = send(owner, "PUT", f"/_plugins/_security/api/{path}/ours", body)
-        assert status < 300, answer
+    let(guarded, "ours", ["cluster_composite_ops"], rights)
     with make_client(guarded, *guarded.login) as client:
         mapping = {"properties": {"team": {"type": "keyword"}}}
         SimHashClient(client).create_index(index, mappings=mapping)
@@ -203,13 +182,13 @@ def test_a_user_without_rights_is_refused(login):
     """Alone and in a batch."""
     _, forbidden = errors()
     simhash = login("nothing", scheme="shingles")
-    for ask in (
+    for look_up in (
         lambda: simhash.find_near_dups(INDEX, fingerprint=7),
         lambda: simhash.find_near_dups_many(INDEX, fingerprints=[7]),
         lambda: simhash.find_near_dups_of(INDEX, "1"),
     ):
         with pytest.raises(forbidden):
-            ask()
+            look_up()
 
 
 def test_a_reader_may_not_write(login):
@@ -225,44 +204,24 @@ def test_a_reader_may_not_write(login):
 
 @pytest.fixture
 def run(guarded, monkeypatch):
-    """Return a function that runs a command line under a login; ``None`` for none."""
-    for name in ("PRODUCT", "API_KEY", "USER", "PASSWORD", "DEBUG"):
-        monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
-    monkeypatch.setenv("ES_SIMHASH_URL", guarded.url)
-    monkeypatch.setenv("ES_SIMHASH_CA_FILE", str(guarded.ca_path))
-
-    def run_as(name, password, *args):
-        if name is not None:
-            monkeypatch.setenv("ES_SIMHASH_USER", name)
-            monkeypatch.setenv("ES_SIMHASH_PASSWORD", password)
-        return CliRunner().invoke(app, [str(each) for each in args])
-
-    return run_as
-
-
-def failed(result, *parts):
-    """Check that a command ended with 1 and one line on stderr that has all *parts* in it."""
-    assert result.exit_code == 1, result.output
-    [line] = result.stderr.splitlines()
-    assert line.startswith("error: ")
-    for part in parts:
-        assert part in line
+    return program(guarded, monkeypatch)
 
 
 @pytest.mark.parametrize("product", ["auto", "opensearch"])
 def test_the_command_line_on_wrong_and_missing_logins(run, product):
     """One line for a 401 that names the variables to set."""
-    for name, password in ((None, None), ("reads", "wrong"), (f"no-{uuid.uuid4().hex}", PASSWORD)):
+    for login in (None, ("reads", "wrong"), (f"no-{uuid.uuid4().hex}", PASSWORD)):
         for command in (("find", INDEX, "a text"), ("check", INDEX)):
-            failed(run(name, password, *command, "--product", product), "401", "ES_SIMHASH_USER")
+            failed(run(*command, "--product", product, login=login), "401", "ES_SIMHASH_USER")
 
 
 def test_the_command_line_on_missing_rights(run):
     """One line for a 403 that says what was not allowed; a reader's way out is told, and works."""
-    failed(run("nothing", PASSWORD, "find", INDEX, "a text"), "403", "indices:", "--scheme")
-    failed(run("nothing", PASSWORD, "find", INDEX, "a text", "--scheme", "shingles"), "403", "indices:data/read/search")
-    failed(run("reads", PASSWORD, "find", INDEX, "a text"), "403", "indices:admin/mappings/get", "--scheme")
-    result = run("reads", PASSWORD, "find", INDEX, "--fingerprint", f"{7:016x}", "--scheme", "shingles", "--json")
+    nobody, reader = ("nothing", PASSWORD), ("reads", PASSWORD)
+    failed(run("find", INDEX, "a text", login=nobody), "403", "indices:", "--scheme")
+    failed(run("find", INDEX, "a text", "--scheme", "shingles", login=nobody), "403", "indices:data/read/search")
+    failed(run("find", INDEX, "a text", login=reader), "403", "indices:admin/mappings/get", "--scheme")
+    result = run("find", INDEX, "--fingerprint", f"{7:016x}", "--scheme", "shingles", "--json", login=reader)
     assert result.exit_code == 0, result.output
     assert len(json.loads(result.stdout)["near_dups"]) == COPIES
 
@@ -275,12 +234,7 @@ def partly(request, guarded, login):
     name = f"guarded-{uuid.uuid4().hex}"
     rights = {"index_patterns": [name], "allowed_actions": ["*"], **request.param}
     state = {"index_patterns": [f"{name}-state"], "allowed_actions": ["*"]}
-    owner = address(guarded, *guarded.login)
-    role = {"cluster_permissions": ["*"], "index_permissions": [rights, state]}
-    user = {"password": PASSWORD, "opendistro_security_roles": ["partly"]}
-    for path, body in (("roles", role), ("internalusers", user)):
-        status, answer, _ = send(owner, "PUT", f"/_plugins/_security/api/{path}/partly", body)
-        assert status < 300, answer
+    let(guarded, "partly", ["*"], rights, state)
     with make_client(guarded, *guarded.login) as client:
         simhash = SimHashClient(client)
         simhash.create_index(
@@ -291,7 +245,7 @@ def partly(request, guarded, login):
         assert [each.action for each in simhash.ingest(name, documents, max_distance=3)][1:] == ["tagged"] * 2
         client.indices.refresh(index=name)
         yield name, simhash, login("partly"), client
-    send(owner, "DELETE", f"/{name},{name}-state?ignore_unavailable=true")
+    ask(guarded, "DELETE", f"/{name},{name}-state?ignore_unavailable=true")
 
 
 def test_who_sees_a_part_removes_nothing(partly, tmp_path):
@@ -348,18 +302,13 @@ MASKS = {
 @pytest.fixture
 def masked(guarded, login):
     """Return a function that makes an index with a group, of which a login sees what it is told to."""
-    made, owner = [], address(guarded, *guarded.login)
+    made = []
     text = " ".join(f"The same text twice, in sentence {number} of ten." for number in range(10))
 
     def make(limits, **how):
         name = f"guarded-{uuid.uuid4().hex}"
         made.append(name)
-        rights = {"index_patterns": [name], "allowed_actions": ["*"], **limits}
-        role = {"cluster_permissions": ["*"], "index_permissions": [rights]}
-        user = {"password": PASSWORD, "opendistro_security_roles": ["masked"]}
-        for path, body in (("roles", role), ("internalusers", user)):
-            status, answer, _ = send(owner, "PUT", f"/_plugins/_security/api/{path}/masked", body)
-            assert status < 300, answer
+        let(guarded, "masked", ["*"], {"index_patterns": [name], "allowed_actions": ["*"], **limits})
         with make_client(guarded, *guarded.login) as client:
             simhash = SimHashClient(client)
             simhash.create_index(name, text_field="body", mappings={"properties": {"team": {"type": "keyword"}}})
@@ -371,7 +320,7 @@ def masked(guarded, login):
         return name, login("masked"), text
 
     yield make
-    send(owner, "DELETE", f"/{','.join(made)}?ignore_unavailable=true")
+    ask(guarded, "DELETE", f"/{','.join(made)}?ignore_unavailable=true")
 
 
 @pytest.mark.parametrize(("limits", "field"), MASKS.values(), ids=MASKS)

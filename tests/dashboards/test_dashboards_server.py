@@ -108,47 +108,34 @@ def test_a_strict_index_takes_every_object(server, sync_client, index):
         sync_client.index(index=index, body={"type": "search", "search": {"migrationVersion": {}}})
 
 
-def test_the_numbers(server, sync_client, grouped):
-    """Documents, duplicates with their share, groups, and documents without fingerprint, as they are drawn."""
-    spec = charts(build_dashboards(grouped, **FIELDS))["numbers"]
-    words = draw(spec, ask(sync_client, server, spec))
-    assert words == [
+def test_what_the_charts_say(server, sync_client, grouped):
+    """As they are drawn: numbers with shares, every day of the chosen time, the most doubled source first, groups."""
+    found = charts(build_dashboards(grouped, **FIELDS))
+    answers = {name: ask(sync_client, server, spec) for name, spec in found.items()}
+    words = {name: draw(spec, answers[name]) for name, spec in found.items()}
+    assert words["numbers"] == [
         *("7", "documents"),
         *("3", "duplicates", "42.9% of all documents"),
         *("2", "groups with duplicates", "1.5 duplicates in each"),
         *("1", "without fingerprint", "run es-simhash backfill"),
         *("0", "not grouped yet", "nothing to do"),
     ]
-
-
-def test_documents_over_time(server, sync_client, grouped):
-    """Every day of the chosen time is a bar, with its duplicates."""
-    spec = charts(build_dashboards(grouped, **FIELDS))["documents over time"]
-    answer = ask(sync_client, server, spec)
-    buckets = answer["aggregations"]["over_time"]["buckets"]
+    buckets = answers["documents over time"]["aggregations"]["over_time"]["buckets"]
     assert len(buckets) == 60
     assert sum(bucket["doc_count"] for bucket in buckets) == 7
     assert sum(bucket["duplicates"]["doc_count"] for bucket in buckets) == 3
-    words = draw(spec, answer)
-    assert {"duplicates", "all other documents"} <= set(words)
-    assert any("Jan" in word for word in words), words
-
-
-def test_the_sources(server, sync_client, grouped):
-    """The source with the most duplicates is first, with its share."""
-    spec = charts(build_dashboards(grouped, **FIELDS))["share by source"]
-    words = draw(spec, ask(sync_client, server, spec))
-    assert words == ["wire", "paper", "50.0%  (2 of 4)", "33.3%  (1 of 3)"]
-
-
-def test_the_sizes(server, sync_client, grouped):
-    """One group of three and one of two."""
-    found = charts(build_dashboards(grouped, **FIELDS))
-    answer = ask(sync_client, server, found["sizes of groups"])
-    assert sorted(bucket["doc_count"] for bucket in answer["aggregations"]["duplicates"]["listed"]["buckets"]) == [1, 2]
-    words = draw(found["sizes of groups"], answer)
-    assert words[:2] == ["2", "3"]
-    assert words[-2:] == ["1", "1"]
+    assert {"duplicates", "all other documents"} <= set(words["documents over time"])
+    assert any("Jan" in word for word in words["documents over time"])
+    assert words["share by source"] == ["wire", "paper", "50.0%  (2 of 4)", "33.3%  (1 of 3)"]
+    listed = answers["sizes of groups"]["aggregations"]["duplicates"]["listed"]["buckets"]
+    assert sorted(bucket["doc_count"] for bucket in listed) == [1, 2]
+    assert (words["sizes of groups"][:2], words["sizes of groups"][-2:]) == (["2", "3"], ["1", "1"])
+    *largest, bridge, chips = words["largest groups"][:6]  # the text of the canonical, and of no duplicate
+    assert largest == ["doc '0\"", "doc '1\"", "2", "1"]
+    assert BRIDGE.startswith(bridge.rstrip("…"))
+    assert CHIPS.startswith(chips.rstrip("…"))
+    without = charts(build_dashboards(grouped, **FIELDS | {"text_field": None}))["largest groups"]
+    assert draw(without, ask(sync_client, server, without))[2:] == ["2", "1"]
 
 
 def test_sizes_of_more_groups_than_are_listed(server, sync_client, grouped):
@@ -164,18 +151,6 @@ def test_sizes_of_more_groups_than_are_listed(server, sync_client, grouped):
     labels = ["2–7", "5–9", "10–19", "20–49", "50–99", "100–999", "1,000+"]
     assert words[: len(labels)] == labels
     assert words[-len(labels) :] == ["100", "1", "2", "0", "0", "0", "1"]
-
-
-def test_the_largest_groups_show_their_canonical(server, sync_client, grouped):
-    """The ids of the groups with their numbers, and the text of the canonical rather than of a duplicate."""
-    spec = charts(build_dashboards(grouped, **FIELDS))["largest groups"]
-    words = draw(spec, ask(sync_client, server, spec))
-    assert words[:2] == ["doc '0\"", "doc '1\""]
-    assert words[2:4] == ["2", "1"]
-    assert BRIDGE.startswith(words[4].rstrip("…"))
-    assert CHIPS.startswith(words[5].rstrip("…"))
-    without = charts(build_dashboards(grouped, **FIELDS | {"text_field": None}))["largest groups"]
-    assert draw(without, ask(sync_client, server, without))[2:] == ["2", "1"]
 
 
 def test_filters_of_the_dashboard_reach_every_chart(server, sync_client, grouped):

@@ -71,12 +71,7 @@ class Groups(Base):
             assert again is None or again.changed == 0, again
         assert error or dry_run or report.is_settled or self.faults, report
 
-    @rule(
-        who=clients,
-        where=looked_at,
-        grouping=groupings,
-        dry_run=st.booleans(),
-    )
+    @rule(who=clients, where=looked_at, grouping=groupings, dry_run=st.booleans())
     def duplicates(self, who, where, grouping, dry_run) -> None:
         """Duplicates are shown or deleted; their canonicals stay."""
         seen = self.seen_in(where)

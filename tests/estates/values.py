@@ -46,11 +46,7 @@ workers = st.sampled_from((*[None] * 15, 2))
 ways = st.sampled_from((("server", 500), ("memory", 500), ("memory", 2)))
 GROUPING = {"rule": "star", "max_distance": 3, "canonical": ["id"], "similarity": None}
 groupings = st.fixed_dictionaries(
-    {"verify": st.just(False)},
-    optional={
-        "max_distance": distances,
-        "canonical": st.sampled_from(("id", "longest")),
-    },
+    {"verify": st.just(False)}, optional={"max_distance": distances, "canonical": st.sampled_from(("id", "longest"))}
 )
 
 

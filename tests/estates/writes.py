@@ -54,12 +54,7 @@ class Writes(Base):
         may_fail = not self.is_healthy(where) or is_refused or not self.has_text_fields(where)
         actions = [each.action() for each in given]
         lookups, batch = way
-        options = {
-            "on_duplicate": on_duplicate,
-            "workers": workers,
-            "lookups": lookups,
-            "batch": batch,
-        }
+        options = {"on_duplicate": on_duplicate, "workers": workers, "lookups": lookups, "batch": batch}
         reports, error = self.ask(who, "ingest", self.name(where), actions, **options, may_fail=may_fail, **grouping)
         if not records:
             assert error is not None

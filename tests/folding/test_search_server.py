@@ -250,10 +250,7 @@ def test_a_query_of_two_thousand_words(server, simhash, filled):
 
 
 def test_arguments(server, simhash):
-    for options, message in (
-        ({"size": 0}, "size 0 is out of range"),
-        ({"size": 10_001}, "size 10001 is out of range"),
-    ):
+    for options, message in (({"size": 0}, "size 0 is out of range"), ({"size": 10_001}, "size 10001 is out of range")):
         with pytest.raises(InvalidInputError, match=message):
             simhash.search_distinct("news", {}, **options)
     with pytest.raises(TypeError, match="body must be a search"):

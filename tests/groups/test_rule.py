@@ -242,8 +242,7 @@ def test_spans(span, milliseconds, shown):
 
 
 @pytest.mark.parametrize(
-    "pair",
-    [*(("at", span) for span in ("7", "7w", "-7d", "1.5d", "٧d", 7)), ("", "7d"), "at:7d", ("at",), 7],
+    "pair", [*(("at", span) for span in ("7", "7w", "-7d", "1.5d", "٧d", 7)), ("", "7d"), "at:7d", ("at",), 7]
 )
 def test_spans_that_cannot_be_used(pair):
     with pytest.raises((InvalidInputError, TypeError)):

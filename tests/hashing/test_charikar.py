@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.hashing import (
-    estimated_cosine,
-    from_hex,
-    hamming_distance,
-    kernels,
-    simhash,
-    to_hex,
-)
+from es_simhash.hashing import estimated_cosine, from_hex, hamming_distance, kernels, simhash, to_hex
 from es_simhash.hashing.charikar import neighbour_terms
 
 

@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.errors import MissingDependencyError, SchemeError
-from es_simhash.hashing import (
-    DEFAULT_SCHEME,
-    Scheme,
-    fingerprint,
-    fingerprints,
-    get_scheme,
-    schemes,
-)
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint, fingerprints, get_scheme, schemes
 from es_simhash.hashing.preprocess import preprocessor
 from es_simhash.hashing.segment import segmenter
 

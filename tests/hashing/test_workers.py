@@ -74,10 +74,7 @@ def test_an_error_of_a_text_is_the_callers(tmp_path):
     path.write_text("的\n", encoding="utf-8")
     scheme = get_scheme("keywords", stop_words=path)
     path.unlink()
-    with (
-        FingerprintPool(scheme, workers=1) as pool,
-        pytest.raises(InvalidInputError, match="cannot read stop_words"),
-    ):
+    with FingerprintPool(scheme, workers=1) as pool, pytest.raises(InvalidInputError, match="cannot read stop_words"):
         pool.submit(["北京大学"])()
 
 

@@ -32,8 +32,7 @@ def last(text):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"preset": "similar", "keep": "longest"}, {"preset": PRESETS["noisy"], "keep": last}],
+    "options", [{}, {"preset": "similar", "keep": "longest"}, {"preset": PRESETS["noisy"], "keep": last}]
 )
 def test_what_stays_is_what_distinct_texts_says(framework, options):
     """In its order, with scores and metadata, and with the number and the ids of what each stands for."""
@@ -119,11 +118,7 @@ def test_metadata_of_somebody_else_are_not_overwritten(framework, taken):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"preset": "exact"}, "unknown preset 'exact'"),
-        ({"keep": "last"}, "(?i)keep"),
-        ({"presets": "near"}, "presets"),
-    ],
+    [({"preset": "exact"}, "unknown preset 'exact'"), ({"keep": "last"}, "(?i)keep"), ({"presets": "near"}, "presets")],
 )
 def test_options_are_checked_where_they_are_given(framework, options, message):
     with pytest.raises((ValueError, TypeError), match=message):

@@ -15,9 +15,8 @@ from es_simhash import (
     get_scheme,
 )
 from tests.servers.removals import delete_duplicates
-from tests.servers.support import send_lines
+from tests.servers.support import ONE_SHARD, send_lines
 
-ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
 THREE_SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
 
 

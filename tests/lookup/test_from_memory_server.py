@@ -7,14 +7,7 @@ import uuid
 
 import pytest
 
-from es_simhash import (
-    InvalidInputError,
-    NearDups,
-    SimHashClient,
-    build_mapping,
-    fingerprint,
-    fingerprint_fields,
-)
+from es_simhash import InvalidInputError, NearDups, SimHashClient, build_mapping, fingerprint, fingerprint_fields
 from es_simhash.lookup import lookup_options as request, memory_operations as reading
 from es_simhash.lookup.lookup_options import Sizes
 from es_simhash.mapping.context import IndexStats

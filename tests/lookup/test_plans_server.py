@@ -4,12 +4,7 @@ import random
 
 import pytest
 
-from es_simhash import (
-    IncompleteSearchError,
-    SimHashClient,
-    build_mapping,
-    fingerprint_fields,
-)
+from es_simhash import IncompleteSearchError, SimHashClient, build_mapping, fingerprint_fields
 from es_simhash.client.port import finish, port_of
 from es_simhash.lookup import question
 from es_simhash.lookup.find_many import find_many

@@ -18,13 +18,7 @@ import numpy as np
 import pytest
 
 import es_simhash
-from es_simhash import (
-    SchemeError,
-    build_pipeline,
-    fingerprints,
-    get_scheme,
-    to_hex,
-)
+from es_simhash import SchemeError, build_pipeline, fingerprints, get_scheme, to_hex
 from es_simhash.hashing.characters import COMBINES, DROPPED, EXPANDS, SEPARATOR, UNASSIGNED, character_entries
 from es_simhash.lookup.plan import LookupPlan
 from es_simhash.lookup.query import candidate_clauses
@@ -150,11 +144,7 @@ def test_no_other_file_has_a_script():
         for path in root.rglob("*.py")
         if re.search(r'"lang"[:,] "painless"', path.read_text(encoding="utf-8"))
     }
-    assert holders == {
-        "upkeep/remove_fields.py",
-        "lookup/query.py",
-        "pipeline/build.py",
-    }
+    assert holders == {"upkeep/remove_fields.py", "lookup/query.py", "pipeline/build.py"}
 
 
 MARKS = {"N": UNASSIGNED, "C": COMBINES, "M": COMBINES, "X": EXPANDS, "D": DROPPED, "S": SEPARATOR}
@@ -221,13 +211,7 @@ def test_a_pipeline_is_plain_and_small(settings):
 
 
 @pytest.mark.parametrize(
-    "scheme",
-    [
-        "keywords",
-        get_scheme("shingles", hash="md5"),
-        get_scheme("shingles", preprocess="html"),
-    ],
-    ids=str,
+    "scheme", ["keywords", get_scheme("shingles", hash="md5"), get_scheme("shingles", preprocess="html")], ids=str
 )
 def test_what_a_server_cannot_compute_is_refused(scheme):
     """With the reason, and what to do instead."""

@@ -2,7 +2,6 @@
 
 import json
 import os
-import uuid
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,6 @@ from es_simhash import (
 from es_simhash.pipeline.script_source import LONGEST
 from tests.pipeline.hostile import hostile_texts
 from tests.servers.fixtures import make_client
-from tests.servers.servers import send
 from tests.servers.support import ONE_SHARD, found_in, numbered, simulate, texts
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors.json").read_text(encoding="utf-8"))
@@ -219,23 +217,6 @@ def test_updates(server, pipeline_name, use_as):
     server.request("POST", f"/{pipeline_name}/_refresh")
     server.request("POST", f"/{pipeline_name}/_update_by_query?refresh=true", {"query": {"match_all": {}}})
     assert all(is_fresh(f"bulk-{kind}") for kind in UPDATES)
-
-
-def test_updates_on_elasticsearch(elasticsearch, request):
-    """They pass the same pipelines: this one does not exist, so what would pass it is refused."""
-    name = f"test-{uuid.uuid4().hex}"
-    request.addfinalizer(lambda: elasticsearch.remove(name))
-    elasticsearch.request("PUT", f"/{name}", {"settings": ONE_SHARD})
-    kinds = [kind for kind in UPDATES if kind != "script"]
-    for id_ in (f"{how}-{kind}" for kind in kinds for how in ("one", "bulk")):
-        elasticsearch.request("PUT", f"/{name}/_doc/{id_}", {"body": BEFORE})
-    elasticsearch.request("PUT", f"/{name}/_settings", {"index.final_pipeline": name})
-    for kind in kinds:
-        update, _ = UPDATES[kind]
-        status, _, _ = send(elasticsearch.url, "POST", f"/{name}/_update/one-{kind}", update)
-        lines = json.dumps({"update": {"_id": f"bulk-{kind}"}}), json.dumps(update), ""
-        answer = elasticsearch.request("POST", f"/{name}/_bulk", "\n".join(lines).encode())
-        assert (status, answer["errors"]) == (400, kind != "doc"), kind
 
 
 def test_an_index_that_cannot_have_one(index, simhash):

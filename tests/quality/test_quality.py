@@ -4,12 +4,7 @@ import random
 
 import pytest
 
-from es_simhash import (
-    PRESETS,
-    InvalidInputError,
-    get_preset,
-    get_scheme,
-)
+from es_simhash import PRESETS, InvalidInputError, get_preset, get_scheme
 from es_simhash.hashing import fingerprint, hamming_distance
 from es_simhash.lookup.lookup_options import Verification, asked_rule
 from es_simhash.mapping.rule import PairRule

@@ -1,11 +1,9 @@
 """Verification, explain, check_sample and tune on real servers, sync and async."""
 
-import json
-
 import pytest
 
 from es_simhash import InvalidInputError, fingerprint, fingerprint_fields
-from tests.servers.support import ONE_SHARD, read_all
+from tests.servers.support import ONE_SHARD, put, read_all
 
 BASE = (
     "The council approved the new bridge over the river on Tuesday after a long debate about its cost. "
@@ -20,10 +18,7 @@ TEXTS = {"same": BASE.upper(), "edited": EDITED, "longer": LONGER, "other": OTHE
 
 
 def send(server, index, documents):
-    lines = [line for name, source in documents.items() for line in ({"index": {"_id": name}}, source)]
-    body = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    answer = server.request("POST", f"/{index}/_bulk?refresh=true", body)
-    assert not answer["errors"], answer["items"][:1]
+    put(server, index, [{"_id": name, **source} for name, source in documents.items()])
 
 
 def fingerprinted(text, **more):

@@ -112,12 +112,7 @@ def full(words=("a text", "another text"), **more):
     return IndexReport(
         stats,
         Diagnosis(
-            name,
-            1_234,
-            1_230,
-            50,
-            tuple(Finding("error", kind, values_of(kind, name)) for kind in SENTENCES),
-            (name,),
+            name, 1_234, 1_230, 50, tuple(Finding("error", kind, values_of(kind, name)) for kind in SENTENCES), (name,)
         ),
         groups,
         "2026-01-02T03:04:05.678Z",

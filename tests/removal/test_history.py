@@ -27,7 +27,7 @@ def removed(id_, canonical, day, *, index="news", other="news", routing=None):
 def archive(tmp_path):
     """Return a function that makes a removal, whose documents are archived in order of time, and deleted."""
 
-    def write(name, *lines, is_deleted=True):
+    def write(name, *lines):
         path = tmp_path / name
         with PlanWriter(path) as writer:
             numbers = [writer.add(line) for line, _ in lines]
@@ -37,7 +37,7 @@ def archive(tmp_path):
             for number, (line, day) in sorted(zip(numbers, lines, strict=True), key=lambda each: each[1][1]):
                 archived = Archived(*line.document.key, '{"n": 1.10}', line.canonical.key, number, line.distance)
                 found.append([archived], [number], DAY(day))
-                found.note("deleted" if is_deleted else "kept", [number], DAY(day + 10))
+                found.note("deleted", [number], DAY(day + 10))
         return path
 
     return write

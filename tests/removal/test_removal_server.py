@@ -45,11 +45,7 @@ def lines_of(plan):
 
 def test_a_plan_is_made_and_applied(server, index, simhash, plan):
     """What the plan names goes, is in the archive as it was, and the canonicals stay."""
-    documents = copies(3) | {
-        "b0001": TEXT + " indeed",
-        "c": OTHER + " today",
-        "z": "alone",
-    }
+    documents = copies(3) | {"b0001": TEXT + " indeed", "c": OTHER + " today", "z": "alone"}
     fill(server, index, simhash, documents)
     before = sources(server, index)
     made = simhash.plan_removal(index, plan, max_distance=12, verify=0.8, **ALL)

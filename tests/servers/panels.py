@@ -12,10 +12,6 @@ import json
 from datetime import UTC, datetime
 
 FONT = "Inter, 'Open Sans', 'Noto Sans CJK SC', sans-serif"
-THEMES = {
-    "light": {"text": "#343741", "title": "#1a1c21", "grid": "#e0e5ee", "background": "#ffffff"},
-    "dark": {"text": "#98a2b3", "title": "#dfe5ef", "grid": "#343741", "background": "#141519"},
-}
 
 # The intervals that both products choose from: up to the first number of milliseconds the second.
 _INTERVALS = [
@@ -87,16 +83,15 @@ def _iso(milliseconds):
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def with_answer(spec, answer, *, width=600, height=300, theme="light"):
+def with_answer(spec, answer, *, width=600, height=300):
     """Return the specification as a product gives it to Vega: the answer instead of the search, size and colours."""
-    colours = THEMES[theme]
     drawn = copy.deepcopy(spec)
     drawn["data"][0].pop("url")
     drawn["data"][0]["values"] = answer
-    drawn |= {"width": width, "height": height, "background": colours["background"]}
-    label, title = {"fill": colours["text"], "font": FONT}, {"fill": colours["title"], "font": FONT}
+    drawn |= {"width": width, "height": height, "background": "#ffffff"}
+    label, title = {"fill": "#343741", "font": FONT}, {"fill": "#1a1c21", "font": FONT}
     drawn["config"] = {
         "style": {"guide-label": label, "guide-title": title, "group-title": title},
-        "axis": {"gridColor": colours["grid"], "tickColor": colours["grid"], "domainColor": colours["grid"]},
+        "axis": dict.fromkeys(("gridColor", "tickColor", "domainColor"), "#e0e5ee"),
     }
     return drawn

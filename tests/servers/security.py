@@ -15,8 +15,12 @@ import ssl
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+from click.testing import CliRunner
+
+from es_simhash.cli import app
 from es_simhash.errors import EmbeddedServerError, shorten
 from tests.servers.plugins import PluginServer
+from tests.servers.servers import send
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,6 +68,39 @@ class SecuredServer(PluginServer):
             path.chmod(0o700 if path.is_dir() else 0o600)
         config["settings"] |= _settings()
         return config
+
+
+def ask(server: SecuredServer, method: str, path: str, body: Any = None) -> Any:
+    """Send a request as the administrator, and return the answer."""
+    name, password = server.login
+    status, answer, _ = send(f"https://{name}:{password}@127.0.0.1:{server.port}", method, path, body)
+    assert status < 300, answer
+    return answer
+
+
+def let(server: SecuredServer, name: str, cluster: list[str], *indices: dict[str, Any]) -> tuple[str, str]:
+    """Make a user with a role of that name, who may do what is given; return the login."""
+    password = "Giraffe-19-Lake"  # noqa: S105 -- of a server that lives as long as these tests
+    role = {"cluster_permissions": cluster, "index_permissions": indices}
+    user = {"password": password, "opendistro_security_roles": [name]}
+    for path, body in (("roles", role), ("internalusers", user)):
+        ask(server, "PUT", f"/_plugins/_security/api/{path}/{name}", body)
+    return name, password
+
+
+def program(server: SecuredServer, monkeypatch: Any) -> Any:
+    """Return a function that runs a command line with a login, or with none."""
+    for name in ("PRODUCT", "API_KEY", "DEBUG"):
+        monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
+    monkeypatch.setenv("ES_SIMHASH_URL", server.url)
+    monkeypatch.setenv("ES_SIMHASH_CA_FILE", str(server.ca_path))
+
+    def run(*args: object, login: tuple[str, str] | None = server.login, stdin: str | None = None) -> Any:
+        for name, value in zip(("USER", "PASSWORD"), login or ("", ""), strict=True):
+            monkeypatch.setenv(f"ES_SIMHASH_{name}", value)
+        return CliRunner().invoke(app, [str(each) for each in args], input=stdin)
+
+    return run
 
 
 def secured_server() -> SecuredServer:

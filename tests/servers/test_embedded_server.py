@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import uuid
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,8 +19,8 @@ from es_simhash import SimHashClient
 from es_simhash.cli import app
 from es_simhash.errors import EmbeddedServerError, InvalidInputError
 from es_simhash.servers import child, embedded_server
-from tests.servers.servers import PRODUCTS, Server, is_required, send
-from tests.servers.support import ROUNDS, leader_of
+from tests.servers.servers import PRODUCTS, Server, is_required
+from tests.servers.support import ROUNDS
 
 ENDING_SECONDS = 30
 
@@ -140,49 +139,6 @@ def test_folder_of_the_other_product_is_refused(opensearch):
             start(product, data=folder)
 
 
-@pytest.mark.faults
-def test_security_checks_login_and_rights(secured):
-    """With the security plugin a wrong password is a 401; a reader may search, but reading the mapping is a 403."""
-    host = f"127.0.0.1:{secured.port}"
-
-    def ask(name, password, method, path, body=None):
-        status, _, _ = send(f"https://{name}:{password}@{host}", method, path, body)
-        return status
-
-    assert secured.url == f"https://{host}"
-    assert ask(*secured.login, "PUT", "/plain/_doc/1?refresh=true", {"text": "a"}) == 201
-    assert ask("admin", "wrong", "GET", "/plain/_search") == 401
-    role = {"index_permissions": [{"index_patterns": ["plain"], "allowed_actions": ["read"]}]}
-    assert ask(*secured.login, "PUT", "/_plugins/_security/api/roles/reader", role) == 201
-    password = "Giraffe-19-Lake"  # noqa: S105
-    user = {"password": password, "opendistro_security_roles": ["reader"]}
-    assert ask(*secured.login, "PUT", "/_plugins/_security/api/internalusers/reader", user) == 201
-    assert ask("reader", password, "GET", "/plain/_search") == 200
-    assert ask("reader", password, "GET", "/plain/_mapping") == 403
-
-
-@pytest.mark.faults
-def test_cluster_outlives_a_killed_node(cluster):
-    """With one replica, searches stay complete when one node of three is killed, and the node can come back."""
-    first = Server.of(cluster.nodes[0])
-    first.request("PUT", "/kept", {"settings": {"number_of_shards": 3, "number_of_replicas": 1}})
-    for number in range(30):
-        first.request("PUT", f"/kept/_doc/{number}", {"number": number})
-    first.request("POST", "/kept/_refresh")
-    cluster.await_health("green")
-    leader = leader_of(cluster)
-    leader.kill()
-    cluster.await_health()
-    one, other = (Server.of(node) for node in cluster.nodes if node is not leader)
-    answer = one.request("GET", "/kept/_search?size=0")
-    assert answer["hits"]["total"]["value"] == 30
-    assert answer["_shards"]["failed"] == 0
-    cluster.start()
-    cluster.await_health("green")
-    assert len(other.request("GET", "/_nodes")["nodes"]) == 3
-    other.remove("kept")
-
-
 OLDER = "8.19.21"
 
 
@@ -208,30 +164,3 @@ def test_elasticsearch_8_refuses_a_client_for_9(older, monkeypatch):
         [line] = result.stderr.splitlines()
         assert line.startswith("error: ")
         assert "pip install 'elasticsearch>=8.12,<9'" in line
-
-
-def test_client_reaches_the_server_of_its_product(server, client, call, index):
-    """A document written through the client of either mode is found over plain HTTP."""
-    call(client.index(index=index, id="1", body={"text": "a"}, refresh=True))
-    assert server.request("GET", f"/{index}/_doc/1")["_source"] == {"text": "a"}
-    assert type(client).__module__.startswith({"opensearch": "opensearchpy"}.get(server.product, server.product))
-
-
-def test_removing_leaves_other_indices_alone(server, index):
-    """Clean-up deletes what starts with the test's index name, and nothing else."""
-    for name in (index, f"{index}-more", f"other-{index}"):
-        server.request("PUT", f"/{name}")
-    server.remove(index)
-    assert list(server.request("GET", f"/*{index}*")) == [f"other-{index}"]
-    server.request("DELETE", f"/other-{index}")
-
-
-def test_removing_takes_data_streams_too(opensearch):
-    """A data stream of the test's own goes, together with the indices behind it."""
-    name = f"test-{uuid.uuid4().hex}"
-    template = {"index_patterns": [f"{name}*"], "data_stream": {}, "priority": 500}
-    opensearch.request("PUT", f"/_index_template/{name}", template)
-    opensearch.request("PUT", f"/_data_stream/{name}")
-    opensearch.remove(name)
-    assert not opensearch.request("GET", f"/*{name}*?expand_wildcards=all")
-    opensearch.request("DELETE", f"/_index_template/{name}")

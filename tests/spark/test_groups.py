@@ -104,14 +104,7 @@ def test_texts_are_compared_as_in_memory(spark, shared_texts):
     assert sum(row[2] is not None for row in wanted) > 100
 
 
-@pytest.mark.parametrize(
-    "verify",
-    [
-        Verification(0.5),
-        Verification(0.5, numbers="same"),
-        None,
-    ],
-)
+@pytest.mark.parametrize("verify", [Verification(0.5), Verification(0.5, numbers="same"), None])
 def test_measures_values_and_dates_as_the_rule_says(spark, verify):
     """
     Compared with slow, obvious code, also texts of few words, whose numbers differ; without a text, a value or a date a

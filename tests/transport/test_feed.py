@@ -94,11 +94,7 @@ def test_the_caller_reads_its_own_source():
 
 @pytest.mark.parametrize(
     ("options", "error"),
-    [
-        ({"batch": 0}, InvalidInputError),
-        ({"batch": 10_001}, InvalidInputError),
-        ({"batch": "5"}, TypeError),
-    ],
+    [({"batch": 0}, InvalidInputError), ({"batch": 10_001}, InvalidInputError), ({"batch": "5"}, TypeError)],
 )
 def test_sizes_that_cannot_be_used(options, error):
     with pytest.raises(error, match="batch"):

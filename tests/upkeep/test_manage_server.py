@@ -14,10 +14,9 @@ from es_simhash import (
 )
 from es_simhash.mapping.meta import build_settings, is_marked, marker_name, markers_in_use, read_settings
 from es_simhash.mapping.resolve import TRUSTED_SECONDS
-from tests.servers.support import read_all
+from tests.servers.support import ONE_SHARD, read_all
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
-ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
 
 
 def mapping_of(server, index):
