@@ -19,7 +19,7 @@ OPERATIONS = {
     "dashboards": "pack",
     "folding": "search_distinct",
     "groups": "lacking pairs_and_groups read reconcile recorded",
-    "ingest": "checkpoint existing ingest reading screen settle tag_written",
+    "ingest": "existing ingest reading screen settle tag_written",
     "lookup": "fetch find find_many from_memory judge memory_operations search",
     "mapping": "resolve shards",
     "passages": "candidates find_passages",

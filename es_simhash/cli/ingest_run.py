@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, islice
-from typing import IO, Any, TypeAlias
+from dataclasses import asdict, dataclass, field
+from itertools import chain
+from typing import IO, Any
 
 from es_simhash import DEFAULT_SCHEME, InvalidInputError, Written, with_fingerprints
 from es_simhash.cli.connect import Connection
@@ -30,15 +28,12 @@ from es_simhash.cli.output import (
     warn,
 )
 from es_simhash.cli.stopping import Request, say_if_stopped, stop_requests, this_command
-from es_simhash.ingest.checkpoint import CHECKPOINT_LINES, IngestCheckpoint, Position, WrittenBefore
 from es_simhash.ingest.item import has_fingerprint
 from es_simhash.transport.raw_json import read_json
-from es_simhash.writes.operations import to_operation, writes_refused
+from es_simhash.writes.operations import to_operation
 
 # The report names the file and the line of a document instead, and the command names the index.
 _NOT_REPORTED = ("position", "index", "fingerprinted")
-# Counted beside the actions; a checkpoint has both in one dict.
-_SUMS = ("fingerprinted", "problems", "updated")
 _IN_THE_INDEX = ("written", "tagged")
 _PHRASES = {
     "tagged": "tagged as duplicates",
@@ -115,23 +110,6 @@ class Tally:
         self._fail(record, "unreadable", reason)
         self._write(record, {"id": None, "action": "unreadable", "reason": reason})
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """The counts, as :meth:`resume` takes them."""
-        return {**self._actions, **{name: self._sums[name] for name in _SUMS}}
-
-    def resume(self, counts: Mapping[str, int]) -> None:
-        self._actions = Counter(counts)
-        self._sums = Counter({name: self._actions.pop(name, 0) for name in _SUMS})
-
-    def sync_report(self) -> int:
-        """Return the size of the report in bytes, once all of it is on the disk."""
-        if self.report is None or not self.report.seekable():
-            return 0
-        self.report.flush()
-        os.fsync(self.report.fileno())
-        return self.report.tell()
-
     def _fail(self, record: Record, kind: str, reason: str, id_: str | None = None) -> None:
         if len(self._failures) < SHOWN_FAILURES:
             self._failures.append(LineFailure(kind, record.place, record.file, record.line, id_, reason))
@@ -177,15 +155,6 @@ class Tally:
             print_line(f"{index}: {self.sentence()}; {speed}{dry_run_ending(is_dry=self.is_dry)}")
 
 
-# The checkpoint is also written after so many seconds.
-CHECKPOINT_SECONDS = 1.0
-# Lines that are compared at once with what was written before.
-_PART = 500
-
-# A line, its action, and what became of it where it is not to be written: why it is no document, or the report on it.
-_Line: TypeAlias = tuple[Record, dict[str, Any] | None, str | Written | None]
-
-
 def _find_id(action: Mapping[str, Any]) -> str | None:
     if "_id" in action or action["_op_type"] not in ("index", "create"):
         return None
@@ -194,41 +163,29 @@ def _find_id(action: Mapping[str, Any]) -> str | None:
 
 class IngestActions:
     """
-    The lines of the files as bulk actions, without lines that are not documents or were written before.
+    The lines of the files as bulk actions, without lines that are not documents.
     One thread reads the lines, another one takes the answers: *given* is changed only by the first, *answered* only by
     the second. *other_id*: a field of the first document that seems to hold the id that it lacks. *waiting*: lines that
-    were read and not yet counted, in order, as in :data:`_Line`.
+    were read and not yet counted, in order, each with the reason why it is no document.
     """
 
-    def __init__(
-        self,
-        records: Iterator[Record],
-        id_field: str | None,
-        saved: IngestCheckpoint | None,
-        before: WrittenBefore | None = None,
-        connection: Connection | None = None,
-    ) -> None:
-        self.waiting: deque[tuple[Record, str | Written | None]] = deque()
+    def __init__(self, records: Iterator[Record], id_field: str | None) -> None:
+        self.waiting: deque[tuple[Record, str | None]] = deque()
         self.given = self.answered = 0
         self.other_id: str | None = None
         self.request = Request()
         self._records = records
         self._lines = self._read()
         self._id_field = id_field
-        self._saved = saved
-        self._before = before
-        self._connection = connection
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for record, action, settled in self._settle(self._lines):
+        for record, action, reason in self._lines:
             if self.request.stop is not None:
                 return
-            if settled is not None or action is None:
-                self.waiting.append((record, settled))
-                continue
-            self.given += 1
-            self.waiting.append((record, None))
-            yield action
+            self.waiting.append((record, reason))
+            if action is not None:
+                self.given += 1
+                yield action
 
     def pass_unreadable(self, tally: Tally) -> bool:
         """Count the lines before the first that can be read, so that nothing is made for a file that has none."""
@@ -240,28 +197,14 @@ class IngestActions:
             tally.add_unreadable(record, str(reason))
         return False
 
-    def _settle(self, lines: Iterator[_Line]) -> Iterator[_Line]:
-        before, connection = self._before, self._connection
-        while before and connection and before.left and (part := list(islice(lines, _PART))):
-            found = iter(
-                connection.run(
-                    lambda server: before.find(server, [action for _, action, _ in part if action is not None])
-                )
-            )
-            for record, action, reason in part:
-                yield record, action, reason if action is None else next(found)
-        yield from lines
-
-    def _read(self) -> Iterator[_Line]:
+    def _read(self) -> Iterator[tuple[Record, dict[str, Any] | None, str | None]]:
         for record in self._records:
             try:
                 action = to_action(record, self._id_field)
             except InvalidInputError as failure:
                 yield record, None, str(failure)
-                continue
-            if self._saved is not None and "_id" not in action:
-                action["_id"] = self._saved.id_for(record.number, record.line)
-            yield record, action, None
+            else:
+                yield record, action, None
 
     @property
     def is_idle(self) -> bool:
@@ -272,16 +215,11 @@ class IngestActions:
 class IngestRun:
     """Writes the documents, counts the outcomes in the order of the lines, and says where to go on."""
 
-    def __init__(
-        self, actions: IngestActions, tally: Tally, reader: Reader, saved: IngestCheckpoint | None, *, skip: int
-    ) -> None:
+    def __init__(self, actions: IngestActions, tally: Tally, reader: Reader, *, skip: int) -> None:
         self._actions = actions
         self._tally = tally
         self._reader = reader
-        self._saved = saved
         self._skip = skip
-        self._unsaved = 0
-        self._saved_at = time.monotonic()
 
     def write(self, connection: Connection, index: str, arguments: dict[str, Any], tracker: Tracker) -> None:
         """Write until the end, or until somebody stops it; what was read by then is finished first."""
@@ -304,8 +242,6 @@ class IngestRun:
                 note(f"stopped: {self._done()}")
                 note(f"to go on: {self._again()}")
             raise
-        finally:
-            self.save()
 
     def try_out(
         self,
@@ -342,38 +278,17 @@ class IngestRun:
         if each.position != self._actions.answered:
             return  # before an error reports may lack a document, and its line is the first to send again
         self._count_settled()
-        if self._saved is not None and each.hindrance is not None:
-            raise writes_refused(each.hindrance, each.index, each.reason)  # not done: a later run goes on here
         record, _ = self._actions.waiting.popleft()
         self._actions.answered += 1
-        if self._saved is not None and each.updated and self._saved.made(each.id):
-            each = replace(each, updated=False)  # this line, sent again after a kill
         self._tally.add(record, each)
         tracker.advance(1, completed=self._reader.position)
-        self._unsaved += 1
-        if self._unsaved >= CHECKPOINT_LINES or time.monotonic() - self._saved_at >= CHECKPOINT_SECONDS:
-            self.save()
 
     def _count_settled(self) -> None:
         """Count the lines that were not handed on and stand before the next document that was."""
         waiting = self._actions.waiting
-        while waiting and (settled := waiting[0][1]) is not None:
+        while waiting and (reason := waiting[0][1]) is not None:
             record, _ = waiting.popleft()
-            if isinstance(settled, Written):
-                self._tally.add(record, settled)
-            else:
-                self._tally.add_unreadable(record, settled)
-
-    def save(self, *, is_finished: bool = False) -> None:
-        self._unsaved, self._saved_at = 0, time.monotonic()
-        if self._saved is None or self._tally.last is None:
-            if self._saved is not None and is_finished:
-                self._saved.save(replace(self._saved.position, is_finished=True))
-            return
-        last, report_bytes = self._tally.last, self._tally.sync_report()
-        self._saved.save(
-            Position(last.number, last.line, self._tally.lines, self._tally.counts, report_bytes, is_finished)
-        )
+            self._tally.add_unreadable(record, reason)
 
     def _done(self) -> str:
         last = self._tally.last
@@ -383,6 +298,4 @@ class IngestRun:
         return f"{place}{self._tally.sentence()}{more}"
 
     def _again(self) -> str:
-        if self._saved is not None:
-            return this_command()
         return this_command("--skip", str(self._skip + self._tally.lines), without="--skip")

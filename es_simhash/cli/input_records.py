@@ -6,7 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
@@ -42,15 +42,14 @@ _SAYS = {
 class Record:
     """
     One document of a file, or one line that is not a document and has a *reason*.
-    *number*: place of the *file* among those given, from 0. *line*: the last line of the document, from 1. *value*: the
-    JSON value (an object remembers its text), or the CSV row as a dict.
+    *line*: the last line of the document, from 1. *value*: the JSON value (an object remembers its text), or the CSV
+    row as a dict.
     """
 
     file: str
     line: int
     value: Any = None
     reason: str | None = None
-    number: int = 0
 
     @property
     def place(self) -> str:
@@ -60,23 +59,15 @@ class Record:
 class Reader:
     """
     Reads one file after another; ``-`` is stdin.
-    *delimiter*: of CSV; else the header says. *start*: place of the first file to read, and the number of its last line
-    that is left out. *position*: bytes read so far, of all files together, as stored; any thread may read it.
+    *delimiter*: of CSV; else the header says. *position*: bytes read so far, of all files together, as stored; any
+    thread may read it.
     """
 
-    def __init__(
-        self,
-        files: Sequence[str],
-        *,
-        format: Format = "auto",
-        delimiter: str | None = None,
-        start: tuple[int, int] = (0, 0),
-    ) -> None:
+    def __init__(self, files: Sequence[str], *, format: Format = "auto", delimiter: str | None = None) -> None:
         self.position = 0
         self._files = tuple(files)
         self._format = format
         self._delimiter = delimiter
-        self._start = start
 
     @property
     def total(self) -> int | None:
@@ -86,15 +77,13 @@ class Reader:
         return sum(path.stat().st_size for path in paths) if is_known else None
 
     def __iter__(self) -> Iterator[Record]:
-        first, line = self._start
-        before = sum(Path(name).stat().st_size for name in self._files[:first] if name != STDIN)
-        for number, name in enumerate(self._files[first:], first):
+        before = 0
+        for name in self._files:
             with open_input(name) as (raw, content):
                 can_tell = raw.seekable()
-                how = _format_of(name, self._format), self._delimiter
-                for record in _read(name, content, *how, skip=line if number == first else 0):
+                for record in _read(name, content, _format_of(name, self._format), self._delimiter):
                     self.position = before + (raw.tell() if can_tell else 0)
-                    yield replace(record, number=number) if number else record
+                    yield record
                 self.position = before = before + (raw.tell() if can_tell else 0)
 
 
@@ -118,7 +107,7 @@ _BULK = (
 )
 
 
-def _read(name: str, content: IO[bytes], format_: str, delimiter: str | None, *, skip: int) -> Iterator[Record]:
+def _read(name: str, content: IO[bytes], format_: str, delimiter: str | None) -> Iterator[Record]:
     lines = _Lines(name, content)
     try:
         head = peek(content)
@@ -126,10 +115,9 @@ def _read(name: str, content: IO[bytes], format_: str, delimiter: str | None, *,
         if fault := fault or (_BULK if format_ == "jsonl" and _begins_with_action(head) else None):
             yield Record(name, 1, reason=f"the file is {fault}")
         elif format_ == "csv":
-            # Rows that are left out are read too: one may have several lines, and the first is the header.
-            yield from (each for each in _rows(lines, head, delimiter) if each.line > skip)
+            yield from _rows(lines, head, delimiter)
         else:
-            yield from _json_lines(lines, skip)
+            yield from _json_lines(lines)
     except Exception as error:
         if not is_broken(error):
             raise
@@ -168,12 +156,9 @@ class _Lines:
         return fault
 
 
-def _json_lines(lines: _Lines, skip: int) -> Iterator[Record]:
+def _json_lines(lines: _Lines) -> Iterator[Record]:
     for text in lines:
-        fault = lines.take_fault()
-        if lines.number <= skip:
-            continue
-        if fault:
+        if fault := lines.take_fault():
             yield Record(lines.name, lines.number, reason=fault)
         elif text.strip():
             yield _parse(lines.name, lines.number, text)

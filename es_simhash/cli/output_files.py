@@ -84,7 +84,14 @@ def open_text(path: FilePath, mode: Literal["w", "a", "kept"] = "w") -> io.TextI
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace")
 
 
-_DATABASE = b"SQLite format 3\0"  # a removal, a checkpoint
+def end_report(report: IO[str] | None) -> None:
+    """Empty a report that was kept and to which nothing was written, now that the work is done."""
+    raw = getattr(getattr(report, "buffer", None), "raw", None)
+    if isinstance(raw, _Kept):
+        raw.write(b"")
+
+
+_DATABASE = b"SQLite format 3\0"  # a removal
 
 
 def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = ()) -> None:
@@ -101,7 +108,7 @@ def refuse_output(path: FilePath, *, inputs: Iterable[FilePath] = ()) -> None:
         raise InvalidInputError(f"{path} is read by the same command: give another name")
     with path.open("rb") as file:
         if file.read(len(_DATABASE)) == _DATABASE:
-            raise InvalidInputError(f"{path} is a database, such as a removal or a checkpoint: give another name")
+            raise InvalidInputError(f"{path} is a database, such as a removal: give another name")
 
 
 def open_private(path: str, flags: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.errors import shorten
 from es_simhash.hashing import Scheme
@@ -68,13 +68,14 @@ class Existing:
     The documents near those of one batch, as searches show them.
     *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *gaps*: why a
     lookup is incomplete. *unseen*: the fingerprints that may have copies near them that were not read, with those
-    of the table near each.
+    of the table near each. *held*: the hits of what the index has under the ids of the batch, with ``_source``.
     """
 
     near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
     gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     is_compared: bool = False
     unseen: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    held: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     def of(self, draft: Document) -> Sequence[Document]:
         """Return the documents near *draft*, the one grouped first comes first."""

@@ -46,12 +46,16 @@ DOCUMENTS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked about one batch: by block terms, or what documents have the fingerprints *near*, by the table."""
+    """
+    What is asked about one batch: by block terms, or what documents have the fingerprints *near*, by the table.
+    *ids*: those that the last of *calls* is about.
+    """
 
     fingerprints: Sequence[int]
     calls: Sequence[Call]
     batch: MultiSearch | None = None
     near: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    ids: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,8 @@ class ExistingLookup:
         self._total = total
         self._asked = self._batches = 0
         self._is_alias = is_alias
+        # Whether a document may be there as it is given: decided at the start, for ids that nothing has yet.
+        self._may_hold: bool | None = None
 
     @property
     def batch(self) -> int:
@@ -97,6 +103,8 @@ class ExistingLookup:
         """Make everything written so far visible to lookups, and read the statistics that their plan needs."""
         await refresh(server, self._index)
         await self._group_lookups.prepare(server)
+        if self._may_hold is None:
+            self._may_hold = self._group_lookups.documents > 0
         if self._resident is not None:
             try:
                 await self._resident.catch_up(server, documents=self._group_lookups.documents)
@@ -111,10 +119,15 @@ class ExistingLookup:
             self._resident.note_written(Counter(filter(None, map(_written_to, items))))
 
     async def ask(self, server: Port, items: Iterable[Entry]) -> Asked | None:
-        """Return what to ask about *items*; ``None`` where none has a fingerprint."""
+        """Return what to ask about *items*; ``None`` where there is nothing to ask."""
+        items = list(items)
         fingerprints = _fingerprints_of(items)
+        # An update without a text is not in flight, so searches may show the document before it.
+        self._may_hold = self._may_hold and not any(map(_is_partial, items))
+        ids = [id_ for each in items if (id_ := each.given_id) is not None] if self._may_hold else []
+        held = [Call("search", {"index": self._index, "body": {**_held_body(ids), "size": DOCUMENTS}})] if ids else []
         if not fingerprints:
-            return None
+            return Asked((), held, ids=ids) if ids else None
         self._asked += len(fingerprints)
         self._batches += 1
         if self._is_worth_it():
@@ -122,14 +135,31 @@ class ExistingLookup:
         resident = self._resident
         if resident is None:
             batch = self._group_lookups.batch(fingerprints, is_one_page=True)
-            return Asked(fingerprints, [batch.call()], batch)
+            return Asked(fingerprints, [batch.call(), *held], batch, ids=ids)
         near = await server.compute(resident.near, fingerprints)
         body = {**self._with_contents(self._body([self._among(near)])), "size": DOCUMENTS}
         calls = [Call("search", {"index": self._index, "body": body})] if near else []
-        return Asked(fingerprints, calls, near=near)
+        return Asked(fingerprints, [*calls, *held], near=near, ids=ids)
 
     async def take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
+        held = await self._held(server, asked.ids, answers[-1]) if asked.ids else {}
+        answers = answers[:-1] if asked.ids else answers
+        existing = await self._take(server, asked, answers) if asked.fingerprints else Existing()
+        return replace(existing, held=held)
+
+    async def _held(self, server: Port, ids: Sequence[str], answer: Any) -> dict[str, list[Mapping[str, Any]]]:
+        """Return what the index has under *ids*; what cannot be read now counts as not there, and is written again."""
+        if isinstance(answer, Mapping) and not find_gaps(answer) and len(answer["hits"]["hits"]) < DOCUMENTS:
+            hits = answer["hits"]["hits"]
+        else:
+            hits = (await self._hits(server, _held_body(ids), answer))[0].values()
+        held: dict[str, list[Mapping[str, Any]]] = {}
+        for hit in hits:
+            held.setdefault(hit["_id"], []).append(hit)
+        return held
+
+    async def _take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         if asked.batch is not None:
             found = await self._group_lookups.take(server, asked.batch, answers[0])
             return await self._read(server, found, asked.fingerprints)
@@ -470,6 +500,14 @@ def _written_to(item: Entry) -> str | None:
         return None
     is_in_flight = isinstance(item, Plain) or (item.draft is not None and not item.is_renamed)
     return outcome.index if is_in_flight else None
+
+
+def _held_body(ids: Sequence[str]) -> dict[str, Any]:
+    return {"query": {"ids": {"values": list(ids)}}, "track_total_hits": False}
+
+
+def _is_partial(entry: Entry) -> bool:
+    return entry.operation is not None and entry.operation.kind == "update"
 
 
 def _fingerprints_of(items: Iterable[Entry]) -> list[int]:

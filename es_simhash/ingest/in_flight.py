@@ -45,7 +45,6 @@ class Document:
     earlier: Document | None = field(default=None, init=False, compare=False, repr=False)
     is_withdrawn: bool = field(default=False, init=False, compare=False, repr=False)
     is_settled: bool = field(default=False, init=False, compare=False, repr=False)
-    order: int = field(default=0, init=False, compare=False, repr=False)
 
     def distance_to(self, fingerprint: int | None) -> int | None:
         """Return the distance in bits; ``None`` where one of the two has no fingerprint."""
@@ -67,7 +66,6 @@ class Straight(Protocol):
 
     fingerprint: int | None
     at: int
-    order: int
     is_settled: bool
 
     @property
@@ -88,7 +86,6 @@ class InFlight:
         self._contents: list[Content] = []
         self._characters = 0
         self._asleep = 0  # bytes of the texts of straight documents
-        self._added = 0
         # Documents that are equal for every later one are looked up as one; a list where there are several.
         self._copies: dict[_CopyKey, Document | list[Document]] = {}
         self._keys: dict[int, _CopyKey | list[_CopyKey] | Straight] = {}
@@ -119,7 +116,6 @@ class InFlight:
 
     def add_straight(self, document: Straight) -> None:
         """Remember *document*, a foreseen one that nothing in flight is near."""
-        document.order = self._added = self._added + 1
         self._asleep += document.size
         self._current[document.id] = document
         fingerprint = document.fingerprint or 0
@@ -130,7 +126,7 @@ class InFlight:
         """Return *straight* as a document like the others."""
         self._asleep -= straight.size
         document = straight.to_document()
-        document.order, document.is_settled = straight.order, straight.is_settled
+        document.is_settled = straight.is_settled
         self._current[document.id] = document
         if document.position is not None:
             self._by_position[document.position] = document
@@ -177,7 +173,6 @@ class InFlight:
 
     def _put(self, document: Document) -> Document:
         document.earlier = self._under(document.id)
-        document.order = self._added = self._added + 1
         self._current[document.id] = document
         if document.position is not None:
             self._by_position[document.position] = document
@@ -256,13 +251,14 @@ class InFlight:
         self, fingerprint: int, *, blockers: set[int] | None = None, apart_from: str | None = None
     ) -> Iterator[tuple[int | None, Document]]:
         """
-        Yield (distance in bits, document) for those near *fingerprint*, one for all copies in a group.
+        Yield (distance in bits, document) for those near *fingerprint*, one for all copies in a group; in the order in
+        which a search shows them, so that a decision does not depend on a refresh.
         *blockers* gets the positions of documents that hide others within max_distance. *apart_from* is an id: neither
         this document nor the members of its group are found.
         """
         found = [self._copies[key] for key in self._keys_near(fingerprint)]
         for copies in sorted(
-            (each if isinstance(each, list) else [each] for each in found), key=lambda each: each[0].order
+            (each if isinstance(each, list) else [each] for each in found), key=lambda each: (each[0].at, each[0].id)
         ):
             if copies[0].group == apart_from:
                 continue

@@ -17,7 +17,6 @@ from typing import Any
 from es_simhash.arguments import check_name
 from es_simhash.errors import Advice, Said, shorten
 from es_simhash.groups.recorded import keep_recorded, record_grouping, settle_grouping
-from es_simhash.ingest.checkpoint import IngestCheckpoint, Position, read_identity
 from es_simhash.ingest.decide import Decider, Existing, OnDuplicate
 from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.ingest.item import Item, decide_items, make_reader, may_be_skipped
@@ -44,7 +43,6 @@ from es_simhash.transport.feed import Feed
 from es_simhash.transport.protocol import Call, Compute, Progress, check_index, error_text
 from es_simhash.transport.retry import check_shards, now, unless_refused
 from es_simhash.writes.bulk import Bulk
-from es_simhash.writes.operations import writes_refused
 from es_simhash.writes.targets import read_source_modes, refuse_masked_values, refuse_unseen
 
 
@@ -90,10 +88,7 @@ async def _ingest(
         return
     target = await find_write_target(server, index)
     with ExitStack() as stack:
-        saved = await _open_checkpoint(server, index, options)
-        if saved is not None:
-            stack.callback(saved.close)
-        source = Source(index, documents, target=target, options=options, prefix=server.prefix, saved=saved)
+        source = Source(index, documents, target=target, options=options, prefix=server.prefix)
         stack.callback(source.close)
         server.context.learn(index, agree(target.resolved, server.context), target.resolved)
         grouper: _Grouper | None = None
@@ -104,7 +99,7 @@ async def _ingest(
             grouper = await make_grouper(server, index, target, source, options.on_duplicate, options, total)
             await grouper.lookup.prepare(server)
         source.is_straight = _may_be_straight(server, source, target)
-        pipeline = _Pipeline(server.context, index, source, grouper, target.resolved, saved)
+        pipeline = _Pipeline(server.context, index, source, grouper, target.resolved)
         async with aclosing(pipeline.run(server, lambda: _check(server, index, target, grouper))) as parts:
             async for part in parts:
                 yield part
@@ -115,21 +110,6 @@ def _may_be_straight(server: Port, source: Source, target: WriteTarget) -> bool:
     reader = source.reader
     is_by_text = reader is None or not (reader.per or reader.within)
     return is_by_text and target.settings.passages is None and server.writes_standard_json
-
-
-async def _open_checkpoint(server: Port, index: str, options: IngestOptions) -> IngestCheckpoint | None:
-    if options.checkpoint is None:
-        return None
-    purpose = {"index": index, "prefix": server.prefix, **options.purpose()}
-    now = await read_identity(server, index)
-    saved: IngestCheckpoint = await server.compute(IngestCheckpoint, options.checkpoint, purpose)
-    try:
-        saved.check_index(now)
-        saved.record_index(now)
-    except Exception:
-        saved.close()
-        raise
-    return saved
 
 
 async def make_grouper(
@@ -190,6 +170,8 @@ class _Grouper:
     source: Source
 
     async def decide(self, server: Port, entries: Sequence[Entry], existing: Existing) -> list[Entry]:
+        if existing.held:
+            entries = await server.compute(self._keep_unchanged, entries, existing)
         straight = await server.compute(self._find_straight, entries, existing)
         entries = [straight.get(each.position) or self.source.as_item(each) for each in entries]
         items: Sequence[Item] = [each for each in entries if isinstance(each, Item)]
@@ -206,6 +188,20 @@ class _Grouper:
             await self.lookup.prepare(server)
             in_flight.forget_settled()
         return list(entries)
+
+    def _keep_unchanged(self, entries: Sequence[Entry], existing: Existing) -> list[Entry]:
+        """Return *entries*; what the index holds as it is given is done with that, and keeps its group."""
+        kept: list[Entry] = []
+        written: set[str | None] = set()
+        for entry in entries:
+            kept.append(entry)
+            hits = () if entry.given_id is None else existing.held.get(entry.given_id, ())
+            # Searches do not show yet what this ingest wrote.
+            if hits and entry.given_id not in written and not self.ingest.decider.in_flight.hides(hits[0]["_id"]):
+                kept[-1] = self.source.as_item(entry).unless_held(hits, self.ingest.index, self.ingest.prefix)
+            if kept[-1].outcome is None and entry.operation is not None:
+                written.add(str(entry.operation.header.get("_id")))
+        return kept
 
     def _find_straight(self, entries: Sequence[Entry], existing: Existing) -> dict[int, Plain]:
         """Return the documents of a batch that nothing is near, in the index, in flight, or in the batch."""
@@ -270,7 +266,6 @@ class _Pipeline:
     source: Source
     grouper: _Grouper | None
     resolved: Resolved
-    saved: IngestCheckpoint | None
 
     async def run(self, server: Port, check: Callable[[], Awaitable[None]]) -> AsyncGenerator[Sequence[Written], None]:
         """
@@ -294,9 +289,7 @@ class _Pipeline:
             reading = Compute(self.source.take, (lookup.batch if lookup else None,)) if is_reading else None
             answers = await self._send(server, bulk, asked.calls if asked else (), reading)
             items, failure = await self._finish(server, items, sent, bulk, answers.bulk)
-            reports = [report(item, prefix=self.context.prefix) for item in items]
-            yield reports
-            failure = failure or await self._save(server, reports)
+            yield [report(item, prefix=self.context.prefix) for item in items]
             done += len(items)
             server.tell(Progress(done, None, "writing documents"))
             # Nothing is raised before every document that was written is reported.
@@ -312,15 +305,6 @@ class _Pipeline:
             if lookup and asked:
                 existing = await lookup.take(server, asked, answers.lookups)
             batch, following = following, answers.ahead
-
-    async def _save(self, server: Port, reports: Sequence[Written]) -> Exception | None:
-        """Note in the checkpoint, if there is one, how far the documents are dealt with; return what hinders writes."""
-        if self.saved is None or not reports:
-            return None
-        if (failure := _hindrance(reports)) is None:
-            last = reports[-1].position + 1
-            await server.compute(self.saved.save, Position(line=last, lines=last))
-        return failure
 
     async def _follow_rollover(self, server: Port, items: Sequence[Entry]) -> None:
         """Check an index that a rollover made meanwhile, and record the grouping there."""
@@ -372,11 +356,3 @@ def _known(items: Sequence[Entry]) -> list[Entry]:
     known = [item for item in items if not item.is_sent]
     # Of a skipped document nobody knows whether the one it was skipped for is there.
     return [item for item in known if not (item.is_skipped and item.leader_position in unknown)]
-
-
-def _hindrance(reports: Sequence[Written]) -> Exception | None:
-    """Return the error that ends a run with a checkpoint, which may not count as done what can be written later."""
-    for each in reports:
-        if each.hindrance is not None:
-            return writes_refused(each.hindrance, each.index or "", each.reason or "")
-    return None

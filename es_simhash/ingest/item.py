@@ -100,7 +100,7 @@ def _agreed(mappings: Sequence[Mapping[str, Any]], field: str) -> MappedField:
     return MappedField(found[0].path, node, any(each.is_copied for each in found))
 
 
-CREATED = 201
+CREATED, UNCHANGED = 201, 304
 _FIRST = 3
 
 
@@ -112,7 +112,8 @@ class Item:
     among the documents given, from 0. *operation*: ``None`` if what was given is no operation. *problem*: of a document
     that is written anyway. *weight*: about how many characters it takes in a request. *texts*: those whose fields are
     wanted. *part*: what was read of it, unless it is a plain document, until it has its fields. *upsert*: of an update,
-    the document that the server creates where there is none to update.
+    the document that the server creates where there is none to update. *given_id*: the id of a whole document, if it
+    came with one.
     """
 
     position: int
@@ -125,6 +126,7 @@ class Item:
     texts: tuple[str, ...] = ()
     part: Part | None = None
     upsert: Item | None = None
+    given_id: str | None = None
 
     action = None
     problems = ()
@@ -148,6 +150,24 @@ class Item:
             item = self.upsert
         item.outcome = outcome
         return item
+
+    def unless_held(self, hits: Iterable[Mapping[str, Any]], index: str, prefix: str) -> Item:
+        """Return it, with that for an outcome where one of *hits* is the same document, grouped already."""
+        operation = self.operation
+        # A pipeline may change the document, a version forbid it.
+        if operation is None or not operation.header.keys() <= {"_index", "_id", "routing"}:
+            return self
+        routing = operation.header.get("routing")
+        for hit in hits:
+            source = hit.get("_source") or {}
+            ours = our_object(source, prefix)
+            is_there = operation.header["_index"] in (index, hit["_index"]) and "at" in ours
+            if is_there and hit.get("_routing") == (None if routing is None else str(routing)):
+                plain = {**source, prefix: _without_group(ours)}
+                if _as_json(plain) == _as_json({prefix: {}, **operation.document(prefix)}):
+                    outcome = Outcome(hit["_id"], hit["_index"], UNCHANGED, is_same=True)
+                    return Item(self.position, operation, self.problem, outcome, weight=self.weight)
+        return self
 
     @property
     def fingerprint(self) -> int | None:
@@ -204,6 +224,13 @@ def content_id(document: Any, prefix: str) -> str:
     own = without_fingerprint(document, prefix=prefix) if isinstance(document, Mapping) else document
     text = json.dumps(own, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _as_json(document: Mapping[str, Any]) -> str | None:
+    try:
+        return json.dumps(document, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return None  # what only a client can write
 
 
 def has_fingerprint(operation: Operation, prefix: str) -> bool:

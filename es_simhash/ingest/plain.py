@@ -30,7 +30,7 @@ class Plain(Operation):
     """
     A document on its way, not changed by a decision but for its place in a group of its own.
     *text*: what it is compared by. *members*: the JSON of its body, without the last brace; with our fields once it is
-    decided. *at*: when it was decided, in milliseconds since 1970; 0 before. *order*: among all in flight.
+    decided. *at*: when it was decided, in milliseconds since 1970; 0 before.
     """
 
     position: int = 0
@@ -40,7 +40,6 @@ class Plain(Operation):
     reader: ContentReader | None = None
     fingerprint: int | None = None
     at: int = 0
-    order: int = 0
     is_settled: bool = False
     outcome: Outcome | None = None
     _document: Document | None = None
@@ -53,6 +52,10 @@ class Plain(Operation):
     def id(self) -> str:
         id_: str = self.header["_id"]
         return id_
+
+    @property
+    def given_id(self) -> str:
+        return self.id
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, islice
-from os import PathLike
+from itertools import chain
 from typing import Any, Literal, get_args
 
 from es_simhash.arguments import (
@@ -20,13 +19,11 @@ from es_simhash.arguments import (
     check_choice,
     check_fields,
     check_options,
-    check_output,
     option,
 )
 from es_simhash.errors import InvalidInputError, MappingError, Said, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.actions import ActionRules, body_of, prepare_body
-from es_simhash.ingest.checkpoint import LARGEST_BATCH, IngestCheckpoint
 from es_simhash.ingest.decide import Decider, Decision, OnDuplicate
 from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, put_decision, read_own, upsert_of
 from es_simhash.ingest.plain import Entry, Plain, members_of, put_fields
@@ -154,10 +151,6 @@ class IngestOptions:
             each of them. The first two requests have 50 at most.
         lookup:
             ...
-        checkpoint:
-            File that records, after each batch, how many *documents* are dealt with. A later run with the same
-            file leaves them out: give it the same documents in the same order. A document without an id gets one
-            that is the same in each run, so that one that is sent again after a kill is not doubled.
     """
 
     text_field: str | Sequence[str] | None = None
@@ -166,18 +159,13 @@ class IngestOptions:
     id_from: IngestIdFrom = option(None, partial(check_choice, choices=("content", None)))
     workers: int | None = option(None, Count())
     op_type: OpType = option("index", partial(check_choice, choices=get_args(OpType)))
-    batch: int | None = option(None, Count(1, LARGEST_BATCH))
+    batch: int | None = option(None, Count(1, 10_000))
     lookup: LookupRequest = field(default_factory=LookupRequest)
-    checkpoint: str | PathLike[str] | None = option(None, check_output)
     sizes: IngestSizes = IngestSizes()
 
     def __post_init__(self) -> None:
         check_options(self)
         check_fields("text_field", self.text_field, may_lack=True)
-
-    def purpose(self) -> dict[str, Any]:
-        """Return what decides the documents that are written, as plain JSON values."""
-        return {"on_duplicate": self.on_duplicate, "op_type": self.op_type, "id_from": self.id_from}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +217,6 @@ class Source:
         target: WriteTarget,
         options: IngestOptions,
         prefix: str,
-        saved: IngestCheckpoint | None = None,
     ) -> None:
         self._index = index
         self._target = target
@@ -245,16 +232,12 @@ class Source:
         self._text_field = fields[0] if len(fields) == 1 and "." not in fields[0] else None
         self._unusual = SPECIAL | dotted_names(prefix) | {prefix}
         self._options = options
-        self._saved = saved
-        self._position = self._done = saved.position.line if saved else 0
+        self._position = 0
         self._problems: dict[int, str] = {}
         self._feed: Feed[Any] | None = documents if isinstance(documents, Feed) else None
         self._taken = 0
         self._failure: BaseException | None = None  # with which the source broke off, unless that is an Exception
         documents = self._read(documents)
-        if self._done:
-            documents = islice(documents, self._done, None)
-        first = self._done
         self._items: Any = fingerprint_actions(
             documents,
             text_field=self.text_fields,
@@ -262,7 +245,7 @@ class Source:
             prefix=prefix,
             value=settings.value,
             passages=settings.passages is not None,
-            on_problem=lambda problem: self._problems.update({first + problem.position: problem.reason}),
+            on_problem=lambda problem: self._problems.update({problem.position: problem.reason}),
             workers=options.workers,
             ahead=False,  # a batch is taken while another is written
             batch=min(options.batch or BATCH_DOCUMENTS, BATCH_DOCUMENTS),
@@ -405,8 +388,8 @@ class Source:
             item.problem = self._problems.pop(item.position)
         if self._options.id_from == "content" and operation.kind in ("index", "create"):
             operation.header = {"_id": content_id(operation.body, self._prefix), **operation.header}
-        if self._saved is not None and operation.kind in ("index", "create"):
-            operation.header = {"_id": self._saved.id_for(0, item.position + 1), **operation.header}
+        if operation.kind in ("index", "create") and operation.header.get("_id") is not None:
+            item.given_id = str(operation.header["_id"])
         if item.upsert is not None:
             item.upsert.operation = upsert_of(operation, self._prefix)  # with its fields
         if self._options.on_duplicate is not None:

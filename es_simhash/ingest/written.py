@@ -30,9 +30,8 @@ class Written:
             Name of the index that holds it.
         action:
             ``"written"``, ``"tagged"`` (written as a duplicate), ``"skipped"`` (not written), ``"unchanged"`` (not
-            created, because a document with its id and
-            content is there already), ``"dropped"`` (by an ingest pipeline of the server) or ``"refused"`` (by the
-            server, or because it is no document).
+            written: the same document is there under its id, and keeps its group), ``"dropped"`` (by an ingest
+            pipeline of the server) or ``"refused"`` (by the server, or because it is no document).
         reason:
             Why it was refused, or what is wrong with a document that was written; else ``None``.
         canonical:
@@ -125,7 +124,7 @@ def _report(item: Item, prefix: str) -> Written:
         action, kind = _refusal(item, outcome)
         reason = None if action == "unchanged" else str(outcome.error)
         return Written(place, outcome.id, outcome.index, action, reason, fingerprinted=is_fingerprinted, kind=kind)
-    action, canonical, distance, similarity = "written", None, None, None
+    action, canonical, distance, similarity = "unchanged" if outcome.is_same else "written", None, None, None
     if draft is not None and decision is not None and draft.fingerprint is not None:
         canonical, distance, similarity = decision.group, decision.distance, _similarity(decision)
         if decision.verdict == "tag":

@@ -37,7 +37,6 @@ from typing import Any, Literal, Self, TypeAlias
 
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.journal import disk_failure
 from es_simhash.removal.decisions import Decisions, approvals, parse_decisions
 from es_simhash.removal.guard_rails import FEWEST_LARGE, Doubt, Excess, Guards, Share, find_doubts
 from es_simhash.removal.plan_options import PlanHeader
@@ -52,6 +51,7 @@ from es_simhash.removal.sqlite_file import (
     connect,
     create,
     damaged,
+    disk_failure,
     failure,
     identity,
     sync_folder,

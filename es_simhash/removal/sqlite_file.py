@@ -16,7 +16,6 @@ from urllib.parse import quote
 from weakref import WeakValueDictionary
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.journal import disk_failure
 
 LONGEST = 256 << 20
 """Bytes of one value: a server takes no document above 100 MB; its text may need escapes."""
@@ -30,6 +29,16 @@ UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 
 # Files that this process writes: to close another descriptor of one would give up its lock.
 WRITTEN: WeakValueDictionary[tuple[int, int], object] = WeakValueDictionary()
+
+
+# What sqlite3 says of the disk or the folder, and not of what is in the file.
+_OF_THE_DISK = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+    sqlite3.SQLITE_READONLY: errno.EACCES,
+    sqlite3.SQLITE_PERM: errno.EACCES,
+}
 
 
 class DamagedError(InvalidInputError):
@@ -100,6 +109,14 @@ def check_head(path: Path) -> Path | None:
 def identity(path: Path) -> tuple[int, int]:
     found = path.stat()
     return found.st_dev, found.st_ino
+
+
+def disk_failure(path: Path, error: Exception) -> OSError | None:
+    """Return *error* of sqlite3 as one of the system that names the file; ``None`` if it is not of the disk."""
+    number = _OF_THE_DISK.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+    if number is None:
+        return None
+    return OSError(number, os.strerror(number) if number == errno.ENOSPC else str(error), os.fspath(path))
 
 
 def failure(path: Path, error: Exception) -> Exception:

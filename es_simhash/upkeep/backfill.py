@@ -8,7 +8,6 @@ needs, counts and remembers; ``put_fields`` finds the indices.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -16,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from es_simhash.arguments import Count, check_fields, check_number, check_options, check_output, option
+from es_simhash.arguments import Count, check_fields, check_number, check_options, option
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.lookup.query import Filter, check_filter
@@ -27,7 +26,7 @@ from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.pages import Reading, Step
 from es_simhash.transport.protocol import Index, Key, Progress, check_index, document_key, noting, were
 from es_simhash.transport.retry import ATTEMPTS, Patience, check_shards, now, refresh
-from es_simhash.upkeep.needed import FIRST_FAILURES, BackfillProgress, Checkpoint, Judge, Judgement, Ledger
+from es_simhash.upkeep.needed import FIRST_FAILURES, BackfillProgress, Judge, Judgement, Ledger
 from es_simhash.upkeep.put_fields import find_targets, has_passages, record_settings, record_text_fields, scheme_of
 from es_simhash.writes.bulk import Bulk, rewrite
 from es_simhash.writes.operations import Failure
@@ -54,8 +53,6 @@ class BackfillOptions:
             Slices of the index that are read, and bulk requests that are sent, at once.
         documents_per_second:
             Go no faster than this.
-        checkpoint:
-            File that records what is done, 8 bytes a document; with the same file, a later run goes on.
         dry_run:
             Write nothing; count what would change, and forecast the time.
     """
@@ -70,12 +67,6 @@ class BackfillOptions:
         "N",
         "At most N documents per second.",
         "--rate",
-    )
-    checkpoint: str | os.PathLike[str] | None = option(
-        None,
-        check_output,
-        "FILE",
-        "Record finished documents here, 8 bytes each; a later run with the same file skips them.",
     )
     dry_run: bool = False
 
@@ -97,29 +88,15 @@ async def backfill(
     server = await reading_primaries(server, index)
     await check_shards(server, check_index(index))
     targets = await find_targets(server, index, options.text_field, dry_run=options.dry_run)
-    scheme = scheme_of(targets)
-    fields = {name: list(each.text_fields) for name, each in targets.items()}
-    same = len({tuple(each) for each in fields.values()}) == 1
-    purpose: dict[str, Any] = {
-        "prefix": server.prefix,
-        "scheme": scheme.to_dict(),
-        "text_fields": next(iter(fields.values())) if same else fields,
-    }
-    if has_passages(targets):
-        purpose["passages"] = True
-    checkpoint = await server.compute(Checkpoint, None if options.dry_run else options.checkpoint, purpose)
-    pool = FingerprintPool(scheme, workers=options.workers, passages=has_passages(targets))
+    pool = FingerprintPool(scheme_of(targets), workers=options.workers, passages=has_passages(targets))
     try:
-        work = _Backfill(index, options, Judge(server.prefix, targets, pool), checkpoint)
+        work = _Backfill(index, options, Judge(server.prefix, targets, pool))
         with noting(lambda: were(0 if options.dry_run else work.ledger.changed, "changed")):
             async with aclosing(work.run(server)) as reports:
                 async for each in reports:
                     yield [each]
     finally:
-        try:
-            await server.compute(pool.close)
-        finally:
-            await server.compute(checkpoint.close)
+        await server.compute(pool.close)
 
 
 async def finish_backfill(server: Port, index: Index, options: BackfillOptions) -> BackfillProgress:
@@ -134,11 +111,11 @@ async def finish_backfill(server: Port, index: Index, options: BackfillOptions) 
 
 
 class _Backfill:
-    def __init__(self, index: Index, options: BackfillOptions, judge: Judge, checkpoint: Checkpoint) -> None:
+    def __init__(self, index: Index, options: BackfillOptions, judge: Judge) -> None:
         self._index = index
         self._options = options
         self._judge = judge
-        self.ledger = Ledger(judge, checkpoint)
+        self.ledger = Ledger(judge)
         self._began = self._elapsed = 0.0
 
     async def run(self, server: Port) -> AsyncGenerator[BackfillProgress, None]:

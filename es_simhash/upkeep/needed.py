@@ -1,19 +1,15 @@
 """
 Decides which fingerprint the text of a document has now, and which update the document needs. No request is made.
 
-Also what a backfill remembers: its counts, and a checkpoint of the versions it has processed. That takes eight bytes of
-memory for each version, and as many of the file.
+Also what a backfill remembers: its counts, and the versions that it has processed, eight bytes of memory each.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xxhash
@@ -37,9 +33,6 @@ from es_simhash.upkeep.put_fields import Target
 from es_simhash.writes.bulk import CONFLICT, MISSING, UNREADABLE, versioned_header
 from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hindered
 
-if TYPE_CHECKING:
-    from es_simhash.journal import Journal
-
 Document = Mapping[str, Any]
 
 NOT_INDEXED = "es_simhash_not_indexed"
@@ -50,7 +43,7 @@ NOT_INDEXED = "es_simhash_not_indexed"
 class Judgement:
     """
     What one version of a document needs: *operation*, for this version only, or ``None`` if its fields are right.
-    *key* names the version in the checkpoint. *failure*: why its text cannot be read. *is_stale*: it has a fingerprint
+    *key* names the version. *failure*: why its text cannot be read. *is_stale*: it has a fingerprint
     of another text. *is_empty*: its text has no features.
     """
 
@@ -252,31 +245,12 @@ def version_key(index_uuid: str, place: Key, sequence: int, term: int) -> int:
     return xxhash.xxh64_intdigest(f"{index_uuid}\0{place.id}\0{place.routing}\0{sequence}\0{term}".encode())
 
 
-class Checkpoint:
-    """
-    The keys of the versions that were processed; keys are never removed.
-    *path*: file to continue from and to write to; ``None`` keeps the keys in memory only. A file that is no checkpoint,
-    or has another *purpose*, is refused with InvalidInputError.
-    """
+class Processed:
+    """The keys of the versions that were processed."""
 
-    def __init__(self, path: str | os.PathLike[str] | None, purpose: Mapping[str, Any]) -> None:
+    def __init__(self) -> None:
         self._sorted: NDArray[np.uint64] = np.empty(0, np.uint64)
         self._fresh: set[int] = set()
-        self._journal: Journal | None = None
-        if path is None:
-            return
-        from es_simhash.journal import Journal  # noqa: PLC0415 -- sqlite3
-
-        refusal = f"{path} is not a checkpoint of this backfill: name another file"
-        self._journal = Journal(Path(path), "backfill", purpose, refusal=refusal)
-        if self._journal.values != json.loads(json.dumps(purpose)):
-            self.close()
-            raise InvalidInputError(refusal)
-        held = self._journal.read_added()
-        self._sorted = np.unique(np.frombuffer(held[: len(held) // 8 * 8], "<u8").astype(np.uint64))
-
-    def __len__(self) -> int:
-        return len(self._sorted) + len(self._fresh)
 
     def holds(self, keys: Sequence[int]) -> list[bool]:
         wanted = np.array(keys, np.uint64)
@@ -286,20 +260,12 @@ class Checkpoint:
         found[inside] = self._sorted[places[inside]] == wanted[inside]
         return [known or key in self._fresh for known, key in zip(found.tolist(), keys, strict=True)]
 
-    def add(self, keys: Sequence[int], *, keep: bool = True) -> None:
-        """Add *keys*; with *keep*, also to the file, for a later run."""
-        if keep and keys and self._journal is not None:
-            self._journal.add(np.array(keys, "<u8").tobytes())
+    def add(self, keys: Iterable[int]) -> None:
         self._fresh.update(keys)
         if len(self._fresh) > _FRESH:
             fresh = np.fromiter(self._fresh, np.uint64, len(self._fresh))
             self._sorted = np.unique(np.concatenate([self._sorted, fresh]))
             self._fresh.clear()
-
-    def close(self) -> None:
-        if self._journal is not None:
-            self._journal.close()
-            self._journal = None
 
 
 # Time to write a document, and a character of its text, which the server indexes again: for the forecast of a dry run.
@@ -310,16 +276,16 @@ CHARACTER_SECONDS = 1 / 12_000_000
 
 class Ledger:
     """
-    Counts judgements and outcomes, and remembers them in a checkpoint; counters as in :class:`BackfillProgress`.
+    Counts judgements and outcomes, and remembers the versions; counters as in :class:`BackfillProgress`.
     *seen_by_index*: documents read in the first pass. *unwritten_indices*: those where a document has a text and lacks
     what was computed of it.
     """
 
-    def __init__(self, judge: Judge, checkpoint: Checkpoint) -> None:
+    def __init__(self, judge: Judge) -> None:
         self.total = self.seen = self.changed = 0
         self.seen_by_index: Counter[str] = Counter()
         self._judge = judge
-        self._checkpoint = checkpoint
+        self._processed = Processed()
         self._stale = self._empty = self._failed = 0
         self._failures: list[Failure] = []
         self.unwritten_indices: set[str] = set()
@@ -332,14 +298,14 @@ class Ledger:
         return self.changed + self._failed
 
     def find_fresh(self, documents: Sequence[Document]) -> list[Document]:
-        known = self._checkpoint.holds([self._judge.key_of(each) for each in documents])
+        known = self._processed.holds([self._judge.key_of(each) for each in documents])
         return [each for each, is_known in zip(documents, known, strict=True) if not is_known]
 
     def compare(self, documents: Sequence[Document], at: str) -> list[Judgement]:
         """Return the judgements of new *documents* that need an update; count all new ones."""
         judged = self._judge.judge(self.find_fresh(documents), at)
         self._count(judged)
-        self._checkpoint.add([each.key for each in judged if each.is_right])
+        self._processed.add([each.key for each in judged if each.is_right])
         return [each for each in judged if each.operation is not None]
 
     def settle(self, judged: Sequence[Judgement], outcomes: Sequence[Outcome]) -> list[Key]:
@@ -362,7 +328,7 @@ class Ledger:
                 self._count([judged])
                 written += [] if outcome is None else [(judged, outcome)]
                 right += [judged.key] if outcome is None and judged.is_right else []
-        self._checkpoint.add(right)
+        self._processed.add(right)
         self._note(written)
 
     def end(self) -> None:
@@ -404,7 +370,7 @@ class Ledger:
                 keys.append(self._judge.key(each.place, *outcome.version))
             elif outcome.status != MISSING:
                 self._fail(outcome.to_failure(), each.key)
-        self._checkpoint.add(keys)
+        self._processed.add(keys)
         refuse_hindered(outcome for _, outcome in written)
 
     def _fail(self, failure: Failure, key: int | None = None) -> None:
@@ -413,5 +379,4 @@ class Ledger:
         if failure.kind != "unusable":
             self.unwritten_indices.add(failure.index)
         if key is not None:
-            # Not kept in the file: a later run tries this version again.
-            self._checkpoint.add([key], keep=False)
+            self._processed.add([key])

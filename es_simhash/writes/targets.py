@@ -33,27 +33,17 @@ from es_simhash.mapping.meta import (
 )
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import ATTEMPTS, agree
-from es_simhash.mapping.shards import reading_primaries, reading_settings
-from es_simhash.transport.answers import check_whole
+from es_simhash.mapping.shards import reading_settings
 from es_simhash.transport.buckets import count_whole
-from es_simhash.transport.pages import Hits, read_each
+from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Call, Index, Key, document_key, error_text, status_of
-from es_simhash.transport.retry import refresh, retry, search_texts, unless_refused
+from es_simhash.transport.retry import retry, search_texts, unless_refused
 from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import Operation, new_id
 
 PAGE = 500
 # Documents that are looked at to see which field is masked, of canonicals and of copies.
 SAMPLE = 20
-
-
-async def find_copies(server: Port, index: Index, ids: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Return the hits with *ids* from every index, with ``_source``; raise IncompleteSearchError if one is unread."""
-    found: list[Mapping[str, Any]] = []
-    await refresh(server, index)
-    server = await reading_primaries(server, index)
-    check_whole(await read_each(server, index, {"query": {"ids": {"values": list(ids)}}}, found.extend, page=PAGE))
-    return found
 
 
 async def put_fields(server: Port, call: Call) -> None:

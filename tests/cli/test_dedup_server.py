@@ -45,13 +45,12 @@ def lines(result):
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_backfill(run, plain, server, tmp_path):
+def test_backfill(run, plain, server):
     """A dry run changes nothing; then every document has its fingerprint, and a second run finds nothing to do."""
     [report] = lines(run("backfill", plain, "-t", "body", "--dry-run", "--json"))
     assert (report["seen"], report["changed"]) == (4, 4)
     assert all("simhash" not in source for source in read_all(server, plain).values())
-    checkpoint = tmp_path / "checkpoint"
-    result = run("backfill", plain, "-t", "body", "--checkpoint", checkpoint, "--slices", 1)
+    result = run("backfill", plain, "-t", "body", "--slices", 1)
     assert result.exit_code == 0, result.output
     assert f"{plain}: 4 documents compared, 4 changed, 0 of them stale" in result.stdout
     found = read_all(server, plain)
@@ -361,12 +360,3 @@ def test_what_a_plan_cannot_have_is_said(run, grouped, server, tmp_path):
     assert (found["without_fingerprint"], found["ungrouped"]) == (1, 1)
     assert run("setup", grouped, "--yes").exit_code == 0
     assert run(*plan).stderr == ""
-
-
-def test_outputs_are_different_files(run, grouped, tmp_path):
-    given = tmp_path / "new.jsonl"
-    given.write_text(json.dumps({"_id": "new", "body": "text"}) + "\n")
-    result = run("ingest", grouped, given, "--report", tmp_path / "both", "--checkpoint", tmp_path / "both")
-    assert result.exit_code == 2
-    assert "--report and --checkpoint are the same file" in result.stderr
-    assert not (tmp_path / "both").exists()

@@ -1,12 +1,9 @@
 """A full disk: each command that writes a file names it and the reason, and leaves no file of another name."""
 
-import json
-
 import click
 import pytest
 from click.testing import CliRunner
 
-from es_simhash.cli import app
 from es_simhash.cli.failures import describe
 from es_simhash.cli.output_files import open_text, write_whole
 from es_simhash.cli.parameter_types import REPORT_FILE
@@ -53,17 +50,3 @@ def test_a_page_replaces_a_link_and_does_not_follow_it(small_disk):
     link.symlink_to(other)
     write_whole(link, ["x"])
     assert (other.read_text(), link.is_symlink(), link.stat().st_mode & 0o777) == ("kept", False, 0o600)
-
-
-def test_a_checkpoint_is_not_blamed(small_disk, tmp_path, monkeypatch):
-    """The command says what is full, before it needs a server."""
-    folder, fill = small_disk
-    (tmp_path / "lines.jsonl").write_text(json.dumps({"body": "a"}) + "\n")
-    fill()
-    before = sorted(folder.iterdir())
-    monkeypatch.setenv("ES_SIMHASH_URL", "http://127.0.0.1:9")
-    command = ["ingest", "news", str(tmp_path / "lines.jsonl"), "--checkpoint", str(folder / "c")]
-    result = CliRunner().invoke(app, command)
-    assert result.exit_code == 1
-    assert result.stderr == f"error: cannot use {shorten(str(folder / 'c'))}: No space left on device\n"
-    assert sorted(folder.iterdir()) == before

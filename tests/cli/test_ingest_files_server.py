@@ -9,9 +9,9 @@ from collections import Counter
 import pytest
 
 from es_simhash import build_component_template, build_index_template
-from tests.servers.command_line import PROGRAM, failed, stop
+from tests.servers.command_line import PROGRAM, stop
 from tests.servers.proxy import signalling_proxy
-from tests.servers.support import read_all
+from tests.servers.support import read_all, texts
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost, part {}."
 
@@ -34,29 +34,34 @@ def made(index, run):
     return index
 
 
-@pytest.mark.parametrize("more", [[], ["--on-duplicate", "none", "--op-type", "create"]], ids=["tag", "create"])
-def test_a_killed_ingest_goes_on(server, made, run, tmp_path, more):
-    """Killed twice at known requests: every line is in the index once, and in the report once."""
-    files = [write(tmp_path / "0.jsonl", range(600)), write(tmp_path / "1.jsonl.gz", range(600, 900))]
-    report = tmp_path / "report"
-    arguments = ["ingest", made, *map(str, files), "--checkpoint", str(tmp_path / "checkpoint"), "--batch", "100"]
-    arguments += ["--report", str(report), *more]
-    for number in (7, 3):
-        kill(server, number, *arguments)
-    result = run(*arguments, "--json")
-    assert result.exit_code == 1, result.output  # nine lines are no documents
-    assert "going on after" in result.stderr
-    found = read_all(server, made)
-    assert Counter(source["n"] for source in found.values()) == Counter(range(900))
-    counts = json.loads(result.stdout)
-    assert counts["written"] + counts["unchanged"] == 900
-    assert (counts["unreadable"], counts["refused"]) == (9, 0)
-    lines = Counter((each["file"], each["line"]) for each in map(json.loads, report.read_text().splitlines()))
-    assert len(lines) == 909
-    assert set(lines.values()) == {1}
-    again = run(*arguments)
-    assert again.exit_code == 1
-    assert "everything is written" in again.stderr
+WAYS = [["--content-ids"], ["--op-type", "create", "--id-field", "n", "--on-duplicate", "skip"]]
+
+
+@pytest.mark.parametrize("more", WAYS)
+def test_a_killed_ingest_is_run_again(server, index, run, tmp_path, more):
+    """Killed twice at known requests, run again, and again: the groups are those of an ingest that nobody killed."""
+    path = tmp_path / "0.jsonl"
+    path.write_text("".join(json.dumps({"n": n, "body": text}) + "\n" for n, text in enumerate(texts(600, edits=9))))
+    how = ["--create", "-t", "body", "--max-distance", "12", "--batch", "100", *more]
+    results, counts = [], []
+    for name, numbers, runs in ((f"{index}-calm", (), 1), (index, (4, 3), 2)):
+        for number in numbers:
+            kill(server, number, "ingest", name, str(path), *how)
+        for _ in range(runs):
+            result = run("ingest", name, path, *how, "--json")
+            assert result.exit_code == 0, result.output
+            counts.append(json.loads(result.stdout))
+        found = read_all(server, name)
+        results.append({source["n"]: (id_, source["simhash"]["group"]) for id_, source in found.items()})
+        assert len(results[-1]) == len(found)
+    first, rest, last = counts
+    assert len({group for _, group in results[0].values()}) > 50
+    assert results[1] == results[0]
+    written = len(results[0])
+    assert first["written"] == written
+    assert (last["written"], last["unchanged"], last["updated"]) == (0, written, 0)
+    assert 0 < rest["written"] < written
+    assert rest["unchanged"] == written - rest["written"]
 
 
 @pytest.fixture
@@ -88,15 +93,14 @@ def kill(server, number, *arguments):
         assert process.returncode == -signal.SIGKILL
 
 
-def test_a_killed_ingest_goes_on_after_a_rollover(server, rolling, run, tmp_path):
-    """Killed twice, with a rollover after each time: no line is written to a second index, with ids or without."""
+def test_a_killed_ingest_is_run_again_after_a_rollover(server, rolling, run, tmp_path):
+    """Killed twice, with a rollover after each time: no line is written to a second index."""
     path = write(tmp_path / "news.jsonl", range(500), timestamp=True)
-    arguments = ["ingest", rolling, str(path), "--checkpoint", str(tmp_path / "checkpoint"), "--batch", "100"]
+    arguments = ["ingest", rolling, str(path), "--batch", "100"]
     # A data stream only takes what is created.
-    is_stream = server.product == "opensearch"
-    arguments += ["--op-type", "create"] if is_stream else ["--id-field", "n", "--on-duplicate", "none"]
-    for _ in range(2):
-        kill(server, 2, *arguments)
+    arguments += ["--content-ids", "--op-type", "create"] if server.product == "opensearch" else ["--id-field", "n"]
+    for number in (4, 2):
+        kill(server, number, *arguments)
         server.request("POST", f"/{rolling}/_rollover", {})
     result = run(*arguments, "--json")
     assert result.exit_code == 1, result.output  # five lines are no documents
@@ -125,49 +129,6 @@ def test_a_stopped_ingest_names_the_line(server, made, run, tmp_path, sent):
     assert Counter(source["n"] for source in found.values()) == Counter(range(700))
 
 
-def test_a_checkpoint_that_cannot_be_used(made, run, tmp_path):
-    path = write(tmp_path / "news.jsonl", range(3))
-    checkpoint = ["--checkpoint", tmp_path / "checkpoint"]
-    assert run("ingest", made, "-", *checkpoint, stdin="{}").exit_code == 2
-    assert run("ingest", made, path, *checkpoint, "--skip", 1).exit_code == 2
-    assert run("ingest", made, path, *checkpoint, "--limit", 2).exit_code == 0
-    for arguments, word in (
-        ([path, *checkpoint, "--content-ids"], "content_ids"),
-        ([path, path, *checkpoint], "files"),
-        ([path, "--checkpoint", path], "no checkpoint"),
-    ):
-        failed(run("ingest", made, *arguments), word)
-    assert run("ingest", made, path, *checkpoint).exit_code == 0
-    write(path, range(4))
-    failed(run("ingest", made, path, *checkpoint), "has changed")
-
-
-@pytest.mark.parametrize("is_alias", [False, True])
-def test_a_checkpoint_of_another_index_is_refused(server, index, run, tmp_path, is_alias):
-    """An index that was deleted and made again lacks what the checkpoint says was written; nothing is written to it."""
-    path = write(tmp_path / "news.jsonl", range(3))
-    concrete = f"{index}-own" if is_alias else index
-
-    def make():
-        assert run("create", concrete, "-t", "body").exit_code == 0
-        if is_alias:
-            server.request("PUT", f"/{concrete}/_alias/{index}", {"is_write_index": True})
-
-    make()
-    arguments = ["ingest", index, path, "--checkpoint", tmp_path / "checkpoint", "--json"]
-    assert run(*arguments, "--limit", 2).exit_code == 0
-    server.request("DELETE", f"/{concrete}")
-    for _ in ("gone", "made again"):
-        result = run(*arguments)
-        assert result.exit_code == 1
-        [line] = result.stderr.splitlines()
-        assert json.loads(line)["error"]["kind"] == "InvalidInputError"
-        if not server.request("GET", f"/{concrete}", missing_ok=True):
-            make()
-    assert read_all(server, concrete) == {}
-    server.request("DELETE", f"/{concrete}")
-
-
 def test_lines_that_exist(server, made, run, tmp_path):
     """With --op-type create: an equal document is no failure, another one is."""
     path = tmp_path / "news.jsonl"
@@ -192,17 +153,15 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_a_file_without_a_readable_line_leaves_nothing(server, index, run, tmp_path, name):
-    """No index, no recorded rule and no checkpoint: the next try may be of another kind."""
+    """No index and no recorded rule: the next try may be of another kind."""
     (tmp_path / name).write_bytes(UNREADABLE[name])
     good = write(tmp_path / "good.jsonl", range(3))
-    checkpoint = tmp_path / "checkpoint"
-    ingest = ["ingest", index, "--create", "-t", "body", "--checkpoint", checkpoint]
+    ingest = ["ingest", index, "--create", "-t", "body"]
     result = run(*ingest, tmp_path / name)
     assert result.exit_code == bool(UNREADABLE[name]), result.output
     assert f"{index} was not created" in result.stderr
     assert len(result.stderr.splitlines()) <= 2
-    assert not checkpoint.exists()
-    piped = run(*ingest[:-2], "-", stdin=UNREADABLE[name])
+    piped = run(*ingest, "-", stdin=UNREADABLE[name])
     assert f"{index} was not created" in piped.stderr
     result = run(*ingest, good, "--preset", "similar")
     assert result.exit_code == 0, result.output

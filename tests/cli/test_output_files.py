@@ -4,7 +4,6 @@ import pytest
 
 from es_simhash.cli.output_files import open_text, refuse_output, write_whole
 from es_simhash.errors import InvalidInputError
-from es_simhash.journal import Journal
 from tests.servers.archives import write_archive
 
 
@@ -14,9 +13,9 @@ def test_what_is_not_written_over(tmp_path):
     for path in (tmp_path / "new", other, "/dev/null"):
         refuse_output(path)
         other.write_text("x", encoding="utf-8")
-    Journal(tmp_path / "checkpoint", "ingest", {}, refusal="").close()
-    with pytest.raises(InvalidInputError, match="checkpoint"):
-        refuse_output(tmp_path / "checkpoint")
+    write_archive(tmp_path / "removal.db", [])
+    with pytest.raises(InvalidInputError, match="a database, such as a removal"):
+        refuse_output(tmp_path / "removal.db")
     (tmp_path / "link").symlink_to(other)
     with pytest.raises(InvalidInputError, match="same command"):
         refuse_output(tmp_path / "link", inputs=[other])

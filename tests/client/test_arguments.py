@@ -68,7 +68,6 @@ KINDS = {
     "path": "path",
     "decisions": "paths",
     "sha256": "routing",
-    "checkpoint": "path or none",
     "mappings": "object",
     "settings": "object",
     "scheme": "scheme",

@@ -26,7 +26,6 @@ from es_simhash.removal.removal_file import PlanWriter, RemovalFile, open_archiv
 from es_simhash.removal.review import removal_summary
 from es_simhash.removal.take_decisions import take_in
 from es_simhash.transport.protocol import Key
-from es_simhash.upkeep.needed import Checkpoint
 
 # Code points where the rules of normalisation meet: marks, Hangul, compatibility forms, surrogates, separators.
 _STARTS = (0, 0x300, 0x5B0, 0x900, 0xAC00, 0x1100, 0x1160, 0x3040, 0x4E00, 0xD7F0, 0xFB00, 0xFF00, 0x1D100, 0xE0000)
@@ -152,34 +151,6 @@ def fuzz_hits(data: bytes) -> None:
     assert len({each.id for each in found}) == len(found)
 
 
-def fuzz_checkpoint(data: bytes) -> None:
-    """A file is refused, or gone on from; what is added to it is there when it is opened again."""
-    source = Bytes(data)
-    purpose = {"index": "i"}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "checkpoint")
-        content = bytearray()
-        if source.below(8):
-            Checkpoint(path, purpose).close()
-            content += path.read_bytes()
-            for _ in range(source.below(4)):
-                content[source.below(len(content))] = source.below(256)
-            del content[len(content) - source.below(3) :]
-        content += source.rest()
-        path.write_bytes(content)
-        try:
-            checkpoint = Checkpoint(path, purpose)
-        except InvalidInputError:
-            return
-        known = len(checkpoint)
-        checkpoint.add([5, 2**64 - 1])
-        checkpoint.close()
-        again = Checkpoint(path, purpose)
-        assert again.holds([5, 2**64 - 1]) == [True, True]
-        assert known <= len(again) <= known + 2
-        again.close()
-
-
 def fuzz_records(data: bytes) -> None:
     """A file of any content is read to its end; its lines come in order, as a value or a reason on one line."""
     source = Bytes(data)
@@ -287,7 +258,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "normaliser": fuzz_normaliser,
     "meta": fuzz_meta,
     "hits": fuzz_hits,
-    "checkpoint": fuzz_checkpoint,
     "records": fuzz_records,
     "actions": fuzz_actions,
     "removal": fuzz_removal,

@@ -66,15 +66,15 @@ def test_of_two_refused_versions_none_stands(order):
 
 @given(related_fingerprints(30), st.integers(0, 64), st.data())
 def test_what_is_in_flight_is_found_whatever_was_foreseen(values, max_distance, data):
-    """In the order in which it was added."""
+    """In the order of ids, as an index shows what was grouped in one moment."""
     memory = InFlight(max_distance)
     for place, value in enumerate(values):
         if data.draw(st.booleans()):
             memory.foresee(data.draw(st.lists(st.sampled_from(values))))
-        before = [(hamming_distance(other, value), str(n)) for n, other in enumerate(values[:place])]
+        before = [(hamming_distance(other, value), f"{n:02d}") for n, other in enumerate(values[:place])]
         found = [(distance, each.id) for distance, each in memory.find(value)]
         assert found == [each for each in before if each[0] <= max_distance]
-        memory.add(Document(str(place), value, str(place), position=place))
+        memory.add(Document(f"{place:02d}", value, str(place), position=place))
 
 
 def test_a_visible_version_is_found_by_searches_when_the_next_one_is_refused():

@@ -215,7 +215,7 @@ def test_a_data_node_that_goes_and_comes_back(cluster):
     assert stored_groups(found) == expected_groups(found, 3)
 
 
-def test_a_killed_backfill_goes_on_while_others_write(server, index, tmp_path):
+def test_a_killed_backfill_goes_on_while_others_write(server, index):
     """Every document ends with the fingerprint of its present text, and nobody's change is lost."""
     server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
     found = texts(1_500, seed=8)
@@ -236,17 +236,16 @@ def test_a_killed_backfill_goes_on_while_others_write(server, index, tmp_path):
     thread = threading.Thread(target=change)
     thread.start()
     chance = random.Random(2)
-    file = tmp_path / "checkpoint"
     try:
         for _ in range(ROUNDS):
-            writer = start(server, "backfill", index, file)
+            writer = start(server, "backfill", index)
             time.sleep(chance.uniform(0.7, 3.0))
             writer.kill()
             writer.communicate()
     finally:
         is_done.set()
         thread.join()
-    kill_and_run_again(server, chance, "backfill", index, file, longest=2.0)
+    kill_and_run_again(server, chance, "backfill", index, longest=2.0)
     documents = read_all(server, index)
     assert len(documents) == 1_500
     assert_all_right(documents)

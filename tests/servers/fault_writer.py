@@ -10,8 +10,8 @@ from es_simhash import SimHashClient
 from es_simhash.upkeep import backfill
 
 
-def main(product, url, job, index, file, *rest):
-    """Do *job* with the documents in *file*, one JSON object a line."""
+def main(product, url, job, index, file=None, *rest):
+    """Do *job*: an ingest has the documents in *file*, one JSON object a line."""
     if product == "opensearch":
         from opensearchpy import OpenSearch
 
@@ -24,10 +24,10 @@ def main(product, url, job, index, file, *rest):
     if job == "ingest":
         documents = [json.loads(line) for line in Path(file).read_text(encoding="utf-8").splitlines()]
         for report in simhash.ingest(index, documents, max_distance=int(rest[0]), verify=False):
-            assert report.action in ("written", "tagged"), report
+            assert report.action in ("written", "tagged", "unchanged"), report
     else:
         backfill.PAGE_DOCUMENTS = 20
-        for _ in simhash.backfill(index, text_field="body", checkpoint=file):
+        for _ in simhash.backfill(index, text_field="body"):
             pass
 
 

@@ -7,7 +7,7 @@ import pytest
 from es_simhash import IncompleteSearchError, fingerprint, fingerprint_fields
 from es_simhash.mapping.context import Resolved
 from es_simhash.upkeep.backfill import BackfillOptions, backfill
-from es_simhash.upkeep.needed import Checkpoint, Ledger
+from es_simhash.upkeep.needed import Ledger, Processed
 from es_simhash.upkeep.put_fields import _refuse_impossible
 from tests.transport.by_hand import (
     CLOSES,
@@ -46,8 +46,8 @@ def filled():
     )
 
 
-def run_backfill(store, checkpoint=None, *, page=2, **trouble):
-    flow = backfill(scripted(), INDEX, BackfillOptions(checkpoint=checkpoint))
+def run_backfill(store, *, page=2, **trouble):
+    flow = backfill(scripted(), INDEX, BackfillOptions())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("es_simhash.upkeep.backfill.PAGE_DOCUMENTS", page)
         return carry_out(flow, store, **trouble)
@@ -91,13 +91,13 @@ def test_undisturbed():
 
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("failure", failures(), ids=repr)
-def test_a_failure_at_any_call(failure, is_late, tmp_path):
-    """A busy server is waited for; all else comes out, and another run goes on from the checkpoint without a gap."""
+def test_a_failure_at_any_call(failure, is_late):
+    """A busy server is waited for; all else comes out, and another run goes on without a gap."""
     for number in calls_to_fail(run_backfill(filled()), is_late=is_late):
-        store, file = filled(), tmp_path / str(number)
+        store = filled()
         before = store.sequence
         trouble = {"fail_at": number, "failure": failure, "is_late": is_late}
-        run = run_backfill(store, file, **trouble)
+        run = run_backfill(store, **trouble)
         reported = run.emitted[-1].changed if run.emitted else 0
         assert reported <= written(store, before)
         assert closed_all(run, store, is_late=is_late) or run.hit == "open_point_in_time"
@@ -106,47 +106,33 @@ def test_a_failure_at_any_call(failure, is_late, tmp_path):
             assert (run.error, run.emitted[-1].is_done, run.emitted[-1].failed) == (None, True, 1)
         else:
             assert run.error is failure
-            run = run_backfill(store, file)
+            run = run_backfill(store)
             assert (run.emitted[-1].is_done, run.emitted[-1].failed) == (True, 1)
         assert wrong(store) == []
         assert written(store, before) == 5
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_a_cancellation_at_any_request(is_late, tmp_path, monkeypatch):
+def test_a_cancellation_at_any_request(is_late):
     """It comes out, nothing stays open, and another run goes on, also with what was changed in between."""
-    opened = []
-
-    class Recorded(Checkpoint):
-        def __init__(self, *arguments):
-            super().__init__(*arguments)
-            opened.append(self)
-
-    monkeypatch.setattr("es_simhash.upkeep.backfill.Checkpoint", Recorded)
     for step in range(run_backfill(filled()).steps):
-        store, file = filled(), tmp_path / str(step)
-        run = run_backfill(store, file, cancel_at=step, is_late=is_late)
+        store = filled()
+        run = run_backfill(store, cancel_at=step, is_late=is_late)
         assert isinstance(run.error, Cancelled)
         assert closed_all(run, store, is_late=is_late)
-        for each in opened:
-            assert each._journal is None or run.hit in ("Checkpoint.close", Recorded.__qualname__)
-            each.close()
         store.put("0", {**store.source("0"), "body": "changed in between"})
-        last = run_backfill(store, file).emitted[-1]
+        last = run_backfill(store).emitted[-1]
         assert (last.is_done, last.failed) == (True, 1)
         assert wrong(store) == []
 
 
-def test_a_checkpoint_saves_the_work(tmp_path):
-    """What an interrupted run has dealt with is not written again."""
-    store, file = filled(), tmp_path / "c"
-    with_first_page = run_backfill(store).calls
-    number = [n for n, call in enumerate(with_first_page) if call.api == "bulk"][1]
+def test_what_an_interrupted_run_has_dealt_with_is_not_written_again():
+    number = [n for n, call in enumerate(run_backfill(filled()).calls) if call.api == "bulk"][1]
     store = filled()
-    run_backfill(store, file, fail_at=number, failure=ServerError(500))
+    run_backfill(store, fail_at=number, failure=ServerError(500))
     before, left = store.sequence, len(wrong(store))
     assert 0 < left < 5
-    assert run_backfill(store, file).emitted[-1].changed == left == written(store, before)
+    assert run_backfill(store).emitted[-1].changed == left == written(store, before)
     assert wrong(store) == []
 
 
@@ -211,15 +197,15 @@ def test_one_write_refused_for_load_is_sent_again(status):
 
 
 @pytest.mark.parametrize("status", [400, 409, 429, 503])
-def test_what_cannot_be_written_is_named(status, tmp_path):
+def test_what_cannot_be_written_is_named(status):
     """Refused for what it is, for load, or because others keep changing it: not reported as written, nor as done."""
-    store, file = filled(), tmp_path / "c"
+    store = filled()
     store.refuse = lambda header: status if header["_id"] == "3" else None
-    run = run_backfill(store, file)
+    run = run_backfill(store)
     assert {each.id: each.status for each in failed(run)} == {"3": status, "5": None}
     assert (run.emitted[-1].changed, run.emitted[-1].failed, wrong(store)) == (4, 2, ["3"])
     store.refuse = lambda header: None
-    assert (run_backfill(store, file).emitted[-1].changed, wrong(store)) == (1, [])
+    assert (run_backfill(store).emitted[-1].changed, wrong(store)) == (1, [])
 
 
 @pytest.mark.parametrize("is_for_good", [False, True])
@@ -245,18 +231,18 @@ def test_a_changed_document_that_cannot_be_read_now(is_for_good):
     assert wrong(store) == (["3"] if is_for_good else [])
 
 
-def test_what_became_unreadable_meanwhile_is_named_again_by_the_next_run(tmp_path):
+def test_what_became_unreadable_meanwhile_is_named_again_by_the_next_run():
     """It is no work done, whichever pass has met it."""
     number = run_backfill(filled()).apis.index("bulk")
-    store, file = filled(), tmp_path / "c"
+    store = filled()
     for _ in range(2):
-        run = run_backfill(store, file, meddle_at=number, meddle=lambda store: store.put("0", {"body": {}}))
+        run = run_backfill(store, meddle_at=number, meddle=lambda store: store.put("0", {"body": {}}))
         assert sorted(each.id for each in failed(run)) == ["0", "5"]
         number = None
 
 
 def test_a_dry_run_writes_nothing():
-    """Neither documents nor a checkpoint, and counts what it would write."""
+    """And counts what it would write."""
     store = filled()
     before = store.sequence
     run = carry_out(backfill(scripted(), INDEX, BackfillOptions(dry_run=True)), store)
@@ -267,28 +253,17 @@ def test_the_forecast_grows_with_the_texts():
     """A server indexes the whole document again, so a long one takes longer than its fields do."""
     seconds = []
     for characters in (1, 10_000):
-        ledger = Ledger(SimpleNamespace(characters=characters), Checkpoint(None, {}))
+        ledger = Ledger(SimpleNamespace(characters=characters))
         ledger.seen = ledger.changed = 1
         seconds.append(ledger.report(elapsed=1.0).seconds_left)
     assert 1 < seconds[0] < seconds[1]
 
 
-def test_keys_survive_in_the_file_only_if_kept(tmp_path):
-    """In memory both are known, also after many have been sorted away."""
-    file, purpose = tmp_path / "c", {"prefix": "p", "text_fields": ("a", "b")}
-    checkpoint = Checkpoint(file, purpose)
-    checkpoint.add(range(300_000))
-    checkpoint.add([2**64 - 1], keep=False)
-    checkpoint.add([2**63])
-    assert checkpoint.holds([0, 299_999, 2**63, 2**64 - 1, 300_000]) == [True] * 4 + [False]
-    checkpoint.close()
-    assert file.stat().st_size < 8.3 * 300_001
-    again = Checkpoint(file, purpose)
-    assert again.holds([0, 299_999, 2**63, 2**64 - 1, 300_000]) == [True] * 3 + [False] * 2
-    assert len(again) == 300_001
-    again.close()
-    with pytest.raises(ValueError, match="another"):
-        Checkpoint(file, {"prefix": "q"})
+def test_versions_are_known_after_many_have_been_sorted_away():
+    processed = Processed()
+    processed.add(range(300_000))
+    processed.add([2**63, 2**64 - 1])
+    assert processed.holds([0, 299_999, 2**63, 2**64 - 1, 300_000]) == [True] * 4 + [False]
 
 
 def test_a_count_that_lacks_a_shard_proves_no_index_empty():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from es_simhash import InvalidInputError, MappingError, build_mapping
+from es_simhash import MappingError, build_mapping
 from es_simhash.mapping.meta import marker_name, read_settings
 from tests.servers.support import ONE_SHARD, assert_all_right, numbered, open_contexts, put, read_all, send_lines, texts
 
@@ -88,26 +88,20 @@ def test_what_others_change_meanwhile(server, index, sync_simhash, pages):
     assert all(documents[f"{n:05d}"]["body"] == found[-n] for n in range(4, 200, 17))
 
 
-def test_a_checkpoint_goes_on(server, index, sync_simhash, tmp_path, pages):
-    """What was dealt with is not written again; what was changed since is; another backfill's file is refused."""
+def test_it_is_run_again_after_a_stop(server, index, sync_simhash, pages):
+    """What was dealt with is not written again; what was changed since is."""
     server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
     found = texts(200)
     put(server, index, numbered(found))
-    file = tmp_path / "checkpoint"
     pages(30)
-    stream = sync_simhash.backfill(index, text_field="body", slices=1, checkpoint=file)
+    stream = sync_simhash.backfill(index, text_field="body", slices=1)
     assert [next(stream).changed, next(stream).changed] == [30, 60]
     stream.close()
     assert open_contexts(server, index) == 0
     send_lines(server, [{"update": {"_index": index, "_id": "00001"}}, {"doc": {"body": texts(1, seed=6)[0]}}])
-    [*_, last] = sync_simhash.backfill(index, checkpoint=file)
+    [*_, last] = sync_simhash.backfill(index)
     assert last.changed == 200 - 60 + ("simhash" in read_all(server, index)["00001"])
     assert_all_right(read_all(server, index))
-    other = tmp_path / "other"
-    other.write_text("my notes")
-    with pytest.raises(InvalidInputError, match="not a checkpoint of this backfill"):
-        list(sync_simhash.backfill(index, checkpoint=other))
-    assert other.read_text() == "my notes"
 
 
 def test_what_cannot_be_done_is_named(server, index, simhash):

@@ -89,7 +89,7 @@ def test_pages_of_a_distinct_search(server, index, simhash, sync_simhash):
         assert sorted(shown, key=int) == [str(n) for n in range(40)]
 
 
-def test_backfill_of_one_id_in_two_shards(server, index, simhash, tmp_path):
+def test_backfill_of_one_id_in_two_shards(server, index, simhash):
     """Documents of two routing values have the same id, number and term: neither is taken for the other."""
     simhash.create_index(index, text_field="body", settings=SHARDS)
     for routing in ("a", "b"):
@@ -101,5 +101,5 @@ def test_backfill_of_one_id_in_two_shards(server, index, simhash, tmp_path):
                 {**each, **(fingerprint_fields(fingerprint(each["body"])) if routing == "a" else {})},
             ]
         send_lines(server, lines)
-        done = last(simhash.backfill(index, checkpoint=tmp_path / "checkpoint"))
+        done = last(simhash.backfill(index))
     assert (done.seen, done.changed) == (40, 20)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @options.manual(
     "es-simhash backfill news --text-field body --dry-run",
-    "es-simhash backfill news --text-field title --text-field body --workers 2 --checkpoint news.checkpoint",
+    "es-simhash backfill news --text-field title --text-field body --workers 2",
     "es-simhash backfill news --prefix words_hash --scheme keywords --text-field body",
 )
 @click.argument("index")
@@ -55,8 +55,7 @@ def command(index: str, target: Target, *, dry_run: bool, group: bool, as_json: 
     Give each document of INDEX the fingerprint of its present text.
 
     Adds missing fingerprints, replaces stale ones and leaves correct ones alone. Other programs may change documents
-    at the same time: no change of theirs is lost. If it is stopped, run it again to continue; with --checkpoint it
-    then reads and writes no document twice.
+    at the same time: no change of theirs is lost. If it is stopped, run it again to continue.
     """
     is_settled = True
     reconcile = say_command("reconcile", index)

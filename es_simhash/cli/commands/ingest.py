@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from itertools import combinations, islice
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -20,10 +20,9 @@ from es_simhash.cli.input_files import STDIN
 from es_simhash.cli.input_records import Format, Reader, document_of
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import Tracker, count, note, say_command
-from es_simhash.cli.output_files import open_text, refuse_output
+from es_simhash.cli.output_files import end_report, open_text, refuse_output
 from es_simhash.cli.parameter_types import INPUT_FILE, refuse_in_dry_run
 from es_simhash.errors import shorten
-from es_simhash.ingest.checkpoint import IngestCheckpoint, Position, WrittenBefore, read_identity
 
 FIRST = 500
 """Documents whose fields are named in the message about a text field that no document has."""
@@ -34,9 +33,7 @@ FIRST = 500
     "es-simhash ingest news part-*.csv --report report.jsonl",
     "es-simhash ingest news crawl.jsonl --on-duplicate skip --preset near --report report.jsonl",
     "zcat dump.gz | es-simhash ingest news - --limit 1000",
-    "es-simhash ingest news part-*.jsonl --checkpoint news.checkpoint",
-    common="--id-field --text-field --create --on-duplicate --preset --max-distance --checkpoint "
-    "--report --dry-run --url --json",
+    common="--id-field --text-field --create --on-duplicate --preset --max-distance --report --dry-run --url --json",
 )
 @click.argument("index")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=INPUT_FILE)
@@ -67,17 +64,13 @@ FIRST = 500
     help="Most documents in one request. Default: 2000, and 500 where the server is asked about each of them.",
 )
 @lookup_options
-@options.written_file(
-    "--checkpoint", help="Record here how far the files are written; a later run with the same FILE goes on there."
-)
 @options.number("--skip", least=0, default=0, show_default=False, help="Leave out the first N lines.")
 @options.number("--limit", help="Stop after N lines.")
 @click.option(
     "--report",
     type=click.Path(dir_okay=False, allow_dash=True),
     metavar="FILE",
-    help="Write the outcome of each document here, as JSON Lines: file, line, id, action, reason, and its canonical. A "
-    "run that goes on adds to it.",
+    help="Write the outcome of each document here, as JSON Lines: file, line, id, action, reason, and its canonical.",
 )
 @click.option(
     "--dry-run",
@@ -97,7 +90,6 @@ def command(
     on_duplicate: Literal["tag", "skip", "none"],
     grouping: dict[str, Any],
     op_type: Literal["index", "create"],
-    checkpoint: str | None,
     skip: int,
     limit: int | None,
     report: str | None,
@@ -121,14 +113,12 @@ def command(
     document with that id. A near-duplicate of a document in INDEX, or of an earlier document of the files, is tagged
     with the canonical of its group, unless --on-duplicate says otherwise.
 
-    Ctrl-C finishes the lines that were read, and a second one stops at once; the command says how to go on. With
-    --checkpoint a run that was killed can go on too: no line is lost, and none is written twice, also without ids.
+    Ctrl-C finishes the lines that were read, and a second one stops at once; the command says how to go on. After a
+    kill run it again: a document that has an id (also by --id-field or --content-ids), and is in INDEX as its line has
+    it, is not written again and keeps its group.
     """
     max_distance = grouping["max_distance"]
     _check_create(text_field, create=create, passages=passages)
-    if checkpoint:
-        _check_checkpoint(files, skip, dry_run=dry_run)
-    _check_outputs({"--report": report, "--checkpoint": checkpoint})
     if on_duplicate == "none":
         if max_distance is not None and not create:
             raise click.UsageError("--max-distance needs --create or another --on-duplicate: leave it out")
@@ -140,35 +130,16 @@ def command(
         | {"on_duplicate": None if on_duplicate == "none" else on_duplicate}
         | {"id_from": "content" if content_ids else None}
     )
-    purpose: dict[str, Any] = {
-        "index": index,
-        "prefix": target.prefix,
-        "format": format_,
-        "delimiter": delimiter,
-        "id_field": id_field,
-    }
-    purpose |= {"content_ids": content_ids, "on_duplicate": on_duplicate, "op_type": op_type}
-    saved = IngestCheckpoint(checkpoint, purpose, files) if checkpoint else None
-    start = saved.position if saved else Position()
     with ExitStack() as stack:
-        if saved:
-            stack.callback(saved.close)
-        reader = Reader(files, format=format_, delimiter=delimiter, start=(start.file, start.line))
+        reader = Reader(files, format=format_, delimiter=delimiter)
         connection = stack.enter_context(connect(target, index))
-        before: WrittenBefore | None = None
-        if saved:
-            now = connection.run(lambda server: read_identity(server, index))
-            saved.check_index(now)
-            before = WrittenBefore(index, now, saved, prefix=target.prefix)
-        if start.is_finished:
-            return _say_finished(index, start, checkpoint, as_json=as_json)
-        tally = Tally(_open_report(stack, report, start, files, dry_run=dry_run), is_dry=dry_run)
-        tally.resume(start.counts)
+        tally = Tally(_open_report(stack, report, files, dry_run=dry_run), is_dry=dry_run)
         is_new = create and not connection.client.indices.exists(index=index)
         end = None if limit is None else skip + limit
-        actions = IngestActions(islice(reader, skip, end), id_field, saved, before, connection)
+        actions = IngestActions(islice(reader, skip, end), id_field)
         if not actions.pass_unreadable(tally):
-            return _say_unreadable(index, tally, saved, is_new=is_new, as_json=as_json)
+            end_report(tally.report)
+            return _say_unreadable(index, tally, is_new=is_new, as_json=as_json)
         if is_new:
             _check_grouping(index, text_field, grouping)
             _check_text_field(Reader(files, format=format_, delimiter=delimiter), text_field, skip, end)
@@ -176,27 +147,18 @@ def command(
                 index, text_field=text_field, max_distance=max_distance, passages=bool(passages), dry_run=dry_run
             )
             note(f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}")
-        if saved:
-            saved.record_index(connection.run(lambda server: read_identity(server, index)))
-        _say_start(start, None if content_ids else actions.other_id)
-        run = IngestRun(actions, tally, reader, saved, skip=skip)
+        if actions.other_id is not None and not content_ids:
+            note(f"the lines have no _id, so the documents get new ids: --id-field {actions.other_id} takes theirs")
+        run = IngestRun(actions, tally, reader, skip=skip)
         with Tracker("ingesting", total=reader.total) as tracker:
             if dry_run:
                 run.try_out(connection, index, target, arguments, tracker, is_new=is_new)
             else:
                 run.write(connection, index, arguments, tracker)
             seconds = tracker.seconds
-        run.save(is_finished=limit is None)
     is_useless = is_new and not dry_run and tally.lacks_fingerprints
     tally.show(index, seconds, as_json=as_json, repair=_repair(index, text_field) if is_useless else None)
     return 1 if is_useless or tally.failed else 0
-
-
-def _say_start(start: Position, other_id: str | None) -> None:
-    if other_id is not None:
-        note(f"the lines have no _id, so the documents get new ids: --id-field {other_id} takes theirs")
-    if start.lines:
-        note(f"going on after {count(start.lines, 'line')}")
 
 
 def _repair(index: str, text_field: Sequence[str]) -> str:
@@ -206,23 +168,11 @@ def _repair(index: str, text_field: Sequence[str]) -> str:
     return f"if the texts are not in {', '.join(text_field)} but in another FIELD, run {add} && {fill}"
 
 
-def _say_unreadable(index: str, tally: Tally, saved: IngestCheckpoint | None, *, is_new: bool, as_json: bool) -> int:
-    """Say that no line can be read; leave nothing, such as a rule or a checkpoint, that would refuse the next try."""
-    if saved is not None and saved.is_new:
-        saved.remove()
+def _say_unreadable(index: str, tally: Tally, *, is_new: bool, as_json: bool) -> int:
+    """Say that no line can be read; leave nothing, such as a rule, that would refuse the next try."""
     if is_new:
         note(f"no line can be read, so {index} was not created")
     tally.show(index, 0.0, as_json=as_json)
-    return 1 if tally.failed else 0
-
-
-def _say_finished(index: str, start: Position, checkpoint: str | None, *, as_json: bool) -> int:
-    """Say that nothing is left to do, and end as the run that finished did."""
-    note(f"{checkpoint} says that everything is written: delete it to ingest the files again")
-    tally = Tally(None)
-    tally.resume(start.counts)
-    if as_json:
-        tally.show(index, 0.0, as_json=True)
     return 1 if tally.failed else 0
 
 
@@ -271,27 +221,7 @@ def _check_create(text_field: Sequence[str], *, create: bool, passages: bool | N
         raise click.UsageError("--passages needs --create; an index that exists gets them from es-simhash create")
 
 
-def _check_outputs(outputs: Mapping[str, str | None]) -> None:
-    for (name, path), (other, beside) in combinations(outputs.items(), 2):
-        if path and beside and Path(path).resolve() == Path(beside).resolve():
-            raise click.UsageError(f"{name} and {other} are the same file: give each its own")
-
-
-def _check_checkpoint(files: Sequence[str], skip: int, *, dry_run: bool) -> None:
-    if dry_run:
-        raise click.UsageError("--dry-run writes nothing that --checkpoint could record: leave one of them out")
-    if STDIN in files:
-        raise click.UsageError("--checkpoint needs files: stdin cannot be read again from where it stopped")
-    if skip:
-        raise click.UsageError(
-            "--skip does not go with --checkpoint, which knows where to go on: leave one of them out"
-        )
-
-
-def _open_report(
-    stack: ExitStack, path: str | None, start: Position, inputs: Sequence[str], *, dry_run: bool
-) -> IO[str] | None:
-    """Return the report file; what a killed run wrote into it after its checkpoint is cut off."""
+def _open_report(stack: ExitStack, path: str | None, inputs: Sequence[str], *, dry_run: bool) -> IO[str] | None:
     if path is None:
         return None
     if path == STDIN:
@@ -300,8 +230,4 @@ def _open_report(
     refuse_output(file, inputs=inputs)
     if dry_run:
         refuse_in_dry_run(path)
-    mode: Literal["w", "a"] = "a" if start.lines and file.exists() else "w"
-    if mode == "a" and file.stat().st_size > start.report_bytes:
-        with file.open("r+b") as held:
-            held.truncate(start.report_bytes)
-    return stack.enter_context(open_text(file, mode))
+    return stack.enter_context(open_text(file, "kept"))

@@ -23,6 +23,7 @@ from es_simhash.cli.output import (
     print_json,
     print_line,
 )
+from es_simhash.cli.output_files import end_report
 from es_simhash.cli.parameter_types import FILE, REPORT_FILE
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.removal.removal_file import open_archived
@@ -77,8 +78,7 @@ def command(
                     connection.to_refresh.add(each.index)
             except DamagedError as found:
                 damage = found
-        if report is not None and report.seekable() and not counts.actions:
-            report.truncate(0)
+        end_report(report)
     if as_json:
         print_json({"dry_run": dry_run, "documents": dict(counts.actions), "regrouped": regrouped.to_dicts()})
     else:

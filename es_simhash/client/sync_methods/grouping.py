@@ -14,7 +14,6 @@ from es_simhash.mapping.resolve import read_index_settings
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
-    from os import PathLike
     from typing import Literal
 
     from es_simhash.groups.pairs_and_groups import Group, Pair
@@ -95,7 +94,6 @@ class GroupingMethods(SyncBase):
         batch: int | None = None,
         lookups: Lookups = "auto",
         memory_bytes: int | None = None,
-        checkpoint: str | PathLike[str] | None = None,
         dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> Generator[Written, None, None]:
@@ -162,10 +160,6 @@ class GroupingMethods(SyncBase):
             memory_bytes:
                 Most memory for these fingerprints, 20 to 60 bytes each, the fewer the more there are; by default 1 GiB.
                 If they need more, ``"auto"`` asks the server, and ``"memory"`` is an error that says what would fit.
-            checkpoint:
-                File that records, after each batch, how many *documents* are dealt with. A later run with the same
-                file leaves them out: give it the same documents in the same order. A document without an id gets one
-                that is the same in each run, so that one that is sent again after a kill is not doubled.
             dry_run:
                 Only refuse what is refused before the first document; take no document, and write and yield nothing.
             progress:
@@ -194,7 +188,6 @@ class GroupingMethods(SyncBase):
             op_type=op_type,
             batch=batch,
             lookup=LookupRequest(lookups=lookups, memory_bytes=memory_bytes),
-            checkpoint=checkpoint,
         )
         return self._feed(
             documents,

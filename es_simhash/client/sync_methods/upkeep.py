@@ -12,7 +12,6 @@ from es_simhash.mapping.meta import IndexSettings, build_settings
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
-    import os
     from typing import Literal
 
     from es_simhash.dashboards.pack import DashboardPack
@@ -262,7 +261,6 @@ class UpkeepMethods(SyncBase):
         workers: int | None = None,
         slices: int = 2,
         documents_per_second: float | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
         dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> Generator[BackfillProgress, None, None]:
@@ -287,8 +285,6 @@ class UpkeepMethods(SyncBase):
                 Slices of the index that are read, and bulk requests that are sent, at once.
             documents_per_second:
                 Go no faster than this.
-            checkpoint:
-                File that records what is done, 8 bytes a document; with the same file, a later run goes on.
             dry_run:
                 Write nothing; count what would change, and forecast the time.
             progress:
@@ -308,7 +304,6 @@ class UpkeepMethods(SyncBase):
             workers=workers,
             slices=slices,
             documents_per_second=documents_per_second,
-            checkpoint=checkpoint,
             dry_run=dry_run,
         )
         return self._stream(backfill(self._server(progress), index, options))
