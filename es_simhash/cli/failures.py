@@ -1,8 +1,6 @@
 """
-An exception as one line that says what failed, and what to do; with ``--json`` one JSON object.
-
-Reads the data of the library's errors and what servers say, never a sentence. Exceptions of both
-search clients are known by the names of their classes, so that neither client has to be imported.
+An exception as one line that says what failed, and what to do; with ``--json`` one JSON object. Exceptions of both
+search clients are known by the names of their classes, so that neither has to be imported.
 """
 
 from __future__ import annotations

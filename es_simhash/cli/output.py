@@ -1,8 +1,6 @@
 """
-What the commands print: data on stdout, messages and progress on stderr, in the words of the command line.
-
-Texts of users may hold control characters that move the cursor, or marks that turn the direction of a line: what is
-printed for people goes through :func:`visible`. Rich is imported where it is used.
+What the commands print: data on stdout, messages and progress on stderr, in the words of the command line. Texts of
+users go through :func:`visible`. Rich is imported where it is used.
 """
 
 from __future__ import annotations

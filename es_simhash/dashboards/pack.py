@@ -64,9 +64,8 @@ def _link(subject: Subject, field: str) -> dict[str, Any]:
 
 def group_link(subject: Subject, field: str, value: str) -> str:
     """
-    Return the address of the dashboard *one group*, with all of time and a filter: *field* has *value*.
-    It begins with ``../app``, which is right below any base path and in any space. *value* is put into quotes as it is,
-    so a ``'`` or ``!`` in it ends the address early; the products write all other characters as escapes.
+    Return the address of the dashboard *one group*, with all of time and a filter: *field* has *value*. It is right
+    below any base path and in any space; a ``'`` or ``!`` in *value* ends it early.
     """
     where = f"index:'{subject.id_of('index-pattern')}',key:'{field}',params:(query:'{value}')"
     meta = f"alias:!n,disabled:!f,negate:!f,type:phrase,{where}"

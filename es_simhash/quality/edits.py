@@ -95,7 +95,7 @@ def punctuation_and_width(text: str, chance: Random) -> str | None:
 def traditional_and_simplified(text: str, chance: Random) -> str | None:
     """Convert Chinese to the other way of writing it; needs OpenCC."""
     _ = chance
-    if not has_han(text) or not conversion_is_available():
+    if _HAN.search(text) is None or not conversion_is_available():
         return None
     for configuration in ("s2t", "t2s"):
         changed = convert(text, configuration)
@@ -118,10 +118,6 @@ EDITS: dict[str, Edit] = {
 
 # OpenCC takes UTF-8, where NUL may end a text and a lone surrogate cannot be written.
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
-
-
-def has_han(text: str) -> bool:
-    return _HAN.search(text) is not None
 
 
 def conversion_is_available() -> bool:

@@ -1,7 +1,7 @@
 """
 The findings of a sample: when there is one, how grave it is, and the sentence that says it. No request is made.
 
-``quality.report.words`` has the sentences in Chinese. A name in braces is a value of the finding.
+``report/words.zh.json`` has the sentences in Chinese. A name in braces is a value of the finding.
 """
 
 from __future__ import annotations

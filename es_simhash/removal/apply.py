@@ -1,42 +1,9 @@
 """
 Applies a plan of removal: archive, delete, and check that every canonical is still there.
 
-For each batch of lines, in this order:
-
-1. *Read.* The duplicates, with the text of ``_source``, and their canonicals are read, and judged (``may_delete``). A
-   line that does not fit is kept, and its record says why.
-2. *Archive.* The duplicates are put into the file of the removal, which is on the disk before the next step, with a
-   note that they are about to be deleted. Then they are read from there, and only what is as it was read in step 1 is
-   deleted. A text that is there already, and whole, is not put there again.
-3. *Delete.* Each is deleted only in the version that was read in step 1. A lost answer is judged by reading again.
-   A document that was written since it was read begins again with step 1, up to five times.
-4. *Check.* The canonicals are read again. A document that was deleted for a canonical that is now gone or
-   changed is created again from the archived text.
-
-At the end, what names a removed document is corrected: its tags are removed, its group is decided again.
-
-A process may be killed at any point; the next one continues with the same file. For each line it finds ("fits": both
-documents are as planned in all that decided, in whatever version; "noted": as kept, or put back):
-
-================ =============== ===============================================================
-archived         in the index    what is done
-================ =============== ===============================================================
-no, or noted     fits            steps 2 to 4
-no, or noted     gone, changed   nothing: another program did that
-yes              fits            steps 2 to 4: it was not deleted, or it came back
-yes              gone            step 4: an earlier run deleted it
-yes              changed         nothing: another program wrote it
-yes              its canonical   nothing: it came back in step 4, or was not deleted yet
-                 does not fit
-================ =============== ===============================================================
-
-"Yes, gone" has two meanings. An earlier run deleted the document. Or that run was killed, or lost its server, in
-step 2 or 3; then another program may have written and deleted it. It comes back only where its canonical is gone, too:
-as it was archived.
-
-So a document is in the file, as it was last, whenever it is gone. What came back in step 4 stays as long as its
-canonical is gone or changed. Two runs with opposite plans may each delete what the other keeps. Every deletion is
-followed by a check that sees the canonical, or else brings the duplicate back; so the run that checks last finds its
+``docs/removing.md`` has the steps of a batch, and what the next run does after a kill. A document is in the file, as it
+was last, whenever it is gone. Two runs with opposite plans may each delete what the other keeps; every deletion is
+followed by a check that sees the canonical, or else brings the duplicate back: the run that checks last finds its
 canonical, or creates its duplicate again.
 """
 
@@ -85,15 +52,11 @@ async def apply_removal(
     dry_run: bool = False,
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     """
-    Remove what the plan in the file *path* names, emit a :class:`DuplicateResult` per line.
-    The groups are corrected at the end: an ingest that tags by arrival may have made a document canonical that does not
-    stay. Cost, for every 200 lines: two multi-
-    gets, a bulk request, one request for each index, and with an alias a search; where documents were written since the
-    plan, two more multi-gets, two reads of mappings, and with a filter a search. At the end two searches for every
-    1,000 canonicals that have duplicates, and the cost of reconciling the groups without a canonical. On an error, the
-    file has what was deleted before. Guard rails are checked with present numbers, which costs a dry run where the
-    plan is beyond them; *max_share* replaces the one of the plan. A dry run judges each line by the present index, and
-    writes nothing.
+    Remove what the plan in the file *path* names, emit a :class:`DuplicateResult` per line; then correct the groups.
+    Cost, for every 200 lines: two multi-gets, a bulk request, one request for each index, and with an alias a search;
+    where documents were written since the plan, two more multi-gets, two reads of mappings, and with a filter a search.
+    Guard rails are checked with present numbers: a dry run, where the plan is beyond them; *max_share* replaces the one
+    of it.
     """
     if on_regrouped is not None:
         check_function("on_regrouped", on_regrouped)
@@ -241,10 +204,7 @@ async def _check_guards(
 async def _count_left(
     server: Port, removal: RemovalFile, view: Sequence[str], sizes: RemovalSizes
 ) -> tuple[int, Counter[str]]:
-    """
-    Return of how many lines the documents would go now, and how many of these have each protected value.
-    A document that cannot be read now may be one. Cost: that of a dry run.
-    """
+    """Return how many documents would go now, and of these how many have each protected value. Cost: a dry run."""
     left, by_value = 0, Counter[str]()
     batches = removal.batches(sizes.removed)
     while lines := await server.compute(next, batches, None):

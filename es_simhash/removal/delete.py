@@ -1,9 +1,7 @@
 """
-Deletes documents of a known version, and writes archived documents back without overwriting any.
-
-A client may send a request again after its answer was lost, and the second answer is a conflict (409). So
-what was not confirmed is read again: a document that is gone was deleted. ``_source`` is sent as archived. A
-backing index of a data stream takes no new documents: they go to its stream.
+Deletes documents of a known version, and writes archived documents back without overwriting any. A client may send a
+request again after its answer was lost, and the second answer is a conflict (409). So what was not confirmed is read
+again: a document that is gone was deleted.
 """
 
 from __future__ import annotations
@@ -70,8 +68,7 @@ async def read_planned(
 async def delete_documents(server: Port, versions: Mapping[Key, Version], done: dict[Key, Deletion]) -> None:
     """
     Delete documents, each only in the version that is given; note each outcome in *done* as soon as it is known.
-    Raises IncompleteSearchError if it cannot be read whether a document was deleted, and the client's exception if the
-    server cannot be reached, or does not answer, in all attempts.
+    IncompleteSearchError: it cannot be read whether a document was deleted.
     """
     waiting = list(versions)
     patience = Patience()

@@ -1,8 +1,4 @@
-"""
-The guard rails of a plan: how many documents may go at all, and what makes it doubtful that they are copies. Pure.
-
-Each refusal names the argument of the apply that allows it.
-"""
+"""The guard rails of a plan: how many documents may go, and what makes it doubtful that they are copies. Pure."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 """
-Plans a removal: which duplicates would go, and for what, into a file. Nothing is written into the index.
-
-Duplicates are decided in ``groups``. Here the present text of each is compared with that of its canonical, and a
-digest of what decided is noted of both, so that ``apply`` can see whether the plan still fits. ``may_delete``
-judges.
+Plans a removal into a file: the present text of each duplicate that ``groups`` decided is compared with that of its
+canonical, and a digest of what decided is noted. Nothing is written into the index.
 """
 
 from __future__ import annotations
@@ -98,10 +95,9 @@ async def make_plan(
     earlier: Sequence[Kept] = (),
 ) -> tuple[RemovalPlan, PlanHeader]:
     """
-    Let *writer* have the plan for the duplicates of *index*, and return what it contains.
-    Cost: a dry run of reconcile; for every 500 duplicates a multi-get, and with a filter or a protected field also a
-    search; three counts, and a search for the fields to show. A larger share than is allowed is only noted: the guard
-    rails judge the apply.
+    Let *writer* have the plan for the duplicates of *index*, and return what it contains. Cost: a dry run of reconcile;
+    for every 500 duplicates a multi-get, and with a filter or a protected field also a search; three counts, and a
+    search.
     """
     server = await reading_primaries(server, index)
     resolved = await resolve_index(server, index)

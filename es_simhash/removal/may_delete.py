@@ -1,10 +1,4 @@
-"""
-Whether a document may be deleted: :func:`may_delete` asks all that is asked of one. Pure: ``present`` reads.
-
-For a plan, :class:`Comparer` compares the present texts of a duplicate and its canonical, and notes a digest of what
-decided, which is compared at the apply. How many may go at all say the ``guard_rails``.
-``delete`` alone deletes, and only the version that was judged.
-"""
+"""Whether a document may be deleted: :func:`may_delete` asks all that is asked of one. Pure: ``present`` reads."""
 
 from __future__ import annotations
 
@@ -70,9 +64,8 @@ class Comparer:
 
     def compare(self, candidates: Sequence[Candidate], items: Mapping[Key, Mapping[str, Any]]) -> list[Compared]:
         """
-        Return for each candidate its line of the plan, or why it is left out.
-        Not more than two texts are prepared at a time: one may take 60 times its memory. A canonical is prepared once
-        if its candidates stand together. *items* has the multi-get item of each document.
+        Return for each candidate its line of the plan, or why it is left out. *items* has each multi-get item. Memory:
+        two prepared texts at a time, each up to 60 times as large as the text.
         """
         rows = {each.key: each for pair in candidates for each in pair[:2]}
         read = {key: self._read(each, items[key]) for key, each in rows.items()}
@@ -240,14 +233,7 @@ class Evidence:
 
 
 def may_delete(line: PlannedRemoval, found: Evidence) -> Fate:
-    """
-    Return what is to be done with a line of a plan: the one place that allows a deletion.
-
-    Asked, in this order: are the indices those of the plan? Can both documents be read? Was the document deleted
-    already? Did people decide to keep it? Are both documents as planned in all that decided? Do the names of the plan,
-    such as an alias, show both? Does the filter still match the document, if it was written since? Has each search seen
-    the version that was read?
-    """
+    """Return what is to be done with a line of a plan: the one place that allows a deletion."""
     document, canonical = line.document, line.canonical
     if not found.is_index_planned:
         return "index_replaced"

@@ -1,7 +1,4 @@
-"""
-What became of the documents of a plan: read as they are now, searched where the plan has a filter or an alias, and
-judged by ``may_delete``. Nothing is written.
-"""
+"""What became of the documents of a plan: read and searched as they are now, and judged by ``may_delete``."""
 
 from __future__ import annotations
 
@@ -97,8 +94,7 @@ async def read_decisive(
 ) -> dict[str, Decisive]:
     """
     Return by which fields *documents* are judged, by index; with *items*, only where one was written since the plan.
-    It is what was planned, and the fields that are copied to these by now. The mapping must be read after *items*: what
-    a document has is mapped before it is written.
+    The mapping must be read after *items*: what a document has is mapped before it is written.
     """
     names = sorted({each.index for each in documents if items is None or is_written(each, items[each.key])})
     if not names:

@@ -1,8 +1,6 @@
 """
-Corrects the groups of indices after documents were restored or removed. No archive is read here.
-
-Documents are searched by the names that the user gave, never by the concrete indices behind them: documents
-outside the filter or the routing value of an alias are neither read nor written.
+Corrects the groups of indices after documents were restored or removed, under the names that the user gave: what is
+outside the filter or the routing value of an alias is neither read nor written.
 """
 
 from __future__ import annotations
@@ -90,11 +88,9 @@ async def regroup(
     report: OnRegrouped | None = None,
 ) -> bool:
     """
-    Correct the groups that *ids* (came back) and *gone* (removed) may have changed.
-    Returns whether a repeat can do no more. Indices that record the same grouping are grouped together; those that
-    record none are left alone. Documents that name canonicals elsewhere stay as they are, with a warning: grouping
-    *names* alone would take the canonicals away from them. *few*: where more documents are concerned, all groups are
-    judged. Without *report*, a warning tells what could not be corrected.
+    Correct the groups that *ids* (came back) and *gone* (removed) may have changed; return whether a repeat can do no
+    more. Documents that name canonicals elsewhere stay as they are, with a warning. *few*: where more documents are
+    concerned, all groups are judged. Without *report*, a warning tells what could not be corrected.
     """
     is_done = True
     for scope in await _find_scopes(server, names):
@@ -225,9 +221,8 @@ async def _left_alone(server: Port, names: Sequence[str], lost: Sequence[str]) -
 
 async def _find_elsewhere(server: Port, names: Sequence[str], lost: Sequence[str]) -> dict[str, set[str]] | None:
     """
-    Return which of the groups *lost* have a canonical elsewhere, each with its indices.
-    It must have the distance that a member records: another index may have a group of that name by chance.
-    ``None`` means that it cannot be seen.
+    Return which of the groups *lost* have a canonical elsewhere, at the distance that a member records, each with its
+    indices; ``None`` means that it cannot be seen.
     """
     fields = Fields(server.prefix)
     found: dict[str, set[str]] = {}

@@ -9,13 +9,9 @@ The file of a removal, an sqlite3 database: the plan, what people decided, what 
     archived   a document that was archived to be deleted: its key, and where its text is
     events     what was done with a line, and when (milliseconds since 1970); the last one counts
 
-A change is whole or absent, and no kill takes it back: rollback journal, ``synchronous=FULL``, and no WAL, because a
-database with a WAL is not whole without its second file. While a run writes, the file is locked, and sqlite3 has a file
-beside it with ``-journal`` at the end of its name. A kill may leave that; then it belongs to the first one.
-
-A file from others is data: ``sqlite_file`` opens it, nothing but this schema may be in it, each line is about indices
-of the header, and an archived text counts only with its digest, and for the document of its line. Memory: 8 bytes for
-each line, and a batch.
+A change is whole or absent, and no kill takes it back: rollback journal, ``synchronous=FULL``, no WAL, because a
+database with a WAL is not whole without its second file. A file from others is data (``sqlite_file``). Memory: 8 bytes
+for each line, and a batch.
 """
 
 # ruff: noqa: S608 -- no value of a caller becomes a part of a statement

@@ -1,8 +1,6 @@
 """
-Puts archived documents back: each as it was, only where it is missing, and then in its group again.
-
-Every write is a creation, so no document is replaced, and a second run does what is left. No server takes a new
-document for a backing index, only for its data stream. ``fits`` says whether two documents are the same.
+Puts archived documents back: each as it was, only where it is missing, and then in its group again. Every write is a
+creation, so a second run does what is left. A backing index takes no new document, only its data stream.
 """
 
 from __future__ import annotations
@@ -50,11 +48,9 @@ async def restore(
     sizes: RemovalSizes = SIZES,
 ) -> AsyncGenerator[Sequence[Restored], None]:
     """
-    Put what the removals *paths* have archived back, and emit a :class:`Restored` for each; in a dry run, only emit.
-    Every file is opened before anything is written. What was put back is noted in the file, if that can be written. Of
+    Put what the removals *paths* have archived back, and emit a :class:`Restored` for each; in a dry run, only emit. Of
     a damaged file, what is whole is put back, and then DamagedError is raised. Cost, for 500 documents: a multi-get and
-    a bulk request, and up to two multi-gets for conflicts and final pipelines; at the end the regrouping of what the
-    documents touch.
+    a bulk request, and up to two multi-gets for conflicts and final pipelines; at the end the regrouping.
     """
     if not paths:
         raise InvalidInputError("no file was named: give a removal that es-simhash apply has begun")

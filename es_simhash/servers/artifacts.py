@@ -100,10 +100,8 @@ def relative_path(coordinates: str) -> Path:
 
 def fetch(jars: dict[str, str]) -> list[Path]:
     """
-    Return local, verified files for *jars* (Maven coordinates to SHA-256), in the same order.
-    jgo downloads missing files, with the user's settings of jgo, into a separate folder in the local Maven repository.
-    They are verified there and then moved: an interrupted or tampered download never looks finished. Every file is
-    verified every time: 74 MB take about 0.2 seconds.
+    Return local files for *jars* (Maven coordinates to SHA-256), in the same order; jgo downloads what is missing. A
+    file is verified before it is moved into its place, and again each time: 74 MB take about 0.2 seconds.
     """
     settings = require("jgo.config").GlobalSettings.load()
     repository = Path(settings.repo_cache)

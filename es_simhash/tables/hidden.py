@@ -1,9 +1,6 @@
 """
-Characters that nobody sees, or that are orders to a terminal, a browser or a model, become escapes wherever a value of
-a user is shown.
-
-Joiners and variation selectors shape the letter or picture before them, as in Persian and in emoji, and stay there;
-after a letter of ASCII, or after another of them, they only hide.
+Characters that nobody sees, or that are orders to a terminal, a browser or a model, become escapes where a value of a
+user is shown. Joiners and variation selectors stay where they shape the letter or picture before them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""
-Tables as HTML that is safe by construction, readable on a light and on a dark background.
-
-No script, nothing loaded. Texts of users may have markup, control characters, marks that change the direction of text,
-and half characters.
-"""
+"""Tables as HTML that is safe by construction, without scripts, for light and dark; pages from templates."""
 
 from __future__ import annotations
 

@@ -68,9 +68,8 @@ def sheets_of(result: Tabular) -> tuple[str, Sequence[Part]]:
 
 def to_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> dict[str, list[Any]]:
     """
-    Return *rows* as columns of one type each; *names* are columns that are there also without rows.
-    A column of several types, of lists or of objects becomes text, and so does one with whole numbers beyond 64 bits: a
-    data frame would round them or drop them. Whole numbers among fractions become fractions.
+    Return *rows* as columns of one type each; *names* are columns that are there also without rows. What a data frame
+    would round, drop or mix becomes text; whole numbers among fractions become fractions.
     """
     every = dict.fromkeys([*names, *(name for row in rows for name in row)])
     return {name: _of_one_type([row.get(name) for row in rows]) for name in every}

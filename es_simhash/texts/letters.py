@@ -1,10 +1,6 @@
 """
-The letters by which texts are compared: those of their fingerprints, and forms of one letter made the same.
-
-Spaces and punctuation are left out, so it makes no difference where words end: at a line's end, by another way of
-spacing, or in a file that lost its blanks. Beyond what fingerprints do, the dotless i of Turkish is an i, a German
-umlaut is its letter and an e, Arabic alef, yeh, kaf and teh marbuta have one form each, tatweel is nothing, and digits
-of all scripts are the same. No bits depend on it, so it may change.
+The letters by which texts are compared: those of their fingerprints, and forms of one letter made the same. Spaces and
+punctuation are left out. No bits depend on it, so it may change.
 """
 
 from __future__ import annotations

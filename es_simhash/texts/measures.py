@@ -1,9 +1,6 @@
 """
-How the texts of near-duplicates are measured: what is counted of which unit; presets. No text is read here.
-
-A :class:`TextMeasure` first prepares texts, then compares what it prepared: sorted hashes of shingles, or for edits the
-units in their order; then, if numbers count, what ``texts.numbers`` makes of them. A prepared text of one measure means
-nothing to another.
+How the texts of near-duplicates are measured: what is counted of which unit; presets; kinds of difference. A
+:class:`TextMeasure` first prepares texts, then compares what it prepared, which means nothing to another measure.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """
-How much of two texts is the same by their shingles, and how letters become pieces, and pieces shingles.
+How much of two texts is the same by their shingles, and how letters become pieces, and pieces shingles; edits.
 
 A text is cut where its letters say so, not at blanks: a piece begins where the hash of two neighbouring letters is the
-smallest of three. So pieces have some three letters, the same letters are cut in the same way wherever blanks, hyphens
-and ends of lines stand, and a changed letter changes the pieces around it alone. A logograph, a hangul syllable, or a
-character of a script without spaces is a piece by itself. A piece of letters counts 8, another 3, and a shingle is the
-shortest run that reaches 15: two pieces, some seven letters, or five characters of Chinese; texts may mix both.
+smallest of three. So the same letters are cut in the same way wherever blanks and ends of lines stand. A logograph, a
+hangul syllable, or a character of a script without spaces is a piece by itself. A piece of letters counts 8, another 3,
+and a shingle is the shortest run that reaches 15: two pieces, or five characters of Chinese.
 
 Edit similarity is by rapidfuzz: H. Hyyrö, "A Bit-Vector Algorithm for Computing Levenshtein and Damerau Edit Distances"
 (2003).
@@ -81,10 +80,8 @@ def share_shingles(first: Shingles, second: Shingles) -> tuple[float, float, flo
 
 def share_of_few(first: Shingles, second: Shingles) -> tuple[float, float]:
     """
-    Return Jaccard similarity and containment, smaller where words were replaced in a text of few.
-    With one word replaced a statement of thirty is another one, though nearly nine tenths are the same. So what the
-    smaller text has alone counts more, the shorter it is, but for one shingle, which changes too where something is
-    added. What is added or cut counts as ever. Never larger than without.
+    Return Jaccard similarity and containment, smaller where words were replaced in a text of few: with one word
+    replaced, a statement of thirty is another one. What is added or cut counts as ever. Never larger than without.
     """
     smaller = min(first.size, second.size)
     if not smaller:

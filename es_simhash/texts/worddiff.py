@@ -1,8 +1,4 @@
-"""
-Finds the words that differ between two texts, as a few short excerpts. The caller shows them.
-
-The longest common subsequence of words stays, by rapidfuzz. It is bounded, because time and memory are quadratic.
-"""
+"""Finds the words that differ between two texts, as a few short excerpts, by rapidfuzz; bounded in time and memory."""
 
 from __future__ import annotations
 
@@ -123,9 +119,8 @@ def _joined(segments: list[Segment]) -> list[Segment]:
 
 def _places(segments: list[Segment]) -> Iterator[list[Segment]]:
     """
-    Yield unchanged passages and changes in turn; the first and the last are unchanged, perhaps empty.
-    Fewer than three characters between two changes belong to the change: islands of one letter in a rewritten passage
-    make the change hard to read.
+    Yield unchanged passages and changes in turn; the first and the last are unchanged, perhaps empty. Fewer than three
+    characters between two changes belong to the change.
     """
     same, removed, added = "", "", ""
     for index, segment in enumerate(segments):
