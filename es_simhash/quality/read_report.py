@@ -179,7 +179,7 @@ class ReportOptions(StatsOptions):
     """
 
     sample: int = sample_option(1_000)
-    seed: int = seed_option()
+    seed: int = seed_option(0)
 
     def __post_init__(self) -> None:
         check_options(self)

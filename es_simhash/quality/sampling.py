@@ -31,9 +31,9 @@ def sample_option(default: int) -> Any:
     return option(default, Count(1, LARGEST_SAMPLE))
 
 
-def seed_option() -> Any:
+def seed_option(default: int) -> Any:
     """Return the option for the seed: 0 to 2**31 - 1, which servers take."""
-    return option(0, Count(0))
+    return option(default, Count(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class SampleOptions:
 
     text_field: str | Sequence[str] = ()
     sample: int = sample_option(1_000)
-    seed: int = seed_option()
+    seed: int = seed_option(0)
 
     def __post_init__(self) -> None:
         check_fields("text_field", self.text_field, may_lack=True)
