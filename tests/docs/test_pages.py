@@ -245,7 +245,7 @@ def test_the_alert(server, news):
         assert counted() == 0
         assert simhash.reconcile(news, regroup=True, max_distance=12, verify=0.5).is_settled
         assert (counted(), moments()) == (0, old)
-        list(simhash.ingest(news, [{"_id": "b", "body": same["b"]}]))
+        list(simhash.ingest(news, [{"_id": "b", "body": same["b"], "seen": "again"}]))
         assert counted() == 1
         make_old("b")
         server.request("POST", f"/{news}/_update/c?refresh=true", {"doc": {"body": same["a"]}})
