@@ -131,10 +131,12 @@ def _is_mget(answer: Any, body: Mapping[str, Any]) -> bool:
     docs = answer["docs"]
     # As text, if that was asked for.
     document = {**_DOCUMENT, "_id": _TEXT, "_source?": _ERROR, "found?": {bool}, "error?": _ERROR}
+    sources = (doc.get("_source", {}) for doc in docs)
     return (
-        len(docs) == len(body["docs"])
-        and _fits([document], [docs])
+        _fits([document], [docs])
+        and [doc["_id"] for doc in docs] == [asked["_id"] for asked in body["docs"]]
         and all(("found" in doc) != ("error" in doc) for doc in docs)
+        and all(isinstance(source, dict) or source.startswith("{") for source in sources)
     )
 
 

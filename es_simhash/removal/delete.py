@@ -46,7 +46,9 @@ async def read_documents(
         # A document that says that its _source is wanted gets none of the vectors in it.
         docs = [key.header() | ({} if key in wanted else {"_source": False}) for key in waiting]
         answer = await retry(server, partial(server.mget, body={"docs": docs}, raw_source=bool(wanted)))
-        found |= zip(waiting, answer["docs"], strict=True)
+        for key, item in zip(waiting, answer["docs"], strict=True):
+            # A source that was asked for and did not come is one without fields.
+            found[key] = {"_source": "{}", **item} if key in wanted and item.get("found") else item
         waiting = [key for key in waiting if is_unreadable(found[key])]
         if patience.is_spent:
             break

@@ -54,7 +54,7 @@ async def judge(
     fitting = {number: each for number, each in lines.items() if standing.issuperset(_indices(each))}
     goes, stays = ([getattr(each, name) for each in fitting.values()] for name in ("document", "canonical"))
     items = await read_planned(server, [*goes, *stays], source=[each.key for each in goes] if with_source else [])
-    decided_by = await read_decisive(server, header, [*goes, *stays], items)
+    decided_by = await read_decisive(server, header, [*goes, *stays], None if with_source else items)
     written = {each.key for each in [*goes, *stays] if is_written(each, items[each.key])}
     in_view = {each.key for each in [*goes, *stays]} if header.has_view else set()
     filtered = written & {each.key for each in goes} if header.filter else set()
@@ -62,30 +62,35 @@ async def judge(
         await refresh(server, view)
     shown = await _search(server, view, in_view, ()) if in_view else None
     matched = await _search(server, view, filtered, header.filter) if filtered else {}
-    fates: dict[int, Fate] = {}
+
+    def decide() -> dict[int, Fate]:
+        return {number: may_delete(each, evidence(number, each)) for number, each in lines.items()}
+
+    def evidence(number: int, line: PlannedRemoval) -> Evidence:
+        key = line.document.key
+        if number not in fitting:
+            return Evidence(is_index_planned=False)
+        return Evidence(
+            is_index_planned=True,
+            document=items[key],
+            canonical=items[line.canonical.key],
+            decided_by=decided_by,
+            shown=shown,
+            matched=matched if key in filtered else None,
+            is_kept=key in removal.kept,
+            was_tried=removal.may_have_deleted(number),
+        )
+
+    fates = await server.compute(decide)  # each text that goes is parsed
     records: dict[int, DuplicateResult] = {}
-    for number, each in lines.items():
-        key = each.document.key
-        found = Evidence(is_index_planned=False)
-        if number in fitting:
-            found = Evidence(
-                is_index_planned=True,
-                document=items[key],
-                canonical=items[each.canonical.key],
-                decided_by=decided_by,
-                shown=shown,
-                matched=matched if key in filtered else None,
-                is_kept=key in removal.kept,
-                was_tried=removal.may_have_deleted(number),
-            )
-        fates[number] = may_delete(each, found)
-        match fates[number]:
+    for number, fate in fates.items():
+        match fate:
             case "delete" | "deleted_before" | "unsure":
                 pass
             case kind:
-                detail = str(found.document.get("error", "")) if kind == "unreadable" else ""
+                detail = str(items[lines[number].document.key].get("error", "")) if kind == "unreadable" else ""
                 detail = in_words(removal.approved) if kind == "decided" else detail
-                records[number] = DuplicateResult.of(each, "kept", kind, detail)
+                records[number] = DuplicateResult.of(lines[number], "kept", kind, detail)
     return Judged(fates, records, items)
 
 

@@ -211,7 +211,7 @@ GOOD = {
     "simulate_index": {"template": {"mappings": MAPPING}},
     "simulate_pipeline": {"docs": [{"doc": {"_source": {}}}]},
 }
-BODIES = {"search": COUNTING, "msearch": [{}, COUNTING], "bulk": [{"delete": {}}], "mget": {"docs": [{}]}}
+BODIES = {"search": COUNTING, "msearch": [{}, COUNTING], "bulk": [{"delete": {}}], "mget": {"docs": [{"_id": "1"}]}}
 
 
 def with_one_wrong(node):
@@ -230,6 +230,15 @@ def test_any_part_of_a_wrong_kind(api):
     assert is_answer(call, GOOD[api])
     for odd in with_one_wrong(GOOD[api]):
         assert not is_answer(call, odd), odd
+
+
+@pytest.mark.parametrize("wrong", [{"_id": "2"}, {"_source": None}, {"_source": "null"}, {"_source": "[]"}])
+def test_an_item_of_another_document_or_without_its_source(wrong):
+    """Such a source would be archived in place of the document."""
+    call = Call("mget", {"body": BODIES["mget"]}, raw_source=True)
+    whole = {**FOUND, "found": True, "_source": '{"body": "x"}'}
+    assert is_answer(call, {"docs": [whole]})
+    assert not is_answer(call, {"docs": [whole | wrong]})
 
 
 @pytest.mark.parametrize("part", ["_id", "_index"])

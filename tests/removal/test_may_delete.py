@@ -11,7 +11,8 @@ from es_simhash.groups.table import Row
 from es_simhash.hashing import get_scheme
 from es_simhash.removal.guard_rails import Guards, Share, Titles, refuse_doubts, refuse_excess
 from es_simhash.removal.make_plan import decisive_fields
-from es_simhash.removal.may_delete import Comparer, digest_of
+from es_simhash.removal.may_delete import Comparer, digest_of, state_of
+from es_simhash.removal.records import PlannedDocument
 from es_simhash.texts.measures import Score
 
 
@@ -77,6 +78,17 @@ def test_a_null_counts_where_the_mapping_has_a_value_for_it():
     others = [digest_of({"body": "x", **more}, fields) for more in ({"day": None}, {"day": ["1", None]}, {"day": "1"})]
     assert len({none, *others}) == 4
     assert digest_of({"body": "x"}, {"body": False}) == none
+
+
+@pytest.mark.parametrize(
+    ("source", "state"),
+    [({}, "same"), ({"_source": '{"body": "x", "n": 1}'}, "same"), ({"_source": '{"n": 1}'}, "changed")],
+)
+def test_a_source_that_came_without_its_text_is_not_archived(source, state):
+    """Its version is that of the plan, and what stands between the server and us has cut it."""
+    decided_by = {"news": {"body": False}}
+    planned = PlannedDocument("a", "news", None, 3, 1, digest_of({"body": "x"}, decided_by["news"]), {}, ())
+    assert state_of(planned, {"found": True, "_seq_no": 3, "_primary_term": 1, **source}, decided_by) == state
 
 
 @given(st.integers(1, 1000), st.integers(0, 100))
