@@ -153,7 +153,6 @@ def test_measures_values_and_dates_as_the_rule_says(spark, verify):
 def test_arguments_are_checked(documents):
     df = documents[2]
     for arguments in (
-        {"rule": "other"},
         {"verify": 0.5},
         {"verify": 2.0, "text": "id"},
         {"within": ("id", "7x")},
