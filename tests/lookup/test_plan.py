@@ -84,12 +84,6 @@ def test_a_plan_exists_for_every_distance():
     assert plan_lookup(64, scripts=False).name == "scan"
 
 
-def test_lists_are_split_where_a_server_wants_short_ones():
-    """Radius 3 has 697 terms: one list, or seven of at most 100."""
-    assert make_plan(11, (3,)).clauses == 4
-    assert make_plan(11, (3,), max_terms=100).clauses == 28
-
-
 def test_a_plan_is_explained():
     """All plans with their estimates, the cheapest first, which is the one used."""
     stats = IndexStats(4_000_000)
