@@ -75,7 +75,8 @@ def test_read_only_index(run, news, server, tmp_path):
     """Documents are refused and counted, none is lost silently, and lookups go on."""
     server.request("PUT", f"/{news}/_settings", {"index.blocks.write": True})
     try:
-        result = run("ingest", news, tmp_path / "news.jsonl", "--id-field", "key")
+        (tmp_path / "more.jsonl").write_text(json.dumps({"key": "more", "body": TEXT}) + "\n", encoding="utf-8")
+        result = run("ingest", news, tmp_path / "more.jsonl", "--id-field", "key")
         assert result.exit_code == 1
         assert "block" in result.stderr
         assert run("find", news, TEXT).exit_code == 0

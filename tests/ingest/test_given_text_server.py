@@ -149,6 +149,8 @@ def test_two_lines_of_one_id(run, index, server, tmp_path):
     report = [json.loads(line).get("updated", False) for line in (tmp_path / "report").read_text().splitlines()]
     assert report == [False, False, True]
     assert len(read_all(server, index)) == 2
+    more = [{"_id": id_, "body": TEXT + id_, "n": n} for n, id_ in enumerate("aba")]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(each) + "\n" for each in more))
     counts = json.loads(run(*arguments, "--json").stdout)
     assert (counts["written"], counts["updated"]) == (3, 3)
 
@@ -157,7 +159,7 @@ def again_and_again(keep):
     """Yield one dict each time, with the values of the next document."""
     body, action = {}, {}
     for number, text in enumerate([TEXT, OTHER, THIRD, TEXT.upper()]):
-        body |= {"body": text, "n": number}
+        body |= {"body": text, "n": number, "kept": keep}
         action |= {"_id": f"d{number}"} | ({"_source": body} if keep else body)
         yield action
 

@@ -350,7 +350,7 @@ def test_the_command_of_the_report(run, index, sync_client, tmp_path):
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["stats"]["documents"] == 0
     assert page.read_text(encoding="utf-8").startswith('<!DOCTYPE html>\n<html lang="zh">')
-    archive = tmp_path / "removed.jsonl.gz"
-    archive.write_bytes(b"\x1f\x8b")
+    archive = tmp_path / "removal.db"
+    archive.write_bytes(b"SQLite format 3\0")
     assert run("report", index, "--out", archive).exit_code == 1
-    assert archive.read_bytes() == b"\x1f\x8b"
+    assert archive.read_bytes() == b"SQLite format 3\0"
