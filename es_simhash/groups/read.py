@@ -82,7 +82,7 @@ class GroupLookups:
     ) -> MultiSearch:
         """
         Return the request for one or more *fingerprints*; *copies*: of these alone, or of all but these.
-        *is_one_page*: one that more than a page is near has no answer.
+        *is_one_page*: a fingerprint that has more documents near it than a page shows gets no answer.
         """
         clause = {"exists": {"field": self._fields.duplicate_of}}
         which = None if copies is None else {"bool": {"filter" if copies else "must_not": [clause]}}

@@ -127,8 +127,8 @@ def _broken_executors_told() -> Iterator[None]:
 
 def _processes(workers: int) -> Executor:
     # These take longer to load than all that importing es_simhash loads.
-    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
-    from multiprocessing import get_context  # noqa: PLC0415
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 -- as the comment says
+    from multiprocessing import get_context  # noqa: PLC0415 -- as the comment says
 
     # A forked copy of a process with threads may hang; a spawned one starts clean.
     executor = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin)

@@ -4,7 +4,7 @@ The scheme ``shingles``: character shingles of many texts, hashed, counted and w
 A shingle begins at every character where it fits, and is the fewest characters worth ``size`` letters
 (``characters.py``), hashed as if padded with U+0000 to ``size``; a shorter text is one shingle. Shingles with equal
 hashes are one feature. Runs are hashed as UTF-32, little-endian; XXH3 by the formulas for 4 to 64 bytes, which a
-property test compares with ``xxhash``. Memory: some 100 bytes for each character of a text longer than 65,536.
+property test compares with ``xxhash``. Memory: some 30 bytes for each character of a long text.
 numpy is loaded here, so callers import this module lazily.
 Source: Y. Collet, "xxHash fast digest algorithm", version 0.2.0, section XXH3.
 """

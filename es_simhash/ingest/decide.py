@@ -67,8 +67,8 @@ class Existing:
     """
     The documents near those of one batch, as searches show them.
     *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *gaps*: why a
-    lookup is incomplete. *unseen*: the fingerprints that may have copies near them that were not read, with those
-    of the table near each. *held*: the hits of what the index has under the ids of the batch, with ``_source``.
+    lookup is incomplete. *unseen*: fingerprints whose near copies were not read yet; with each, the fingerprints of the
+    table that are near it. *held*: the hits of what the index has under the ids of the batch, with ``_source``.
     """
 
     near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
@@ -199,7 +199,7 @@ class Decider:
         yield from ((distance, each) for distance, each in flying if not self._is_led(each))
 
     def _is_led(self, copy: Document) -> bool:
-        """Return whether *copy* is one of a canonical that is there, and is a neighbour of it as both are now."""
+        """Return whether the canonical of *copy* is there, and the two are neighbours as they are now."""
         if not copy.is_member or (copy.position is None and copy.canonicals is None):
             return copy.is_member
         newer = self.in_flight.get(copy.group)

@@ -374,7 +374,7 @@ class ExistingLookup:
 
     async def with_copies(self, server: Port, entries: Sequence[Entry], existing: Existing) -> Existing:
         """
-        Return *existing* with what decides on the copies near those of *entries* that no canonical is a neighbour of.
+        Return *existing* with the copies near each of *entries* that no canonical accepts, and their canonicals.
         Such a copy counts if its canonical is gone, or has another text now. Cost: nothing if there are none, else one
         search of their canonicals, and one of their texts; of copies that were not read, one more.
         """

@@ -180,7 +180,7 @@ class InFlight:
         return document
 
     def free_members(self, id_: str) -> None:
-        """Let :meth:`find` find the copies of *id_*, which is written again: it may not be like them any more."""
+        """Let :meth:`find` return the copies of *id_*, which is written again: they may not be near it any more."""
         for each in self._members.pop(id_, ()):
             self._keep(each)
 

@@ -190,7 +190,7 @@ class _Grouper:
         return list(entries)
 
     def _keep_unchanged(self, entries: Sequence[Entry], existing: Existing) -> list[Entry]:
-        """Return *entries*; what the index holds as it is given is done with that, and keeps its group."""
+        """Return *entries*; one that the index holds as it is given is done, and keeps its group."""
         kept: list[Entry] = []
         written: set[str | None] = set()
         for entry in entries:

@@ -152,7 +152,7 @@ class Item:
         return item
 
     def unless_held(self, hits: Iterable[Mapping[str, Any]], index: str, prefix: str) -> Item:
-        """Return it, with that for an outcome where one of *hits* is the same document, grouped already."""
+        """Return it; where one of *hits* is the same document and has a group, that is its outcome."""
         operation = self.operation
         # A pipeline may change the document, a version forbid it.
         if operation is None or not operation.header.keys() <= {"_index", "_id", "routing"}:

@@ -194,7 +194,7 @@ def state_of(planned: PlannedDocument, item: Mapping[str, Any], decided_by: Mapp
         return "unreadable" if is_unreadable(item) else "no_index"
     if not item.get("found"):
         return "missing"
-    # A source that came is archived, and what is between the server and us may have cut it.
+    # A source that came is archived, and a proxy may have cut it.
     if not is_written(planned, item) and "_source" not in item:
         return "same"
     if item.get("_routing") != planned.routing:

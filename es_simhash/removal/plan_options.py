@@ -142,10 +142,10 @@ class PlanHeader(Record):
     What holds for all lines of a plan.
     *index_uuids*: UUID of each concrete index, by name. *grouping*: as ``_meta`` records one. *at*: ISO 8601. *view*:
     the names that the user gave, such as an alias: documents that they do not show are neither counted nor regrouped.
-    It is empty in a plan that Spark made, and for date math. *decided_by*: the fields of each index that the digests of
-    documents are made of. *filter*: the queries that every document that goes must match. *decided*: how many
-    duplicates are not in it because earlier decisions keep them. *shown*: the fields that people are shown first, and
-    what each is, such as the title. *asked*: the arguments that the plan was made with.
+    It is empty for date math. *decided_by*: the fields of each index that the digests of documents are made of.
+    *filter*: the queries that every document that goes must match. *decided*: how many duplicates are not in it because
+    earlier decisions keep them. *shown*: the fields that people are shown first, and what each is, such as the title.
+    *asked*: the arguments that the plan was made with.
     """
 
     _NAMES = "at index_uuids view prefix grouping decided_by filter decided count guards shown asked"

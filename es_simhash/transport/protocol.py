@@ -202,9 +202,6 @@ MAX_HITS = 10_000
 MAX_CLAUSES = 1_024
 """Most clauses in one query (``indices.query.bool.max_clause_count``)."""
 
-MAX_TERMS = 65_536
-"""Most values in one ``terms`` query (``index.max_terms_count``)."""
-
 
 def ids_query(ids: Iterable[str]) -> dict[str, Any]:
     """Return the query for the documents with one of *ids*, however many these are."""

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 from es_simhash.hashing import block_terms
 from es_simhash.lookup.plan import explain_plan, make_plan
 from es_simhash.lookup.query import candidate_clauses
-from es_simhash.transport.protocol import MAX_CLAUSES, MAX_TERMS
+from es_simhash.transport.protocol import MAX_CLAUSES
 
 fingerprints = st.integers(0, 2**64 - 1)
 
@@ -68,4 +68,4 @@ def test_default_limits_are_kept(max_distance):
         plan = estimate.plan
         assert not plan.script
         assert plan.clauses < MAX_CLAUSES / 20
-        assert plan.terms < MAX_TERMS
+        assert plan.terms < 65_536  # index.max_terms_count, by default
