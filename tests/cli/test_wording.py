@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import es_simhash
-from es_simhash import InvalidInputError, SimHashClient, errors
+from es_simhash import InvalidInputError, errors
 from es_simhash.cli import app
 from es_simhash.cli.application import each_command
 from es_simhash.cli.output import COMMAND, GROUPING, INDEX, PREFIX, for_shell
@@ -24,22 +24,6 @@ from es_simhash.quality.health import Finding
 from es_simhash.quality.report.report_page import Speech
 
 PACKAGE = Path(es_simhash.__file__).parent
-# What shows pages and charts, what only Python starts, and the command line itself.
-ELSEWHERE = (
-    *("cli/", "client/", "dashboards/", "quality/report/", "removal/review", "servers/", "tables/"),
-    "ingest/with_fingerprints.py",
-)
-
-METHODS = [name for name in dir(SimHashClient) if "_" in name.strip("_") and not name.startswith("_")]
-CALLS = [name for name in (*dir(SimHashClient), *es_simhash.__all__) if not name.startswith("_")]
-PYTHON = re.compile(
-    rf"\b(?:{'|'.join(METHODS)})\b|\b(?:{'|'.join(CALLS)})\(|\b[a-z_]+=(?:True|False|None|[A-Z]+|\")|\w=(?=[, ]|$)"
-)
-
-# The commands check the same before they call the library, and say it in their words.
-CHECKED_BEFORE = ("give either a text or", "give either texts or")
-# An error that carries its data, from which cli/failures.py makes the sentence.
-FROM_DATA = ("near-duplicates may be missing",)
 
 
 @functools.cache
@@ -54,28 +38,6 @@ def _advices(tree):
     for each in ast.walk(tree):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "Advice":
             yield each
-
-
-def _messages():
-    for path, _, tree in _parsed():
-        if path.relative_to(PACKAGE).as_posix().startswith(ELSEWHERE):
-            continue
-        inside = {id(part) for each in ast.walk(tree) if isinstance(each, ast.JoinedStr) for part in each.values}
-        # What is data has words for both; another test is about these.
-        inside |= {id(part) for each in _advices(tree) for part in ast.walk(each)}
-        docs = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
-        for each in ast.walk(tree):
-            if id(each) in inside | docs:
-                continue
-            if isinstance(each, ast.JoinedStr):
-                text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in each.values)
-            elif isinstance(each, ast.Constant) and isinstance(each.value, str):
-                text = each.value
-            else:
-                continue
-            is_code = "ctx._source" in text or "params." in text or "logging" in text or "%d" in text
-            if " " in text and not is_code and not text.startswith(FROM_DATA + CHECKED_BEFORE):
-                yield f"{path.relative_to(PACKAGE)}:{each.lineno}", text
 
 
 def _pasted():
@@ -114,16 +76,6 @@ def test_the_command_that_was_given_can_be_pasted(given, again):
     with click.Context(app) as context:
         remember_arguments(context, given)
         assert this_command("--out", "FILE") == f"es-simhash {again}"
-
-
-def test_the_test_sees_python():
-    """It would be worth nothing if it found no message at all."""
-    assert len(list(_messages())) > 500
-    assert PYTHON.search("add it with put_mapping, or reconcile(regroup=True)")
-
-
-def test_no_message_names_python_outside_its_data():
-    assert [f"{place}: {text}" for place, text in _messages() if PYTHON.search(text)] == []
 
 
 def test_no_advice_is_lost_in_a_sentence():

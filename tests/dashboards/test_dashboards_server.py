@@ -242,39 +242,6 @@ def test_the_saved_searches(server, sync_client, grouped):
     assert found == expected
 
 
-def test_the_link_of_a_group(server, sync_client, grouped):
-    """The filter of a link finds the documents of the group, whatever its id."""
-    query = {"bool": {"filter": [{"match_phrase": {"simhash.group": "doc '0\""}}]}}
-    hits = sync_client.search(index=grouped, body={"query": query})["hits"]["hits"]
-    assert {hit["_id"][5] for hit in hits} == {"0", "2", "3"}
-
-
-def test_the_table_of_groups(server, sync_client, grouped):
-    """Our model of the search that the products build from its aggregations; theirs is not run here."""
-    pack = build_dashboards(grouped, **FIELDS)
-    states = [json.loads(each["attributes"]["visState"]) for each in pack if each["type"] == "visualization"]
-    [table] = [state for state in states if state["type"] == "table"]
-    count, largest, terms = table["aggs"]
-    assert (count["type"], terms["params"]["orderBy"]) == ("count", count["id"])
-    body = {
-        "size": 0,
-        "query": {"bool": {"filter": [{"exists": {"field": "simhash.duplicate_of"}}]}},
-        "aggs": {
-            terms["id"]: {
-                "terms": {
-                    "field": terms["params"]["field"],
-                    "size": terms["params"]["size"],
-                    "order": {"_count": "desc"},
-                },
-                "aggs": {largest["id"]: {largest["type"]: {"field": largest["params"]["field"]}}},
-            }
-        },
-    }
-    buckets = sync_client.search(index=grouped, body=body)["aggregations"][terms["id"]]["buckets"]
-    assert [(bucket["key"][5], bucket["doc_count"]) for bucket in buckets] == [("0", 2), ("1", 1)]
-    assert buckets[0][largest["id"]]["value"] > buckets[1][largest["id"]]["value"] == 0
-
-
 def test_the_command_checks_the_fields(server, sync_client, grouped, run):
     """What is not mapped or has the wrong type ends the command; the recorded text field is taken over."""
     time = ["--time-field", "meta.published"]

@@ -8,9 +8,7 @@ import subprocess
 import sys
 
 import pytest
-import yaml
 
-import es_simhash
 from es_simhash import removal_summary
 from es_simhash.removal.review_page import Words
 from tests.docs.blocks import ROOT
@@ -21,6 +19,13 @@ PAGE = (ROOT / "docs/nightly.md").read_text(encoding="utf-8")
 DEPLOY = ROOT / "deploy"
 SCRIPT = DEPLOY / "nightly"
 EXEC = "/opt/es-simhash/bin/nightly news "
+
+
+@pytest.fixture
+def server(opensearch, monkeypatch):
+    """The script starts some sixty programs, and does on one product what it does on the other."""
+    monkeypatch.setenv("ES_SIMHASH_URL", opensearch.url)
+    return opensearch
 
 
 @pytest.fixture
@@ -116,14 +121,6 @@ def test_what_is_refused_is_tried_again(server, night):
     assert "3 by earlier runs" in last.stdout
 
 
-def test_the_script_is_plain_shell():
-    """It needs no Bash."""
-    shell = shutil.which("dash") or "/bin/sh"
-    assert subprocess.run([shell, "-n", SCRIPT], check=False).returncode == 0
-    assert SCRIPT.read_text().startswith("#!/bin/sh\n")
-    assert os.access(SCRIPT, os.X_OK)
-
-
 def test_the_units_of_systemd(tmp_path):
     """Verified by systemd, where it is here; the program and the folder are those of cron."""
     service, timer = ((DEPLOY / f"es-simhash-nightly.{kind}").read_text() for kind in ("service", "timer"))
@@ -141,19 +138,6 @@ def test_the_units_of_systemd(tmp_path):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert [line for line in done.stderr.splitlines() if "es-simhash" in line] == []
-
-
-def test_the_cron_job_of_kubernetes():
-    """One pod at a time, without root, on a volume that outlives it."""
-    job = yaml.safe_load((DEPLOY / "nightly-cronjob.yaml").read_text())
-    assert (job["apiVersion"], job["kind"], job["spec"]["concurrencyPolicy"]) == ("batch/v1", "CronJob", "Forbid")
-    pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-    [container], [volume] = pod["containers"], pod["volumes"]
-    assert pod["securityContext"]["runAsNonRoot"]
-    assert (pod["restartPolicy"], container["command"]) == ("Never", ["nightly", "news", "/removals"])
-    assert container["volumeMounts"] == [{"name": volume["name"], "mountPath": "/removals"}]
-    assert "persistentVolumeClaim" in volume
-    assert container["image"].endswith(f":{es_simhash.__version__}")
 
 
 @pytest.mark.parametrize(("page", "language"), [("docs/approve.md", "en"), ("docs/zh/approve.md", "zh")])

@@ -16,11 +16,9 @@ import es_simhash
 from es_simhash import SimHashClient
 from es_simhash.cli.application import app
 from tests.docs.blocks import ROOT, load_tool
-from tests.removal.test_review_page import CHROMIUM, Browser
 
 SITE = ROOT / "build/site"
 ADDRESS = "https://es-simhash.github.io/es-simhash/"
-MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def read(name):
@@ -115,25 +113,6 @@ def test_nothing_is_loaded_from_elsewhere(site):
     assert "@import" not in styles
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-@pytest.mark.parametrize("width", [400, 1280])
-def test_no_command_is_cut(site, tmp_path, width):
-    """In a browser: no page is wider than the screen, and no line of code is hidden beside it."""
-    wide = (
-        """[...document.querySelectorAll("pre code")].filter(each => each.scrollWidth > each.clientWidth + 1).length"""
-    )
-    browser = Browser(tmp_path)
-    try:
-        for address in ("", "docs/start/", "docs/removal/", "docs/cli/", "docs/zh/start/"):
-            browser.open(SITE / address / "index.html")
-            how = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-            browser.send("Emulation.setDeviceMetricsOverride", **how)
-            assert browser.run(f"document.documentElement.scrollWidth > innerWidth ? 'page' : {wide}") == 0, address
-    finally:
-        browser.close()
-    assert site
-
-
 def test_the_reference_has_everything_public(tool):
     text = tool.python_reference()
     methods = [f"SimHashClient.{name}" for name, _ in inspect.getmembers(SimHashClient, inspect.isfunction)]
@@ -143,24 +122,6 @@ def test_the_reference_has_everything_public(tool):
     assert ":class:" not in text
     assert not re.search(r"\bself[,)]", text)
     assert "- `routing`: Routing value that restricts the search.\n" in text
-
-
-def links_of_llms_txt():
-    sections = read("llms.txt").split("\n## ")[1:]
-    lines = [line for section in sections for line in section.splitlines()[1:] if line]
-    links = [re.fullmatch(r"- \[[^]]+\]\(([\w/.-]+\.md)\)(: |, ).+", line) for line in lines]
-    assert all(links)
-    return [link[1] for link in links]
-
-
-def test_llms_txt():
-    """The format of llmstxt.org: a title, a quote, text, and lists of links, which lead to pages."""
-    title, quote, *_ = [part for part in read("llms.txt").split("\n\n") if part]
-    assert re.fullmatch(r"# \w+", title)
-    assert quote.startswith("> ")
-    assert len(quote.splitlines()) == 1
-    assert len(links_of_llms_txt()) > 15
-    assert all((ROOT / link).is_file() for link in links_of_llms_txt())
 
 
 @pytest.mark.parametrize("name", ["llms.txt", "docs/coming-from.md", "docs/glossary.md"])

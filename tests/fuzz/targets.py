@@ -13,10 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from es_simhash import SimHashError, fingerprints, rescore, with_fingerprints
+from es_simhash import SimHashError, rescore, with_fingerprints
 from es_simhash.cli.input_records import Reader
 from es_simhash.errors import InvalidInputError, MappingError
-from es_simhash.hashing.characters import normalise_text
 from es_simhash.hashing.registry import get_scheme
 from es_simhash.mapping.faults import find_faults
 from es_simhash.mapping.meta import IndexSettings, build_settings, read_settings
@@ -95,16 +94,6 @@ class Bytes:
     def object(self, depth: int = 5) -> dict[str, Any]:
         """Return an object of such values."""
         return {_KEYS[self.below(len(_KEYS))]: self.value(depth - 1) for _ in range(self.below(7))}
-
-
-def fuzz_normaliser(data: bytes) -> None:
-    """A text has the same normal form and fingerprint alone and among others."""
-    source = Bytes(data)
-    scheme = SCHEMES[source.below(len(SCHEMES))]
-    text = source.text()
-    normalise_text(text).encode()  # no half of a surrogate pair survives
-    [alone] = fingerprints([text], scheme=scheme)
-    assert fingerprints(["the other text", text, ""], scheme=scheme)[1] == alone
 
 
 def fuzz_meta(data: bytes) -> None:
@@ -255,7 +244,6 @@ def _plan(path: Path) -> bytes:
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    "normaliser": fuzz_normaliser,
     "meta": fuzz_meta,
     "hits": fuzz_hits,
     "records": fuzz_records,

@@ -9,9 +9,9 @@ import json
 import re
 from base64 import b64encode
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -30,86 +30,10 @@ from es_simhash.removal.review import Review, compare_fields, describe, review_h
 from es_simhash.removal.review_page import Page, Words, write_page
 from es_simhash.tables.hidden import shown
 from es_simhash.tables.notebook import Html, element, join, user_text
+from tests.pages import CONTROL, HOSTILE, Page as ReadPage
 from tests.servers.removals import decide_file, take
 
-HOSTILE = [
-    "</script><script>alert(1)</script>",
-    "<!-- <script> -->",
-    "</template></details><img src=x onerror=alert(1)>",
-    "\u202eevil\u202c \u2066x",
-    "\x1b[31mred\x1b[0m \x00 \x9b",
-    "half \ud800 and \udfff",
-    "un\u200b\ufeff\U000e0041\u2060seen",
-    "w" * 5_000,
-    "שלום עולם",
-    "北京 ニュース 你好，世界。",
-    "&lt;b&gt; &amp; \"quoted\" 'and'",
-    "javascript:alert(1)",
-    "]]> <![CDATA[ x ]]>",
-    "",
-    " \n\t\r ",
-]
-VOID = {"meta", "input"}
-CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\u200b\ufeff\U000e0041\ud800-\udfff]"
-)
-
-
-class Checked(HTMLParser):
-    """A page that is refused where it is not well formed, or could load or run anything."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.texts: list[str] = []
-        self.tags: list[str] = []
-        self.ids: list[str] = []
-        self.labels: list[str] = []
-        self.waiting: list[str] = []
-        self.policy = ""
-        self.feed(html)
-        self.close()
-        assert self.open == []
-        assert len(set(self.ids)) == len(self.ids)
-        assert set(self.labels) <= set(self.ids)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        for name, value in attrs:
-            assert not name.startswith("on")
-            assert name not in {"src", "style", "action", "srcset", "formaction", "background", "poster"}
-            assert name != "href" or value.startswith("#")
-        held = dict(attrs)
-        assert len(held) == len(attrs)
-        self.ids += [held["id"]] if "id" in held else []
-        self.labels += [held[name].lstrip("#") for name in ("for", "aria-labelledby", "href") if name in held]
-        if held.get("http-equiv") == "Content-Security-Policy":
-            assert "style" not in self.tags
-            assert "script" not in self.tags
-            self.policy = held["content"]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert tag == self.open.pop()
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] not in {"script", "style"}:
-            self.texts.append(data)
-        elif data.startswith("<article"):
-            self.waiting.append(data)
-
-    def handle_comment(self, data):
-        raise AssertionError(data)
-
-    def unknown_decl(self, data):
-        raise AssertionError(data)
-
-    @property
-    def text(self) -> str:
-        """All texts."""
-        return "".join(self.texts)
-
+Checked = partial(ReadPage, scripts=True)
 
 BY_LETTERS = {"at_least": 0.8, "measure": "edit", "unit": "characters"}
 

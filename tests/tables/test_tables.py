@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from html.parser import HTMLParser
+import re
 
 import pytest
 
@@ -15,17 +15,8 @@ from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts
 from es_simhash.quality.tune import PresetFigures, Tuning
 from es_simhash.tables.notebook import SHOWN_CHARACTERS, SHOWN_ROWS
 from es_simhash.tables.tabular import to_columns, to_frame
+from tests.pages import HOSTILE, Page
 
-HOSTILE = [
-    "</style><script>alert(1)</script>",
-    "</table></div><img src=x onerror=alert(1)>",
-    "<!--",
-    "\u202eevil",
-    "\x1b[31m\x00 \ud800",
-    "&lt;b&gt; \"quoted\" 'and'",
-    "你好，世界",
-    "שלום",
-]
 # What our own markup has; a text of a user adds nothing to it.
 TAGS = {
     "div",
@@ -46,35 +37,10 @@ TAGS = {
 }
 
 
-class Reader(HTMLParser):
-    """Collects tags, attributes, texts and comments, and checks that tags match."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.attributes, self.texts, self.comments, self._open = set(), set(), [], [], []
-        self.feed(page)
-        self.close()
-        assert not self._open
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        self.attributes |= {name for name, _ in attrs}
-        self._open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self._open.pop() == tag
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-    def handle_comment(self, data):
-        self.comments.append(data)
-
-
 def read(result):
     """Return what a notebook shows of *result*, after checking that it can do nothing but be looked at."""
-    reader = Reader(result._repr_html_())
-    assert reader.tags <= TAGS | {"ins", "del"}
+    reader = Page(result._repr_html_())
+    assert {*reader.tags} <= TAGS | {"ins", "del"}
     assert reader.attributes <= {
         "class",
         "scope",
@@ -85,11 +51,8 @@ def read(result):
         "preserveaspectratio",
         "aria-hidden",
     }
-    assert not reader.comments
-    style = next(each for each in reader.texts if each.startswith(".es-simhash"))
-    assert "url(" not in style
-    assert "@import" not in style
-    return [each for each in reader.texts if each != style]
+    assert not re.search(r"url\(|@import", "".join(reader.styles))
+    return reader.texts
 
 
 def near_dup(number, **more):
@@ -120,7 +83,7 @@ def test_texts_stay_texts():
     """In ids, names of fields, values, titles and notes."""
     items = tuple(NearDup(each, each, 1, 1, source={each: each}) for each in HOSTILE)
     shown = read(NearDups(items, complete=False, reasons=tuple(HOSTILE)))
-    assert sum("<script>alert(1)</script>" in each for each in shown) >= 4
+    assert sum("<script>document" in each for each in shown) >= 4
     assert not any("\u202e" in each or "\x1b" in each for each in shown)
     read(Group(HOSTILE[0], items))
     read(
