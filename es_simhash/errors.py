@@ -105,7 +105,9 @@ REMOVE_FIELDS = Advice("remove_fields", command="remove-fields INDEX --yes")
 SET_UP = Advice("setup", command="setup INDEX --yes --text-field FIELD")
 REGROUP = Advice("reconcile(regroup=True)", command="reconcile INDEX --regroup --yes")
 NAME_TEXT_FIELD = Advice("name the text field", typed="pass --text-field FIELD")
-LEAVE_SCHEME_OUT = Advice("leave scheme out to adopt the index's own", typed="leave --scheme out")
+LEAVE_SCHEME_OUT = Advice(
+    "leave scheme out to adopt the index's own", typed="name indices of one scheme, and leave --scheme out"
+)
 OTHER_PREFIX = Advice("another prefix (prefix=NAME)", typed="another prefix (--prefix NAME)")
 WRITE_WHOLE = Advice("through ingest or with_fingerprints", typed="through es-simhash ingest")
 FROM_HERE = Advice("in Python (with_fingerprints)", typed="with es-simhash ingest")

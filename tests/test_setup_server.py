@@ -10,7 +10,7 @@ import pytest
 from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, get_scheme, hamming_distance
 from es_simhash.cli import app
 from es_simhash.cli.commands import find
-from es_simhash.hashing import segment
+from es_simhash.hashing import scheme, segment
 from es_simhash.mapping.mapping import NEEDED_FIELDS
 from tests.estates.wire import Wire
 from tests.servers.command_line import failed
@@ -207,15 +207,16 @@ def test_keywords_with_a_dictionary(run, server, index, tmp_path, monkeypatch):
     server.request("POST", f"/{index}/_refresh")
     words = tmp_path / "words.txt"
     words.write_text("石墨烯产业园 50 n\n", encoding="utf-8")
-    done = run("setup", index, "--text-field", "body", "--scheme", "keywords", "--dictionary", words, "--yes")
+    done = run("setup", index, "--text-field", "body", "--set", f"dictionary={words}", "--yes")
     assert done.exit_code == 0, done.output
     assert "found: 1 duplicate of other documents" in done.stdout
     lines = [shlex.split(line, comments=True) for line in done.stdout.splitlines() if line.startswith("es-simhash ")]
-    assert {name: str(words) in rest for _, name, *rest in lines} == {
+    assert {name: f"dictionary={words}" in rest for _, name, *rest in lines} == {
         **dict.fromkeys(["find", "follow"], True),
         **dict.fromkeys(["groups", "report", "plan"], False),
     }
     monkeypatch.setattr(segment, "_segmenters", {})  # as in another process
+    scheme.FOUND.clear()
     for command in (("find", index, "--id", 0), ("groups", index), ("plan", index, "--max-share", 1)):
         shown = run(*command)
         assert shown.exit_code == 0, shown.output

@@ -21,7 +21,6 @@ from es_simhash.transport.protocol import error_text, status_of
 _CLIENT_MODULES = ("elastic_transport", "elasticsearch", "opensearchpy")
 # What a server quotes, such as the query of a user, is cut as any value of a user; its own sentences are shorter.
 _QUOTED = re.compile(r"\[([^\[\]]{300,})\]")
-_READ_MAPPING = "indices:admin/mappings/get"
 
 # A word of a client's message about a connection, and what it means in plain words.
 _CAUSES = {
@@ -129,9 +128,8 @@ def _describe_status(error: BaseException, status: int, server: str, like: Seque
             "to a login that is valid"
         )
     if status == 403:
-        # Both products name the right that is missing; a lookup can do without this one.
-        way = ", or pass --scheme to search without reading the mapping" if _READ_MAPPING in text else ""
-        return f"{server} does not allow this (403): {reason}; use a login with rights on the index{way}"
+        # Both products name the right that is missing.
+        return f"{server} does not allow this (403): {reason}; use a login with rights on the index"
     if "index_not_found_exception" in text:
         close = f"did you mean {' or '.join(like)}" if like else "check the name"
         return f"{reason}: {close}, or create the index with es-simhash create"

@@ -15,13 +15,14 @@ from click.core import ParameterSource
 from es_simhash import DEFAULT_PREFIX, DEFAULT_SCHEME, InvalidInputError, Scheme, get_scheme
 from es_simhash.arguments import LARGEST_COUNT, Choice, Count
 from es_simhash.cli.output import COMMAND, FILES, INDEX, PREFIX
-from es_simhash.cli.parameter_types import BYTES, DELIMITER, FILE, INPUT_FILE, QUERY
+from es_simhash.cli.parameter_types import BYTES, DELIMITER, INPUT_FILE, QUERY
 from es_simhash.connection import Server
 from es_simhash.hashing.scheme import STEPS
 
 DEFAULT_URL = "http://localhost:9200"
 PRODUCTS = ("elasticsearch", "opensearch")
 _ALL = "es_simhash.help_all"
+_FILES_OF_A_SCHEME = ("dictionary", "idf", "stop_words")
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
@@ -216,7 +217,8 @@ def scheme(command: Function) -> Function:
         metavar="KEY=VALUE",
         multiple=True,
         callback=_parse_settings,
-        help="Set a parameter of the scheme, as in --set size=5. Repeatable.",
+        help="Set a parameter of the scheme, as in --set size=5; keywords also takes files as dictionary, idf and "
+        "stop_words. Repeatable.",
     )
     @click.option(
         "--preprocess",
@@ -225,16 +227,11 @@ def scheme(command: Function) -> Function:
         help="Change texts first: html to text; leave out numbers, times and ids; traditional to simplified Chinese "
         "(t2s). Repeatable; the order counts.",
     )
-    @click.option("--dictionary", type=FILE, help="Dictionary of the scheme keywords.")
-    @click.option("--idf", type=FILE, help="IDF file of the scheme keywords.")
-    @click.option("--stop-words", type=FILE, help="Stop words of the scheme keywords.")
     @wraps(command)
-    def with_scheme(*, scheme_name: str | None, scheme_settings: dict[str, Any], **rest: Any) -> Any:
-        files = {name: rest.pop(name) for name in ("dictionary", "idf", "stop_words")}
-        given = {name: path for name, path in files.items() if path is not None}
-        click.get_current_context().meta[FILES] = {f"--{name.replace('_', '-')}": path for name, path in given.items()}
-        scheme = _build_scheme(scheme_name, scheme_settings, rest.pop("preprocess"), given)
-        return command(scheme=scheme, **rest)
+    def with_scheme(
+        *, scheme_name: str | None, scheme_settings: dict[str, Any], preprocess: tuple[str, ...], **rest: Any
+    ) -> Any:
+        return command(scheme=_build_scheme(scheme_name, scheme_settings, preprocess), **rest)
 
     return with_scheme
 
@@ -249,23 +246,41 @@ def _parse_settings(ctx: click.Context, param: click.Parameter, values: tuple[st
             settings[key] = json.loads(text)
         except (ValueError, RecursionError):
             settings[key] = text
+    ctx.meta[FILES] = [f"{key}={settings[key]}" for key in _FILES_OF_A_SCHEME if key in settings]
     return settings
 
 
-def _build_scheme(
-    name: str | None, settings: dict[str, Any], steps: tuple[str, ...], files: dict[str, str]
-) -> Scheme | str | None:
-    if not settings and not steps and not files:
+def _find_files(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
+    """Read the files, so that the scheme of a mapping, which has their digests, finds them."""
+    given = _parse_settings(ctx, param, values)
+    if len(given) > len(ctx.meta[FILES]):
+        raise click.BadParameter("INDEX records the scheme, so only its files can be given", ctx=ctx, param=param)
+    get_scheme("keywords", **given)
+
+
+scheme_files = click.option(
+    "--set",
+    metavar="KEY=FILE",
+    multiple=True,
+    expose_value=False,
+    callback=_find_files,
+    help=f"Give a file that the scheme of INDEX was made with: {', '.join(_FILES_OF_A_SCHEME)}. Repeatable.",
+)
+
+
+def _build_scheme(name: str | None, settings: dict[str, Any], steps: tuple[str, ...]) -> Scheme | str | None:
+    if not settings and not steps:
         if name is not None:
             get_scheme(name)  # refuses an unknown name before anything is done
         return name
+    if name is None and not settings.keys().isdisjoint(_FILES_OF_A_SCHEME):
+        name = "keywords"
     if name is None and settings:
         raise click.UsageError("--set needs --scheme: each scheme has its own parameters")
     if "preprocess" in settings:
         raise click.UsageError("preprocess is an option of its own: pass --preprocess STEP")
-    usual = "keywords" if files else DEFAULT_SCHEME
     try:
-        return get_scheme(name or usual, **settings, **files, **({"preprocess": steps} if steps else {}))
+        return get_scheme(name or DEFAULT_SCHEME, **settings, **({"preprocess": steps} if steps else {}))
     except TypeError as error:
         raise InvalidInputError(str(error)) from error
 

@@ -41,8 +41,8 @@ def say_command(*words: str, ctx: click.Context | None = None) -> str:
     options = ["--prefix", meta[PREFIX]] if meta.get(PREFIX) else []
     if context is not None and meta.get(FILES) and isinstance(group := context.find_root().command, click.Group):
         target = group.get_command(context, words[0])
-        taken = {each for parameter in target.params for each in parameter.opts} if target is not None else set()
-        options += [word for option, path in meta[FILES].items() if option in taken for word in (option, path)]
+        if target is not None and any("--set" in parameter.opts for parameter in target.params):
+            options += [word for file in meta[FILES] for word in ("--set", file)]
     return shlex.join(["es-simhash", *words, *options])
 
 

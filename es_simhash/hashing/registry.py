@@ -18,6 +18,7 @@ from typing import Any
 
 from es_simhash.errors import Advice, Said, SchemeError, WrongTypeError, shorten
 from es_simhash.hashing.scheme import (
+    FOUND,
     Scheme,
     check_parameters,
     check_version,
@@ -131,7 +132,7 @@ def _change(scheme: Scheme, changes: Mapping[str, Any]) -> Scheme:
                     f"{key} {shorten(str(path))} has digest sha256:{digest[:12]}…, but the scheme names "
                     f"sha256:{digests[key][:12]}…: give the {key} that the scheme was made with"
                 )
-            digests[key], files[key] = digest, str(Path(path).resolve())
+            digests[key], files[key] = digest, FOUND.setdefault(digest, str(Path(path).resolve()))
     parameters = check_parameters(scheme.name, scheme.version, {**scheme.parameters, **settings})
     return replace(
         scheme,
@@ -190,7 +191,7 @@ def scheme_file(scheme: Scheme, purpose: str) -> bytes | None:
         raise SchemeError(
             Said(
                 f"scheme {scheme.id} needs the {purpose} with digest sha256:{digest}: pass ",
-                Advice(f'get_scheme("{scheme.name}", {purpose}=PATH)', typed=f"--{purpose.replace('_', '-')} PATH"),
+                Advice(f'get_scheme("{scheme.name}", {purpose}=PATH)', typed=f"--set {purpose}=PATH"),
                 " with that file",
             ),
             missing_file=purpose,

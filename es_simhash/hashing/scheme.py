@@ -143,6 +143,9 @@ def check_parameters(name: str, version: int, given: Mapping[str, Any]) -> dict[
     return {key: check(key, given[key]) if key in given else default for key, (default, check) in known.items()}
 
 
+FOUND: dict[str, str] = {}
+"""Where this process has read the user's files, by digest: a scheme of a mapping finds them there."""
+
 _UPGRADE = "upgrade es_simhash, or correct it"
 _KEYS = frozenset({"name", "version", "parameters", "preprocess", "libraries", "digests"})
 
@@ -269,7 +272,9 @@ class Scheme:
                 raise SchemeError(f"scheme {name}-{version} has a digest for unknown {shorten(key)}: {_UPGRADE}")
             if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-f]{64}", digest):
                 raise SchemeError(f"{shorten(digest)} is not a SHA-256 digest: give 64 lower-case hex digits")
-        return cls(name, version, sorted_items(parameters), steps, sorted_items(libraries), sorted_items(digests))
+        files = {key: FOUND[digest] for key, digest in digests.items() if digest in FOUND}
+        parts = (sorted_items(each) for each in (libraries, digests, files))
+        return cls(name, version, sorted_items(parameters), steps, *parts)
 
 
 def sorted_items(mapping: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -17,6 +17,7 @@ from typing import Any
 from es_simhash.errors import (
     LEAVE_SCHEME_OUT,
     OTHER_PREFIX,
+    Advice,
     IncompleteSearchError,
     MappingError,
     NoIndexError,
@@ -42,6 +43,11 @@ from es_simhash.mapping.port import Port
 from es_simhash.transport.protocol import Call, Index, check_index, error_text, index_key, names_in, status_of
 from es_simhash.transport.retry import attempt, unless_refused
 from es_simhash.transport.server import Answer
+
+_UNREAD = Said(
+    "The mapping could not be read: ",
+    Advice("name the scheme to search without reading it.", typed="it records the scheme that a lookup needs."),
+)
 
 
 async def read_index_settings(server: Port, index: Index) -> IndexSettings:
@@ -91,7 +97,7 @@ async def resolve_index(server: Port, index: Index) -> Resolved:
             raise
         if assumed is None:
             if status_of(error) == 403:
-                error.add_note("The mapping could not be read: name the scheme to search without reading it.")
+                error.add_note(_UNREAD)
             raise
         return Resolved(assumed=assumed)
     if not answer:

@@ -11,7 +11,6 @@ from tests.servers.support import put
 
 def test_another_scheme_is_refused(run, news):
     """Both schemes are named, and nothing is searched or written."""
-    failed(run("find", news, TEXT, "--scheme", "keywords"), get_scheme("shingles").id, "keywords")
     failed(run("ingest", news, "-", "--scheme", "keywords", stdin="{}"), get_scheme("shingles").id, "keywords")
 
 

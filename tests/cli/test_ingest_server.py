@@ -227,18 +227,25 @@ def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, t
     (tmp_path / "other.txt").write_text("滨海新城 1000 n\n", encoding="utf-8")
     text = "临江地铁六号线开通试运营，线路西起高新区科技园站，东至滨海新城站。"
     (tmp_path / "x.jsonl").write_text(json.dumps({"_id": "1", "body": text}))
-    files = ["--dictionary", tmp_path / "words.txt"]
-    made = run("ingest", index, tmp_path / "x.jsonl", "--create", "-t", "body", *files)
+    files = ["--set", f"dictionary={tmp_path / 'words.txt'}"]
+    chosen = ["--scheme", "keywords", "--set", "top=50", "--preprocess", "numbers", *files]
+    made = run("ingest", index, tmp_path / "x.jsonl", "--create", "-t", "body", *chosen)
     assert made.exit_code == 0, made.output
     server.request("POST", f"/{index}/_refresh")
     assert [each["id"] for each in json.loads(run("find", index, text, *files, "--json").stdout)["near_dups"]] == ["1"]
-    failed(run("find", index, text, "--dictionary", tmp_path / "other.txt"), "keywords-1")
-    # In a process of its own: this one has read the dictionary already.
-    without = subprocess.run(
-        [*PROGRAM, "find", index, text, "--url", server.url], check=False, capture_output=True, text=True
-    )
-    assert without.returncode == 1
-    assert "dictionary" in without.stderr
+    server.request("PUT", f"/{index}/_doc/2?refresh", {"body": text})
+    # In processes of their own: this one has read the dictionary already.
+    for given, code, said in (
+        (["find", index, text], 1, "pass --set dictionary=PATH with that file"),
+        (["find", index, text, "--set", f"dictionary={tmp_path / 'other.txt'}"], 1, "needs the dictionary"),
+        (["find", index, text, "--set", f"dictionary={tmp_path / 'no.txt'}"], 1, "cannot read dictionary"),
+        (["find", index, text, "--set", "top=50"], 2, "INDEX records the scheme"),
+        (["follow", index, "--once", "--workers", "1", *files], 0, ""),
+        (["check", index, "--sample", "9", *files], 0, ""),
+    ):
+        command = [*PROGRAM, *given, "--url", server.url]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert (done.returncode, said in done.stderr) == (code, True), done.stderr
 
 
 def test_another_rule_names_the_whole_command(run, news, tmp_path):

@@ -129,7 +129,7 @@ def test_a_missing_dictionary_names_the_option():
         fingerprint("text", scheme=Scheme.from_dict(recorded))
     said = describe(caught.value)
     assert said.startswith("scheme keywords-1")
-    assert said.endswith(f"sha256:{'ab' * 32}: pass --stop-words PATH with that file")
+    assert said.endswith(f"sha256:{'ab' * 32}: pass --set stop_words=PATH with that file")
 
 
 def test_invalid_input_is_one_line():
@@ -206,8 +206,8 @@ def test_a_command_in_a_message_has_the_prefix_of_the_one_that_runs():
 def test_a_command_in_a_message_has_the_files_of_the_scheme():
     """A command that makes fingerprints needs the same dictionary; one that makes none does not take it."""
     with click.Context(app) as root, click.Context(click.Command("setup"), parent=root) as context:
-        context.meta[FILES] = {"--dictionary": "my words.txt"}
-        assert say_command("backfill", "news") == "es-simhash backfill news --dictionary 'my words.txt'"
+        context.meta[FILES] = ["dictionary=my words.txt"]
+        assert say_command("backfill", "news") == "es-simhash backfill news --set 'dictionary=my words.txt'"
         assert say_command("groups", "news") == "es-simhash groups news"
 
 

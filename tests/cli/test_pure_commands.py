@@ -69,7 +69,7 @@ def test_a_dictionary_makes_the_keywords_scheme(local, tmp_path):
     """A file for keywords needs no --scheme, and becomes part of the scheme by its digest."""
     (tmp_path / "words.txt").write_text("临江地铁 1000 n\n", encoding="utf-8")
     text = "临江地铁六号线开通试运营"
-    result = json.loads(local("fingerprint", text, "--dictionary", str(tmp_path / "words.txt"), "--json").stdout)
+    result = json.loads(local("fingerprint", text, "--set", f"dictionary={tmp_path / 'words.txt'}", "--json").stdout)
     scheme = get_scheme("keywords", dictionary=tmp_path / "words.txt")
     assert result == {"fingerprint": to_hex(fingerprint(text, scheme=scheme)), "scheme": str(scheme)}
 
@@ -160,6 +160,7 @@ def test_templates_fit_together(local):
         ["export", "mapping", "--component-template", "--console"],
         ["export", "mapping", "-d", "65"],
         ["find", "index"],
+        ["find", "index", "text", "--scheme", "shingles"],
         ["find", "index", "text", "--id", "1"],
         ["find", "index", "text", "--text-field", "body"],
         ["find", "index", "text", "--source", ","],

@@ -37,7 +37,6 @@ USES = {
     "find --lookups memory": ("shared", "find INDEX --input - -d 12 --lookups memory"),
     "passages": ("passages", "passages INDEX bridge"),
     "passages --id": ("passages", "passages INDEX --id 1"),
-    "find --scheme": ("shared", "find INDEX bridge -d 12 --scheme shingles"),
     "explain --index": ("shared", "explain --index INDEX 1 2"),
     "check --sample": ("shared", "check INDEX --sample 9"),
     "tune": ("shared", "tune INDEX"),

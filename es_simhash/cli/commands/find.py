@@ -129,7 +129,7 @@ def _print_answer(record: Record, text: str | Exception, outcome: NearDups | Exc
 @options.filter_query
 @options.source
 @lookup_options
-@options.scheme
+@options.scheme_files
 @options.target
 def command(
     index: str,
@@ -345,7 +345,6 @@ def _question(record: Record, text_fields: tuple[str, ...]) -> str | InvalidInpu
 @options.routing
 @options.takes(PassageOptions)
 @options.filter_query
-@options.scheme
 @options.target
 def passages(
     index: str,

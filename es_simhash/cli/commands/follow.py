@@ -61,7 +61,7 @@ _CONNECT_SECONDS = 5.0
 @click.option("--metrics", type=click.Choice(["json"]), help="Print the numbers on stdout, one JSON object a line.")
 @options.seconds("--metrics-interval", default=60.0, help="Time between two of these lines.")
 @click.option("--dry-run", is_flag=True, help="Count the documents whose fingerprint is missing or stale, and end.")
-@options.scheme
+@options.scheme_files
 @options.target
 def command(
     index: str,

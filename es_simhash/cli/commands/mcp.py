@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     type=click.Path(exists=True, file_okay=False),
     help="Show plans of removal in this folder.",
 )
-@options.scheme
+@options.scheme_files
 @options.target
 def command(patterns: tuple[str, ...], plans: str | None, target: Target, *, as_json: bool) -> None:
     """

@@ -227,7 +227,7 @@ def tune(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
 @click.argument("index")
 @options.sample(None, help="Read N documents at random too, and examine their fingerprints.")
 @options.text_field
-@options.scheme
+@options.scheme_files
 @options.target
 def check(
     index: str, sample: int | None, seed: int, text_field: tuple[str, ...], target: Target, *, as_json: bool
@@ -238,8 +238,7 @@ def check(
     INDEX may be a name, an alias, a pattern, or several of them separated by commas. It reads mappings, counts,
     and a few documents. With --sample it reads many, each time others, and compares: it reports stale and broken
     fingerprints, short texts, block terms that many documents share, a group of very many documents, and numbers that
-    JavaScript rounded. Writes nothing. Exits with 1 if an index is not ready or
-    something is wrong in the sample; with --scheme also if an index has another scheme.
+    JavaScript rounded. Writes nothing. Exits with 1 if an index is not ready or something is wrong in the sample.
     """
     if sample is None:
         options.refuse_given("needs --sample", "seed", "text_field")
