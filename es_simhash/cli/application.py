@@ -29,7 +29,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "setup": "Make an index that exists ready, in one step.",
         "ingest": "Write documents with their fingerprints.",
         "find": "Find near-duplicates.",
-        "report": "Write a page about the near-duplicates.",
+        "report": "Count duplicates and groups, or write a page.",
         "plan": "Plan which duplicates to delete.",
         "review": "Show a plan, to judge it.",
         "apply": "Archive and delete what a plan names.",
@@ -41,7 +41,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "backfill": "Add fingerprints to documents already in an index.",
         "follow": "Keep fingerprints and groups right while others write.",
         "reconcile": "Rewrite group fields that disagree with the rule.",
-        "stats": "Count documents, duplicates and groups.",
         "groups": "Print groups or pairs of near-duplicates.",
         "explain": "Explain why two texts are near-duplicates, or not.",
         "passages": "Find documents that share passages with a text.",
@@ -69,7 +68,6 @@ _BESIDE = {
     "review": "plan",
     "serve": "demo",
     "setup": "backfill",
-    "stats": "quality",
     "tune": "quality",
 }
 

@@ -146,7 +146,7 @@ def test_pairs_has_one_format_where_json_is_asked_for():
     assert (result.exit_code, _failure(result)["kind"]) == (2, "usage")
 
 
-@pytest.mark.parametrize("name", ["find", "groups", "plan", "stats", "backfill"])
+@pytest.mark.parametrize("name", ["find", "groups", "plan", "report", "backfill"])
 @pytest.mark.parametrize("given", ["[]", "5", '"text"', "[1]", "{"])
 def test_a_filter_that_is_no_query_is_named_before_anything_is_asked(name, given):
     result = CliRunner().invoke(app, [*name.split(), *_arguments(name), "--filter", given, "--json"])

@@ -98,7 +98,7 @@ def test_the_next_command_sees_what_this_one_wrote(run, index, server, tmp_path)
     )
 
     def seen(*names):
-        stats = json.loads(run("stats", index, "--json").stdout)
+        stats = json.loads(run("report", index, "--json").stdout)
         return [stats[name] for name in names]
 
     assert run("ingest", index, "-", "--on-duplicate", "none", stdin=lines).exit_code == 0

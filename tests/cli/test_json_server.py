@@ -51,7 +51,7 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["reconcile", index],
         ["groups", index],
         ["groups", index, "--pairs"],
-        ["stats", index],
+        ["report", index],
         ["plan", index],
         ["plan", index, "--out", plan, "--max-share", "1"],
         ["review", plan],
@@ -82,7 +82,7 @@ def test_every_answer_is_json(run, index, server, tmp_path):
 def test_every_failure_is_json(run, news, index, server, tmp_path):
     """A failed command has one error; parts that failed have one each, with the fields of the failure."""
     missing = f"{index}-missing"
-    names = "find check backfill follow reconcile groups stats plan tune remove-fields"
+    names = "find check backfill follow reconcile groups report plan tune remove-fields"
     for name in names.split():
         more = {"find": [TEXT], "tune": ["-t", "body"], "backfill": ["-t", "body"]}.get(name, [])
         [failure], printed = _check(run(name, missing, *more, "--json"), 1, ["server"])

@@ -107,7 +107,7 @@ def test_progress_is_for_the_terminal_and_data_for_the_file(server, run, index, 
         ("groups", "--json"): "reading groups",
         ("plan", "--json"): "comparing texts",
         ("reconcile", "--dry-run", "--json"): "reading documents",
-        ("stats", "--json"): "counting groups",
+        ("report", "--json"): "counting groups",
         ("check", "--sample", "9", "--json"): "sampling texts",
         ("tune", "--sample", "9", "--json"): "measuring presets",
     }

@@ -253,7 +253,7 @@ def test_the_alert(server, news):
         simhash.reconcile(news)
         # Two documents have another group now, and none of them another moment.
         assert (counted(), moments(), simhash.stats(news).duplicates) == (0, changed, 1)
-    [cron] = [line for block in blocks("docs/kibana.md", "sh") for line in block.splitlines() if "stats" in line]
+    [cron] = [line for block in blocks("docs/kibana.md", "sh") for line in block.splitlines() if "report" in line]
     done = CliRunner().invoke(app, shlex.split(cron.partition("|")[0])[1:])
     assert f"{json.loads(done.stdout)['share']:.3f}" == "0.333"
     assert "| jq -e '.share < " in cron

@@ -131,7 +131,7 @@ def test_one_id_in_several_indices(server, sync_client, simhash, run, index):
     found = simhash.stats(f"{index}*").groups
     assert (dict(found.sizes), found.several_canonicals, found.without_canonical) == ({3: 1, 4: 1}, 2, 0)
     assert simhash.stats(index).to_dict()["several_canonicals"] == 0
-    result = run("stats", f"{index}*")
+    result = run("report", f"{index}*")
     assert "groups with several canonicals" in result.stdout
     assert "2 names of several groups" in result.stderr
 
@@ -238,9 +238,9 @@ def test_the_command(run, filled):
     """JSON is what the method returns; the tables have the same numbers."""
     alias, documents = filled
     options = ["--time-field", "published", "--source-field", "agency"]
-    result = run("stats", alias, *options, "--json")
+    result = run("report", alias, *options, "--json")
     assert counted(json.loads(result.stdout)) == expected(documents)
-    shown = run("stats", alias, *options, "-t", "body").stdout
+    shown = run("report", alias, *options, "-t", "body").stdout
     title = shown.splitlines()[0] + shown.splitlines()[1]
     assert f"{len(documents):,} documents, " in title
     assert f"scheme {get_scheme(DEFAULT_SCHEME)}" in title
@@ -251,7 +251,7 @@ def test_the_command(run, filled):
 def test_a_pattern_without_an_index(run, index, tmp_path):
     """One sentence that is about the pattern, and the kind of error for programs."""
     report = ["report", "--out", tmp_path / "r.html"]
-    for command in (["stats"], report, ["groups", "--pairs"], ["check"], ["remove-fields", "--yes"]):
+    for command in (["report"], report, ["groups", "--pairs"], ["check"], ["remove-fields", "--yes"]):
         result = run(*command, f"{index}-none*", "--json")
         assert result.exit_code == 1
         assert json.loads(result.stderr)["error"] == {
@@ -327,11 +327,11 @@ def test_fields_of_any_name(server, sync_client, run, index, tmp_path):
     mapped = {"properties": {source: {"type": "keyword"}, text: {"type": "text"}}}
     SimHashClient(sync_client).create_index(index, text_field=text, mappings=mapped)
     put(server, index, [grouped(id_, "a" if id_ == "b" else None) | {source: "x", text: "y"} for id_ in "ab"])
-    shown = run("stats", index, "--source-field", source, "-t", text)
+    shown = run("report", index, "--source-field", source, "-t", text)
     assert shown.exit_code == 0, shown.output
-    found = run("stats", index, "--source-field", source, "-t", text, "--json")
+    found = run("report", index, "--source-field", source, "-t", text, "--json")
     assert json.loads(found.stdout)["sources"]["parts"][0]["documents"] == 2
-    wrong = run("stats", index, "--source-field", source[1:])
+    wrong = run("report", index, "--source-field", source[1:])
     assert wrong.exit_code == 1
     for result in (shown, found, wrong):
         assert result.output.replace("\n", "").isprintable()

@@ -1,4 +1,4 @@
-"""``stats``, ``report``, ``check``, ``explain``, ``tune``: how good the near-duplicates of an index are, and why."""
+"""``report``, ``check``, ``explain``, ``tune``: how good the near-duplicates of an index are, and why."""
 
 from __future__ import annotations
 
@@ -44,29 +44,56 @@ _TABLES = {"time": "over time", "source": "by source"}
 
 
 @options.manual(
-    "es-simhash stats news",
-    "es-simhash stats 'news-*' --time-field published_at --source-field agency --text-field title",
-    'es-simhash stats news --filter \'{"term": {"lang": "en"}}\' --json | jq .duplicates',
+    "es-simhash report news",
+    "es-simhash report 'news-*' --time-field published_at --source-field agency --text-field body --out report.html",
+    "es-simhash report news --language zh --out report.html",
+    'es-simhash report news --filter \'{"term": {"lang": "en"}}\' --json | jq .duplicates',
 )
 @click.argument("index")
+@click.option("--out", type=NEW_FILE, help="Write a page to this file: HTML that opens anywhere and loads nothing.")
 @options.time_field
 @options.source_field
-@click.option("-t", "--text-field", metavar="FIELD", help="Show the beginning of this field of the largest groups.")
+@click.option(
+    "-t",
+    "--text-field",
+    metavar="FIELD",
+    help="Field whose text is shown. Default with --out: the fields that the index records.",
+)
 @options.counted_filter
+@click.option("--language", type=click.Choice(LANGUAGES), default="en", help="Language of the page.")
+@options.sample(1_000)
 @options.target
-def stats(index: str, target: Target, *, as_json: bool, **how: Any) -> None:
+def report(
+    index: str, out: str | None, language: str, sample: int, seed: int, target: Target, *, as_json: bool, **how: Any
+) -> None:
     """
     Print how many documents, duplicates and groups INDEX has: by size, by distance, over time and by source.
 
-    Every number is exact, because the server counts all documents. The time grows with the number of documents: about
-    two searches for every 10,000 groups. Writes nothing. es-simhash report makes a page to show others, with texts.
+    Every number is exact, because the server counts all documents: about two searches for every 10,000 groups. With
+    --out a page shows them, with the largest groups, and those with a distant member, with the words that differ; the
+    health of the fingerprints; and how all that was measured. Its time is --time-field, or the date that INDEX records
+    for its canonicals. With --json the numbers are printed too. Writes nothing to the index.
     """
+    if out is None:
+        options.refuse_given("needs --out", "language", "sample", "seed")
+        with connect(target, index) as connection:
+            stats = connection.simhash.stats(index, **how)
+        if as_json:
+            print_json(stats.to_dict(), indent=2)
+        else:
+            _show_stats(stats)
+        return
+    refuse_output(out)
     with connect(target, index) as connection:
-        found = connection.simhash.stats(index, **how)
+        found = connection.simhash.report(index, sample=sample, seed=seed, **how)
+        warn_of_lacking(connection, index)
+    write_whole(Path(out), [found.html(language=language)])
     if as_json:
         print_json(found.to_dict(), indent=2)
     else:
-        _show_stats(found)
+        print_line(f"the report is in {out}: open it in a browser")
+        for name in found.uncharted:
+            note(f"--{name}-field FIELD adds a table {_TABLES[name]}")
 
 
 def _show_stats(stats: Stats) -> None:
@@ -76,45 +103,6 @@ def _show_stats(stats: Stats) -> None:
             f"{count(several, 'name')} of several groups, because indices that were not grouped together repeat an id; "
             "each name counts as one group: run es-simhash reconcile over all of them, or count each by itself"
         )
-
-
-@options.manual(
-    "es-simhash report news --out report.html",
-    "es-simhash report 'news-*' --time-field published_at --source-field agency --text-field body --out report.html",
-    "es-simhash report news --language zh --out report.html",
-    'es-simhash report news --filter \'{"term": {"lang": "en"}}\' --out report.html',
-)
-@click.argument("index")
-@click.option("--out", type=NEW_FILE, required=True, help="File to write the page to.")
-@options.time_field
-@options.source_field
-@click.option(
-    "-t", "--text-field", metavar="FIELD", help="Field whose text is shown. Default: the fields that the index records."
-)
-@options.counted_filter
-@click.option("--language", type=click.Choice(LANGUAGES), default="en", help="Language of the page.")
-@options.sample(1_000)
-@options.target
-def report(index: str, out: str, language: str, target: Target, *, as_json: bool, **how: Any) -> None:
-    """
-    Write a page about the near-duplicates in INDEX: one HTML file that opens anywhere and loads nothing.
-
-    It shows how many documents are duplicates, over time and by source; sizes of groups and distances; the largest
-    groups, and those with a distant member, with the words that differ; the health of the fingerprints; and how all
-    that was measured. Writes nothing to the index. Over time is by --time-field, or by the date that INDEX records for
-    its canonicals. With --json its numbers are printed too. es-simhash stats prints numbers alone, on the terminal.
-    """
-    refuse_output(out)
-    with connect(target, index) as connection:
-        found = connection.simhash.report(index, **how)
-        warn_of_lacking(connection, index)
-    write_whole(Path(out), [found.html(language=language)])
-    if as_json:
-        print_json(found.to_dict(), indent=2)
-    else:
-        print_line(f"the report is in {out}: open it in a browser")
-        for name in found.uncharted:
-            note(f"--{name}-field FIELD adds a table {_TABLES[name]}")
 
 
 @options.manual(
