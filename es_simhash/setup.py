@@ -20,11 +20,12 @@ from es_simhash.groups.recorded import field_kinds, refuse_regrouping, settle_gr
 from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_group_faults, refuse_other_use
-from es_simhash.mapping.mapping import check_texts, mapping_update, may_hold, no_such_field, say_texts
+from es_simhash.mapping.mapping import mapping_update
 from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
+from es_simhash.mapping.user_fields import check_texts, may_hold, no_such_field, say_texts
 from es_simhash.quality.check_sample import find_large_group, find_short_texts
 from es_simhash.quality.health import Finding
 from es_simhash.quality.read_stats import count_groups

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.mapping import exist_clauses
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import target_of
+from es_simhash.mapping.user_fields import exist_clauses
 from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.protocol import Index
 from es_simhash.transport.retry import ATTEMPTS, Patience

@@ -15,12 +15,12 @@ from typing import Any, Literal
 from es_simhash.errors import REGROUP, InvalidInputError, MappingError, Said, shorten
 from es_simhash.groups.grouping_request import GroupingRequest, choose_grouping
 from es_simhash.mapping.context import Resolved
-from es_simhash.mapping.faults import find_group_faults, is_disabled, mapping_error
+from es_simhash.mapping.faults import find_group_faults, mapping_error
 from es_simhash.mapping.meta import IndexSettings, read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, Regrouping, target_of
-from es_simhash.mapping.user_fields import Way, countable_field, walk_fields
+from es_simhash.mapping.user_fields import Way, countable_field, is_off, walk_fields
 from es_simhash.transport.protocol import Index
 from es_simhash.writes.targets import write_settings
 
@@ -270,9 +270,9 @@ def find_field(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     of that object is returned.
     """
     way = Way.to(mapping, field)
-    for node in way.nodes if way.rest else way.nodes[:-1]:
-        if is_disabled(node):
+    for node in way.above:
+        if is_off(node, "enabled"):
             return {"type": "object", "enabled": False}
         if node.get("type") == "nested":
             return node
-    return {} if way.rest else way.nodes[-1]
+    return way.node

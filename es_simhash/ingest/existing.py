@@ -26,9 +26,9 @@ from es_simhash.lookup.find_many import MultiSearch
 from es_simhash.lookup.lookup_options import ResidentError, as_fault, pays
 from es_simhash.lookup.memory_operations import Resident
 from es_simhash.lookup.near_dups import NearDups
-from es_simhash.mapping.dates import milliseconds_of
 from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.port import Port
+from es_simhash.mapping.user_fields import milliseconds_of
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import MAX_HITS, Call, Key, document_key, status_of

@@ -24,7 +24,6 @@ from es_simhash.ingest.actions import MakeFields, Part, Whole
 from es_simhash.ingest.decide import Decider, Decision, Existing, Uncompared
 from es_simhash.ingest.in_flight import Document, InFlight, Straight
 from es_simhash.lookup.content import Content, Unread, per_of, prepare_together
-from es_simhash.mapping.dates import milliseconds_of, to_moment
 from es_simhash.mapping.fields import (
     GROUPED,
     OWNED,
@@ -38,7 +37,7 @@ from es_simhash.mapping.fields import (
     without_fingerprint,
 )
 from es_simhash.mapping.rule import Grouping
-from es_simhash.mapping.user_fields import MappedField
+from es_simhash.mapping.user_fields import MappedField, milliseconds_of, to_moment
 from es_simhash.transport.raw_json import JsonObject, keep_text
 from es_simhash.writes.operations import Operation, Outcome
 

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 from es_simhash.hashing.pool import TextHashes
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import ContentReader, Item
-from es_simhash.mapping.dates import to_moment
 from es_simhash.mapping.fields import own_text
+from es_simhash.mapping.user_fields import to_moment
 from es_simhash.transport.raw_json import JsonObject, JsonText
 from es_simhash.writes.operations import Operation, Outcome
 

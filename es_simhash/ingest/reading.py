@@ -32,11 +32,11 @@ from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import USE_COMPONENT
 from es_simhash.mapping.fields import dotted_names, own_content, own_fields
-from es_simhash.mapping.mapping import check_held
 from es_simhash.mapping.meta import IndexSettings, check_text_fields, text_fields_of
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
+from es_simhash.mapping.user_fields import check_held
 from es_simhash.transport.feed import Feed, weigh
 from es_simhash.transport.raw_json import JsonObject, keep_text, read_json
 from es_simhash.writes.operations import SPECIAL, Operation, Outcome, Refusal, to_operation

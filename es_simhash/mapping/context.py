@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.faults import Fault
@@ -100,18 +102,48 @@ class Resolved:
 _Value = TypeVar("_Value")
 
 
-class Recent(dict[str, _Value]):
-    """What was learned of each name, of some thousand at most: the half learned longest ago goes first."""
+class Recent(Generic[_Value]):
+    """What was learned of each name, and when; of some thousand names: the one not used for longest goes first."""
 
-    def __setitem__(self, name: str, value: _Value) -> None:
-        self.pop(name, None)
-        super().__setitem__(name, value)
-        if len(self) > MOST_NAMES:
-            for old in list(self)[: MOST_NAMES // 2]:
-                self.pop(old, None)  # perhaps another thread took it
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._names = OrderedDict[str, tuple[float, _Value]]()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def learn(self, index: Index, value: _Value, *, at: float | None = None) -> None:
+        with self._lock:
+            self._names[index_key(index)] = (self._clock() if at is None else at), value
+            self._names.move_to_end(index_key(index))
+            if len(self._names) > MOST_NAMES:
+                self._names.popitem(last=False)
+
+    def recall(self, index: Index, *, seconds: float = math.inf) -> _Value | None:
+        """Return what was learned of *index* less than so many *seconds* ago, if anything."""
+        when, value = self._find(index)
+        return value if self._clock() - when < seconds else None
+
+    def age_seconds(self, index: Index) -> float:
+        return self._clock() - self._find(index)[0]
+
+    def _find(self, index: Index) -> tuple[float, _Value | None]:
+        with self._lock:
+            if index_key(index) not in self._names:
+                return -math.inf, None
+            self._names.move_to_end(index_key(index))
+            return self._names[index_key(index)]
+
+    def forget(self, index: Index) -> None:
+        with self._lock:
+            self._names.pop(index_key(index), None)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._names.clear()
 
 
-@dataclass(slots=True)
 class Context:
     """
     What the operations of one client object share.
@@ -120,15 +152,18 @@ class Context:
     old.
     """
 
-    prefix: str = DEFAULT_PREFIX
-    wanted: str | Scheme | None = None
-    clock: Callable[[], float] = lambda: 0.0
-    _settings: Recent[tuple[float, IndexSettings, Resolved]] = field(default_factory=Recent)
-    _stats: Recent[tuple[float, IndexStats]] = field(default_factory=Recent)
-    _scriptless: Recent[float] = field(default_factory=Recent)
-    _confirmed: Recent[tuple[float, Resolved | None, Any]] = field(default_factory=Recent)
-    _filled: Recent[float] = field(default_factory=Recent)
-    _longest: Recent[tuple[float, int]] = field(default_factory=Recent)
+    def __init__(
+        self, prefix: str = DEFAULT_PREFIX, wanted: str | Scheme | None = None, clock: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        self.prefix = prefix
+        self.wanted = wanted
+        self.clock = clock
+        self._settings = Recent[tuple[IndexSettings, Resolved]](clock)
+        self._confirmed = Recent[tuple[Resolved, Any]](clock)
+        self._stats = Recent[IndexStats](clock)
+        self._longest = Recent[int](clock)
+        self._scriptless = Recent[bool](clock)
+        self._filled = Recent[bool](clock)
 
     def of_prefix(self, prefix: str) -> Context:
         """Return the memory for another *prefix*: what was learned of indices is about the fields of one."""
@@ -143,80 +178,73 @@ class Context:
 
     def recall(self, index: Index) -> tuple[IndexSettings, Resolved] | None:
         """Return the agreed settings and the concrete ones learned for *index*, unless they are too old."""
-        found = self._settings.get(index_key(index))
-        return found[1:] if found is not None and self.clock() - found[0] < SETTINGS_SECONDS else None
+        return self._settings.recall(index, seconds=SETTINGS_SECONDS)
 
     def recall_any(self, index: Index) -> tuple[IndexSettings, Resolved] | None:
         """Return what :meth:`recall` returns, however old it is: what a lookup began with may grow old meanwhile."""
-        found = self._settings.get(index_key(index))
-        return None if found is None else found[1:]
+        return self._settings.recall(index)
 
     def learn(self, index: Index, agreed: IndexSettings, resolved: Resolved) -> None:
         """Remember settings for a while; mappings are left out, because they may be large."""
         resolved = replace(resolved, mappings={})
-        self._settings[index_key(index)] = (self.clock(), agreed, resolved)
+        self._settings.learn(index, (agreed, resolved))
         self.confirm(index, resolved, at=self.clock())
 
     def unlearn(self, index: Index, settings: IndexSettings) -> None:
         """Forget that *index* has the agreed *settings*, and its statistics; what was learned since stays."""
         known = self.recall_any(index)
         if known is not None and known[0] is settings:
-            self._settings.pop(index_key(index), None)
-            self._stats.pop(index_key(index), None)
+            self._settings.forget(index)
+            self._stats.forget(index)
 
     def distrust_marker(self, index: Index, resolved: Resolved) -> None:
         """Note that searches of *index* cannot insist on the marker of *resolved*, although its mapping has it."""
-        known = self._settings.get(index_key(index))
-        if known is not None and known[2] is resolved:
-            self._settings[index_key(index)] = (*known[:2], replace(resolved, marker=None))
+        known = self.recall_any(index)
+        if known is not None and known[1] is resolved:
+            at = self.clock() - self._settings.age_seconds(index)
+            self._settings.learn(index, (known[0], replace(resolved, marker=None)), at=at)
 
     def confirm(self, index: Index, resolved: Resolved, *, at: float, answer: Any = None) -> None:
         """Note that the settings *resolved* of *index* were right at the time *at*, and the server's *answer* then."""
-        self._confirmed[index_key(index)] = (at, resolved, answer)
+        self._confirmed.learn(index, (resolved, answer), at=at)
 
     def is_confirmed_by(self, index: Index, resolved: Resolved, answer: Any) -> bool:
         """Return whether the same *answer* of a server was found before to confirm the settings *resolved*."""
-        _, known, before = self._confirmed.get(index_key(index), (0.0, None, None))
+        known, before = self._confirmed.recall(index) or (None, None)
         return known is resolved and before is not None and before == answer
 
     def seconds_since_confirmed(self, index: Index) -> float:
         """Return how long ago the settings of *index* were known to be right."""
-        found = self._confirmed.get(index_key(index))
-        return math.inf if found is None else self.clock() - found[0]
+        return self._confirmed.age_seconds(index)
 
     def recall_stats(self, index: Index) -> IndexStats | None:
         """Return the statistics learned for *index*, unless they are too old."""
-        when, stats = self._stats.get(index_key(index), (0.0, None))
-        return stats if stats is not None and self.clock() - when < STATS_SECONDS else None
+        return self._stats.recall(index, seconds=STATS_SECONDS)
 
     def learn_stats(self, index: Index, stats: IndexStats) -> None:
-        self._stats[index_key(index)] = (self.clock(), stats)
+        self._stats.learn(index, stats)
 
     def longest_text(self, index: Index) -> int:
         """Return how many characters the longest text of *index* had that lookups have seen lately; 0 if none was."""
-        when, characters = self._longest.get(index_key(index), (0.0, 0))
-        return characters if self.clock() - when < STATS_SECONDS else 0
+        return self._longest.recall(index, seconds=STATS_SECONDS) or 0
 
     def note_text(self, index: Index, characters: int) -> None:
         if characters > self.longest_text(index):
-            self._longest[index_key(index)] = self.clock(), characters
+            self._longest.learn(index, characters)
 
     def is_filled(self, index: Index) -> bool:
-        return self.clock() - self._filled.get(index_key(index), -math.inf) < SETTINGS_SECONDS
+        return self._filled.age_seconds(index) < SETTINGS_SECONDS
 
     def learn_filled(self, index: Index) -> None:
-        self._filled[index_key(index)] = self.clock()
+        self._filled.learn(index, value=True)
 
     def may_script(self, index: Index) -> bool:
         """Return whether a script may filter *index*, as far as is known; what was refused long ago is tried again."""
-        return self.clock() - self._scriptless.get(index_key(index), -math.inf) >= STATS_SECONDS
+        return self._scriptless.age_seconds(index) >= STATS_SECONDS
 
     def note_scriptless(self, index: Index) -> None:
-        self._scriptless[index_key(index)] = self.clock()
+        self._scriptless.learn(index, value=True)
 
     def forget(self) -> None:
-        self._settings.clear()
-        self._stats.clear()
-        self._scriptless.clear()
-        self._filled.clear()
-        self._longest.clear()
+        for learned in (self._settings, self._stats, self._longest, self._scriptless, self._filled):
+            learned.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from es_simhash.errors import (
 from es_simhash.mapping.fields import DEFAULT_PREFIX, GROUPED
 from es_simhash.mapping.mapping import FIELD_TYPES, NEEDED_FIELDS
 from es_simhash.mapping.meta import recorded_prefixes
+from es_simhash.mapping.user_fields import is_off
 
 # fmt: off
 FaultKind = Literal[
@@ -31,14 +32,9 @@ FaultKind = Literal[
     "not_searchable", "without_fingerprint", "no_source", "partial_source", "hidden_groups", "hidden_field",
     "template", "no_template", "not_verified", "regrouping", "no_marker", "several_markers", "pipeline_errors",
     "without_passages", "passages_partial", "no_fields", "own_field",
-    "unreadable_fingerprint",
+    "unreadable_fingerprint", "other_parameter",
 ]
 # fmt: on
-
-# Groups are named by ids, which have at most so many bytes.
-LONGEST_ID = 512
-
-_OUR_FIELDS = frozenset(NEEDED_FIELDS)
 
 _ANEW = Said("use ", OTHER_PREFIX, ", or create a new index")
 _BACKFILL = Said("run ", Advice("backfill", command="backfill INDEX"))
@@ -79,6 +75,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "normalizer": ("field {field!r} has the normalizer {found!r}, which changes its values", _ANEW),
     "values_dropped": ("field {field!r} ignores values above {found} characters", _ANEW),
     "null_value": ("field {field!r} has {found!r} where a document has null", _ANEW),
+    "other_parameter": ("field {field!r} is mapped with {found}; it must have {wanted}", _ANEW),
     "runtime_field": (
         "field {field!r} is also a runtime field, whose values searches read in place of the indexed ones",
         "remove the runtime field from the mapping",
@@ -226,84 +223,100 @@ def nothing_recorded(index: str, mappings: Mapping[str, Mapping[str, Any]], pref
     )
 
 
+# What a parameter is where a mapping does not name it.
+_USUAL: dict[str, Any] = {"index": True, "doc_values": True, "enabled": True, "coerce": True}
+# The allow list: what may be otherwise than we map it, as it changes nothing for us; by parameter, in which fields.
+_BLOCKS = ("block0", "block1", "block2", "block3")
+_MAY_DIFFER: dict[str, Collection[str]] = {
+    "type": ("value", "passages", "error"),  # where it is not mapped at all: not every index has them
+    "index": ("fingerprint", "value", "error"),
+    "doc_values": (*_BLOCKS, "passages", "error"),
+    # How values are stored, kept in memory, described, copied and scored. No lookup goes by any of it.
+    **dict.fromkeys(("boost", "copy_to", "eager_global_ordinals", "fields", "index_options", "meta"), FIELD_TYPES),
+    **dict.fromkeys(("norms", "similarity", "skip_list", "split_queries_on_whitespace", "store"), FIELD_TYPES),
+    **dict.fromkeys(("ignore_malformed", "locale", "time_series_dimension", "time_series_metric"), FIELD_TYPES),
+    **dict.fromkeys(("synthetic_source_keep", "use_similarity"), FIELD_TYPES),
+}
+# How long our values are. A server drops longer ones than ignore_above without a word. Groups are named by ids.
+_LONGEST = {**dict.fromkeys(_BLOCKS, 4), "fingerprint": 16, "passages": 6, "group": 512, "duplicate_of": 512}
+_KIND_OF: dict[str, FaultKind] = {
+    "index": "not_indexed",
+    "doc_values": "no_doc_values",
+    "normalizer": "normalizer",
+    "null_value": "null_value",
+    "ignore_above": "values_dropped",
+}
+# What is wrong with a field of groups in these ways prevents groups, and no lookup.
+_OF_GROUPS = ("not_mapped", "not_indexed", "no_doc_values", "values_dropped", "other_parameter")
+
+
 def find_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:
     """Return the faults that prevent exact lookups in an index with *mapping*; empty if there are none."""
+    return [fault for fault in _compare(mapping, prefix) if not _is_of_groups(fault, prefix)]
+
+
+def find_group_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:
+    """Return what prevents groups in an index whose *mapping* has no fault that prevents lookups."""
+    return [fault for fault in _compare(mapping, prefix) if _is_of_groups(fault, prefix)]
+
+
+def _is_of_groups(fault: Fault, prefix: str) -> bool:
+    return fault.kind in _OF_GROUPS and fault.field.removeprefix(f"{prefix}.") in GROUPED
+
+
+def _compare(mapping: Mapping[str, Any], prefix: str) -> list[Fault]:
+    """Return where *mapping* differs from what we would map, but for what may differ."""
     # The server keeps such documents whole, and indexes none of their fields: each search finds nothing, and says so.
-    if is_disabled(mapping):
+    if is_off(mapping, "enabled"):
         return [Fault("not_parsed")]
-    if mapping.get("subobjects") in (False, "false"):
+    if is_off(mapping, "subobjects"):
         return [Fault("no_subobjects")]
     ours, known = (mapping.get("properties") or {}).get(prefix), recorded_prefixes(mapping)
     if ours is None:
         return [Fault("no_fields", prefix, wanted=",".join(known))]
     type_, properties = str(ours.get("type", "object")), ours.get("properties") or {}
-    if prefix not in known and (
-        type_ not in ("object", "nested") or (properties and properties.keys().isdisjoint(_OUR_FIELDS))
-    ):
+    is_object = type_ in ("object", "nested")
+    if prefix not in known and (not is_object or (properties and properties.keys().isdisjoint(NEEDED_FIELDS))):
         found = ", ".join(sorted(properties)) or type_
         return [Fault("own_field", prefix, shorten(found), ",".join(known))]
-    if type_ not in ("object", "nested") and not properties:
+    if not is_object and not properties:
         return [Fault("wrong_type", prefix, type_, "object")]
     # The blocks of a nested object, or of one that is not parsed, match no query on the document.
-    if is_disabled(ours):
+    if is_off(ours, "enabled"):
         return [Fault("not_an_object", prefix, "not enabled")]
-    if ours.get("type", "object") != "object":
-        return [Fault("not_an_object", prefix, f"mapped as {ours['type']!r}")]
-    faults = []
-    for name in FIELD_TYPES:
+    if type_ != "object":
+        return [Fault("not_an_object", prefix, f"mapped as {type_!r}")]
+    faults: list[Fault] = []
+    for name, wanted in FIELD_TYPES.items():
         full = f"{prefix}.{name}"
-        if name in properties:
-            faults += _judge_field(name, full, properties[name])
-        elif name in NEEDED_FIELDS:
-            faults.append(Fault("not_mapped", full, wanted=FIELD_TYPES[name]["type"]))
+        faults += _compare_field(name, full, properties.get(name), wanted)
         if full in (mapping.get("runtime") or {}):
             faults.append(Fault("runtime_field", full))
     return faults
 
 
-def find_group_faults(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> list[Fault]:
-    """Return what prevents groups in an index whose *mapping* has no fault that prevents lookups."""
-    properties = mapping["properties"][prefix]["properties"]
+def _compare_field(name: str, full: str, found: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> list[Fault]:
+    """Return where our field *name* is mapped otherwise than *wanted*, and may not be."""
+    if found is None:
+        return [] if name in _MAY_DIFFER["type"] else [Fault("not_mapped", full, wanted=wanted["type"])]
+    if (type_ := found.get("type", "object")) != wanted["type"]:
+        return [Fault("wrong_type", full, str(type_), wanted["type"])]
     faults = []
-    for name in GROUPED:
-        full, found = f"{prefix}.{name}", properties.get(name)
-        longest = None if found is None else found.get("ignore_above")
-        if found is None:
-            faults.append(Fault("not_mapped", full, wanted=FIELD_TYPES[name]["type"]))
-        elif found.get("doc_values") is False:
-            faults.append(Fault("no_doc_values", full))
-        elif found.get("index") is False:
-            faults.append(Fault("not_indexed", full))
-        elif longest is not None and int(longest) < LONGEST_ID:
-            faults.append(Fault("values_dropped", full, str(longest)))
+    for parameter in sorted(found.keys() | wanted.keys()):
+        usual = wanted.get(parameter, _USUAL.get(parameter))
+        held = found.get(parameter, _USUAL.get(parameter))
+        held = held == "true" if held in ("true", "false") else held  # as templates may have it
+        if held in (usual, None) or name in _MAY_DIFFER.get(parameter, ()):
+            continue
+        if parameter == "ignore_above" and int(held) >= _LONGEST.get(name, 0):
+            continue
+        kind = _KIND_OF.get(parameter, "other_parameter")
+        if kind == "other_parameter":
+            right = f"no {parameter}" if usual is None else f"{parameter} {usual}"
+            faults.append(Fault(kind, full, f"{parameter} {shorten(held)}", right))
+        else:
+            faults.append(Fault(kind, full, "" if isinstance(held, bool) else str(held)))
     return faults
-
-
-def is_disabled(node: Mapping[str, Any]) -> bool:
-    """Return whether a mapping, or an object in it, has ``enabled: false``: a server then indexes no field of it."""
-    return node.get("enabled") in (False, "false")
-
-
-def _judge_field(name: str, full: str, found: Mapping[str, Any]) -> list[Fault]:
-    """Return the fault of our field *name*, which is mapped as *found*; at most one."""
-    wanted = FIELD_TYPES[name]["type"]
-    if found.get("type") != wanted:
-        return [Fault("wrong_type", full, str(found.get("type", "object")), wanted)]
-    if (name.startswith("block") or name == "passages") and found.get("index") is False:
-        return [Fault("not_indexed", full)]
-    if name == "fingerprint" and found.get("doc_values") is False:
-        return [Fault("no_doc_values", full)]
-    if found.get("normalizer") is not None:
-        return [Fault("normalizer", full, str(found["normalizer"]))]
-    # Our fields are null where they do not apply.
-    if found.get("null_value") is not None:
-        return [Fault("null_value", full, str(found["null_value"]))]
-    # The length of these values is known; a server drops longer ones without a word.
-    longest = found.get("ignore_above")
-    lengths = {"fingerprint": 16, "passages": 6} | {f"block{number}": 4 for number in range(4)}
-    if longest is not None and int(longest) < lengths.get(name, 0):
-        return [Fault("values_dropped", full, str(longest))]
-    return []
 
 
 def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
@@ -330,7 +343,7 @@ def _hidden(mapping: Mapping[str, Any], names: Sequence[str]) -> list[str]:
 
 
 def _is_off(source: Mapping[str, Any]) -> bool:
-    return is_disabled(source) or str(source.get("mode")).lower() == "disabled"
+    return is_off(source, "enabled") or str(source.get("mode")).lower() == "disabled"
 
 
 def _is_named(name: str, patterns: Iterable[str]) -> bool:

@@ -1,24 +1,48 @@
-"""How an index maps the user's own fields, what a document has in them, and whether they can be counted."""
+"""How an index maps the user's fields, what a document has in them as a server reads it, and what cannot be used."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from itertools import islice
+from math import floor
 from typing import Any, Literal
 
-from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.mapping.dates import milliseconds_of
+from es_simhash.errors import Argument, InvalidInputError, Said, shorten
 from es_simhash.mapping.fields import read_values
 
 _DATES = ("date", "date_nanos")
+
+
+def walk_fields(
+    mapping: Mapping[str, Any], above: str = "", *, toward: str | None = None
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """
+    Yield the full name of each field of *mapping*, or of each on the way *toward* one, and its part of the mapping.
+    An object comes before what is below it; its name may be written with dots. Multi-fields are left out.
+    """
+    for name, node in (mapping.get("properties") or {}).items():
+        path = f"{above}{name}"
+        if toward is None or f"{toward}.".startswith(f"{path}."):
+            yield path, node
+            yield from walk_fields(node, f"{path}.", toward=toward)
+
+
+def is_off(node: Mapping[str, Any], parameter: str) -> bool:
+    """Return whether a part of a mapping turns *parameter* off, such as ``enabled``: no field of it is then indexed."""
+    return node.get(parameter) in (False, "false")
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
     """
     What a mapping maps on the way to a field: *nodes*, from the mapping itself on, and the *rest* of the name that it
-    does not map. *path*: the name, without that of a multi-field. *is_multi*: whether a multi-field was passed.
+    does not map. *path*: the name, without that of a multi-field.
     """
 
     nodes: list[Mapping[str, Any]]
@@ -28,28 +52,28 @@ class Way:
 
     @classmethod
     def to(cls, mapping: Mapping[str, Any], field: str) -> Way:
-        """Return the way to *field*; an object may be written with dots in its name."""
-        nodes, parts, path = [mapping], field.split("."), field
-        at = multi_at = 0
-        while at < len(parts):
-            found = _next_node(nodes[-1], parts[at:])
-            if found is None:
-                break
-            kind, length, node = found
-            if kind == "fields" and not multi_at:
-                path, multi_at = ".".join(parts[:at]), at
-            nodes.append(node)
-            at += length
-        return cls(nodes, path, ".".join(parts[at:]), multi_at > 0)
+        passed = [("", mapping), *walk_fields(mapping, toward=field)]
+        path, nodes = passed[-1][0], [node for _, node in passed]
+        rest = field.removeprefix(path).removeprefix(".")
+        multi_field = (nodes[-1].get("fields") or {}).get(rest)
+        if multi_field is not None:
+            return cls([*nodes, multi_field], path, "", is_multi=True)
+        return cls(nodes, field, rest)
 
+    @property
+    def node(self) -> Mapping[str, Any]:
+        """The part of the mapping about the field; empty if it is not mapped."""
+        return {} if self.rest else self.nodes[-1]
 
-def _next_node(node: Mapping[str, Any], parts: Sequence[str]) -> tuple[str, int, Mapping[str, Any]] | None:
-    for length in range(1, len(parts) + 1):
-        for kind in ("properties", "fields"):
-            found: Mapping[str, Any] | None = (node.get(kind) or {}).get(".".join(parts[:length]))
-            if found is not None:
-                return kind, length, found
-    return None
+    @property
+    def above(self) -> list[Mapping[str, Any]]:
+        """The mapping, and the objects that the field is in."""
+        return self.nodes if self.rest else self.nodes[:-1]
+
+    @property
+    def dynamic(self) -> str:
+        """What happens to a new field at the end."""
+        return str(next((node["dynamic"] for node in reversed(self.nodes) if "dynamic" in node), True)).lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +92,7 @@ class MappedField:
         """Return how *mapping* maps *field*, a path that may end with the name of a multi-field."""
         way = Way.to(mapping, field)
         is_copied = any(way.path in copy_targets(node) for _, node in walk_fields(mapping))
-        return cls(way.path, {} if way.rest else way.nodes[-1], is_copied)
+        return cls(way.path, way.node, is_copied)
 
     def keywords(self, document: Mapping[str, Any]) -> Iterator[str]:
         """Yield the values of a keyword field in *document*; the server keeps none that is longer than ignore_above."""
@@ -171,11 +195,8 @@ def find_field_faults(
     *mappings* has the part below ``mappings`` of each concrete index. ``None`` stands for no field.
     """
     found = list(not_mapped(filter(None, (time_field, source_field, text_field)), mappings))
-    if time_field:
-        found += _wrong_type(time_field, "no_date", mappings)
-    if source_field:
-        found += _wrong_type(source_field, "no_keyword", mappings)
-    return found
+    wanted: list[tuple[str | None, FieldFaultKind]] = [(time_field, "no_date"), (source_field, "no_keyword")]
+    return found + [fault for field, kind in wanted if field for fault in _wrong_type(field, kind, mappings)]
 
 
 def countable_field(field: str | None, mappings: Mapping[str, Mapping[str, Any]]) -> str | None:
@@ -193,7 +214,7 @@ def not_mapped(fields: Iterable[str], mappings: Mapping[str, Mapping[str, Any]])
 
 def _wrong_type(field: str, kind: FieldFaultKind, mappings: Mapping[str, Mapping[str, Any]]) -> Iterator[FieldFault]:
     wrong: dict[tuple[FieldFaultKind, str, str | None], list[str]] = {}
-    for name, mapping in sorted(mappings.items()):
+    for index, mapping in sorted(mappings.items()):
         node, path = node_of(mapping, field), field
         if node is None:
             continue
@@ -204,11 +225,11 @@ def _wrong_type(field: str, kind: FieldFaultKind, mappings: Mapping[str, Mapping
         found = _fault_of(node, kind)
         if found is None:
             continue
-        below = (sub for sub, each in (node.get("fields") or {}).items() if _fault_of(each, kind) is None)
-        sub = next(below, None)
-        wrong.setdefault((found, _type_of(node), sub and f"{path}.{sub}"), []).append(name)
-    for (found, type_, instead), names in wrong.items():
-        yield FieldFault(found, field, tuple(names), len(names) == len(mappings), type_, instead)
+        multi_fields = (node.get("fields") or {}).items()
+        fitting = next((f"{path}.{name}" for name, below in multi_fields if _fault_of(below, kind) is None), None)
+        wrong.setdefault((found, _type_of(node), fitting), []).append(index)
+    for (fault, type_, instead), indices in wrong.items():
+        yield FieldFault(fault, field, tuple(indices), len(indices) == len(mappings), type_, instead)
 
 
 def _fault_of(node: Mapping[str, Any], kind: FieldFaultKind) -> FieldFaultKind | None:
@@ -239,8 +260,227 @@ def copy_targets(node: Mapping[str, Any]) -> set[str]:
     return {targets} if isinstance(targets, str) else set(targets)
 
 
-def walk_fields(mapping: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the full name of each field of *mapping*, and its part of it; an object comes before what is below it."""
-    for name, node in (mapping.get("properties") or {}).items():
-        yield f"{above}{name}", node
-        yield from walk_fields(node, f"{above}{name}.")
+# Types of fields whose values may be objects with keys that the mapping does not name.
+_OPEN_TYPES = ("object", "nested", "flattened", "flat_object")
+
+
+def may_hold(mapping: Mapping[str, Any], field: str) -> bool:
+    """
+    Return whether a document of an index with *mapping* may have a value in *field* in its ``_source``.
+    ``False`` is certain: a server adds each new field to a dynamic mapping, and refuses it if the mapping is strict. A
+    multi-field takes its value from another field, and has none in ``_source``.
+    """
+    treatment = treatment_of(mapping, field)
+    return treatment == _MAPPED or treatment.startswith(("false", "runtime"))
+
+
+def exist_clauses(fields: Sequence[str], mappings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """
+    Return the clause for documents with a value in one of *fields*; none where *mappings* show that such a query cannot
+    see each of them: below ``nested``, not indexed, not mapped, or above ``ignore_above``.
+    """
+    if not fields or not all(_is_seen(mapping, field) for mapping in mappings for field in fields):
+        return []
+    return [{"bool": {"should": [{"exists": {"field": field}} for field in fields]}}]
+
+
+def _is_seen(mapping: Mapping[str, Any], field: str) -> bool:
+    way = Way.to(mapping, field)
+    if way.is_multi or any(_type_of(node) != "object" or is_off(node, "enabled") for node in way.above[1:]):
+        return False
+    if way.rest:
+        return not way.dynamic.startswith(("false", "runtime"))
+    is_indexed = not is_off(way.node, "index")
+    if _type_of(way.node) == "keyword":
+        return "ignore_above" not in way.node and (is_indexed or not is_off(way.node, "doc_values"))
+    return _type_of(way.node) in _TEXTS and is_indexed
+
+
+_TEXTS = ("text", "match_only_text")
+# Types of values that are no text, whatever they are written as.
+_NO_TEXTS = {
+    *("date", "date_nanos", "boolean", "ip", "long", "integer", "short", "byte", "double", "float", "half_float"),
+    *("scaled_float", "unsigned_long", "binary", "geo_point", "geo_shape", "dense_vector", "knn_vector"),
+}
+
+
+def check_texts(index: str, mapping: Mapping[str, Any], fields: Sequence[str]) -> None:
+    """Raise InvalidInputError if one of *fields* is an object, no text, or filled from others, not by documents."""
+    check_held(index, mapping, fields)
+    for field in fields:
+        way = Way.to(mapping, field)
+        type_ = "text" if way.rest or way.is_multi else _type_of(way.node)
+        # An object that is not enabled may hold anything, such as a caller's features.
+        if type_ in _OPEN_TYPES and way.node.get("enabled", True):
+            known = _first_texts(way.node, f"{field}.") or f"{field}.NAME"
+            raise _no_text(field, f"is an object in index {shorten(index)}: name a text inside it, {known}")
+        if type_ in _NO_TEXTS:
+            where = f"is mapped as {type_!r} in index {shorten(index)}"
+            raise _no_text(field, f"{where}, and is no text: name another field{say_texts(mapping)}")
+
+
+def check_held(index: str, mapping: Mapping[str, Any], fields: Iterable[str]) -> None:
+    """Raise InvalidInputError if *mapping* fills one of *fields* from others, so that no document holds it."""
+    for field in fields:
+        if real := _real_fields(mapping, field):
+            where = f"is filled by index {shorten(index)} from {', '.join(real)}, and no document holds it"
+            raise _no_text(field, f"{where}: name {real[0] if len(real) == 1 else 'these'}")
+
+
+def _no_text(field: str, why: str) -> InvalidInputError:
+    return InvalidInputError(Said(Argument("text_field"), f" {shorten(field)} {why}"))
+
+
+def _real_fields(mapping: Mapping[str, Any], field: str) -> list[str]:
+    """Return the fields that *mapping* takes the values of *field* from: an alias, a multi-field, or by copy_to."""
+    way = Way.to(mapping, field)
+    if way.is_multi:
+        return [way.path]
+    if way.node.get("type") == "alias":
+        return [str(way.node.get("path"))]
+    return [name for name, node in walk_fields(mapping) if field in copy_targets(node)]
+
+
+def _first_texts(mapping: Mapping[str, Any], above: str = "") -> str:
+    """Return the full names of the first fields that *mapping* maps as text."""
+    return ", ".join(islice((name for name, node in walk_fields(mapping, above) if node.get("type") in _TEXTS), 10))
+
+
+def no_such_field(index: str, field: str, mapping: Mapping[str, Any]) -> InvalidInputError:
+    return InvalidInputError(
+        f"no document of index {shorten(index)} has a field {field!r}: check the name of the text field"
+        f"{say_texts(mapping)}"
+    )
+
+
+def say_texts(mapping: Mapping[str, Any]) -> str:
+    """Return the first fields that *mapping* maps as text, as the end of a message; empty if there are none."""
+    known = _first_texts(mapping)
+    return f" (mapped as text: {known})" if known else ""
+
+
+_MAPPED = "mapped"
+
+
+def treatment_of(mapping: Mapping[str, Any], field: str) -> str:
+    """Return ``"mapped"`` where documents of an index with *mapping* may have *field*, else its ``dynamic`` there."""
+    way = Way.to(mapping, field)
+    *above, last = way.nodes
+    if any(is_off(node, "enabled") for node in way.nodes[1:]):
+        return _MAPPED
+    if way.is_multi or not way.rest:
+        return "true" if way.is_multi else _MAPPED
+    if above and "properties" not in last:
+        return _MAPPED if _type_of(last) in _OPEN_TYPES else "true"
+    return _MAPPED if way.rest in (last.get("runtime") or {}) else way.dynamic
+
+
+# Dates as a server reads them from documents. A date in a format that is not known here is never guessed.
+
+# The formats of a field whose mapping names none.
+_USUAL_FORMAT = "strict_date_optional_time||epoch_millis"
+_USUAL_NANOS_FORMAT = "strict_date_optional_time_nanos||epoch_millis"
+# The last millisecond of a date_nanos, which is a number of nanoseconds in 63 bits.
+_LAST_OF_NANOS = (2**63 - 1) // 1_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Later moments have no four digits of the year.
+_LAST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
+# A server reads no digits of other scripts, so no \d here.
+_DAY = r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+_TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+_FRACTION = r"(?:[.,](?P<fraction>[0-9]{1,9}))"
+_ZONE = r"(?P<zone>Z|[+-](?:18(?::?00)?|(?:0[0-9]|1[0-7])(?::?[0-5][0-9])?))"
+
+# A year before 1 is matched and not read: the next format would take it for a number. Hours with a zone and without
+# minutes are only read by the strict one of the two formats of this name.
+_OPTIONAL_TIME = re.compile(
+    rf"(?P<year>-?[0-9]{{4}})(?:-(?P<month>[0-9]{{2}})(?:-(?P<day>[0-9]{{2}})"
+    rf"(?:T(?P<hour>[0-9]{{2}})(?::(?P<minute>[0-9]{{2}})(?::(?P<second>[0-9]{{2}}){_FRACTION}?)?{_ZONE}?)?)?)?)?"
+)
+
+# The names without "strict_" also accept shorter numbers, such as 2026-1-2; those are not read here.
+_PATTERNS = {
+    "date_optional_time": _OPTIONAL_TIME,
+    "date_optional_time_nanos": re.compile(
+        rf"(?P<year>-?[0-9]{{4}})(?:-(?P<month>[0-9]{{2}})(?:-(?P<day>[0-9]{{2}})(?:T{_TIME}{_FRACTION}?{_ZONE}?)?)?)?"
+    ),
+    "date": re.compile(_DAY),
+    "date_time": re.compile(rf"{_DAY}T{_TIME}{_FRACTION}{_ZONE}"),
+    "date_time_no_millis": re.compile(rf"{_DAY}T{_TIME}{_ZONE}"),
+    "date_hour_minute_second": re.compile(rf"{_DAY}T{_TIME}"),
+    "yyyy-MM-dd": re.compile(_DAY),
+    "uuuu-MM-dd": re.compile(_DAY),
+    "yyyy-MM-dd HH:mm:ss": re.compile(rf"{_DAY} {_TIME}"),
+    "uuuu-MM-dd HH:mm:ss": re.compile(rf"{_DAY} {_TIME}"),
+    "yyyy-MM-dd'T'HH:mm:ss": re.compile(rf"{_DAY}T{_TIME}"),
+    "uuuu-MM-dd'T'HH:mm:ss": re.compile(rf"{_DAY}T{_TIME}"),
+}
+
+_MILLIS = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,6})?")
+# What servers make of "-0" and "-1.5" is no moment, or another one.
+_SECONDS = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?|-[1-9][0-9]{0,14}")
+
+
+def milliseconds_of(value: Any, date_format: str | None = None, *, of_nanos: bool = False) -> int | None:
+    """
+    Return the moment that a server reads from *value*, in whole milliseconds since 1970, or ``None``.
+    ``None``: the format or value is not read here. A date without a zone is in UTC, as on the server. *date_format* is
+    the ``format`` of the mapping, if it has one. *of_nanos*: the field is a ``date_nanos``.
+    """
+    if isinstance(value, datetime):
+        value = value.isoformat()
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    # A server reads a number as the text that stands in the JSON, so 2026 is a year.
+    text = value if isinstance(value, str) else repr(value)
+    for name in (date_format or (_USUAL_NANOS_FORMAT if of_nanos else _USUAL_FORMAT)).split("||"):
+        reader = _reader(name.strip().removeprefix("strict_"))
+        if reader is None:
+            return None  # a format before the one that fits may be the one that the server takes
+        try:
+            found = reader(text)
+        except (ValueError, OverflowError):
+            return None  # no day of a calendar, or one that Python does not have, such as in year 0
+        if found is not None:
+            return None if of_nanos and not 0 <= found <= _LAST_OF_NANOS else floor(found)
+    return None
+
+
+@lru_cache(maxsize=16)  # the documents of a batch have the same moment
+def to_moment(milliseconds: int) -> str:
+    """Return a number of milliseconds since 1970 as ``simhash.at`` holds moments: ISO 8601, UTC, milliseconds."""
+    whole = min(milliseconds, (_LAST - _EPOCH) // timedelta(milliseconds=1))
+    moment = _EPOCH + timedelta(milliseconds=whole)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _reader(name: str) -> Callable[[str], Decimal | None] | None:
+    if name == "epoch_millis":
+        return lambda text: Decimal(text) if _MILLIS.fullmatch(text) else None
+    if name == "epoch_second":
+        return lambda text: Decimal(text) * 1000 if _SECONDS.fullmatch(text) else None
+    pattern = _PATTERNS.get(name)
+    return None if pattern is None else lambda text: _read_calendar(pattern, text)
+
+
+def _read_calendar(pattern: re.Pattern[str], text: str) -> Decimal | None:
+    match = pattern.fullmatch(text)
+    if match is None:
+        return None
+    found = match.groupdict()
+    numbers = [int(found.get(name) or least) for name, least in _PARTS]
+    moment = datetime(*numbers, tzinfo=UTC) - _offset(found.get("zone"))  # type: ignore[misc, arg-type]
+    passed = moment - _EPOCH
+    seconds = Decimal(passed.days) * 86_400 + passed.seconds
+    return seconds * 1000 + Decimal(int((found.get("fraction") or "0").ljust(9, "0"))) / 1_000_000
+
+
+_PARTS = (("year", 1), ("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))
+
+
+def _offset(zone: str | None) -> timedelta:
+    if zone is None or zone == "Z":
+        return timedelta(0)
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    size = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    return -size if zone[0] == "-" else size

@@ -16,9 +16,9 @@ from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.all_pairs import distances_between
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint_array, get_scheme
 from es_simhash.mapping.fields import text_or_none
-from es_simhash.mapping.mapping import check_texts, exist_clauses
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings, resolve_index
+from es_simhash.mapping.user_fields import check_texts, exist_clauses
 from es_simhash.quality.edits import EDITS
 from es_simhash.quality.sampling import SampleOptions, sample_documents, sample_option
 from es_simhash.tables.notebook import Part, Sheet

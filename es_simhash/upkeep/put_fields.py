@@ -15,11 +15,8 @@ from es_simhash.mapping.faults import find_source_faults, refuse_other_use
 from es_simhash.mapping.mapping import (
     build_mapping,
     check_own_mapping,
-    check_texts,
     has_synthetic_source,
     mapping_of,
-    may_hold,
-    no_such_field,
     with_source_mode,
 )
 from es_simhash.mapping.meta import (
@@ -35,6 +32,7 @@ from es_simhash.mapping.meta import (
 )
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, no_index, resolve_index
+from es_simhash.mapping.user_fields import check_texts, may_hold, no_such_field
 from es_simhash.transport.buckets import count_documents, count_whole
 from es_simhash.transport.protocol import Call, Index, cause_of, check_index, check_new_name, noting, status_of
 from es_simhash.transport.retry import Patience, retry, unless_refused
@@ -154,11 +152,7 @@ async def put_mapping(
         refuse_other_use(name, mapping, server.prefix)
         check_texts(name, mapping, check_fields("text_field", text_field, may_lack=True))
         recorded = read_settings(mapping, prefix=server.prefix)
-        if (
-            recorded is not None
-            and wanted is not None
-            and not replace(server.context, wanted=wanted).accepts(recorded.scheme)
-        ):
+        if recorded is not None and not Context(wanted=wanted).accepts(recorded.scheme):
             raise MappingError(
                 f"index {name!r} records scheme {recorded.scheme} for prefix {server.prefix!r}, not {wanted}: "
                 "backfill the new scheme under a second prefix"

@@ -34,6 +34,7 @@ from es_simhash.mapping.meta import (
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import ATTEMPTS, agree
 from es_simhash.mapping.shards import reading_settings
+from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Call, Index, Key, document_key, error_text, status_of
@@ -68,21 +69,13 @@ async def change_mapping(server: Port, name: str, mapping: Mapping[str, Any], bo
         await put_fields(server, Call("put_mapping", {"index": name, "body": body}))
     except Exception as error:
         if "total fields" in error_text(error):
-            new = ", ".join(_new_fields(mapping, body))
+            held = {path for path, _ in walk_fields(mapping)}
+            new = ", ".join(path for path, _ in walk_fields(body) if path not in held)
             error.add_note(
                 f"The mapping of index {name!r} is full, and this adds {new}: "
                 "raise the index setting index.mapping.total_fields.limit, and do it again."
             )
         raise
-
-
-def _new_fields(mapping: Mapping[str, Any], body: Mapping[str, Any], above: str = "") -> list[str]:
-    held, new = mapping.get("properties") or {}, []
-    for name, type_ in (body.get("properties") or {}).items():
-        if name not in held:
-            new.append(f"{above}{name}")
-        new += _new_fields(held.get(name) or {}, type_, f"{above}{name}.")
-    return new
 
 
 async def add_fields(server: Port, name: str, settings: IndexSettings) -> tuple[Mapping[str, Any], IndexSettings]:

@@ -6,8 +6,8 @@ import pytest
 
 from es_simhash.ingest.item import make_reader
 from es_simhash.lookup.content import Content, Unread, compare_contents, prepare_together
-from es_simhash.mapping.dates import milliseconds_of, to_moment
 from es_simhash.mapping.rule import Grouping, PairRule
+from es_simhash.mapping.user_fields import milliseconds_of, to_moment
 from es_simhash.texts.measures import WORD_SHINGLES
 from tests import reference
 

@@ -9,7 +9,7 @@ from math import floor
 import pytest
 
 from es_simhash import fingerprint, hamming_distance
-from es_simhash.mapping.dates import milliseconds_of
+from es_simhash.mapping.user_fields import milliseconds_of
 from tests import reference
 from tests.servers.batches import ingest_in_batches
 from tests.servers.support import ONE_SHARD, WORDS, read_all, send_lines, stored_groups, texts

@@ -1,12 +1,11 @@
 """Settings that were read before are confirmed: when, against what, and beside other threads."""
 
 import copy
-from functools import partial
 
 import pytest
 
 from es_simhash import IncompleteSearchError, build_mapping
-from es_simhash.mapping.context import MOST_NAMES, STATS_SECONDS, Context, IndexStats, Resolved
+from es_simhash.mapping.context import MOST_NAMES, STATS_SECONDS, Context, IndexStats, Recent, Resolved
 from es_simhash.mapping.mapping import mapping_update
 from es_simhash.mapping.meta import is_marked, marker_name, read_settings, retired_markers
 from es_simhash.mapping.resolve import Attempts, SettingsChanged, confirm, read_index_settings, send_confirmed
@@ -249,7 +248,7 @@ def test_a_marker_of_earlier_settings_is_retired():
 
 
 def test_a_client_remembers_some_thousand_names():
-    """A service with an index for each tenant does not grow for ever; what was learned last stays."""
+    """A service with an index for each tenant does not grow for ever; what was used last stays."""
     context = Context()
     settings, resolved = read_settings(build_mapping(), prefix="simhash"), Resolved()
     for number in range(3 * MOST_NAMES):
@@ -259,10 +258,11 @@ def test_a_client_remembers_some_thousand_names():
         context.note_scriptless(name)
         context.learn_filled(name)
         context.note_text(name, 10)
-    kept = [value for value in map(partial(getattr, context), Context.__slots__) if isinstance(value, dict)]
-    assert len(kept) == 6
-    assert all(MOST_NAMES // 2 <= len(each) <= MOST_NAMES for each in kept)
+        assert context.longest_text("tenant-0") == 10
+    kept = [value for value in vars(context).values() if isinstance(value, Recent)]
+    assert [len(learned) for learned in kept] == [MOST_NAMES] * 6
     assert (context.recall(name), context.longest_text(name)) == ((settings, resolved), 10)
+    assert context.recall("tenant-0") is None
 
 
 def test_one_long_text_is_forgotten_after_a_while():

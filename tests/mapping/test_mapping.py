@@ -55,10 +55,9 @@ def test_our_own_mapping_has_no_fault():
     """With and without the copy for scripts, and with what a server adds."""
     assert find_faults(build_mapping()) == []
     assert find_faults(build_mapping(value=False, prefix="h"), prefix="h") == []
-    assert (
-        find_faults(ours(block0={"ignore_above": 4}, fingerprint={"ignore_above": 256, "eager_global_ordinals": True}))
-        == []
-    )
+    assert find_faults(build_mapping(derived_source=True, passages=True)) == []
+    harmless = {"ignore_above": 256, "eager_global_ordinals": True, "index": False, "store": True}
+    assert find_faults(ours(block0={"ignore_above": 4, "doc_values": False}, fingerprint=harmless)) == []
 
 
 @pytest.mark.parametrize(
@@ -74,6 +73,9 @@ def test_our_own_mapping_has_no_fault():
         ({"value": {"type": "float"}}, Fault("wrong_type", "simhash.value", "float", "long")),
         ({"block3": {"null_value": "0000"}}, Fault("null_value", "simhash.block3", "0000")),
         ({"duplicate_of": {"null_value": "none"}}, Fault("null_value", "simhash.duplicate_of", "none")),
+        ({"value": {"coerce": "false"}}, Fault("other_parameter", "simhash.value", "coerce False", "coerce True")),
+        ({"value": {"doc_values": False}}, Fault("no_doc_values", "simhash.value")),
+        ({"block1": {"script": "x"}}, Fault("other_parameter", "simhash.block1", "script 'x'", "no script")),
     ],
 )
 def test_a_field_that_would_lose_documents_is_a_fault(changes, fault):
@@ -90,6 +92,10 @@ def test_a_field_that_would_lose_documents_is_a_fault(changes, fault):
         ({"distance": {"doc_values": False}}, Fault("no_doc_values", "simhash.distance")),
         ({"group": {"index": False}}, Fault("not_indexed", "simhash.group")),
         ({"duplicate_of": {"ignore_above": 256}}, Fault("values_dropped", "simhash.duplicate_of", "256")),
+        (
+            {"at": {"format": "epoch_second"}},
+            Fault("other_parameter", "simhash.at", "format 'epoch_second'", "no format"),
+        ),
     ],
 )
 def test_a_field_that_would_lose_groups_prevents_no_lookup(changes, fault):

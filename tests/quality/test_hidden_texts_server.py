@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash import InvalidInputError
-from es_simhash.mapping.mapping import exist_clauses
+from es_simhash.mapping.user_fields import exist_clauses
 from tests.servers.command_line import OTHER, TEXT
 from tests.servers.support import put
 

@@ -14,8 +14,8 @@ import re
 from typing import Any
 
 from es_simhash import build_mapping, fingerprint_fields
-from es_simhash.mapping.dates import milliseconds_of
 from es_simhash.mapping.meta import marker_name, read_settings
+from es_simhash.mapping.user_fields import milliseconds_of
 from tests.transport.by_hand import ServerError
 
 INDEX = "i"
