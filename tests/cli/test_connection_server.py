@@ -157,11 +157,6 @@ def test_no_representation_of_a_client_has_its_password(server):
         assert "hunter2" not in repr(SimHashClient(client))
 
 
-@pytest.mark.parametrize("url", ["ftp://x", "http://", "http://host:port", "http://[::1"])
-def test_urls_that_cannot_be(run, index, url):
-    failed(run("check", index, "--url", url), "cannot be used")
-
-
 @pytest.mark.parametrize("limit", [{"max_docvalue_fields_search": 3}, {"max_result_window": 40}])
 def test_a_lowered_limit_is_named(run, server, index, limit):
     """It is the server's own error: which setting, and no word of missing shards."""
@@ -191,16 +186,6 @@ def test_a_login_that_a_proxy_repeats_is_not_shown(run, index, monkeypatch):
                 result = run("find", index, TEXT, "--url", canned.url, *more, *as_json)
                 assert "***" in result.output
                 assert base64.b64encode(b"me:hunter#2").decode() not in result.output
-
-
-def test_the_time_of_a_command_is_for_the_whole_answer(run, index):
-    """A server that sends a byte now and then holds no command."""
-    for drips in ("body", "headers"):
-        with canned_server() as canned:
-            canned.drips = drips
-            for more in PRODUCTS[1:]:
-                said = run("find", index, TEXT, "--url", canned.url, "--timeout", "1", *more)
-                failed(said, f"{canned.url} did not answer in time", "--timeout")
 
 
 def test_logins_that_cannot_be(run, index, monkeypatch):

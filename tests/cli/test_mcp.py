@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import click
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
 from es_simhash.cli import app
@@ -312,15 +311,3 @@ def test_a_cancelled_call_closes_what_it_has_opened(monkeypatch):
 def test_a_call_that_cannot_be_made_is_one_sentence(name, arguments, part):
     with pytest.raises(InvalidInputError, match=part):
         asyncio.run(reader().call(name, arguments))
-
-
-@pytest.mark.parametrize(("option", "value"), [("--plans", "nowhere"), ("--http", "1")])
-def test_options_that_cannot_be_used(option, value):
-    assert CliRunner().invoke(app, ["mcp", option, value]).exit_code == 2
-
-
-def test_without_the_extra_the_command_says_how_to_install_it(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "mcp", None)
-    result = CliRunner().invoke(app, ["mcp"])
-    assert result.exit_code == 1
-    assert "pip install 'es-simhash[mcp]'" in result.stderr

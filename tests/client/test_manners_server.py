@@ -37,6 +37,7 @@ def test_lines_that_are_no_documents(value, id_field, said):
         ("http://host:0", "port must be"),
         ("http://host:port", "port must be"),
         ("http://", "names no host"),
+        ("http://[::1", "cannot be used"),
     ],
 )
 def test_urls_that_cannot_be(run, index, url, said):

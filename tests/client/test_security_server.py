@@ -207,14 +207,6 @@ def run(guarded, monkeypatch):
     return program(guarded, monkeypatch)
 
 
-@pytest.mark.parametrize("product", ["auto", "opensearch"])
-def test_the_command_line_on_wrong_and_missing_logins(run, product):
-    """One line for a 401 that names the variables to set."""
-    for login in (None, ("reads", "wrong"), (f"no-{uuid.uuid4().hex}", PASSWORD)):
-        for command in (("find", INDEX, "a text"), ("check", INDEX)):
-            failed(run(*command, "--product", product, login=login), "401", "ES_SIMHASH_USER")
-
-
 def test_the_command_line_on_missing_rights(run):
     """One line for a 403 that says which right a reader lacks, and why it is needed."""
     for login in (("nothing", PASSWORD), ("reads", PASSWORD)):

@@ -16,12 +16,18 @@ ARTICLE = "The council approved the new bridge over the river on Tuesday after a
 once = functools.cache(fingerprint)
 
 
+@functools.cache
+def prepared(text, name):
+    [only] = PRESETS[name].text_measure().prepare([text])
+    return only
+
+
 def near(first, second, preset):
-    measure = preset.text_measure()
     a, b = once(first), once(second)
     if a is None or b is None or hamming_distance(a, b) > preset.max_distance:
         return False
-    return measure.compare(*measure.prepare([first, second])).similarity >= preset.similarity
+    texts_of_two = prepared(first, preset.name), prepared(second, preset.name)
+    return preset.text_measure().compare(*texts_of_two).similarity >= preset.similarity
 
 
 def kept_by_reading(every, preset, order):

@@ -15,7 +15,6 @@ from tests.transport.by_hand import (
     failures,
     is_harmless,
     is_passing,
-    refuse_twice,
     scripted,
 )
 from tests.transport.fake_server import INDEX, FakeServer
@@ -233,16 +232,6 @@ def test_every_write_is_conditional():
     headers = [line["update"] for call in run.calls if call.api == "bulk" for line in call.arguments["body"][::2]]
     assert len(headers) == 5
     assert all({"if_seq_no", "if_primary_term"} <= header.keys() for header in headers)
-
-
-@pytest.mark.parametrize("status", [429, 503])
-def test_one_write_refused_for_load_is_sent_again(status):
-    """It alone, until it is taken."""
-    for id_ in "01236":
-        store = filled()
-        refused = refuse_twice(store, id_, status)
-        result = run_reconcile(store).result
-        assert (wrong(store), result.changed, result.is_settled, len(refused)) == ([], 5, True, 2)
 
 
 @pytest.mark.parametrize("status", [400, 429, 503, 409])

@@ -166,14 +166,9 @@ def test_lines_of_a_dictionary_that_can_be_used(tmp_path):
     """A word alone, with a frequency, a tag or both, empty lines, a byte-order mark and other line ends."""
     path = tmp_path / "words.txt"
     path.write_bytes("\ufeff石墨烯产业园\r\n\n园区入驻 50\nAT&T n\n开园今天 3 nz".encode())
-    for line in ("石墨烯产业园", "园区入驻 50", "AT&T n", "开园今天 3 nz"):
-        alone = tmp_path / "alone.txt"
-        alone.write_text(line, encoding="utf-8")
-        word = line.split(" ")[0]
-        text = f"今天的{word}在这里"
-        assert fingerprint(text, scheme=get_scheme("keywords", dictionary=path, top=1)) is not None
-        counts = segmenter(get_scheme("keywords", dictionary=alone)).count_all([text])[0]
-        assert counts[word] == 1
+    words = ["石墨烯产业园", "园区入驻", "AT&T", "开园今天"]
+    counts = segmenter(get_scheme("keywords", dictionary=path)).count_all([f"今天的{word}在这里" for word in words])
+    assert [found[word] for word, found in zip(words, counts)] == [1] * 4
 
 
 def test_texts_must_be_several():

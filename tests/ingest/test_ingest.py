@@ -275,29 +275,6 @@ def test_settings_that_cannot_be_confirmed_are_the_clients_error():
         assert caught.value is failure
 
 
-def hidden_cases():
-    """Yield batches in which a refused write of a0, with another text, hides for a while what a0 holds."""
-    refused = {"index": {"body": B}, "update": {"doc": {"body": B}}}
-    return [{"_op_type": kind, "_id": "a0", **rest} for kind, rest in refused.items()]
-
-
-@ways
-@pytest.mark.parametrize("action", hidden_cases(), ids=lambda action: action["_op_type"])
-def test_what_a_refused_write_hid_is_found_again(way, action):
-    """Documents after it that were compared without what is still there are decided again."""
-    store = filled()
-    del store.docs["a1"]  # a copy, which would stand for it
-    store.refuse = lambda header: 400 if header["_id"] == "a0" and "if_seq_no" not in header else None
-    documents = [action, *({"_id": id_, "body": text} for id_, text in (("a2", A), ("c0", C), ("a3", A)))]
-    grouping = {name: way[name] for name in way if name in ("verify", "max_distance")}
-    options = IngestOptions(on_duplicate=way["on_duplicate"], grouping=GroupingRequest(**grouping))
-    run = carry_out(ingest(scripted(), INDEX, documents, options), store)
-    assert [each.action for each in run.emitted][:3] == ["refused", "tagged", "written"]
-    assert store.source("a0")["body"] == A
-    assert {own["source"]["simhash"]["group"] for id_, own in store.docs.items() if id_[0] == "a"} == {"a0"}
-    assert {each.canonical for each in run.emitted[1::2]} == {"a0"}
-
-
 def test_what_a_refused_write_of_the_same_batch_hid():
     """The text that the same batch wrote under the id is the canonical of what follows."""
     store = FakeServer()

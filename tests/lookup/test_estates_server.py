@@ -137,22 +137,6 @@ def own_lookups(simhash, index):
 EVERY = [["0"], ["1"], ["2"]] * 2
 
 
-@pytest.mark.parametrize("first", range(2))
-def test_an_index_created_again_with_another_scheme(server, index, make_simhash, first):
-    """The next lookup of whatever kind goes by the new scheme, though the old one was read a moment ago."""
-    ours, theirs = make_simhash(), make_simhash()
-    fill_with(theirs, server, index, "keywords")
-    assert own_lookups(ours, index) == EVERY
-    server.request("DELETE", f"/{index}")
-    fill_with(theirs, server, index, "shingles")
-    if first == 0:
-        found = ours.find_near_dups(index, WORDS[0], max_distance=0)
-        assert ([each.id for each in found], str(found.scheme)) == (["0"], "shingles-2")
-    else:
-        assert [[each.id for each in found] for found in ours.find_near_dups_many(index, WORDS)] == EVERY[:3]
-    assert own_lookups(ours, index) == EVERY
-
-
 def test_an_index_created_again_without_our_fields(server, index, make_simhash):
     """It is an error, as it is for a client that never saw the old one."""
     ours, theirs = make_simhash(), make_simhash()

@@ -88,22 +88,6 @@ def test_what_others_change_meanwhile(server, index, sync_simhash, pages):
     assert all(documents[f"{n:05d}"]["body"] == found[-n] for n in range(4, 200, 17))
 
 
-def test_it_is_run_again_after_a_stop(server, index, sync_simhash, pages):
-    """What was dealt with is not written again; what was changed since is."""
-    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
-    found = texts(200)
-    put(server, index, numbered(found))
-    pages(30)
-    stream = sync_simhash.backfill(index, text_field="body", slices=1)
-    assert [next(stream).changed, next(stream).changed] == [30, 60]
-    stream.close()
-    assert open_contexts(server, index) == 0
-    send_lines(server, [{"update": {"_index": index, "_id": "00001"}}, {"doc": {"body": texts(1, seed=6)[0]}}])
-    [*_, last] = sync_simhash.backfill(index)
-    assert last.changed == 200 - 60 + ("simhash" in read_all(server, index)["00001"])
-    assert_all_right(read_all(server, index))
-
-
 def test_what_cannot_be_done_is_named(server, index, simhash):
     """A text that is none, and an index that keeps no source."""
     server.request("PUT", f"/{index}", {"settings": ONE_SHARD})

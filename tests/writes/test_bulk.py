@@ -292,16 +292,6 @@ def test_operations_on_one_document_keep_their_order(sent, trouble):
             assert outcome.is_done, operation
 
 
-def test_an_older_text_never_replaces_a_newer_one():
-    """What met a 429 is not sent again once a later operation has replaced the document; both are done."""
-    older, newer = (Operation("index", {"_index": "i", "_id": "1"}, {"text": text}) for text in ("older", "newer"))
-    index = Documents(["busy", None])
-    outcomes = index.carry_out(send_bulk(scripted(), [older, newer]))
-    assert index.docs == {"1": {"text": "newer"}}
-    assert [each.is_done for each in outcomes] == [True, True]
-    assert (len(index.requests), index.waits) == (1, [])
-
-
 def test_an_update_waits_for_what_it_changes():
     """It goes out in a request of its own, after what comes before it on the same document, and nothing else waits."""
     sent = [
