@@ -1,6 +1,6 @@
 """
 One check for each kind of argument: an integer, a number, a choice, a name, a field, a list, an object, a path; and
-what a field of a class of options says beside its type and default.
+what a class of options says of each: clients, the command line and the tools for agents derive their arguments from it.
 
 A check returns the value, or raises an error of one line: the argument, its value, and what to give. Its class is
 TypeError for a wrong type, InvalidInputError for a wrong value. Public methods check their arguments before they do
@@ -9,16 +9,21 @@ anything else. What an argument means is not known here, and no file is opened.
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, NoReturn
+from dataclasses import Field, dataclass, field, fields, is_dataclass
+from typing import Any, NoReturn, TypeAlias
 
 from es_simhash.errors import Argument, InvalidInputError, Said, WrongTypeError, has_lone_surrogate, shorten
 
 FilePath = str | os.PathLike[str]
+
+Check: TypeAlias = Callable[[str, Any], Any]
+"""Returns a value, given its name too, or refuses it."""
 
 # Servers refuse deeper objects; Python's own limit is near 1,000.
 DEEPEST = 100
@@ -74,7 +79,7 @@ class Choice:
         return check_choice(name, value, self.choices)
 
 
-def option(default: Any, check: Callable[[str, Any], Any], metavar: str = "", help: str = "", flag: str = "") -> Any:
+def option(default: Any, check: Check, metavar: str = "", help: str = "", flag: str = "") -> Any:
     """
     Return a field of a class of options whose value *check*, given the name too, returns or refuses.
     With *help* the command line has it (``takes`` in ``cli/options.py``), as ``--name`` unless *flag* says otherwise.
@@ -82,12 +87,73 @@ def option(default: Any, check: Callable[[str, Any], Any], metavar: str = "", he
     return field(default=default, metadata={"check": check, "metavar": metavar, "help": help, "flag": flag})
 
 
+def private(default: Any) -> Any:
+    """Return a field of a class of options that no caller of a method gives."""
+    return field(default=default, metadata={"private": True})
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument of a method, or a field that becomes one; *text*: its entry below Args."""
+
+    name: str
+    annotation: str
+    default: Any
+    text: str
+    check: Check | None = None
+    metavar: str = ""
+    help: str = ""
+    flag: str = ""
+
+
+def public_fields(options: type[Any]) -> list[Field[Any]]:
+    """Return the fields of a class of *options* that are not private."""
+    return [each for each in fields(options) if "private" not in each.metadata]
+
+
+def stands_for(options_field: Field[Any]) -> type[Any] | None:
+    """Return the class whose fields a field stands for, as its ``default_factory`` is a class of options."""
+    made_by: Any = options_field.default_factory
+    return made_by if isinstance(made_by, type) and is_dataclass(made_by) else None
+
+
+def parameters(documented: Any) -> dict[str, Parameter]:
+    """Return what a class of options, or a method, takes; fields that stand for others are left out for these."""
+    entries = entries_of(documented)
+    found = {}
+    if not isinstance(documented, type):
+        for name, taken in inspect.signature(documented).parameters.items():
+            found[name] = Parameter(name, str(taken.annotation), taken.default, entries.get(name, ""))
+        return found
+    for given in public_fields(documented):
+        if inner := stands_for(given):
+            found |= parameters(inner)
+        else:
+            text = entries.get(given.name, "")
+            found[given.name] = Parameter(given.name, str(given.type), given.default, text, **given.metadata)
+    return found
+
+
+_ARGS = re.compile(r"^Args:\n((?:(?:    .*)?\n?)*)", re.MULTILINE)
+_ENTRY = re.compile(r"^    (?=\S)", re.MULTILINE)
+
+
+def entries_of(documented: Any) -> dict[str, str]:
+    """Return the entries below Args in a docstring, or in those of a class of options and its bases, by their names."""
+    if isinstance(documented, type):
+        return {name: text for cls in reversed(documented.__mro__) for name, text in entries_of(cls.__doc__).items()}
+    written = documented if isinstance(documented, str | None) else documented.__doc__
+    found = _ARGS.search(inspect.cleandoc(written or ""))
+    parts = [entry.partition(":\n") for entry in _ENTRY.split(found[1])[1:]] if found else []
+    return {names.strip(): inspect.cleandoc(text).strip() for names, _, text in parts}
+
+
 def check_options(options: Any) -> None:
     """Put what the checks return in the fields of *options* that have another value than their default."""
     for each in fields(options):
         value = getattr(options, each.name)
-        if value is not each.default and "check" in each.metadata:
-            object.__setattr__(options, each.name, each.metadata["check"](each.name, value))
+        if value is not each.default and (check := each.metadata.get("check")):
+            object.__setattr__(options, each.name, check(each.name, value))
 
 
 def check_number(name: str, value: Any, *, above: float | None = None, advice: str) -> float:

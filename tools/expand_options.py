@@ -1,8 +1,8 @@
 """
 Write out classes of options in methods: each public field becomes a keyword argument, with its text in the docstring.
 
-In ``client/methods/`` a keyword-only argument without default whose type is a dataclass stands for its fields. Public
-fields are those that the Args of the class's docstring explain; ``Annotated[LookupOptions, "without size verify"]``
+In ``client/methods/`` a keyword-only argument without default whose type is a dataclass stands for its fields, but for
+the private ones; each has an entry in the Args of the class's docstring. ``Annotated[LookupOptions, "without size"]``
 leaves some out, ``"only preset verify"`` takes some. A field that is itself such a dataclass stands for its fields.
 
 A method checks its flags: arguments and fields of the type ``bool``.
@@ -21,10 +21,15 @@ import dataclasses
 import functools
 import importlib
 import inspect
-import re
+import sys
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, TypeAlias
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the package beside this file, not the one that is installed
+
+from es_simhash.arguments import entries_of, public_fields, stands_for
 
 Imports: TypeAlias = dict[str, tuple[str, str]]
 """Where each imported name comes from: its module, and its name there."""
@@ -35,8 +40,6 @@ USUAL = {
     "progress": "Is called with a :class:`Progress` after each part of the work.",
 }
 """What most methods say of an argument."""
-
-_ENTRY = re.compile(r"^    (?=\S)", re.MULTILINE)
 
 
 def imports_of(tree: ast.AST) -> Imports:
@@ -74,13 +77,13 @@ class OptionsClass:
         self.cls = cls
         self.name = cls.__name__
         self.module = cls.__module__
-        self._text: dict[str, str] = {}
-        for each in reversed(cls.__mro__):
-            self._text |= entries_of(inspect.cleandoc(each.__doc__ or ""))
+        self._text = entries_of(cls)
+        named = {name for names in self._text for name in names.split(", ")}
+        if lacking := [each.name for each in public_fields(cls) if each.name not in named]:
+            raise LookupError(f"{self.name}: no entry below Args for {lacking}")
 
     def fields(self) -> list[Field]:
-        named = {name for names in self._text for name in names.split(", ")}
-        return [self._field(each) for each in dataclasses.fields(self.cls) if each.name in named]
+        return [self._field(each) for each in public_fields(self.cls)]
 
     def leaves(self) -> list[Field]:
         """Return the public fields, with those of a nested class in its place."""
@@ -109,8 +112,8 @@ class OptionsClass:
         return found
 
     def _field(self, field: dataclasses.Field[Any]) -> Field:
-        if field.default is dataclasses.MISSING:
-            return Field(field.name, nested=OptionsClass(field.default_factory))  # type: ignore[arg-type]
+        if inner := stands_for(field):
+            return Field(field.name, nested=OptionsClass(inner))
         owner = next(cls for cls in self.cls.__mro__ if field.name in vars(cls).get("__annotations__", {}))
         tree, known = _read(owner.__module__)
         body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == owner.__name__)
@@ -129,16 +132,6 @@ def _default(written: ast.expr | None, default: Any) -> str:
     if written is None or any(isinstance(node, ast.Name) for node in ast.walk(written)):
         return repr(default)
     return ast.unparse(written)
-
-
-def entries_of(docstring: str) -> dict[str, str]:
-    """Return the text of each entry of the Args of a *docstring*, both without indentation."""
-    found = re.search(r"^Args:\n((?:(?:    .*)?\n?)*)", docstring, re.MULTILINE)
-    entries = {}
-    for entry in _ENTRY.split(found[1])[1:] if found else ():
-        names, _, text = entry.partition(":\n")
-        entries[names.strip()] = textwrap.dedent(text).strip()
-    return entries
 
 
 def expand_entries(
@@ -274,7 +267,7 @@ def _write_docstring(
     lines: list[str], function: ast.FunctionDef, found: list[tuple[ast.arg, OptionsClass, set[str]]]
 ) -> None:
     docstring = function.body[0]
-    entries = entries_of(ast.get_docstring(function) or "")
+    entries = entries_of(ast.get_docstring(function))
     if not entries:
         return
     classes = {each.arg: options for each, options, _ in found}

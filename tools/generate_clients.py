@@ -20,7 +20,6 @@ from pathlib import Path
 from expand_options import expand
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # the package beside this file, not the one that is installed
 SOURCES = ROOT / "es_simhash" / "client" / "methods"
 TARGETS = SOURCES.with_name("sync_methods"), SOURCES.with_name("async_methods")
 NOTE = "# Generated from methods/{} by tools/generate_clients.py: change that file, then run `make client`.\n"

@@ -8,17 +8,16 @@ the connection refuses every request that is no reading one. How calls arrive is
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from es_simhash import PRESETS, AsyncSimHashClient, InvalidInputError, NearDups
-from es_simhash.arguments import LARGEST_COUNT, Count, check_name, check_path
+from es_simhash.arguments import LARGEST_COUNT, Count, Parameter, check_name, check_path, parameters
 from es_simhash.cli.agent_answers import Answer, Shown
 from es_simhash.cli.failures import UnfingerprintedText
 from es_simhash.cli.options import Target
@@ -107,18 +106,18 @@ class Tool:
 
     def schema(self, patterns: Sequence[str]) -> dict[str, Any]:
         """Return the JSON schema of the arguments; *patterns*: the indices that are allowed."""
-        sources = [Shown, *(getattr(AsyncSimHashClient, each) for each in reversed(self.methods))]
-        texts = {name: text for each in sources for name, text in _texts(each).items()} | _OWN
-        known = {name: each for source in sources for name, each in inspect.signature(source).parameters.items()}
-        checks = {each.name: each.metadata.get("check") for cls in (Shown, self.options) if cls for each in fields(cls)}
+        methods = [getattr(AsyncSimHashClient, name) for name in reversed(self.methods)]
+        sources = [*methods, Shown, *([] if self.options is None else [self.options])]
+        known: dict[str, Parameter] = {}
+        for name, taken in (item for source in sources for item in parameters(source).items()):
+            known[name] = taken if taken.text or name not in known else replace(taken, text=known[name].text)
         properties = {}
         for name in self.takes:
-            own = known.get(name)
-            properties[name] = _type(own.annotation if own else "str", checks.get(name)) | {
-                "description": texts.get(f"{self.run.__name__}.{name}", texts[name])
-            }
-            if own and own.default and isinstance(own.default, (int, float, str)):
-                properties[name]["default"] = own.default
+            taken = known.get(name) or Parameter(name, "str", None, "")
+            text = _TEXTS.get(f"{self.run.__name__}.{name}") or _TEXTS.get(name) or _plain(taken.text)
+            properties[name] = _type(taken) | {"description": text}
+            if taken.default and isinstance(taken.default, (int, float, str)):
+                properties[name]["default"] = taken.default
         if "index" in properties:
             allowed = f" Allowed: {', '.join(patterns)}." if patterns else ""
             properties["index"]["description"] += f" Several are separated by commas.{allowed}"
@@ -130,15 +129,8 @@ def _plain(text: str) -> str:
     return " ".join(re.sub(r":\w+:`([^`]+)`|``([^`]+)``|\*(\w+)\*", r"\1\2\3", text).split())
 
 
-def _texts(documented: Any) -> dict[str, str]:
-    """Return the text of each argument in a docstring."""
-    _, _, rest = (inspect.getdoc(documented) or "").partition("\nArgs:\n")
-    found = re.findall(r"^    (\w+):\n((?:        .*\n?)+)", rest.partition("\n\n")[0], re.MULTILINE)
-    return {name: _plain(text) for name, text in found}
-
-
 _SHOWN_FIELDS = "The fields shown of each: false, true or some; by default those of the text."
-_OWN = {
+_TEXTS = {
     "find.source": _SHOWN_FIELDS,
     "find_of.source": _SHOWN_FIELDS,
     "search_distinct.text": "Words to search for in the text of the documents; the best match comes first.",
@@ -158,8 +150,8 @@ _TYPES: dict[str, dict[str, Any]] = {
 }
 
 
-def _type(annotation: str, check: Any) -> dict[str, Any]:
-    parts = annotation.split(" | ")
+def _type(taken: Parameter) -> dict[str, Any]:
+    check, parts = taken.check, taken.annotation.split(" | ")
     kinds = [_TYPES[part] for part in parts if part in _TYPES and not (part == "str" and "Preset" in parts)]
     kinds += [{"enum": re.findall(r"['\"](\w+)", part)} for part in parts if part.startswith("Literal")]
     if isinstance(check, Count) or check is check_bound:

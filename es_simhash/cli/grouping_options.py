@@ -13,7 +13,6 @@ from es_simhash.cli import options
 from es_simhash.cli.options import Function
 from es_simhash.cli.output import GROUPING, saying_what_is_recorded
 from es_simhash.cli.parameter_types import FILE
-from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.lookup.lookup_options import LookupRequest, Verify
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.texts.measures import WORD_SHINGLES, Numbers
@@ -79,7 +78,6 @@ def grouping(command: Function) -> Function:
 
     @verification
     @options.max_distance
-    @options.takes(GroupingRequest)
     @click.option(
         "--canonical",
         metavar="ORDER",

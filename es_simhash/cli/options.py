@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import wraps
 from random import randrange
 from typing import Any
@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from es_simhash import DEFAULT_PREFIX, DEFAULT_SCHEME, InvalidInputError, Scheme, get_scheme
-from es_simhash.arguments import LARGEST_COUNT, Choice, Count
+from es_simhash.arguments import LARGEST_COUNT, Choice, Count, parameters
 from es_simhash.cli.output import COMMAND, FILES, INDEX, PREFIX
 from es_simhash.cli.parameter_types import BYTES, DELIMITER, INPUT_FILE, QUERY
 from es_simhash.connection import Server
@@ -127,10 +127,10 @@ def takes(options: type[Any], *, has_defaults: bool = True) -> Decorator:
     """Add an option for each field of a class of *options* that has a text; without a default it is ``None``."""
 
     def add(command: Function) -> Function:
-        for each in reversed([each for each in fields(options) if each.metadata.get("help")]):
-            said, default = each.metadata, each.default
-            check, metavar, more = said["check"], said["metavar"], {"multiple": default == ()}
-            kind = _KINDS.get(metavar)
+        for taken in reversed([each for each in parameters(options).values() if each.help]):
+            check, default, more = taken.check, taken.default, dict[str, Any](multiple=taken.default == ())
+            metavar: str | None = taken.metavar
+            kind = _KINDS.get(taken.metavar)
             if metavar == "FIELDS":
                 more["callback"] = split_names
             if metavar == "SIZE":
@@ -141,8 +141,8 @@ def takes(options: type[Any], *, has_defaults: bool = True) -> Decorator:
                 kind = click.IntRange(check.smallest, None if check.largest == LARGEST_COUNT else check.largest)
             if has_defaults and default is not None:
                 more["default"] = default
-            flag = said["flag"] or f"--{each.name.replace('_', '-')}"
-            command = click.option(flag, each.name, type=kind, metavar=metavar, help=said["help"], **more)(command)
+            flag = taken.flag or f"--{taken.name.replace('_', '-')}"
+            command = click.option(flag, taken.name, type=kind, metavar=metavar, help=taken.help, **more)(command)
         return command
 
     return add

@@ -20,6 +20,7 @@ from es_simhash.arguments import (
     check_fields,
     check_options,
     option,
+    private,
 )
 from es_simhash.errors import InvalidInputError, MappingError, Said, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
@@ -161,7 +162,7 @@ class IngestOptions:
     op_type: OpType = option("index", partial(check_choice, choices=get_args(OpType)))
     batch: int | None = option(None, Count(1, 10_000))
     lookup: LookupRequest = field(default_factory=LookupRequest)
-    sizes: IngestSizes = IngestSizes()
+    sizes: IngestSizes = private(IngestSizes())
 
     def __post_init__(self) -> None:
         check_options(self)

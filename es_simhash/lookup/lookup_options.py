@@ -14,6 +14,7 @@ from es_simhash.arguments import (
     check_key,
     check_options,
     option,
+    private,
 )
 from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, Said, shorten
 from es_simhash.lookup.query import Filter, check_filter, check_source
@@ -278,7 +279,7 @@ class LookupOptions:
     routing: str | None = option(None, check_key)
     verify: Verify | None = None
     preset: str | Preset | None = None
-    sizes: Sizes = Sizes()
+    sizes: Sizes = private(Sizes())
 
     def __post_init__(self) -> None:
         self.put_on(PairRule())  # refuses what cannot be used before a server is asked

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from es_simhash.arguments import Count, check_ids, check_key, check_options, option
+from es_simhash.arguments import Count, check_ids, check_key, check_options, option, private
 from es_simhash.errors import Advice, InvalidInputError, MappingError, Said
 from es_simhash.lookup.lookup_options import check_complete
 from es_simhash.lookup.query import Filter, check_filter
@@ -75,7 +75,7 @@ class PassageOptions:
     filter: Filter = None
     exclude_ids: Iterable[str] = option((), check_ids)
     routing: str | None = option(None, check_key)
-    sizes: PassageSizes = PassageSizes()
+    sizes: PassageSizes = private(PassageSizes())
 
     def __post_init__(self) -> None:
         check_filter(self.filter)

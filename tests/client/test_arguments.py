@@ -6,17 +6,22 @@ Each parameter has a kind, and each kind its hostile values. A parameter that th
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 import es_simhash
 from es_simhash import SimHashClient, SimHashError
+from es_simhash.arguments import Count, option, parameters, private
 from es_simhash.errors import shorten
 from tests.client.hostile_values import DEEP, HOSTILE, THING
 
 LONGEST = 500
+TOOLS = Path(__file__).parents[2] / "tools"
 KINDS = {
     "index": "index",
     "body": "object",
@@ -273,3 +278,46 @@ def test_methods_with_usable_arguments_ask_the_server(method, usable):
     call = getattr(CLIENT, method)
     with pytest.raises(RequestSentError):
         list(call(**_needed(call, usable)))
+
+
+@dataclass
+class Inner:
+    """
+    Args:
+        depth:
+            How deep.
+    """
+
+    depth: int = 3
+
+
+@dataclass
+class Outer:
+    """
+    Args:
+        inner:
+            ...
+        width:
+            How wide.
+    """
+
+    inner: Inner = field(default_factory=Inner)
+    width: int = option(1, Count(), "N", "Width.")
+    height: int = 2
+    sizes: int = private(7)
+
+
+def test_a_field_of_a_class_of_options_is_public_because_it_is_a_field(monkeypatch):
+    """Without an entry below Args it is a parameter all the same, and `make client` fails; a private one is none."""
+    found = parameters(Outer)
+    assert [(each.name, each.annotation, each.text) for each in found.values()] == [
+        ("depth", "int", "How deep."),
+        ("width", "int", "How wide."),
+        ("height", "int", ""),
+    ]
+    assert (found["width"].check, found["width"].help) == (Count(), "Width.")
+    monkeypatch.syspath_prepend(TOOLS)
+    options_class = importlib.import_module("expand_options").OptionsClass
+    with pytest.raises(LookupError, match=r"Outer: no entry below Args for \['height'\]"):
+        options_class(Outer)
+    assert [each.name for each in options_class(Inner).leaves()] == ["depth"]
