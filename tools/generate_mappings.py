@@ -53,7 +53,7 @@ def build_files() -> dict[str, str]:
     for product in PRODUCTS:
         for name, document in documents.items():
             files[f"{product}/{name}"] = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-        files[f"{product}/devtools.txt"] = build_console_text(product, text_field=TEXT_FIELD) + "\n"
+        files[f"{product}/devtools.txt"] = build_console_text(text_field=TEXT_FIELD) + "\n"
     for name, arguments in PACKS.items():
         lines = [json.dumps(each, ensure_ascii=False) for each in build_dashboards(**arguments)]
         files[f"dashboards/{name}.ndjson"] = "\n".join(lines) + "\n"

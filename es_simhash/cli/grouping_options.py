@@ -21,7 +21,6 @@ _ASKING = {
     *("preset", "verify", "no_verify", "numbers"),
     *("max_distance", "canonical", "per", "within"),
 }
-_SHARE = click.FloatRange(0, 1)
 
 
 lookup_options = options.takes(LookupRequest)

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from es_simhash import DEFAULT_PREFIX, DEFAULT_SCHEME, InvalidInputError, Scheme, get_scheme
 from es_simhash.arguments import LARGEST_COUNT, Choice, Count, parameters
 from es_simhash.cli.output import COMMAND, FILES, INDEX, PREFIX
-from es_simhash.cli.parameter_types import BYTES, DELIMITER, INPUT_FILE, QUERY
+from es_simhash.cli.parameter_types import DELIMITER, INPUT_FILE, QUERY
 from es_simhash.connection import Server
 from es_simhash.hashing.scheme import STEPS
 
@@ -133,9 +133,7 @@ def takes(options: type[Any], *, has_defaults: bool = True) -> Decorator:
             kind = _KINDS.get(taken.metavar)
             if metavar == "FIELDS":
                 more["callback"] = split_names
-            if metavar == "SIZE":
-                kind, default = BYTES, default and f"{default >> 20}MiB"
-            elif isinstance(check, Choice):
+            if isinstance(check, Choice):
                 kind, metavar = click.Choice(check.choices), None
             elif isinstance(check, Count):
                 kind = click.IntRange(check.smallest, None if check.largest == LARGEST_COUNT else check.largest)
@@ -360,8 +358,7 @@ delimiter = click.option(
     help="What separates the columns of CSV. Default: the one of , ; and tab that the header has most of.",
 )
 workers = number("--workers", help="Compute fingerprints in N additional processes.")
-# Eager: the value of a file to write is judged by it.
-dry_run = click.option("--dry-run", is_flag=True, is_eager=True, help="Say what would be done, and change nothing.")
+dry_run = click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
 yes = click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the command says what it would do.")
 
 

@@ -6,10 +6,11 @@ import errno
 import io
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from es_simhash import InvalidInputError
 from es_simhash.arguments import FilePath
@@ -52,36 +53,37 @@ def write_whole(path: Path, pieces: Iterable[str]) -> None:
         file.writelines(each.encode("utf-8", "backslashreplace") for each in pieces)
 
 
-class _Named(io.FileIO):
-    """A file whose errors name it; the system names none where a disk is full."""
+class _Kept(io.FileIO):
+    """
+    A file that has what it had before until something is written: nobody may answer what is asked first. Its errors
+    name it; the system names none where a disk is full.
+    """
+
+    _is_kept = True
 
     def write(self, data: Any) -> int:
         try:
+            if self._is_kept and stat.S_ISREG(os.fstat(self.fileno()).st_mode):
+                self.truncate(0)
+            self._is_kept = False
             return super().write(data)
         except OSError as error:
             error.filename = str(self.name)
             raise
 
 
-class _Kept(_Named):
-    """A file that has what it had before until something is written: nobody may answer what is asked first."""
-
-    _is_kept = True
-
-    def write(self, data: Any) -> int:
-        if self._is_kept and stat.S_ISREG(os.fstat(self.fileno()).st_mode):
-            self.truncate(0)
-        self._is_kept = False
-        return super().write(data)
-
-
-def open_text(path: FilePath, mode: Literal["w", "a", "kept"] = "w") -> io.TextIOWrapper:
-    """
-    Open a text file that grows line by line, such as a report; any error of it, at its end too, has its name.
-    *mode* ``kept``: what was in it goes with the first write.
-    """
-    raw = _Kept(path, "a") if mode == "kept" else _Named(path, mode)
-    return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace")
+def open_report(stack: ExitStack, path: str | None, inputs: Sequence[str], *, dry_run: bool) -> IO[str] | None:
+    """Open the report of a command that reads *inputs*, until the end of *stack*; ``-`` is stdout."""
+    if path is None:
+        return None
+    if path == "-":
+        return sys.stdout
+    refuse_output(path, inputs=inputs)
+    file = Path(path)
+    if dry_run and file.is_file() and file.stat().st_size:
+        raise InvalidInputError(f"{path} exists, and a dry run replaces no file: give another name")
+    buffer = io.BufferedWriter(_Kept(path, "a"))
+    return stack.enter_context(io.TextIOWrapper(buffer, encoding="utf-8", errors="backslashreplace"))
 
 
 def end_report(report: IO[str] | None) -> None:

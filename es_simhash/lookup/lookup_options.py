@@ -142,13 +142,7 @@ class LookupRequest:
         "server: ask the server about each text; memory: read all fingerprints of INDEX first, and ask only about "
         "texts that have one near them; auto: change to memory once that is faster.",
     )
-    memory_bytes: int | None = option(
-        None,
-        Count(largest=1 << 50),
-        "SIZE",
-        "Most memory for these fingerprints: 40 million take about 1GiB, the default.",
-        "--memory",
-    )
+    memory_bytes: int | None = option(None, Count(largest=1 << 50))
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tests.servers.archives import write_archive
-from tests.servers.command_line import NEAR, OTHER, TEXT, failed
-from tests.servers.support import put, read_all
+from tests.servers.command_line import NEAR, TEXT, failed
+from tests.servers.support import read_all
 
 BAD = [
     json.dumps({"_id": "1", "body": TEXT}),
@@ -42,7 +42,6 @@ def test_create(run, index, server):
         ["ingest", "{index}", "{lines}"],
         ["backfill", "{index}"],
         ["reconcile", "{index}"],
-        ["follow", "{index}"],
         ["restore", "{removal}"],
     ],
     ids=lambda command: command[0],
@@ -143,15 +142,6 @@ def test_ingest(run, index, server, tmp_path, is_new):
     assert planned["written"] == done["written"] + done["refused"]
     command.remove("--json")
     assert "5 documents would be written" in run(*command, "--dry-run").stdout
-
-
-def test_follow(run, index, server):
-    put(server, index, [{"_id": "a", "body": TEXT}, {"_id": "b", "body": OTHER}])
-    shown = run("follow", index, "-t", "body", "--state-index", f"{index}-state", "--dry-run")
-    said = f"{index}: 2 documents compared, 2 fingerprints would be written, 0 of them stale"
-    assert (shown.exit_code, said in shown.stdout) == (0, True), shown.output
-    assert "simhash" not in mapping_of(server, index)["properties"]
-    assert server.request("GET", f"/{index}-state", missing_ok=True) is None
 
 
 def test_a_pipeline(run, news, server):

@@ -1,12 +1,11 @@
 """A full disk: each command that writes a file names it and the reason, and leaves no file of another name."""
 
-import click
+from contextlib import ExitStack
+
 import pytest
-from click.testing import CliRunner
 
 from es_simhash.cli.failures import describe
-from es_simhash.cli.output_files import open_text, write_whole
-from es_simhash.cli.parameter_types import REPORT_FILE
+from es_simhash.cli.output_files import open_report, write_whole
 from es_simhash.errors import shorten
 
 
@@ -15,22 +14,10 @@ def test_a_report_that_is_cut_is_an_error_that_names_it(small_disk, characters):
     """Also where the last lines are written at the end, when the file is closed."""
     folder, fill = small_disk
     fill()
-
-    @click.command()
-    @click.option("--report", type=REPORT_FILE)
-    def write(report):
-        report.write("x" * characters)
-
-    result = CliRunner().invoke(write, ["--report", str(folder / "report")])
-    assert describe(result.exception) == f"cannot use {shorten(str(folder / 'report'))}: No space left on device"
-
-
-def test_the_report_of_an_ingest_is_named(small_disk):
-    folder, fill = small_disk
-    fill()
-    with pytest.raises(OSError, match="No space left") as failure, open_text(folder / "report") as file:
-        file.write("x")
-    assert failure.value.filename == str(folder / "report")
+    path = str(folder / "report")
+    with pytest.raises(OSError, match="No space left") as failure, ExitStack() as stack:
+        open_report(stack, path, (), dry_run=False).write("x" * characters)
+    assert describe(failure.value) == f"cannot use {shorten(path)}: No space left on device"
 
 
 def test_a_page_leaves_nothing_beside_it(small_disk):

@@ -17,7 +17,7 @@ def test_another_scheme_is_refused(run, news):
 def test_missing_index(run, index):
     failed(run("find", index, TEXT), index, "es-simhash create")
     failed(run("check", index), index)
-    failed(run("explain", "--index", index, "a", "b"))
+    failed(run("explain", index, "a", "b"))
     failed(run("find", index, TEXT, "--query", "kql"), index)
     failed(run("remove-fields", index, "--yes"), index)
     failed(run("ingest", index, "-", stdin="{}"), index)

@@ -58,7 +58,7 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["apply", plan, "--yes"],
         ["history", "b", plan],
         ["restore", plan],
-        ["explain", "--index", index, "a", "b"],
+        ["explain", index, "a", "b"],
         ["check", index, "--sample", "10"],
         ["tune", index, "--sample", "3"],
         ["report", index, "--out", tmp_path / "report.html"],

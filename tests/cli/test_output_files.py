@@ -1,8 +1,10 @@
 """Which files a page or a report may replace, and how they are written."""
 
+from contextlib import ExitStack
+
 import pytest
 
-from es_simhash.cli.output_files import open_text, refuse_output, write_whole
+from es_simhash.cli.output_files import open_report, refuse_output, write_whole
 from es_simhash.errors import InvalidInputError
 from tests.servers.archives import write_archive
 
@@ -39,7 +41,8 @@ def test_a_report_is_kept_until_there_is_another(local, tmp_path):
     result = local("restore", archive, "--report", report, "--url", "ftp://x")
     assert (result.exit_code, report.read_text()) == (1, "old\n"), result.output
     for lines in (["new\n"], ["newer\n"] * 9_999):
-        with open_text(report, "kept") as file:
+        with ExitStack() as stack:
+            file = open_report(stack, str(report), (), dry_run=False)
             assert report.read_text() != ""
             file.writelines(lines)
         assert report.read_text() == "".join(lines)

@@ -7,13 +7,11 @@ import sys
 import pytest
 
 from es_simhash import (
-    InvalidInputError,
     fingerprint,
     get_scheme,
     hamming_distance,
     to_hex,
 )
-from es_simhash.cli.parameter_types import parse_bytes
 from es_simhash.mapping.mapping import build_mapping
 from tests.servers.command_line import failed
 
@@ -182,16 +180,6 @@ def test_version(local):
     import es_simhash
 
     assert local("--version").stdout == f"es-simhash {es_simhash.__version__}\n"
-
-
-def test_bytes_are_read_in_thousands_and_in_1024s():
-    assert [parse_bytes(each) for each in ("10", "2kB", "2KiB", "1.5 GiB")] == [10, 2_000, 2_048, 3 * 2**29]
-
-
-@pytest.mark.parametrize("text", ["", "M", "-5", "1.5", "1e6", "1,000", "5Q", "1.2345k", "٣", "5 5", "9" * 30])
-def test_what_is_no_number_of_bytes_is_refused(text):
-    with pytest.raises(InvalidInputError):
-        parse_bytes(text)
 
 
 def test_workers_keep_the_order(local):

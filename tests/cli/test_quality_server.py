@@ -1,4 +1,4 @@
-"""The commands find --preset, explain --index, check --sample and tune on real servers."""
+"""The commands find --preset, explain, check --sample and tune on real servers."""
 
 import json
 
@@ -40,12 +40,11 @@ def test_find_with_a_preset(run, news):
 
 def test_explain_documents(run, news):
     """Documents are named by id; one that is not there is said so in a line."""
-    assert "[-Residents-]{+People+}" in run("explain", "--index", news, "a", "b").stdout
-    failed(run("explain", "--index", news, "a", "nobody"), "no document 'nobody' in")
-    assert run("explain", news, "a", "b").stdout == run("explain", "--index", news, "a", "b").stdout
+    assert "[-Residents-]{+People+}" in run("explain", news, "a", "b").stdout
+    failed(run("explain", news, "a", "nobody"), "no document 'nobody' in")
     assert "of the 7-letter shingles (Jaccard" in run("explain", news, "a", "b").stdout
     assert run("explain", news, "a", "b").stdout.startswith(f"near-duplicates by the rule of {news} ")
-    for words in (["--index", news, news, "a", "b"], [news, "a", "b", "c"], ["a"]):
+    for words in (["--file", news, "a", "b"], [news, "a", "b", "c"], ["a"]):
         assert run("explain", *words).exit_code == 2
     assert "explain [OPTIONS] [INDEX] A B\n" in run("explain", "--help").stdout
 

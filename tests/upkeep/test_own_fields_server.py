@@ -43,7 +43,7 @@ def test_what_is_there_stays_and_is_named(taken, server, simhash, run):
         assert filled.failed == len(OWN)
     assert {(each.kind, each.id) for each in found.filled.failures} == {("taken", id_) for id_ in OWN}
     assert (would.filled.failures, found.groups.duplicates) == (found.filled.failures, 1)
-    for command in (["setup", "--yes"], ["setup"], ["backfill"], ["backfill", "--dry-run"], ["follow", "--dry-run"]):
+    for command in (["setup", "--yes"], ["setup"], ["backfill"], ["backfill", "--dry-run"]):
         result = run(command[0], taken, *command[1:])
         assert (result.exit_code, result.stderr.count("(--prefix NAME)")) == (1, len(OWN)), result.output
         assert "documents changed" not in result.output
@@ -70,8 +70,7 @@ def test_setup_names_what_failed(server, index, simhash, run):
     assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1), result.output
     [failure] = json.loads(result.stdout)["filled"]["failures"]
     assert failure["id"] == json.loads(result.stderr)["error"]["id"] == "number"
-    result = run("follow", index, "--dry-run")
-    assert "number: field 'body' holds 12345" in result.stderr
+    assert "number: field 'body' holds 12345" in run("backfill", index, "--dry-run").stderr
 
 
 def test_a_blocked_index_behind_an_alias_is_named(server, index, simhash):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,7 +18,7 @@ from es_simhash import (
 )
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.options import PRODUCTS, Target
+from es_simhash.cli.options import Target
 from es_simhash.cli.output import error, for_shell, note, print_json, print_line, print_text, to_json, warn
 
 
@@ -31,8 +31,6 @@ _console = click.option("--console", is_flag=True, help="Print text to paste int
 
 COMPONENT = "es-simhash"
 
-_TOOLS = {"elasticsearch": "Kibana: Management, Dev Tools", "opensearch": "OpenSearch Dashboards: Dev Tools"}
-
 _NEW = "# A new index with the fields; put your own fields beside them."
 _TEMPLATES = "# Or the fields in every new index whose name fits a pattern, through templates."
 _EXISTING = """\
@@ -44,7 +42,7 @@ _EXISTING = """\
     "es-simhash export mapping --text-field body",
     "es-simhash export mapping --component-template",
     "es-simhash export mapping --index-template 'news-*'",
-    "es-simhash export mapping --console --product opensearch",
+    "es-simhash export mapping --console",
     group=command,
 )
 @click.option("--component-template", is_flag=True, help="Print a component template with the mapping.")
@@ -56,14 +54,6 @@ _EXISTING = """\
     help="Print an index template for names that match PATTERN; it uses the component template. Repeatable.",
 )
 @_console
-@click.option(
-    "--product",
-    type=click.Choice(PRODUCTS),
-    envvar="ES_SIMHASH_PRODUCT",
-    default="elasticsearch",
-    help="Product whose Dev Tools the text is for. The JSON is the same for both.",
-)
-@click.option("--index", metavar="NAME", default="my-index", help="Name of the index in the Dev Tools text.")
 @click.option("--name", metavar="NAME", default=COMPONENT, help="Name of the component template.")
 @options.text_field
 @options.max_distance
@@ -74,8 +64,6 @@ _EXISTING = """\
 @options.prefix
 def mapping(
     patterns: tuple[str, ...],
-    product: str,
-    index: str,
     name: str,
     scheme: Scheme | str | None,
     *,
@@ -94,7 +82,7 @@ def mapping(
         raise click.UsageError("pass only one of --component-template, --index-template and --console")
     how["scheme"] = scheme or DEFAULT_SCHEME
     if console:
-        print_text(build_console_text(product, index=index, patterns=patterns, name=name, **how))
+        print_text(build_console_text(patterns, name=name, **how))
         return
     if component_template:
         shown = build_component_template(**how)
@@ -105,20 +93,18 @@ def mapping(
     print_json(shown, indent=None if as_json else 2)
 
 
-def build_console_text(
-    product: str, *, index: str = "my-index", patterns: tuple[str, ...] = (), name: str = COMPONENT, **options: Any
-) -> str:
+def build_console_text(patterns: Sequence[str] = (), *, name: str = COMPONENT, **options: Any) -> str:
     """Return Dev Tools text with all requests; the other options are those of ``build_mapping``."""
     mapping = build_mapping(**options)
-    template = build_index_template(list(patterns) or [f"{index}-*"], component=name)
+    template = build_index_template(patterns or ["my-index-*"], component=name)
     parts: list[tuple[str, str, Any]] = [
-        (_NEW, f"PUT {index}", {"mappings": mapping}),
+        (_NEW, "PUT my-index", {"mappings": mapping}),
         (_TEMPLATES, f"PUT _component_template/{name}", build_component_template(**options)),
         ("", f"PUT _index_template/{name}", template),
-        (_EXISTING, f"PUT {index}/_mapping", mapping),
-        ("# What an index records about its fingerprints.", f"GET {index}/_mapping", None),
+        (_EXISTING, "PUT my-index/_mapping", mapping),
+        ("# What an index records about its fingerprints.", "GET my-index/_mapping", None),
     ]
-    texts = [f"# {_TOOLS[product]}"]
+    texts = ["# Dev Tools of Kibana (below Management) and of OpenSearch Dashboards"]
     for comment, request, body in parts:
         lines = [comment, request, "" if body is None else to_json(body, indent=2)]
         texts.append("\n".join(filter(None, lines)))

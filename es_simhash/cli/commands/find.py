@@ -152,7 +152,7 @@ def command(
     INDEX may be a name, an alias, a pattern, or several of them separated by commas. Without TEXT, or if it is -,
     the text comes from stdin. With --input each line is a text (a JSON string) or a document; the text of a document is
     in --text-field, by default in the fields that the index records. The command prints one line of JSON for each line
-    of the input, and exits with 1 if a line failed. --lookups and --memory are for --input.
+    of the input, and exits with 1 if a line failed. --lookups is for --input.
 
     Without --max-distance, --preset and --verify the rule of INDEX decides: its distance, and the similarity of texts.
     With --max-distance alone, and with --fingerprint, only bits do; then the nearest come first. If little is found,
@@ -170,7 +170,7 @@ def command(
         options.refuse_given("is not for --query", *_NOT_OF_A_QUERY)
         if form != "dev-tools":
             options.refuse_given("is for --query dev-tools", "filter", "source", "size")
-    in_memory = {name: lookup.pop(name) for name in ("lookups", "memory_bytes")}
+    in_memory = {"lookups": lookup.pop("lookups")}
     content = read_text_argument(text, file) if text is not None or file is not None else None
     with connect(target, index) as connection:
         settings = connection.settings(index).values()
@@ -219,10 +219,7 @@ def _say_where_to_go_on(index: str, content: str | None, *, has_passages: bool) 
 
 
 # What a search cannot do, or what is for many texts.
-_NOT_OF_A_QUERY = (
-    *("many", "text_field", "verify", "measure", "unit", "numbers"),
-    *("lookups", "memory_bytes"),
-)
+_NOT_OF_A_QUERY = ("many", "text_field", "verify", "numbers", "lookups")
 
 
 @dataclass(frozen=True, slots=True)

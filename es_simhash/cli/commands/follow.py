@@ -14,11 +14,10 @@ import click
 
 from es_simhash import FollowReport
 from es_simhash.cli import options
-from es_simhash.cli.commands.backfill import last_of
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.failures import describe
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, dry_run_ending, error, note, print_failures, print_json, print_line, warn
+from es_simhash.cli.output import count, error, note, print_json, print_line, warn
 from es_simhash.cli.stopping import stop_requests
 from es_simhash.connection import split_url
 from es_simhash.upkeep.follow_options import FollowOptions, find_outage
@@ -52,7 +51,7 @@ _CONNECT_SECONDS = 5.0
     "es-simhash follow news",
     "es-simhash follow news --metrics json",
     "es-simhash follow news --once",
-    common="--text-field --once --interval --reconcile-every --metrics --dry-run --url --json",
+    common="--text-field --once --interval --reconcile-every --state-index --metrics --url --json",
 )
 @click.argument("index")
 @options.text_field
@@ -60,18 +59,15 @@ _CONNECT_SECONDS = 5.0
 @options.takes(FollowOptions)
 @click.option("--metrics", type=click.Choice(["json"]), help="Print the numbers on stdout, one JSON object a line.")
 @options.seconds("--metrics-interval", default=60.0, help="Time between two of these lines.")
-@click.option("--dry-run", is_flag=True, help="Count the documents whose fingerprint is missing or stale, and end.")
 @options.scheme_files
 @options.target
 def command(
     index: str,
-    text_field: tuple[str, ...],
     metrics: str | None,
     metrics_interval: float,
     target: Target,
     *,
     once: bool,
-    dry_run: bool,
     as_json: bool,
     **how: Any,
 ) -> int:
@@ -80,14 +76,12 @@ def command(
 
     It runs until Ctrl-C or SIGTERM: it then finishes its batch, records how far it came, and ends with exit code 0. A
     server that cannot be reached is waited for. Run one for each INDEX: a second one only
-    does the same work again.
+    does the same work again. What it would do first says es-simhash backfill INDEX --dry-run.
     """
-    if dry_run:
-        return _count(index, text_field, target, as_json=as_json)
     followed = _Followed(index, metrics_interval if metrics else None)
     try:
         with stop_requests(lambda: followed.last.is_idle) as request, _reach(target, index) as connection:
-            reports = connection.simhash.follow(index, text_field=text_field, once=once, **how)
+            reports = connection.simhash.follow(index, once=once, **how)
             with closing(reports):
                 for report in reports:
                     followed.take(report)
@@ -101,22 +95,6 @@ def command(
     else:
         print_line(f"{index}: {_sentence(last)}")
     return 1 if once and last.failed else 0
-
-
-def _count(index: str, text_field: tuple[str, ...], target: Target, *, as_json: bool) -> int:
-    with connect(target, index) as connection:
-        reports = connection.simhash.backfill(index, text_field=text_field, dry_run=True)
-        with closing(reports):
-            last, failures = last_of(reports)
-    print_failures(failures, total=last.failed, advice="mend these")
-    if as_json:
-        numbers = {"read": last.seen, "written": last.changed, "stale": last.stale, "failed": last.failed}
-        print_json({"index": index, "dry_run": True, **numbers})
-    else:
-        compared = f"{index}: {count(last.seen, 'document')} compared"
-        written = f"{count(last.changed, 'fingerprint')} would be written, {last.stale:,} of them stale"
-        print_line(f"{compared}, {written}{dry_run_ending(is_dry=True)}")
-    return 1 if last.failed else 0
 
 
 class _Followed:

@@ -94,7 +94,7 @@ def command(
         options.refuse_given("is for groups: leave it out, or --pairs", "min_size", *_OF_GROUPS)
         _print_pairs(index, against, format_, target, as_json=as_json, **how, **of_pairs)
         return
-    options.refuse_given("needs --pairs", "against", "format_", *_OF_PAIRS, "no_verify", "measure", "unit", "numbers")
+    options.refuse_given("needs --pairs", "against", "format_", *_OF_PAIRS, "no_verify", "numbers")
     how |= of_groups
     found = merged = 0
     rows: list[Mapping[str, Any]] = []

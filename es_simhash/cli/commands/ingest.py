@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import islice
-from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import click
 
@@ -16,12 +14,11 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.grouping_options import grouping as grouping_option, lookup_options
 from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
-from es_simhash.cli.input_files import STDIN
 from es_simhash.cli.input_records import Format, Reader, document_of
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import Tracker, count, note, say_command
-from es_simhash.cli.output_files import end_report, open_text, refuse_output
-from es_simhash.cli.parameter_types import INPUT_FILE, refuse_in_dry_run
+from es_simhash.cli.output_files import end_report, open_report
+from es_simhash.cli.parameter_types import INPUT_FILE, REPORT_FILE
 from es_simhash.errors import shorten
 
 FIRST = 500
@@ -68,7 +65,7 @@ FIRST = 500
 @options.number("--limit", help="Stop after N lines.")
 @click.option(
     "--report",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    type=REPORT_FILE,
     metavar="FILE",
     help="Write the outcome of each document here, as JSON Lines: file, line, id, action, reason, and its canonical.",
 )
@@ -133,7 +130,7 @@ def command(
     with ExitStack() as stack:
         reader = Reader(files, format=format_, delimiter=delimiter)
         connection = stack.enter_context(connect(target, index))
-        tally = Tally(_open_report(stack, report, files, dry_run=dry_run), is_dry=dry_run)
+        tally = Tally(open_report(stack, report, files, dry_run=dry_run), is_dry=dry_run)
         is_new = create and not connection.client.indices.exists(index=index)
         end = None if limit is None else skip + limit
         actions = IngestActions(islice(reader, skip, end), id_field)
@@ -219,15 +216,3 @@ def _check_create(text_field: Sequence[str], *, create: bool, passages: bool | N
         raise click.UsageError("--create needs --text-field: the new index records which fields hold the text")
     if passages is not None and not create:
         raise click.UsageError("--passages needs --create; an index that exists gets them from es-simhash create")
-
-
-def _open_report(stack: ExitStack, path: str | None, inputs: Sequence[str], *, dry_run: bool) -> IO[str] | None:
-    if path is None:
-        return None
-    if path == STDIN:
-        return sys.stdout
-    file = Path(path)
-    refuse_output(file, inputs=inputs)
-    if dry_run:
-        refuse_in_dry_run(path)
-    return stack.enter_context(open_text(file, "kept"))

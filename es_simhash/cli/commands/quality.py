@@ -114,14 +114,12 @@ def _show_stats(stats: Stats) -> None:
 @click.argument("words", metavar="[INDEX] A B", nargs=-1, required=True)
 @click.option("--file", "is_file", is_flag=True, help="A and B are files; each file is one text; - is stdin.")
 @click.option("--fingerprints", is_flag=True, help="A and B are fingerprints of 16 hex digits.")
-@click.option("--index", metavar="INDEX", help="A and B are ids of documents of this index.")
 @options.text_field
 @options.number("--changes", "max_changes", default=4, help="Show at most N places where the texts differ.")
 @options.scheme
 @options.target
 def explain(
     words: tuple[str, ...],
-    index: str | None,
     target: Target,
     *,
     is_file: bool,
@@ -137,15 +135,13 @@ def explain(
     as for other commands, and two ids. Of two fingerprints it shows the distance: 0 bits for texts with the same
     features, about 32 of 64 for texts with nothing in common.
     """
-    most = 2 if is_file or fingerprints or index is not None else 3
-    if not 2 <= len(words) <= most:
-        raise click.UsageError("pass two texts, files or ids, or INDEX and two ids")
+    if not 2 <= len(words) <= (2 if is_file or fingerprints else 3):
+        raise click.UsageError("pass two texts, files or fingerprints, or INDEX and two ids")
     *before, a, b = words
-    index = before[0] if before else index
-    if is_file + fingerprints + (index is not None) > 1:
-        raise click.UsageError("pass one of --file, --fingerprints and --index, not several")
-    if how["text_field"] and index is None:
-        raise click.UsageError("--text-field is for documents: pass --index")
+    if is_file and fingerprints:
+        raise click.UsageError("pass --file or --fingerprints, not both")
+    if how["text_field"] and not before:
+        raise click.UsageError("--text-field is for documents: pass INDEX and two ids")
     if is_file and a == b == STDIN:
         raise click.UsageError("stdin can be read only once: give a file for A or for B")
     if fingerprints:
@@ -153,9 +149,9 @@ def explain(
             raise click.UsageError("a scheme applies to texts: leave --scheme out, or --fingerprints")
         _explain_fingerprints(*(FINGERPRINT.convert(each, None, None) for each in (a, b)), as_json=as_json)
         return
-    if index is not None:
-        with connect(target, index) as connection:
-            found = connection.simhash.explain(index, a, b, **how)
+    if before:
+        with connect(target, before[0]) as connection:
+            found = connection.simhash.explain(before[0], a, b, **how)
     else:
         from es_simhash.quality import explain as explain_texts  # noqa: PLC0415 - loads numpy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import IO, Any
 
 import click
@@ -23,7 +23,7 @@ from es_simhash.cli.output import (
     print_json,
     print_line,
 )
-from es_simhash.cli.output_files import end_report
+from es_simhash.cli.output_files import end_report, open_report
 from es_simhash.cli.parameter_types import FILE, REPORT_FILE
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.removal.removal_file import open_archived
@@ -53,7 +53,7 @@ _WORDS = {
 def command(
     removals: tuple[str, ...],
     index: str | None,
-    report: IO[str] | None,
+    report: str | None,
     target: Target,
     *,
     dry_run: bool,
@@ -67,8 +67,8 @@ def command(
     if a document is not there as the file has it, and if a file is damaged: then what is whole is restored.
     """
     regrouped = Regrouped()
-    counts = _Counts(report)
-    with connect(target, index or _first_index(removals[0])) as connection, say_if_stopped():
+    with ExitStack() as stack, connect(target, index or _first_index(removals[0])) as connection, say_if_stopped():
+        counts = _Counts(open_report(stack, report, removals, dry_run=dry_run))
         how: Any = {"index": index, "dry_run": dry_run, "on_regrouped": regrouped.add}
         damage: DamagedError | None = None
         with closing(connection.simhash.restore(removals, **how)) as records:
@@ -78,7 +78,7 @@ def command(
                     connection.to_refresh.add(each.index)
             except DamagedError as found:
                 damage = found
-        end_report(report)
+        end_report(counts.report)
     if as_json:
         print_json({"dry_run": dry_run, "documents": dict(counts.actions), "regrouped": regrouped.to_dicts()})
     else:
@@ -104,12 +104,12 @@ class _Counts:
     def __init__(self, report: IO[str] | None) -> None:
         self.actions: Counter[str] = Counter()
         self.wrong = 0
-        self._report = report
+        self.report = report
 
     def add(self, record: Restored) -> None:
         self.actions[record.action] += 1
-        if self._report is not None:
-            self._report.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
+        if self.report is not None:
+            self.report.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
         if not record.is_done:
             self.wrong += 1
             if self.wrong <= SHOWN_FAILURES:
