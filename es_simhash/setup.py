@@ -32,8 +32,8 @@ from es_simhash.quality.read_stats import count_groups
 from es_simhash.quality.tune import PresetFigures, TuneOptions, Tuning, tune
 from es_simhash.texts.measures import DEFAULT_PRESET, PRESETS
 from es_simhash.transport.buckets import count_whole
+from es_simhash.transport.conversation import refresh
 from es_simhash.transport.protocol import Index, check_index, index_key, noting
-from es_simhash.transport.retry import Patience, refresh
 from es_simhash.upkeep.backfill import BackfillOptions, finish_backfill
 from es_simhash.upkeep.needed import BackfillProgress
 from es_simhash.upkeep.put_fields import put_mapping
@@ -209,16 +209,16 @@ async def setup(
         request = replace(request, canonical=check_field("time_field", time_field))
     resolved = await resolve_index(server, check_index(index))
     await refresh(server, index)
-    documents = await count_whole(server, index, patience=Patience())
+    documents = await count_whole(server.patient, index)
     wanted = await _decide(server, index, resolved, named, request, documents=documents)
     agreed = agree(wanted.resolved, server.context)
     with_fingerprint = 0
     if resolved.each:
         has_fingerprint = {"exists": {"field": f"{server.prefix}.fingerprint"}}
-        with_fingerprint = await count_whole(server, index, has_fingerprint, patience=Patience())
+        with_fingerprint = await count_whole(server.patient, index, has_fingerprint)
     texts = {name: own.text_fields for name, own in wanted.resolved.each.items()}
     unfilled = unfilled_by_index(texts, server.prefix, resolved.mappings)
-    missing = await count_whole(server, index, unfilled, patience=Patience())
+    missing = await count_whole(server.patient, index, unfilled)
     found = Setup(
         index_key(index),
         tuple(resolved.mappings),

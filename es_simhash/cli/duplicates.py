@@ -131,9 +131,7 @@ def warn_of_lacking(
     if lacking is None:
         settings, with_groups = connection.settings(index), ungrouped is not None
         try:
-            lacking = connection.run(
-                lambda server: count_lacking(server, index, settings, with_groups=with_groups, attempts=1)
-            )
+            lacking = connection.run(lambda server: count_lacking(server, index, settings, with_groups=with_groups))
         except Exception:  # noqa: BLE001 -- the command itself says what is wrong with the index
             return
     for number, kind, what, so in (

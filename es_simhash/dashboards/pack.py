@@ -20,7 +20,6 @@ from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.mapping.meta import read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.user_fields import FieldFault
-from es_simhash.transport.retry import retry
 
 # Migrations of both products compare the version of a panel, so it must have one. The form of a panel has not changed
 # since this one.
@@ -315,7 +314,7 @@ class DashboardPack:
 
 async def read_pack(server: Port, subject: Subject) -> DashboardPack:
     """Return the pack of *subject*, with the recorded text field where it has none. Cost: one request."""
-    answer = await retry(server, lambda: server.get_mapping(index=subject.index))
+    answer = await server.patient.get_mapping(index=subject.index)
     mappings = {name: dict(each.get("mappings") or {}) for name, each in dict(answer).items()}
     if subject.text_field is None:
         recorded = (read_settings(mapping, prefix=subject.prefix) for mapping in mappings.values())

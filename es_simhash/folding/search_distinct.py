@@ -27,7 +27,6 @@ from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import READ
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, View, close_view, open_view
 from es_simhash.transport.protocol import Call, Index, check_index
-from es_simhash.transport.retry import retry
 
 # Groups that are asked for in one request, and the most hits that are read at once.
 _GROUPS = 1_000
@@ -100,7 +99,7 @@ async def _total(server: Port, view: View, search: DistinctSearch, options: Dist
 async def _read_answer(server: Port, index: Index, view: View | None, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the whole answer in the *view*, or without one of *index* as it is; repeated while the server is busy."""
     call = Call("search", {"index": index, "body": body}) if view is None else view.call(body)
-    answer = await retry(server, lambda: server.send(call))
+    answer = await server.patient.send(call)
     if view is not None:
         view.note(answer)
     check_whole(find_gaps(answer, ignore=["terminated_early"]))
@@ -153,7 +152,7 @@ async def _check_index(server: Port, search: DistinctSearch) -> None:
 
 async def _check_order(server: Port, search: DistinctSearch) -> None:
     """Raise InvalidInputError if indices have values of several kinds in a sort field, behind which no page goes on."""
-    answer = await retry(server, lambda: server.field_caps(index=search.index, fields=search.sort_fields))
+    answer = await server.patient.field_caps(index=search.index, fields=search.sort_fields)
     for name, kinds in answer["fields"].items():
         if len(numbers := sorted(_NUMBERS & kinds.keys())) > 1:
             raise InvalidInputError(

@@ -16,7 +16,6 @@ from es_simhash.mapping.rule import target_of
 from es_simhash.mapping.user_fields import exist_clauses
 from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.protocol import Index
-from es_simhash.transport.retry import ATTEMPTS, Patience
 
 
 def unfilled_query(
@@ -59,7 +58,7 @@ async def count_unfilled(
     from queries each one without a fingerprint.
     """
     query = {"bool": {"filter": [unfilled_query(text_fields, server.prefix, mappings), *clauses]}}
-    return await count_whole(server, index, query, patience=Patience())
+    return await count_whole(server.patient, index, query)
 
 
 async def count_lacking(
@@ -69,20 +68,18 @@ async def count_lacking(
     *,
     mappings: Mapping[str, Mapping[str, Any]] = {},
     with_groups: bool = True,
-    attempts: int = ATTEMPTS,
 ) -> tuple[int, int]:
     """
     Return how many documents with a text field lack a fingerprint, and how many the group that their index records.
     *each*: the settings of the indices behind *index*, and their *mappings* as far as they are known, by name: each has
     text fields of its own. *with_groups*: else the second is 0, without a request.
-    *attempts*: of each count, while the server is too busy.
     """
     fields = Fields(server.prefix)
     unfilled = 0
     if each:
         texts = {name: own.text_fields for name, own in each.items()}
         query = unfilled_by_index(texts, server.prefix, mappings)
-        unfilled = await count_whole(server, index, query, patience=Patience(attempts))
+        unfilled = await count_whole(server, index, query)
     grouped = [name for name, own in each.items() if target_of(own) is not None]
     if not grouped or not with_groups:
         return unfilled, 0
@@ -90,4 +87,4 @@ async def count_lacking(
         "filter": [{"exists": {"field": fields.fingerprint}}, {"terms": {"_index": grouped}}],
         "must_not": [{"exists": {"field": fields.group}}],
     }
-    return unfilled, await count_whole(server, index, {"bool": query}, patience=Patience(attempts))
+    return unfilled, await count_whole(server, index, {"bool": query})

@@ -31,9 +31,9 @@ from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import BucketReader
+from es_simhash.transport.conversation import attempt
 from es_simhash.transport.pages import Hits, Reading, read_each
 from es_simhash.transport.protocol import Index, Key, Progress, document_key
-from es_simhash.transport.retry import Patience, attempt, retry
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +61,6 @@ class GroupLookups:
         max_distance: int,
     ) -> None:
         names = self._fields = Fields(context.prefix)
-        self._patience = Patience(ATTEMPTS)
         options = LookupOptions(
             max_distance=max_distance,
             source=[names.group, names.duplicate_of, names.at],
@@ -111,7 +110,7 @@ class GroupLookups:
             with attempts:
                 if not attempts.is_first:  # settings other than the scheme changed, or were unreadable
                     await check_unchanged(server, subject.index, subject.settings)
-                outcomes = await take_answer(server, batch, answer, patience=self._patience)
+                outcomes = await take_answer(server, batch, answer, is_patient=True)
         found: dict[int, NearDups] = {}
         for question, outcome in zip(batch.questions, outcomes, strict=True):
             if isinstance(outcome, Crowded):
@@ -355,7 +354,6 @@ async def fetch_contents(
     *,
     grouping: Grouping,
     text_fields: TextFields,
-    patience: Patience,
 ) -> dict[Key, Content]:
     """
     Return what each *wanted* document is compared by, without documents that are gone.
@@ -368,10 +366,8 @@ async def fetch_contents(
 
     fields = text_fields.all if grouping.similarity is not None else ()
     values = docvalue_fields(grouping.pair_rule)
-    gaps = await retry(
-        server,
+    gaps = await server.until(
         lambda: fetch_hits(server, index, wanted, take, text_fields=fields, docvalue_fields=values),
         is_done=lambda missing: not any(missing.values()),
-        patience=patience,
     )
     return found | {key: Content(unread=Unread("not_read", str(gap))) for key, gap in gaps.items() if gap is not None}

@@ -23,14 +23,15 @@ from es_simhash.mapping.fields import (
     Fields,
     clearing,
     group_fields,
+    now,
     read_values,
 )
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards import reading_primaries
+from es_simhash.transport.conversation import refresh
 from es_simhash.transport.protocol import Index, Key, Progress, ids_query, noting, were
-from es_simhash.transport.retry import now, refresh
 from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
 from es_simhash.writes.targets import refuse_masked, refuse_updates

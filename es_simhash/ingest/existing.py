@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.groups.read import ATTEMPTS, GroupLookups, canonicals_body, fetch_contents
+from es_simhash.groups.read import GroupLookups, canonicals_body, fetch_contents
 from es_simhash.hashing import to_hex
 from es_simhash.ingest.decide import Existing
 from es_simhash.ingest.in_flight import Document
@@ -30,9 +30,10 @@ from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.user_fields import milliseconds_of
 from es_simhash.transport.answers import Gap, find_gaps, sentences
+from es_simhash.transport.conversation import attempt, refresh, text_body
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import MAX_HITS, Call, Key, document_key, status_of
-from es_simhash.transport.retry import Patience, attempt, is_passing, refresh, retry, text_body
+from es_simhash.transport.refusals import is_passing
 from es_simhash.writes.targets import find_write_index
 
 if TYPE_CHECKING:
@@ -76,7 +77,6 @@ class ExistingLookup:
         self._ingest = ingest
         self._index = ingest.index
         self._grouping = ingest.grouping
-        self._patience = Patience(ATTEMPTS)
         self._group_lookups = GroupLookups(
             ingest.context,
             ingest.index,
@@ -210,7 +210,7 @@ class ExistingLookup:
         among: list[dict[str, Any]] = [{"ids": {"values": sorted(ids)}}]
         among += [{"terms": {"_index": sorted(names)}}] if self._is_alias else []
         body = {"query": {"bool": {"filter": among}}, "size": min(len(ids) * len(names), MAX_HITS), "_source": False}
-        answer = await retry(server, lambda: server.search(index=self._index, body=body), patience=self._patience)
+        answer = await server.patient.search(index=self._index, body=body)
         if find_gaps(answer) or len(answer["hits"]["hits"]) == MAX_HITS:
             return list(drafts)
         found = {(hit["_index"] if self._is_alias else "", hit["_id"]) for hit in answer["hits"]["hits"]}
@@ -307,11 +307,8 @@ class ExistingLookup:
         try:
             if isinstance(answer, Exception) and not is_passing(answer):
                 raise answer
-            gaps = await retry(
-                server,
-                lambda: read_each(server, self._index, body, note, page=DOCUMENTS),
-                is_done=lambda gaps: not gaps,
-                patience=self._patience,
+            gaps = await server.until(
+                lambda: read_each(server, self._index, body, note, page=DOCUMENTS), is_done=lambda gaps: not gaps
             )
         except Exception as error:
             if status_of(error) != 400:  # as where an index allows only few doc values in a search
@@ -467,7 +464,6 @@ class ExistingLookup:
             list(wanted),
             grouping=self._grouping,
             text_fields=self._ingest.text_fields,
-            patience=self._patience,
         )
 
     def _documents(self, found: NearDups, contents: Mapping[Key, Content] | None) -> list[Document]:

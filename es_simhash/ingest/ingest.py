@@ -35,13 +35,14 @@ from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.ingest.written import Written, report
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups
+from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, check_unchanged, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.shards import reading_primaries
+from es_simhash.transport.conversation import check_shards, unless_refused
 from es_simhash.transport.feed import Feed
 from es_simhash.transport.protocol import Call, Compute, Progress, check_index, error_text
-from es_simhash.transport.retry import check_shards, now, unless_refused
 from es_simhash.writes.bulk import Bulk
 from es_simhash.writes.targets import read_source_modes, refuse_masked_values, refuse_unseen
 

@@ -36,6 +36,7 @@ from es_simhash.lookup.lookup_options import ResidentError
 from es_simhash.lookup.memory_operations import Resident, as_array
 from es_simhash.lookup.query import check_source
 from es_simhash.lookup.rules import LookupRule, Origin
+from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import SLOW_SECONDS, TRUSTED_SECONDS, SettingsChanged, agree, check_unchanged
 from es_simhash.mapping.rule import PairRule, target_of
@@ -45,7 +46,6 @@ from es_simhash.transport.answers import check_whole
 from es_simhash.transport.feed import Feed
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Call, Compute, Key, Progress, check_index, document_key
-from es_simhash.transport.retry import now, retry
 from es_simhash.transport.server import Answer
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ async def _read_sources(
     ids, names = sorted({each.id for each in leaders}), sorted({each.index or "" for each in leaders})
     query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
     body = {"query": query, "_source": wanted}
-    check_whole(await retry(server, lambda: read_each(server, index, body, note, page=PAGE)))
+    check_whole(await read_each(server.patient, index, body, note, page=PAGE))
     return found
 
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from es_simhash.ingest.existing import ExistingLookup
 from es_simhash.ingest.item import Item, decide_items, put_decision, regroup_body
 from es_simhash.ingest.reading import GroupedIngest
+from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
-from es_simhash.transport.retry import now
 from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import UNDECIDED, Operation, Outcome, Refusal
 

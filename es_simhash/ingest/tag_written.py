@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from es_simhash.arguments import check_ids, check_name
@@ -26,9 +25,9 @@ from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import MappedField
 from es_simhash.transport.answers import check_whole
+from es_simhash.transport.conversation import refresh
 from es_simhash.transport.pages import read_each
 from es_simhash.transport.protocol import Call, check_index
-from es_simhash.transport.retry import refresh, retry
 
 PART = 2_000
 
@@ -48,7 +47,7 @@ async def tag_written(
     ours = Fields(server.prefix).fingerprint
     for begin in range(0, len(every), PART):
         places = {id_: n for n, id_ in enumerate(every[begin : begin + PART], begin)}
-        hits = await retry(server, partial(_read, reader, index, list(places), [*texts, *others, ours]))
+        hits = await _read(reader.patient, index, list(places), [*texts, *others, ours])
         hits.sort(key=lambda hit: places[hit["_id"]])
         reports: dict[int, list[Written]] = {n: [] for n in places.values()}
         actions = [_update(hit, texts, server.prefix, is_whole=hit["_index"] in whole) for hit in hits]

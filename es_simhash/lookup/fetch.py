@@ -11,9 +11,9 @@ from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, find_gaps
+from es_simhash.transport.conversation import search_texts
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, Key, document_key
-from es_simhash.transport.retry import search_texts
 
 # Documents fetched at once. With texts of a few thousand characters each, these are a few megabytes.
 FETCH = 500

@@ -27,9 +27,10 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import Attempts, SettingsChanged, read_index_settings, send_confirmed
 from es_simhash.transport.answers import find_gaps
+from es_simhash.transport.conversation import attempt, halves
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import MAX_CLAUSES, Call, Index, check_index, status_of
-from es_simhash.transport.retry import Patience, attempt, is_passing
+from es_simhash.transport.refusals import TOO_LARGE, is_passing
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,6 @@ Outcome: TypeAlias = NearDups | Exception
 # A search that is refused for one of these would be refused again.
 _FINAL = (401, 403, 404)
 
-_TOO_LARGE = 413
-
 
 @dataclass(frozen=True, slots=True)
 class MultiSearch:
@@ -126,41 +125,37 @@ def make_multi_search(questions: Sequence[Question]) -> MultiSearch:
     return MultiSearch([SharedSearch(questions[start : start + size]) for start in range(0, len(questions), size)])
 
 
-async def ask_together(
-    server: Port, questions: Sequence[Question], *, patience: Patience | None = None
-) -> list[Outcome]:
+async def ask_together(server: Port, questions: Sequence[Question], *, is_patient: bool = False) -> list[Outcome]:
     """Return the outcome of each of *questions*, in order; arguments and errors as :func:`take_answer`."""
     if not questions:
         return []
     batch = make_multi_search(questions)
-    return await take_answer(server, batch, await _send(server, batch), patience=patience)
+    return await take_answer(server, batch, await attempt(_send(server, batch)), is_patient=is_patient)
 
 
-async def take_answer(
-    server: Port, batch: MultiSearch, answer: Any, *, patience: Patience | None = None
-) -> list[Outcome]:
+async def take_answer(server: Port, batch: MultiSearch, answer: Any, *, is_patient: bool = False) -> list[Outcome]:
     """
     Return the outcome of each question of *batch*, in order, given the *answer* or exception of its call.
     A question that could not share a search gets a search for itself. A multi-search that is too large, or too much for
     the server now, is sent in halves. If the whole request is refused for another reason, the client's exception is
     raised.
-    *patience*: how long to repeat what a busy server refused or answered incompletely; by default not at all. It is
-    renewed when all answers are complete, so that a missing shard is not waited for in every batch.
+    *is_patient*: what a busy server refused, or answered incompletely, is asked again, after waits.
     """
-    patience = patience or Patience(attempts=1)
-    questions = batch.questions
-    outcomes = await _read_answers(server, questions, await _answers(server, batch, answer, patience))
-    while again := [number for number, outcome in enumerate(outcomes) if _may_improve(outcome)]:
-        if patience.is_spent:
-            return outcomes
-        await patience.wait(server)
-        repeated = make_multi_search([questions[number] for number in again])
-        answers = await _answers_of(server, repeated.searches, patience)
-        improved = await _read_answers(server, repeated.questions, answers)
-        for number, outcome in zip(again, improved, strict=True):
-            outcomes[number] = outcome
-    patience.renew()
-    return outcomes
+    outcomes: dict[Question, Outcome] = {}
+    asked = [batch]
+
+    async def ask() -> Sequence[Question]:
+        """Return the questions whose answers may become better."""
+        part = asked.pop()
+        came = answer if part is batch else await attempt(_send(server, part))
+        answers = await _answers(server, part, came, is_patient=is_patient)
+        outcomes.update(zip(part.questions, await _read_answers(server, part.questions, answers), strict=True))
+        left = [question for question in part.questions if _may_improve(outcomes[question])]
+        asked.append(make_multi_search(left)) if left else None
+        return left
+
+    await (server.until(ask, lambda left: not left) if is_patient else ask())
+    return [outcomes[question] for question in batch.questions]
 
 
 def _may_improve(outcome: Outcome) -> bool:
@@ -168,36 +163,36 @@ def _may_improve(outcome: Outcome) -> bool:
 
 
 async def _send(server: Port, batch: MultiSearch) -> Any:
-    """Return the answer to the call of *batch*, or the exception that it failed with."""
+    """Return the answer to the call of *batch*."""
     subject = batch.searches[0].questions[0].subject
-    return await attempt(send_confirmed(server, subject.index, batch.call(), settings=subject.settings))
+    return await send_confirmed(server, subject.index, batch.call(), settings=subject.settings)
 
 
-async def _answers(server: Port, batch: MultiSearch, answer: Any, patience: Patience) -> list[Any]:
+async def _answers(server: Port, batch: MultiSearch, answer: Any, *, is_patient: bool) -> list[Any]:
     """Return for each question of *batch* the answer to its search, or the exception of the request."""
-    if isinstance(answer, Exception):
-        if not is_passing(answer) and status_of(answer) != _TOO_LARGE:
-            raise answer
-        if is_passing(answer) and len(batch.questions) > 1 and not patience.is_spent:
-            await patience.wait(server)
-        if len(batch.searches) > 1:
-            half = len(batch.searches) // 2
-            return [
-                *await _answers_of(server, batch.searches[:half], patience),
-                *await _answers_of(server, batch.searches[half:], patience),
-            ]
-    answers = [answer] if isinstance(answer, Exception) else answer["responses"]
-    parts = [part for shared, each in zip(batch.searches, answers, strict=True) for part in shared.share(each)]
+
+    async def send(searches: Sequence[SharedSearch]) -> Any:
+        return await _send(server, MultiSearch(searches))
+
+    def splits(error: BaseException) -> bool:
+        return is_passing(error) or TOO_LARGE.meets(error)
+
+    parts: list[Any] = []
+    for searches, came in await halves(server, batch.searches, answer, send=send, splits=splits, waits=is_patient):
+        if isinstance(came, BaseException) and not splits(came):
+            raise came
+        answers = [came] if isinstance(came, BaseException) else came["responses"]
+        parts += [part for shared, one in zip(searches, answers, strict=True) for part in shared.share(one)]
     alone = [SharedSearch([question]) for question, part in zip(batch.questions, parts, strict=True) if part is None]
-    rest = iter(await _answers_of(server, alone, patience))
+    rest = iter(await _answers_of(server, alone, is_patient=is_patient))
     return [next(rest) if part is None else part for part in parts]
 
 
-async def _answers_of(server: Port, searches: Sequence[SharedSearch], patience: Patience) -> list[Any]:
+async def _answers_of(server: Port, searches: Sequence[SharedSearch], *, is_patient: bool) -> list[Any]:
     if not searches:
         return []
     batch = MultiSearch(searches)
-    return await _answers(server, batch, await _send(server, batch), patience)
+    return await _answers(server, batch, await attempt(_send(server, batch)), is_patient=is_patient)
 
 
 async def _read_answers(server: Port, questions: Sequence[Question], answers: Sequence[Any]) -> list[Outcome]:

@@ -25,9 +25,10 @@ from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirm
-from es_simhash.transport.answers import find_gaps, is_view_ended
+from es_simhash.transport.answers import find_gaps
+from es_simhash.transport.conversation import Patience, check_shards
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, Hits, View, close_view, open_view
-from es_simhash.transport.retry import SHARD_ATTEMPTS, Patience, check_shards, is_passing, retry
+from es_simhash.transport.refusals import NO_SHARD, VIEW_ENDED, is_passing
 
 if TYPE_CHECKING:
     from es_simhash.lookup.memory_table import Near
@@ -62,7 +63,7 @@ def spans(documents: int) -> list[Span]:
 def _is_settled(answer: Mapping[str, Any]) -> bool:
     """Return whether the same search would have no better answer in a moment."""
     gaps = find_gaps(answer)
-    return not gaps or is_view_ended(gaps)
+    return not gaps or VIEW_ENDED.meets(gaps)
 
 
 class Snapshot:
@@ -133,7 +134,7 @@ class Snapshot:
             wanted,
             calls=lambda some: [view.call(self._body(each.query(name), aggs=terms)) for each in some],
             take=lambda some, answers: self._take(view, some, answers),
-            patience=Patience(SHARD_ATTEMPTS),
+            patience=Patience(NO_SHARD.attempts),
         )
         self._used = self._subject.context.clock()
 
@@ -144,7 +145,7 @@ class Snapshot:
         return pages
 
     def _page(self, view: View, asked: Span, answer: Any) -> reading.Page[Span]:
-        if is_view_ended(answer if isinstance(answer, Exception) else find_gaps(answer)):
+        if VIEW_ENDED.meets(answer if isinstance(answer, Exception) else find_gaps(answer)):
             raise ResidentError("expired")
         if isinstance(answer, Exception) and not is_passing(answer):
             raise as_fault(answer, "search") from answer
@@ -177,15 +178,14 @@ class Snapshot:
             try:
                 answer = await server.send(view.call(body))
             except Exception as error:
-                if is_view_ended(error):
+                if VIEW_ENDED.meets(error):
                     raise ResidentError("expired") from error
                 raise
             view.note(answer)
             return answer
 
         try:
-            patience = Patience(SHARD_ATTEMPTS)
-            answer = await retry(server, send, is_done=_is_settled, patience=patience)
+            answer = await server.until(send, _is_settled, attempts=NO_SHARD.attempts)
         except Exception as error:
             if isinstance(error, ResidentError):
                 raise
@@ -193,7 +193,7 @@ class Snapshot:
         self._used = self._subject.context.clock()
         gaps = find_gaps(answer)
         if gaps:
-            raise ResidentError("expired" if is_view_ended(gaps) else "answer", str(gaps[0]))
+            raise ResidentError("expired" if VIEW_ENDED.meets(gaps) else "answer", str(gaps[0]))
         return answer
 
     async def close(self, server: Port) -> None:

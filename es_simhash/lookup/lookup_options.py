@@ -27,8 +27,8 @@ from es_simhash.texts.measures import (
     check_bound,
     get_preset,
 )
-from es_simhash.transport.answers import is_closed
 from es_simhash.transport.protocol import Index, cause_of, index_key, status_of
+from es_simhash.transport.refusals import CLOSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class ResidentError(Exception):
 
 def as_fault(error: Exception, kind: ResidentFault) -> Exception:
     """Return what a refusal means here; the client's own exception for a closed index, or where there is no answer."""
-    is_plain = status_of(error) is None or is_closed(error)
+    is_plain = status_of(error) is None or CLOSED.meets(error)
     return error if is_plain else ResidentError(kind, cause_of(error)[:CUT])
 
 

@@ -16,8 +16,9 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import NOTHING, Position, Positions, PositionsError, Range, Shard, ShardReading
 from es_simhash.transport.answers import find_gaps
+from es_simhash.transport.conversation import Patience, refresh
 from es_simhash.transport.protocol import Call, Compute, Index, cause_of
-from es_simhash.transport.retry import SHARD_ATTEMPTS, Patience, is_passing, refresh, retry
+from es_simhash.transport.refusals import NO_SHARD, is_passing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,7 +150,7 @@ async def read_ranges(
                 raise ResidentError("answer")
             await patience.wait(server)
         elif taken:
-            patience.renew()
+            patience.failures = 0
     return pages
 
 
@@ -211,7 +212,7 @@ class Resident:
             return read_aggregations(answer["responses"][0], "search")
 
         try:
-            found = await retry(server, send, is_done=lambda each: each is not None, patience=Patience(SHARD_ATTEMPTS))
+            found = await server.until(send, lambda each: each is not None, attempts=NO_SHARD.attempts)
         except Exception as error:
             if isinstance(error, ResidentError):
                 raise

@@ -19,8 +19,8 @@ from es_simhash.lookup.query import Query, build_body, candidate_clauses
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings
-from es_simhash.transport.answers import Refusal, is_script_refused, is_source_refused, is_view_ended
 from es_simhash.transport.protocol import Index
+from es_simhash.transport.refusals import NO_SCRIPT, NO_SOURCE, VIEW_ENDED, Refusal
 
 # Most texts that come with hits, and their characters: more are read by themselves, once they are known to be wanted.
 _TEXTS, _CHARACTERS = 300, 4_000_000
@@ -142,14 +142,14 @@ class Question:
         """
         if not refusal:
             return False
-        if self.is_full and not self._is_again and is_view_ended(refusal):
+        if self.is_full and not self._is_again and VIEW_ENDED.meets(refusal):
             self._is_again = True  # an index was made anew while it was read
             return True
-        if self.subject.most_texts and is_source_refused(refusal):  # an index keeps none
+        if self.subject.most_texts and NO_SOURCE.meets(refusal):  # an index keeps none
             self.subject.context.note_text(self.subject.index, _CHARACTERS + 1)
             self._choose_plan()
             return True
-        if self.plan.script and is_script_refused(refusal):
+        if self.plan.script and NO_SCRIPT.meets(refusal):
             self.may_script = False
             self._choose_plan()
             return True

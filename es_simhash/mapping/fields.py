@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -367,3 +368,8 @@ def with_fields(
     if own:
         copy[prefix] = {**(copy.get(prefix) or {}), **own}
     return copy
+
+
+def now() -> str:
+    """Return the time as ``simhash.at`` holds it: ISO 8601, UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from es_simhash.mapping.context import Context
+from es_simhash.transport.conversation import Patience, attempt, is_repeatable, until
 from es_simhash.transport.protocol import Call, Compute, Progress
+from es_simhash.transport.refusals import ATTEMPTS, is_passing
 from es_simhash.transport.server import Answer, Server
 
 _T = TypeVar("_T")
@@ -16,24 +18,55 @@ _P = ParamSpec("_P")
 class Port(Server):
     """
     A port around *inner*, with the *context* that all operations of one client object share.
-    A class of it changes requests on their way, by :meth:`change` or as it likes; all else goes through.
+    A class of it changes requests on their way, by :meth:`change` or as it likes; all else goes through. *attempts*:
+    how often a request is sent while the server is busy.
     """
 
-    def __init__(self, inner: Server, context: Context) -> None:
+    def __init__(self, inner: Server, context: Context, attempts: int = 1) -> None:
         self._inner = inner
         self.context = context
         self.prefix = context.prefix
+        self.attempts = attempts
         self.writes_standard_json = inner.writes_standard_json
+        self.waited: Patience = inner.waited if isinstance(inner, Port) else Patience()
+
+    @property
+    def patient(self) -> Port:
+        """A port that sends what a busy server refuses again, within about a minute."""
+        return Port(self, self.context, ATTEMPTS)
 
     def change(self, call: Call) -> Call:
         return call
 
     async def send(self, call: Call) -> Answer:
-        return await self._inner.send(self.change(call))
+        call = self.change(call)
+        if self.attempts > 1 and is_repeatable(call):
+            return await self._repeat(call)
+        return await self._inner.send(call)
+
+    async def _repeat(self, call: Any, patience: Patience | None = None) -> Answer:
+        return await until(self._inner, lambda: self._inner.send(call), patience=patience)
 
     async def together(self, calls: Sequence[Call | Compute], *, concurrency: int = 4) -> list[Any]:
         changed = [self.change(each) if isinstance(each, Call) else each for each in calls]
-        return await self._inner.together(changed, concurrency=concurrency)
+        answers = await self._inner.together(changed, concurrency=concurrency)
+        for number, (call, answer) in enumerate(zip(calls, answers, strict=True)):
+            is_refused = isinstance(answer, Exception) and is_passing(answer)
+            if self.attempts > 1 and is_refused and isinstance(call, Call) and is_repeatable(call):
+                patience = Patience()
+                await patience.wait(self._inner)
+                answers[number] = await attempt(self._repeat(changed[number], patience))
+        return answers
+
+    async def until(
+        self, work: Callable[[], Awaitable[_T]], is_done: Callable[[_T], bool], *, attempts: int = ATTEMPTS
+    ) -> _T:
+        """
+        Return what *work* returns, which begins anew while the server is busy or *is_done* says no; the last is
+        returned even so. What was waited for in vain is not waited for again before something is done.
+        """
+        self.waited.attempts = attempts
+        return await until(self._inner, work, is_done=is_done, patience=self.waited)
 
     async def compute(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         return await self._inner.compute(function, *args, **kwargs)

@@ -40,8 +40,8 @@ from es_simhash.mapping.meta import (
     recorded_prefixes,
 )
 from es_simhash.mapping.port import Port
+from es_simhash.transport.conversation import attempt, unless_refused
 from es_simhash.transport.protocol import Call, Index, check_index, error_text, index_key, names_in, status_of
-from es_simhash.transport.retry import attempt, unless_refused
 from es_simhash.transport.server import Answer
 
 _UNREAD = Said(

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal
 
 from es_simhash.mapping.port import Port
+from es_simhash.transport.conversation import unless_refused
 from es_simhash.transport.protocol import Call, Index, check_index, index_key, names_in
-from es_simhash.transport.retry import retry, unless_refused
 from es_simhash.transport.server import Answer
 
 NOTHING = -1
@@ -145,8 +144,8 @@ class Positions:
 
     async def read(self, server: Port) -> dict[Shard, Position]:
         """Return the position of every shard of every index; raise PositionsError if a shard has none."""
-        reading = partial(server.index_stats, index=self._index, metric="docs", level="shards", filter_path=_STATS)
-        answer = await retry(server, reading)
+        asked = {"index": self._index, "metric": "docs", "level": "shards", "filter_path": _STATS}
+        answer = await server.patient.send(Call("index_stats", asked))
         positions = read_positions(answer)
         if (answer.get("_shards") or {}).get("failed") or not positions:
             raise PositionsError("statistics")
@@ -160,7 +159,7 @@ class Positions:
             numbers.setdefault(each.uuid, set()).add(each.number)
         if new := {each.index: each.uuid for each in positions if each.uuid not in self._shards_of}:
             asked = sorted(new)
-            answer = await retry(server, lambda: server.get_settings(index=asked, name="index.number_of_shards"))
+            answer = await server.patient.get_settings(index=asked, name="index.number_of_shards")
             for name in new.keys() & answer.keys():
                 self._shards_of[new[name]] = int(answer[name]["settings"]["index"]["number_of_shards"])
         if any(len(found) != self._shards_of.get(uuid) for uuid, found in numbers.items()):
@@ -188,7 +187,7 @@ async def reading_settings(server: Port, index: Index) -> Answer | None:
     """Return the settings of *index* that decide how it is read; ``None`` for a user who may not read settings."""
     names = "index.mapping.source.mode,index.replication.type"
     asked = index_key(index)
-    return await unless_refused(retry(server, lambda: server.get_settings(index=asked, name=names)), 401, 403)
+    return await unless_refused(server.patient.get_settings(index=asked, name=names), 401, 403)
 
 
 async def reading_primaries(server: Port, index: Index) -> Port:

@@ -15,10 +15,11 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirming, send_confirmed
 from es_simhash.passages.lookup import Lookup, too_many
-from es_simhash.transport.answers import find_gaps, is_source_refused
+from es_simhash.transport.answers import find_gaps
+from es_simhash.transport.conversation import search_texts, text_body
 from es_simhash.transport.pages import Hits, Pages, Reading
 from es_simhash.transport.protocol import Call, ids_query
-from es_simhash.transport.retry import search_texts, text_body
+from es_simhash.transport.refusals import NO_SOURCE
 from es_simhash.transport.server import Answer
 
 Query: TypeAlias = dict[str, Any]
@@ -73,9 +74,9 @@ async def _read_all(server: Port, lookup: Lookup, query: Query) -> Pages:
                     await confirm_once()
                     yield hits
             await confirm_once()
-            is_refused = is_source_refused(reading.gaps)
+            is_refused = NO_SOURCE.meets(reading.gaps)
         except Exception as error:
-            if wanted is not body or not is_source_refused(error):
+            if wanted is not body or not NO_SOURCE.meets(error):
                 raise
             is_refused = True
         if not is_refused:

@@ -19,8 +19,8 @@ from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import Lookup, PassageOptions, added_late, refuse_without_passages, without_passages
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.conversation import search_texts
 from es_simhash.transport.protocol import Index, Key, check_index, document_key, index_key
-from es_simhash.transport.retry import search_texts
 
 
 async def find(server: Port, index: Index, text: str, options: PassageOptions) -> Overlaps:

@@ -16,8 +16,8 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.pipeline.build import build_pipeline, purpose_of
 from es_simhash.pipeline.script_source import find_differences, probe_documents
+from es_simhash.transport.conversation import unless_refused
 from es_simhash.transport.protocol import Index, check_index, error_text, status_of
-from es_simhash.transport.retry import unless_refused
 from es_simhash.writes.targets import add_fields
 
 UseAs: TypeAlias = Literal["default", "final"]

@@ -21,7 +21,6 @@ from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, check_index, index_key
-from es_simhash.transport.retry import retry
 from es_simhash.upkeep.check import check_indices
 
 # Documents without fingerprint that are read, to tell those without features from those forgotten.
@@ -88,11 +87,11 @@ async def find_short_texts(server: Port, index: Index) -> list[Finding]:
         return []
     fingerprint, texts = Fields(server.prefix).fingerprint, resolved.text_fields.all
     aggs = {"texts": {"terms": {"field": fingerprint, "size": _FREQUENT, "min_doc_count": FEWEST_SAME + 1}}}
-    answer = await retry(server, lambda: server.search(index=index, body={"size": 0, "aggs": aggs}))
+    answer = await server.patient.search(index=index, body={"size": 0, "aggs": aggs})
     found: list[Finding] = []
     for bucket in answer["aggregations"]["texts"]["buckets"]:
         body = {"query": {"term": {fingerprint: bucket["key"]}}, "size": _READ, "_source": [title, *texts]}
-        hits = (await retry(server, partial(server.search, index=index, body=body)))["hits"]["hits"]
+        hits = (await server.patient.search(index=index, body=body))["hits"]["hits"]
         read = [hit.get("_source") or {} for hit in hits]
         text = " ".join(str(value) for name in texts for value in read_values(read[0], name)) if read else ""
         titles = [str(value).casefold() for source in read for value in read_values(source, title)[:1]]
@@ -162,7 +161,7 @@ async def _count_terms(server: Port, index: Index, fingerprinted: int) -> tuple[
         name: {"filter": query, "aggs": {"most": {"terms": {"field": name, "size": 1}}}}
         for name, query in queries.items()
     }
-    answer = await retry(server, lambda: server.search(index=index, body={"size": 0, "aggs": aggs}))
+    answer = await server.patient.search(index=index, body={"size": 0, "aggs": aggs})
     found = answer.get("aggregations") or {}
     counts = {
         name: [(bucket["key"], bucket["doc_count"]) for bucket in each["most"]["buckets"]]

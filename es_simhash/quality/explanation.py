@@ -35,8 +35,8 @@ from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import WORD_SHINGLES, Similarity
 from es_simhash.texts.worddiff import WordDiff, word_diff
 from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.transport.conversation import search_texts
 from es_simhash.transport.protocol import Index, check_index
-from es_simhash.transport.retry import search_texts
 
 
 @dataclass(frozen=True, slots=True)

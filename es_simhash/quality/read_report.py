@@ -9,7 +9,7 @@ from typing import Any
 from es_simhash.arguments import check_options
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Resolved
-from es_simhash.mapping.fields import Fields, read_values, text_or_none
+from es_simhash.mapping.fields import Fields, now, read_values, text_or_none
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings, resolve_index
 from es_simhash.mapping.rule import Grouping
@@ -23,8 +23,8 @@ from es_simhash.removal.find_shown import find_shown
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import aggregate_named
+from es_simhash.transport.conversation import search_texts
 from es_simhash.transport.protocol import Index, Progress
-from es_simhash.transport.retry import now, retry, search_texts
 
 # Characters of a text that are kept.
 _LONGEST_TEXT = 20_000
@@ -85,7 +85,7 @@ class _Groups:
             "_source": False,
             "track_total_hits": False,
         }
-        answer = await retry(server, lambda: server.search(index=self.index, body=body))
+        answer = await server.patient.search(index=self.index, body=body)
         check_whole(find_gaps(answer, ignore=["terminated_early"]))
         found: dict[str, int] = {}
         for hit in answer["hits"]["hits"]:

@@ -27,8 +27,8 @@ from es_simhash.mapping.user_fields import countable_field, find_field_faults
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats, TimeCounts
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import BucketReader, aggregate, aggregate_named
+from es_simhash.transport.conversation import search_texts
 from es_simhash.transport.protocol import Index, Progress, check_index, index_key
-from es_simhash.transport.retry import search_texts
 
 PAGE = 10_000
 """Groups a request."""

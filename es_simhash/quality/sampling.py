@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from es_simhash.arguments import Count, check_fields, check_options, option
@@ -16,7 +15,6 @@ from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, find_gaps
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, Key, Progress, document_key
-from es_simhash.transport.retry import retry
 
 LARGEST_SAMPLE = 10_000
 MOST_LETTERS = 10_000_000
@@ -105,7 +103,7 @@ async def sample_documents(
             found[document_key(hit)] = hit
 
         named: dict[str, Any] = {"text_fields": text_fields, "source": source, "docvalue_fields": docvalue_fields}
-        missing = await retry(server, partial(fetch_hits, server, index, part, take, page=page, **named))
+        missing = await fetch_hits(server.patient, index, part, take, page=page, **named)
         reasons += [gap for gap in dict.fromkeys(missing.values()) if gap is not None and gap not in reasons]
         for hit in (found[key] for key in part if key in found):
             if len(hits) == size:
@@ -128,5 +126,5 @@ async def _draw_keys(
     """Return the keys of up to *size* random documents that match *query*, and why some could not be drawn."""
     drawing = {"query": dict(query), "random_score": {"seed": seed, "field": "_seq_no"}, "boost_mode": "replace"}
     body = {"size": size, "query": {"function_score": drawing}, "_source": False}
-    answer = await retry(server, partial(server.search, index=index, body=body))
+    answer = await server.patient.search(index=index, body=body)
     return [document_key(hit) for hit in answer["hits"]["hits"]], find_gaps(answer)

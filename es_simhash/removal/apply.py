@@ -17,6 +17,7 @@ from typing import Literal
 
 from es_simhash.arguments import FilePath, check_function, check_input, check_inputs, check_name
 from es_simhash.errors import InvalidInputError, WritesRefusedError, shorten
+from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
 from es_simhash.removal.delete import Deletion, delete_documents, put_back, read_planned
 from es_simhash.removal.guard_rails import Share, check_max_share, refuse_doubts, refuse_excess
@@ -28,8 +29,8 @@ from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, Duplicate
 from es_simhash.removal.regroup import OnRegrouped, names_within, regroup
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.take_decisions import take_in
+from es_simhash.transport.conversation import refresh, unless_refused
 from es_simhash.transport.protocol import Key, Progress, noting, were
-from es_simhash.transport.retry import now, refresh, retry, unless_refused
 from es_simhash.writes.bulk import CONFLICT
 from es_simhash.writes.operations import find_hindrance, writes_refused
 from es_simhash.writes.targets import refuse_masked, refuse_updates
@@ -172,7 +173,7 @@ async def _read_created(server: Port, names: Sequence[str]) -> dict[str, str]:
     """Return the ``creation_date`` of each index."""
     if not names:
         return {}
-    found = await retry(server, lambda: server.get_settings(index=names, name="index.creation_date"))
+    found = await server.patient.get_settings(index=names, name="index.creation_date")
     return {name: str(each["settings"]["index"]["creation_date"]) for name, each in found.items()}
 
 
@@ -180,7 +181,7 @@ async def _standing_view(server: Port, header: PlanHeader, standing: Sequence[st
     """Return under which names the documents of a plan are searched; *standing* are its indices that are there."""
     view = [name for name in header.view or header.index_uuids if name not in header.index_uuids or name in standing]
     if other := [name for name in view if name not in standing] if standing else []:
-        asked = retry(server, lambda: server.get_mapping(index=view))
+        asked = server.patient.get_mapping(index=view)
         if await unless_refused(asked, 404) is None:
             raise InvalidInputError(f"the plan is for {', '.join(other)}, which does not exist any more: plan again")
     return view

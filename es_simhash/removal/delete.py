@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, shorten
 from es_simhash.mapping.port import Port
 from es_simhash.removal.may_delete import Version, is_unreadable, is_written, version_of
 from es_simhash.removal.records import Archived, PlannedDocument
-from es_simhash.transport.protocol import Key, status_of
-from es_simhash.transport.retry import Patience, is_passing, retry
+from es_simhash.transport.conversation import rounds
+from es_simhash.transport.protocol import Key
+from es_simhash.transport.refusals import may_be_lost
 from es_simhash.writes.bulk import CONFLICT, MISSING, send_bulk, send_surely
 from es_simhash.writes.operations import Operation, Outcome, Refusal
 
@@ -40,20 +40,17 @@ async def read_documents(
     """
     wanted = set(source)
     found: dict[Key, Mapping[str, Any]] = {}
-    waiting = list(dict.fromkeys(keys))
-    patience = Patience()
-    while waiting:
+
+    async def read(waiting: Sequence[Key]) -> list[Key]:
         # A document that says that its _source is wanted gets none of the vectors in it.
         docs = [key.header() | ({} if key in wanted else {"_source": False}) for key in waiting]
-        answer = await retry(server, partial(server.mget, body={"docs": docs}, raw_source=bool(wanted)))
+        answer = await server.patient.mget(body={"docs": docs}, raw_source=bool(wanted))
         for key, item in zip(waiting, answer["docs"], strict=True):
             # A source that was asked for and did not come is one without fields.
             found[key] = {"_source": "{}", **item} if key in wanted and item.get("found") else item
-        waiting = [key for key in waiting if is_unreadable(found[key])]
-        if patience.is_spent:
-            break
-        if waiting:
-            await patience.wait(server)
+        return [key for key in waiting if is_unreadable(found[key])]
+
+    await rounds(server, list(dict.fromkeys(keys)), read)
     return found
 
 
@@ -72,23 +69,22 @@ async def delete_documents(server: Port, versions: Mapping[Key, Version], done: 
     Delete documents, each only in the version that is given; note each outcome in *done* as soon as it is known.
     IncompleteSearchError: it cannot be read whether a document was deleted.
     """
-    waiting = list(versions)
-    patience = Patience()
-    while waiting:
+    failures: list[Exception | None] = []
+
+    async def delete(waiting: Sequence[Key]) -> list[Key]:
         failure, outcomes = await _send(server, {key: versions[key] for key in waiting})
+        failures.append(failure)
         unsure = {}
         for key, outcome in zip(waiting, outcomes, strict=True):
             if outcome is not None and outcome.is_done:
                 done[key] = Deletion(is_deleted=True)
             else:
                 unsure[key] = outcome
-        waiting = await _judge(server, unsure, versions, done)
-        if waiting and patience.is_spent:
-            if failure is not None:
-                raise failure
-            break
-        if waiting:
-            await patience.wait(server)
+        return await _judge(server, unsure, versions, done)
+
+    left = await rounds(server, list(versions), delete)
+    if left and (failure := failures[-1]) is not None:
+        raise failure
 
 
 async def _send(server: Port, versions: Mapping[Key, Version]) -> tuple[Exception | None, Sequence[Outcome | None]]:
@@ -99,7 +95,7 @@ async def _send(server: Port, versions: Mapping[Key, Version]) -> tuple[Exceptio
         ]
         return None, await send_bulk(server, [Operation("delete", header) for header in headers])
     except Exception as error:
-        if status_of(error) is not None and not is_passing(error):
+        if not may_be_lost(error):
             raise
         return error, [None] * len(versions)
 
@@ -173,5 +169,5 @@ def _create_operation(archived: Archived, index: str) -> Operation:
 
 async def find_streams(server: Port) -> dict[str, str]:
     """Return the data stream of each backing index; one that is part of no stream any more is not in it."""
-    answer = await retry(server, lambda: server.get_data_stream(name="*"))
+    answer = await server.patient.get_data_stream(name="*")
     return {each["index_name"]: stream["name"] for stream in answer["data_streams"] for each in stream["indices"]}

@@ -15,7 +15,6 @@ from es_simhash.mapping.fields import read_values
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.transport.protocol import Index
-from es_simhash.transport.retry import retry
 
 KINDS: Mapping[str, Sequence[str]] = {
     "title": ("title", "headline", "heading", "subject", "name", "caption", "标题"),
@@ -52,7 +51,7 @@ async def find_shown(server: Port, index: Index, resolved: Resolved, asked: Sequ
     with_values = [{"exists": {"field": each}} for each in titles]
     query = {"filter": [{"exists": {"field": f"{server.prefix}.fingerprint"}}], "should": with_values}
     body = {"query": {"bool": query}, "_source": wanted, "size": DOCUMENTS}
-    answer = await retry(server, lambda: server.search(index=index, body=body))
+    answer = await server.patient.search(index=index, body=body)
     found = choose(wanted, [hit.get("_source") or {} for hit in answer["hits"]["hits"]])
     return {**given, **{name: kind for name, kind in found.items() if not asked or kind == "title"}}
 

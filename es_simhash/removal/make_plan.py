@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import FilePath, check_output
@@ -18,7 +17,7 @@ from es_simhash.groups.reconcile import read_groups
 from es_simhash.groups.recorded import find_field, refuse_regrouping, settle_grouping
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
-from es_simhash.mapping.fields import Fields, read_values
+from es_simhash.mapping.fields import Fields, now, read_values
 from es_simhash.mapping.meta import require_text_fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import resolve_index
@@ -34,9 +33,9 @@ from es_simhash.removal.removal_file import PlanWriter
 from es_simhash.removal.take_decisions import Kept, read_kept
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import aggregate, count_whole
+from es_simhash.transport.conversation import unless_refused
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Index, Key, Progress, document_key, index_key, names_in
-from es_simhash.transport.retry import Patience, now, retry, unless_refused
 from es_simhash.writes.targets import refuse_updates
 
 if TYPE_CHECKING:
@@ -122,7 +121,9 @@ async def make_plan(
     left = await server.compute(writer.keep_only, found.lines, options.limit)
     lost = await server.compute(writer.count_protected) if options.protect else {}
     guards = await count_shares(server, index, names, Guards(options.max_share, options.protect), lost)
-    without_fingerprint, ungrouped = await count_lacking(server, index, resolved.each, mappings=resolved.mappings)
+    without_fingerprint, ungrouped = await count_lacking(
+        server.patient, index, resolved.each, mappings=resolved.mappings
+    )
     if await read_uuids(server, names) != uuids:
         raise IncompleteSearchError("an index was replaced while it was read: plan again")
     recorded = replace(grouping, similarity=comparer.bound).to_dict()
@@ -313,7 +314,7 @@ class _Planning:
         keys = list(dict.fromkeys(each.key for pair in candidates for each in pair[:2]))
         fields = self.comparer.source_fields
         docs = [{**key.header(), "_source": fields} for key in keys]
-        answer = await retry(server, lambda: server.mget(body={"docs": docs}))
+        answer = await server.patient.mget(body={"docs": docs})
         sources = [each.get("_source") or {} for each in answer["docs"]]
         values = (value for source in sources for name in fields for value in read_values(source, name))
         self.characters += sum(len(value) for value in values if isinstance(value, str))
@@ -340,7 +341,7 @@ async def read_uuids(server: Port, names: Sequence[str]) -> dict[str, str]:
     """Return the UUID of each concrete index of *names*; an index that does not exist, or is an alias now, has none."""
     if not names:
         return {}
-    asked = retry(server, partial(server.get_settings, index=list(names), name="index.uuid"))
+    asked = server.patient.get_settings(index=list(names), name="index.uuid")
     answer = await unless_refused(asked, 404)
     if answer is None and len(names) > 1:  # nobody says which of them is not there
         return {key: uuid for name in names for key, uuid in (await read_uuids(server, [name])).items()}
@@ -371,7 +372,7 @@ async def count_shares(
     What an alias does not show is not counted. *removals* are counts by value of the protected field.
     """
     query = {"match_all": {}} if names_in(index) == list(names) else {"terms": {"_index": list(names)}}
-    documents = await count_whole(server, index, query, patience=Patience())
+    documents = await count_whole(server.patient, index, query)
     shares: dict[str, Share] = {}
     lost = sorted(removals) if guards.protect else []
     for begin in range(0, len(lost), VALUES):

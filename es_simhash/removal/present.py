@@ -16,9 +16,9 @@ from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.transport.answers import check_whole
+from es_simhash.transport.conversation import refresh
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Index, Key, document_key
-from es_simhash.transport.retry import refresh, retry
 
 Items = Mapping[Key, Mapping[str, Any]]
 PAGE = 1_000
@@ -104,7 +104,7 @@ async def read_decisive(
     names = sorted({each.index for each in documents if items is None or is_written(each, items[each.key])})
     if not names:
         return {}
-    mappings = await retry(server, lambda: server.get_mapping(index=names, ignore_unavailable=True))
+    mappings = await server.patient.get_mapping(index=names, ignore_unavailable=True)
     used = used_fields(header.grouping, header.guards.protect)
     return {
         name: decisive_fields((mappings.get(name) or {}).get("mappings") or {}, header.decided_by[name], used)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence, Set as AbstractSet
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeAlias
 
 from es_simhash.errors import InvalidInputError, MappingError
@@ -22,9 +21,9 @@ from es_simhash.mapping.resolve import narrowed, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.answers import find_gaps
+from es_simhash.transport.conversation import refresh, unless_refused
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import status_of
-from es_simhash.transport.retry import refresh, retry, unless_refused
 
 OnRegrouped: TypeAlias = Callable[[tuple[str, ...], Reconciled], object]
 """What is called with the names of indices that were grouped together, and what was done there."""
@@ -116,7 +115,7 @@ async def names_within(server: Port, view: Sequence[str], planned: AbstractSet[s
     What a file calls its view may stand for other indices, too, since a rollover or because an enemy wrote it. None
     is returned, with a warning, where only the view hides documents of *planned*.
     """
-    asked = retry(server, lambda: server.get_mapping(index=list(view)))
+    asked = server.patient.get_mapping(index=list(view))
     answer = await unless_refused(asked, 403, 404)
     if answer is not None and answer.keys() <= planned:
         return list(view)
@@ -168,7 +167,7 @@ async def _find_scopes(server: Port, names: Sequence[str]) -> list[list[str]]:
 
 
 async def _existing(server: Port, names: Sequence[str]) -> list[str]:
-    asked = ((name, retry(server, partial(server.get_mapping, index=name))) for name in names)
+    asked = ((name, server.patient.get_mapping(index=name)) for name in names)
     return [name for name, answer in asked if await unless_refused(answer, 404) is not None]
 
 
@@ -260,7 +259,7 @@ async def _find_elsewhere(server: Port, names: Sequence[str], lost: Sequence[str
 async def _search(server: Port, index: Any, body: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """Return all hits; ``None`` where shards do not answer, there are too many, or rights lack."""
     try:
-        answer = await retry(server, lambda: server.search(index=index, body={**body, "size": HITS}))
+        answer = await server.patient.search(index=index, body={**body, "size": HITS})
     except Exception as error:
         if status_of(error) is None:
             raise

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from es_simhash.arguments import FilePath, check_function, check_input, check_name
 from es_simhash.errors import InvalidInputError, WritesRefusedError
+from es_simhash.mapping.fields import now
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import judge_mappings, no_index
@@ -27,9 +28,9 @@ from es_simhash.removal.regroup import OnRegrouped, Regroup, names_within
 from es_simhash.removal.removal_file import RemovalFile, open_archived
 from es_simhash.removal.sqlite_file import DamagedError
 from es_simhash.transport.answers import check_whole
+from es_simhash.transport.conversation import refresh, unless_refused
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Key, Progress, check_index, document_key, noting, were
-from es_simhash.transport.retry import now, refresh, retry, unless_refused
 from es_simhash.writes.bulk import CONFLICT
 from es_simhash.writes.operations import find_hindrance
 from es_simhash.writes.targets import last_generation, write_index
@@ -383,7 +384,7 @@ async def find_target(server: Port, name: str, *, is_named: bool) -> Target:
     *is_named*: the caller names it, not the file: then it may be an alias or a data stream, and a missing index, or
     an alias without a write index, is an error and not a fault of the target.
     """
-    asked = retry(server, lambda: server.get_mapping(index=name))
+    asked = server.patient.get_mapping(index=name)
     answer = await (asked if is_named else unless_refused(asked, 404))
     if answer is None:
         return Target(name, fault="index_missing")
@@ -415,11 +416,7 @@ async def _behind_name(server: Port, name: str, answer: Mapping[str, Any]) -> Ta
     if all("_data_stream_timestamp" in mapping for mapping in mappings.values()):
         last = last_generation(mappings)
         return await _judge(server, name, last, mappings[last], is_stream=True)
-    index = (
-        next(iter(mappings))
-        if len(mappings) == 1
-        else write_index(await retry(server, lambda: server.get_alias(name=name)), name)
-    )
+    index = next(iter(mappings)) if len(mappings) == 1 else write_index(await server.patient.get_alias(name=name), name)
     if index not in mappings:
         found = ", ".join(sorted(mappings))
         raise InvalidInputError(
@@ -431,7 +428,7 @@ async def _behind_name(server: Port, name: str, answer: Mapping[str, Any]) -> Ta
 async def _read_settings(server: Port, name: str, index: str) -> tuple[str, bool]:
     """Return when *index* was created, and whether *name* has a final pipeline, as far as they may be read."""
     wanted = "index.creation_date,index.final_pipeline"
-    answer = await unless_refused(retry(server, lambda: server.get_settings(index=name, name=wanted)), 401, 403)
+    answer = await unless_refused(server.patient.get_settings(index=name, name=wanted), 401, 403)
     if answer is None:
         return "", True
     found = {each: (held.get("settings") or {}).get("index") or {} for each, held in answer.items()}

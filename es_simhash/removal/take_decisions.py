@@ -10,10 +10,10 @@ from pathlib import Path
 
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError
+from es_simhash.mapping.fields import now
 from es_simhash.removal.decisions import DECIDE_AGAIN, parse_decisions, shown, unusable
 from es_simhash.removal.removal_file import BATCH, RemovalFile
 from es_simhash.transport.protocol import Key
-from es_simhash.transport.retry import now
 
 LONGEST_FILE = 256 << 20
 

@@ -40,6 +40,7 @@ from es_simhash.mapping.fields import (
     Fields,
     fingerprint_fields,
     group_fields,
+    now,
     our_object,
     own_content,
     read_values,
@@ -53,7 +54,6 @@ from es_simhash.texts.measures import Preset
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, Scroll
 from es_simhash.transport.protocol import Key, document_key
-from es_simhash.transport.retry import ATTEMPTS, now
 from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
 from es_simhash.writes.targets import refuse_updates
 
@@ -418,7 +418,7 @@ class _Reader(DataSourceReader):
         body["docvalue_fields"] = [Fields(self.connection.prefix).fingerprint]
         if self.slices > 1:
             body["slice"] = {"id": part.number, "max": self.slices}
-        reading = Scroll(server, self.connection.index, body, page=self.page, attempts=ATTEMPTS)
+        reading = Scroll(server.patient, self.connection.index, body, page=self.page)
         async with aclosing(reading.read()) as pages:
             async for hits in pages:
                 if hits:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field as dataclass_field
-from functools import partial
 from typing import Any
 
 from es_simhash.transport.answers import Gap, check_whole, find_gaps
+from es_simhash.transport.conversation import until
 from es_simhash.transport.protocol import Index
-from es_simhash.transport.retry import Patience, retry
 from es_simhash.transport.server import Server
 
 # Buckets of one answer: servers allow 65,535, those of other aggregations below them included.
@@ -24,7 +23,7 @@ async def aggregate(
     IncompleteSearchError is raised if the answer does not cover every document.
     """
     body = {"size": 0, "query": {"bool": {"filter": list(clauses)}}, "aggs": aggs, "track_total_hits": False}
-    answer = await retry(server, lambda: server.search(index=index, body=body))
+    answer = await until(server, lambda: server.search(index=index, body=body))
     # OpenSearch ends a composite aggregation early once its page is full, and a terms aggregation when it counts
     # without looking at documents, and says so of both.
     check_whole(find_gaps(answer, ignore=["terminated_early"]))
@@ -94,23 +93,18 @@ async def count_documents(
     query: Mapping[str, Any] | None = None,
     *,
     routing: str | None = None,
-    patience: Patience | None = None,
 ) -> tuple[int, list[Gap]]:
     """
     Return how many documents of *index* match *query*, and why some may not be counted.
-    A server that is too busy is asked once, or as *patience* says. Cost: one search, not a count, because only a search
-    can leave out the default search pipeline of an index.
+    Cost: one search, not a count, because only a search can leave out the default search pipeline of an index.
     """
     body: dict[str, Any] = {"size": 0, "track_total_hits": True, "query": query or {"match_all": {}}}
-    searching = partial(server.search, index=index, body=body, routing=routing)
-    answer = await retry(server, searching, patience=patience or Patience(1))
+    answer = await server.search(index=index, body=body, routing=routing)
     return answer["hits"]["total"]["value"], find_gaps(answer, ignore=["terminated_early"])
 
 
-async def count_whole(
-    server: Server, index: Index, query: Mapping[str, Any] | None = None, *, patience: Patience | None = None
-) -> int:
+async def count_whole(server: Server, index: Index, query: Mapping[str, Any] | None = None) -> int:
     """Return how many documents of *index* match *query*; raise IncompleteSearchError if some may not be counted."""
-    number, gaps = await count_documents(server, index, query, patience=patience)
+    number, gaps = await count_documents(server, index, query)
     check_whole(gaps)
     return number

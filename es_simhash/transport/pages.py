@@ -12,9 +12,10 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
-from es_simhash.transport.answers import Gap, find_gaps, is_closed, is_shard_missing, is_slice_refused, sentences
-from es_simhash.transport.protocol import MAX_HITS, Call, Index, error_text, status_of
-from es_simhash.transport.retry import Patience, attempt, is_passing, retry
+from es_simhash.transport.answers import Gap, find_gaps
+from es_simhash.transport.conversation import Patience, attempt, until
+from es_simhash.transport.protocol import MAX_HITS, Call, Index, status_of
+from es_simhash.transport.refusals import NO_ORDER, NO_SLICE, NO_VIEW, Row
 from es_simhash.transport.server import Answer, Server
 
 Hits = Sequence[Mapping[str, Any]]
@@ -27,7 +28,7 @@ _BY_NUMBER = {"_seq_no": {"order": "asc", "unmapped_type": "long"}}
 class View:
     """
     A point in time, and what may be missing from it.
-    *pit*: its id, as the last answer gave it. *keep_alive*: seconds. *attempts*: for a page, before a refusal counts.
+    *pit*: its id, as the last answer gave it. *keep_alive*: seconds.
     *has_ties*: the server cannot sort by ``_shard_doc``, as OpenSearch before 3.3.
     """
 
@@ -36,7 +37,6 @@ class View:
         self.pit = opened["pit_id"] if self.is_opensearch else opened["id"]
         self.keep_alive = f"{keep_alive}s"
         self.gaps = dict.fromkeys(find_gaps(opened, ignore=["unsaid"]))
-        self.attempts = 1
         self.has_ties = False
 
     def order(self) -> list[dict[str, Any]]:
@@ -126,9 +126,8 @@ class Reading:
     """
     All hits of *body* in *index*, several slices at once; at the end :attr:`gaps` says why some may be missing.
     The ``size`` and order of *body* are set here; *page*: most hits of a slice, but never more than servers allow.
-    *attempts*: for a page, while the server is too
-    busy. With *documents_per_second*, pages are smaller and the view stays open longer, so that it does not end between
-    two pages.
+    With *documents_per_second*, pages are smaller and the view stays open longer, so that it does not end between two
+    pages.
     """
 
     server: Server
@@ -138,7 +137,6 @@ class Reading:
     page: int
     slices: int = 1
     routing: str | None = None
-    attempts: int = 1
     documents_per_second: float | None = None
     gaps: list[Gap] = field(default_factory=list)
 
@@ -157,7 +155,6 @@ class Reading:
         options = {} if self.routing is None else {"routing": self.routing}
         async with viewing(self.server, self.index, keep_alive, options) as view:
             if view is not None:
-                view.attempts = self.attempts
                 cursors = [Cursor(self.body, page, part=(each, self.slices)) for each in range(self.slices)]
                 async with aclosing(_read_cursors(self.server, view, cursors)) as steps:
                     async for step in steps:
@@ -172,7 +169,6 @@ class Reading:
             page=page,
             options=options,
             keep_alive=keep_alive,
-            attempts=self.attempts,
         )
         async with aclosing(scroll.read()) as pages:
             async for hits in pages:
@@ -204,8 +200,7 @@ async def open_view(
         opened, cancelled = await server.to_the_end(opening)
     except Exception as error:
         # Elasticsearch opens no point in time where a shard is missing; a scroll reads the others, and says so.
-        is_lacking = status_of(error) in (400, 403, 404, 405) or is_shard_missing(error)
-        if not is_lacking or is_closed(error):
+        if not NO_VIEW.meets(error):
             raise
         # A missing index fails again when it is scrolled, in its own words.
         logger.debug("no point in time (%s); scrolling instead", error)
@@ -234,6 +229,11 @@ async def viewing(
             await close_view(server, view)
 
 
+def _is(row: Row, answer: Any) -> bool:
+    """Return whether *answer*, perhaps an exception, is refused as *row* says, if only by some of the shards."""
+    return row.meets(answer if isinstance(answer, BaseException) else find_gaps(answer))
+
+
 async def _send(server: Server, calls: Sequence[Call]) -> list[Any]:
     """Carry *calls* out; a failure is an answer."""
     if len(calls) != 1:
@@ -244,7 +244,7 @@ async def _send(server: Server, calls: Sequence[Call]) -> list[Any]:
 async def _read_cursors(server: Server, view: View, cursors: Sequence[Cursor]) -> AsyncGenerator[Step, None]:
     """Yield what *cursors* read in a *view*."""
     answers: Sequence[Any] = await _send(server, [each.call(view) for each in cursors])
-    if len(cursors) > 1 and any(map(is_slice_refused, answers)):
+    if len(cursors) > 1 and any(_is(NO_SLICE, answer) for answer in answers):
         cursors = [cursors[0].whole]
         answers = await _send(server, [cursors[0].call(view)])
     while cursors:
@@ -258,27 +258,16 @@ async def _read_cursors(server: Server, view: View, cursors: Sequence[Cursor]) -
 
 
 async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hits:
-    """Return the hits of *answer*, asked for again as needed."""
-    patience = Patience(view.attempts)
-    while True:
-        is_refused = isinstance(answer, BaseException)
-        gaps = [] if is_refused else find_gaps(answer)
-        if not is_refused:
-            view.note(answer)
-        lacks_order = not cursor.has_ties and "_shard_doc" in (
-            error_text(answer) if is_refused else "".join(sentences(gaps))
-        )
-        if lacks_order:
-            view.has_ties = True
-        elif is_refused:
-            if patience.is_spent or not is_passing(answer):
-                raise answer
-            await patience.wait(server)
-        else:
-            view.gaps |= dict.fromkeys(gaps)
-            hits: Hits = answer["hits"]["hits"]
-            return hits
-        [answer] = await _send(server, [cursor.call(view)])
+    """Return the hits of *answer*; a server that does not know the order is asked by another one."""
+    if not cursor.has_ties and _is(NO_ORDER, answer):
+        view.has_ties = True
+        answer = await server.send(cursor.call(view))
+    if isinstance(answer, BaseException):
+        raise answer
+    view.note(answer)
+    view.gaps |= dict.fromkeys(find_gaps(answer))
+    hits: Hits = answer["hits"]["hits"]
+    return hits
 
 
 @dataclass
@@ -297,7 +286,6 @@ class Scroll:
     page: int
     options: Mapping[str, Any] = field(default_factory=dict)
     keep_alive: int = KEEP_ALIVE_SECONDS
-    attempts: int = 1
     _refusal: Exception | None = field(default=None, init=False)
     _gaps: dict[Gap, None] = field(default_factory=dict, init=False)
 
@@ -307,8 +295,8 @@ class Scroll:
 
     async def read(self) -> Pages:
         server = self.server
-        patience = Patience(self.attempts)
-        answer = await retry(server, self._open, patience=patience)
+        patience = Patience(server.attempts)
+        answer = await until(server, self._open, patience=patience)
         scroll, left = answer.get("_scroll_id"), answer["hits"]["total"]["value"]
 
         async def following() -> Answer:
@@ -324,7 +312,7 @@ class Scroll:
             while hits := answer["hits"]["hits"]:
                 left -= len(hits)
                 yield hits
-                answer = await retry(server, following, patience=patience)
+                answer = await until(server, following, patience=patience)
                 scroll = answer.get("_scroll_id", scroll)
                 self._gaps |= dict.fromkeys(find_gaps(answer))
             if self._refusal is not None and left > 0:

@@ -33,6 +33,8 @@ class Server(Protocol):
 
     writes_standard_json: bool = False
     """Whether the client writes JSON as :mod:`json` does, so that text may go in the place of values."""
+    attempts: int = 1
+    """How often a request is sent while the server is busy."""
 
     async def send(self, call: Call) -> Answer:
         """Return the answer to a request that was prepared before."""

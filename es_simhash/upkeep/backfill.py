@@ -19,13 +19,14 @@ from es_simhash.arguments import Count, check_fields, check_number, check_option
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.lookup.query import Filter, check_filter
+from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.conversation import check_shards, refresh
 from es_simhash.transport.pages import Reading, Step
 from es_simhash.transport.protocol import Index, Key, Progress, check_index, document_key, noting, were
-from es_simhash.transport.retry import ATTEMPTS, Patience, check_shards, now, refresh
 from es_simhash.upkeep.needed import FIRST_FAILURES, BackfillProgress, Judge, Judgement, Ledger
 from es_simhash.upkeep.put_fields import find_targets, has_passages, record_settings, record_text_fields, scheme_of
 from es_simhash.writes.bulk import Bulk, rewrite
@@ -123,7 +124,7 @@ class _Backfill:
         query = {"bool": {"filter": check_filter(options.filter)}}
         await refresh(server, self._index)
         # Shards that do not answer now are found missing when they are read.
-        ledger.total, _ = await count_documents(server, self._index, query, patience=Patience())
+        ledger.total, _ = await count_documents(server.patient, self._index, query)
         self._began = await server.compute(time.monotonic)
         body = {"query": query, "seq_no_primary_term": True}
         # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
@@ -161,12 +162,11 @@ class _Backfill:
     async def _read(self, server: Port, body: Mapping[str, Any], page: int) -> AsyncGenerator[Step, None]:
         options = self._options
         reading = Reading(
-            server,
+            server.patient,
             self._index,
             body,
             page=page,
             slices=options.slices,
-            attempts=ATTEMPTS,
             documents_per_second=options.documents_per_second,
         )
         async with aclosing(reading.steps()) as steps:
@@ -188,7 +188,7 @@ class _Backfill:
         parts = [wrong[begin : begin + BULK_DOCUMENTS] for begin in range(0, len(wrong), BULK_DOCUMENTS)]
         bulks = [Bulk([each.operation for each in part if each.operation is not None]) for part in parts]
         calls = [*(bulk.call() for bulk in bulks), *step.calls]
-        answers = await server.together(calls, concurrency=max(2, 2 * self._options.slices)) if calls else []
+        answers = await server.patient.together(calls, concurrency=max(2, 2 * self._options.slices)) if calls else []
         changed: list[Key] = []
         for part, bulk, answer in zip(parts, bulks, answers, strict=False):
             outcomes = await bulk.finish(server, answer)
@@ -224,7 +224,7 @@ class _Backfill:
         """Record the indices in which every document with a text now has the terms of its passages."""
         for name, target in self._judge.targets.items():
             if target.settings.passages == "partial" and name not in self.ledger.unwritten_indices:
-                documents, gaps = await count_documents(server, name, patience=Patience())
+                documents, gaps = await count_documents(server.patient, name)
                 # Else a filter, or that of an alias, has kept documents out of sight.
                 if not gaps and documents <= self.ledger.seen_by_index[name]:
                     await record_settings(server, self._judge.targets, name, passages="complete")

@@ -27,8 +27,8 @@ from es_simhash.mapping.rule import Grouping, Regrouping, default_rule, rule_of
 from es_simhash.passages.candidates import without_passages_query
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.conversation import unless_refused
 from es_simhash.transport.protocol import Call, Index, error_text, names_in, status_of
-from es_simhash.transport.retry import Patience, retry, unless_refused
 from es_simhash.upkeep.put_fields import read_mappings
 from es_simhash.writes.targets import read_source_modes
 
@@ -161,7 +161,7 @@ async def _count_candidates(server: Port, index: Index, fingerprinted: int, sett
     """Return about how many of the *fingerprinted* are candidates of a lookup; ``None`` if this login may not ask."""
     if not fingerprinted:
         return 0.0
-    sampled = await unless_refused(retry(server, lambda: sample_stats(server, index)), 401, 403)
+    sampled = await unless_refused(sample_stats(server.patient, index), 401, 403)
     if sampled is None:
         return None
     stats = replace(sampled, documents=fingerprinted)
@@ -172,16 +172,16 @@ async def _count_candidates(server: Port, index: Index, fingerprinted: int, sett
 async def _is_derived(server: Port, name: str) -> bool:
     """Return whether index *name* has derived source, which takes no marker."""
     call = Call("get_settings", {"index": name, "name": "index.derived_source.enabled"})
-    answer = await unless_refused(retry(server, lambda: server.send(call)), 401, 403) or {}
+    answer = await unless_refused(server.patient.send(call), 401, 403) or {}
     return has_derived_source((answer.get(name) or {}).get("settings") or {})
 
 
 async def _count(server: Port, index: Index, name: str, query: Mapping[str, Any]) -> tuple[int, list[Gap]]:
     """Count the documents of the concrete index *name* that match *query*, and that *index* shows."""
     if index == name:
-        return await count_documents(server, name, query, patience=Patience())
+        return await count_documents(server.patient, name, query)
     shown = {"bool": {"filter": [query, {"term": {"_index": name}}]}}
-    return await count_documents(server, index, shown, patience=Patience())
+    return await count_documents(server.patient, index, shown)
 
 
 async def _find_unreadable(server: Port, index: Index, name: str) -> list[Fault]:

@@ -16,8 +16,8 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards import Shard, reading_primaries
 from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.conversation import pause, refresh
 from es_simhash.transport.protocol import Index, names_in
-from es_simhash.transport.retry import Patience, refresh
 from es_simhash.upkeep.follow_changes import Changes, FollowedIndices, Place, Places, PositionStore
 from es_simhash.upkeep.follow_options import FollowOptions, FollowReport, FollowState, Tally, find_outage
 from es_simhash.upkeep.put_fields import Target
@@ -56,7 +56,7 @@ class _Follower:
 
     async def run(self, server: Port) -> AsyncGenerator[FollowReport, None]:
         self._caught_up_at = await server.compute(time.monotonic)
-        patience = Patience()
+        failures = 0
         try:
             while not self._is_done:
                 try:
@@ -71,9 +71,10 @@ class _Follower:
                     self._tally.problem = str(error)
                     self._indices.distrust()
                     yield await self._report(server, "retrying")
-                    await patience.wait(server)
+                    await pause(server, failures)
+                    failures += 1
                 else:
-                    patience.renew()
+                    failures = 0
             yield await self._report(server, "done")
         finally:
             await self._close(server)

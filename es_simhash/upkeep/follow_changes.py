@@ -15,7 +15,6 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import xxhash
@@ -23,12 +22,12 @@ import xxhash
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme
 from es_simhash.hashing.pool import FingerprintPool
+from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import NOTHING, Position, Positions, Shard
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Call, Index, error_text, index_key, status_of
-from es_simhash.transport.retry import now, retry
 from es_simhash.upkeep.follow_options import LASTING, FollowOptions, Tally, UnreadableError
 from es_simhash.upkeep.needed import Judge, Judgement
 from es_simhash.upkeep.put_fields import Target, find_targets, has_passages, record_text_fields, scheme_of
@@ -223,7 +222,7 @@ class Changes:
         first = place.read + 1
         asked = PAGE_DOCUMENTS + 1  # one document more shows whether all of the last number are here
         while True:
-            answer = await retry(server, partial(server.send, self._call(place, judge, first, last, asked)))
+            answer = await server.patient.send(self._call(place, judge, first, last, asked))
             check_whole(find_gaps(answer))
             hits = answer["hits"]["hits"]
             end = last if len(hits) < asked else hits[-1]["_seq_no"] - 1
@@ -297,7 +296,7 @@ class PositionStore:
     async def read(self, server: Port) -> Mapping[str, Any]:
         """Return the position that was written last; empty where there is none. Make the index if it is missing."""
         docs = [{"_index": self._state_index, "_id": self._id}]
-        answer = await retry(server, lambda: server.mget(body={"docs": docs}))
+        answer = await server.patient.mget(body={"docs": docs})
         [found] = answer["docs"]
         if "error" in found:
             refusal = Refusal.read(UNREADABLE, found["error"])

@@ -12,7 +12,7 @@ from es_simhash.arguments import Count, check_fields, check_name, check_number, 
 from es_simhash.errors import IncompleteSearchError, NoIndexError, WritesRefusedError
 from es_simhash.mapping.shards import PositionsError
 from es_simhash.transport.protocol import error_text, status_of
-from es_simhash.transport.retry import BLOCK, is_passing
+from es_simhash.transport.refusals import BLOCK, is_passing
 from es_simhash.writes.operations import Failure
 
 FollowState: TypeAlias = Literal["reading", "grouping", "waiting", "retrying", "done"]

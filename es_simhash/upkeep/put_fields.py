@@ -34,8 +34,8 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, no_index, resolve_index
 from es_simhash.mapping.user_fields import check_texts, may_hold, no_such_field
 from es_simhash.transport.buckets import count_documents, count_whole
+from es_simhash.transport.conversation import unless_refused
 from es_simhash.transport.protocol import Call, Index, cause_of, check_index, check_new_name, noting, status_of
-from es_simhash.transport.retry import Patience, retry, unless_refused
 from es_simhash.writes.targets import add_fields, put_fields, refuse_updates, write_settings
 
 logger = logging.getLogger("es_simhash")
@@ -248,7 +248,7 @@ async def find_targets(
     for name in every if text_field else ():
         check_texts(name, resolved.mappings[name], names[name])
     await _refuse_impossible(server, resolved, names)
-    answer = await retry(server, lambda: server.get_settings(index=index))
+    answer = await server.patient.get_settings(index=index)
     targets = {}
     for name in sorted(every):
         found = answer[name]["settings"]
@@ -325,12 +325,12 @@ async def _refuse_impossible(server: Port, resolved: Resolved, names: Mapping[st
         if any(may_hold(resolved.mappings[name], field) for name in holders):
             continue
         unrecorded = [name for name in holders if not _records(resolved, name, field)]
-        if unrecorded and await count_whole(server, unrecorded, patience=Patience()):
+        if unrecorded and await count_whole(server.patient, unrecorded):
             raise no_such_field(unrecorded[0], field, resolved.mappings[unrecorded[0]])
     for name, fields in names.items():
         if all(_records(resolved, name, field) and not may_hold(resolved.mappings[name], field) for field in fields):
             query = {"exists": {"field": f"{server.prefix}.fingerprint"}}
-            if await count_whole(server, name, query, patience=Patience()):
+            if await count_whole(server.patient, name, query):
                 raise MappingError(
                     f"index {name!r} has fingerprints of field {fields[0]!r}, which its mapping does not show: the "
                     "documents have lost their text, or it is hidden from this user; a backfill would delete the "

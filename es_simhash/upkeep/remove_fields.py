@@ -17,9 +17,9 @@ from es_simhash.mapping.rule import take_out
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import count_whole
+from es_simhash.transport.conversation import refresh
 from es_simhash.transport.pages import Hits, Reading
 from es_simhash.transport.protocol import Index, index_key, names_in, noting
-from es_simhash.transport.retry import refresh
 from es_simhash.upkeep.put_fields import read_mappings
 from es_simhash.writes.bulk import MISSING, send_bulk
 from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hindered

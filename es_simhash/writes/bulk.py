@@ -16,13 +16,15 @@ from typing import Any, Literal, TypeAlias
 
 from es_simhash.mapping.fields import DEFAULT_PREFIX, GROUPED
 from es_simhash.mapping.port import Port
-from es_simhash.transport.protocol import Call, Key, document_key, error_text, status_of
-from es_simhash.transport.retry import Patience, attempt, is_passing, retry
+from es_simhash.transport import refusals
+from es_simhash.transport.conversation import attempt, halves, rounds, until
+from es_simhash.transport.protocol import Call, Key, document_key, status_of
+from es_simhash.transport.refusals import is_of_one, is_passing, is_unwritable, may_be_lost
 from es_simhash.writes.operations import Operation, Outcome, Refusal, new_id
 
 logger = logging.getLogger("es_simhash")
 
-_CREATED, MISSING, CONFLICT, _TOO_LARGE, UNREADABLE = 201, 404, 409, 413, 503
+_CREATED, MISSING, CONFLICT, UNREADABLE = 201, 404, 409, 503
 NO_INDEX = "index_not_found_exception"
 # Refusals that may come after the server has done the work.
 _UNSURE = frozenset({502, 503, 504})
@@ -39,11 +41,6 @@ _NO_SHARD = frozenset(
         "shard_not_found_exception",
     }
 )
-# One operation that breaks a rule, such as an id of more than 512 bytes, has the whole request refused.
-_INVALID = "action_request_validation_exception"
-# Others who change the same document are soon done.
-_CONFLICT_WAIT_SECONDS = 0.05
-_ATTEMPTS = 8
 
 Kinship: TypeAlias = Literal["own", "same", "other"]
 # From a document as it is now (the item of a multi-get) to ("update", its body), or None to leave it.
@@ -121,12 +118,23 @@ class Bulk:
 
     async def finish(self, server: Port, answer: Any) -> list[Outcome]:
         """Return the outcome of each operation, given the *answer* to the first request."""
-        await self._take(server, self._waves[0], answer)
-        for number, wave in enumerate(self._waves):
-            if number:
-                await self._send(server, wave)
+        given = [answer]
+        for wave in self._waves:
+
+            async def send(places: Sequence[int], wave: Sequence[int] = wave) -> Sequence[int]:
+                if given:
+                    await self._take(server, places, given.pop())
+                else:
+                    await self._send(server, places)
+                while self._changed:
+                    changed = self._waiting(wave)
+                    self._changed.clear()
+                    if changed:
+                        await self._send(server, changed)
+                return [] if self._is_plain else self._waiting(wave)
+
+            await rounds(server, wave, send)
             if not self._is_plain:
-                await self._repeat(server, wave)
                 await self._recognise(server, wave)
         return [outcome for outcome in self.outcomes if outcome is not None]
 
@@ -145,7 +153,7 @@ class Bulk:
         if not places:
             return
         try:
-            answer = await retry(server, lambda: server.mget(body={"docs": [self._named(place) for place in places]}))
+            answer = await server.patient.mget(body={"docs": [self._named(place) for place in places]})
         except Exception as error:  # noqa: BLE001 -- a writer without the right to read is told of the conflict
             logger.debug("documents that exist were not compared: %s", error)
             return
@@ -201,26 +209,26 @@ class Bulk:
 
     async def _take(self, server: Port, places: Sequence[int], answer: Any) -> None:
         """Note the outcome of each operation from one answer; send a request in halves if one operation spoils it."""
-        if not isinstance(answer, BaseException):
-            for place, item in zip(places, answer["items"], strict=True):
+
+        async def send(half: Sequence[int]) -> Any:
+            return await server.send(self._call(half))
+
+        for part, came in await halves(server, places, answer, send=send, splits=is_of_one):
+            if isinstance(came, BaseException):
+                self._refuse(part, came)
+                continue
+            for place, item in zip(part, came["items"], strict=True):
                 outcome = _outcome(item)
                 if outcome.error is None and outcome.status not in _UNSURE:
                     self.outcomes[place] = outcome  # most operations, without detours
                 else:
                     self._note(place, outcome)
-            return
-        status = 400 if _is_unserialisable(answer) else status_of(answer)
-        concerns_one = (
-            status == _TOO_LARGE or _is_unserialisable(answer) or (status == 400 and _INVALID in error_text(answer))
-        )
-        if concerns_one and len(places) > 1:
-            half = len(places) // 2
-            await self._send(server, places[:half])
-            await self._send(server, places[half:])
-            return
-        if status is None or not (concerns_one or is_passing(answer)):
-            raise answer
-        reason = "a value in it cannot be written as JSON" if _is_unserialisable(answer) else str(answer)
+
+    def _refuse(self, places: Sequence[int], error: BaseException) -> None:
+        status = 400 if is_unwritable(error) else status_of(error)
+        if status is None or not (is_of_one(error) or is_passing(error)):
+            raise error
+        reason = "a value in it cannot be written as JSON" if is_unwritable(error) else str(error)
         refusal = Refusal(status, reason=reason)
         for place in places:
             header = self._operations[place].header
@@ -252,19 +260,6 @@ class Bulk:
         self._changed.add(place)
         del self._asked[place]
 
-    async def _repeat(self, server: Port, wave: Sequence[int]) -> None:
-        patience, before = Patience(), len(wave)
-        while waiting := self._waiting(wave):
-            if len(waiting) < before:  # a short queue takes a few operations at a time: no reason to give up
-                patience.renew()
-            before = len(waiting)
-            if not self._changed:
-                if patience.is_spent:
-                    return
-                await patience.wait(server)
-            self._changed.clear()
-            await self._send(server, waiting)
-
     def _waiting(self, wave: Sequence[int]) -> list[int]:
         """Return what to send again; an operation that a later one has made pointless takes its outcome from that."""
         waiting: list[int] = []
@@ -288,17 +283,6 @@ class Bulk:
 
 def _is_passing(outcome: Outcome) -> bool:
     return is_passing(outcome.status, "" if outcome.error is None else outcome.error.type)
-
-
-def _is_unserialisable(error: BaseException) -> bool:
-    """
-    Return whether the client could not turn an operation into JSON, and so has sent nothing.
-    Both clients raise the same class for an answer that is no JSON; only a value of a wrong type comes as a TypeError.
-    """
-    if all(each.__name__ != "SerializationError" for each in type(error).__mro__):
-        return False
-    causes = (error.__cause__, error.__context__, *error.args, *getattr(error, "errors", ()))
-    return any(isinstance(each, TypeError) for each in causes)
 
 
 def _waves(operations: Sequence[Operation]) -> list[list[int]]:
@@ -350,14 +334,7 @@ async def send_bulk(server: Port, operations: Sequence[Operation]) -> list[Outco
 
 async def send_surely(server: Port, operations: Sequence[Operation]) -> list[Outcome]:
     """Carry out operations that may be carried out twice; sent again also where perhaps only the answer was lost."""
-    patience = Patience()
-    while True:
-        try:
-            return await send_bulk(server, operations)
-        except Exception as error:
-            if patience.is_spent or (status_of(error) is not None and not is_passing(error)):
-                raise
-        await patience.wait(server)
+    return await until(server, lambda: send_bulk(server, operations), passes=may_be_lost)
 
 
 def _outcome(item: Mapping[str, Any]) -> Outcome:
@@ -400,9 +377,8 @@ async def rewrite(
     that could not be read.
     """
     outcomes: list[Outcome | None] = [None] * len(places)
-    waiting = list(range(len(places)))
-    patience = Patience(_ATTEMPTS, _CONFLICT_WAIT_SECONDS)
-    while waiting:
+
+    async def attempt_all(waiting: Sequence[int]) -> Sequence[int]:
         found = await _read(server, [places[i] for i in waiting], source=source)
         operations: dict[int, Operation] = {}
         unread: list[int] = []
@@ -424,11 +400,9 @@ async def rewrite(
         sent = await send_bulk(server, list(operations.values()))
         for i, outcome in zip(operations, sent, strict=True):
             outcomes[i] = outcome
-        waiting = unread + [i for i, each in zip(operations, sent, strict=True) if each.status == CONFLICT]
-        if patience.is_spent:
-            break
-        if waiting:
-            await patience.wait(server)
+        return unread + [i for i, each in zip(operations, sent, strict=True) if each.status == CONFLICT]
+
+    await rounds(server, range(len(places)), attempt_all, refusals.CONFLICT)
     return outcomes
 
 
@@ -437,6 +411,6 @@ async def _read(server: Port, places: Sequence[Key], *, source: bool | Sequence[
         return []
     wanted = source if isinstance(source, bool) else list(source)
     docs = [{**each.header(), "_source": wanted} for each in places]
-    answer = await retry(server, lambda: server.mget(body={"docs": docs}))
+    answer = await server.patient.mget(body={"docs": docs})
     items: list[Mapping[str, Any]] = answer["docs"]
     return items

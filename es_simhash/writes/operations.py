@@ -18,7 +18,7 @@ from es_simhash.errors import InvalidInputError, Said, WritesRefusedError, has_l
 from es_simhash.mapping.fields import with_fields
 from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, keep_text
-from es_simhash.transport.retry import BLOCK, is_passing
+from es_simhash.transport.refusals import BLOCK, is_passing
 
 FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable", "taken"]
 _KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed"}

@@ -36,9 +36,9 @@ from es_simhash.mapping.resolve import ATTEMPTS, agree
 from es_simhash.mapping.shards import reading_settings
 from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.transport.buckets import count_whole
+from es_simhash.transport.conversation import search_texts, unless_refused
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Call, Index, Key, document_key, error_text, status_of
-from es_simhash.transport.retry import retry, search_texts, unless_refused
 from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import Operation, new_id
 
@@ -214,7 +214,7 @@ async def refuse_masked_values(server: Port, index: str, field: str) -> None:
     A search for what is shown finds nothing then. Costs two searches.
     """
     shown = {"query": {"exists": {"field": field}}, "size": SAMPLE, "docvalue_fields": [field], "_source": False}
-    hits = (await retry(server, lambda: server.search(index=index, body=shown)))["hits"]["hits"]
+    hits = (await server.patient.search(index=index, body=shown))["hits"]["hits"]
     values = sorted({value for hit in hits for value in (hit.get("fields") or {}).get(field, ())})
     if values and not await count_whole(server, index, {"terms": {field: values}}):
         raise _unseen(index, field)

@@ -18,7 +18,7 @@ def test_a_busy_server_is_asked_once_for_a_remark():
 
     settings = {"news": IndexSettings(get_scheme("shingles"), ("body",))}
     with pytest.raises(ServerError):
-        drive(count_lacking(scripted(), "news", settings, attempts=1), refuse)
+        drive(count_lacking(scripted(), "news", settings), refuse)
     assert len(calls) == 1
 
 
@@ -31,7 +31,7 @@ def test_each_index_has_text_fields_of_its_own():
         return {"_shards": {"total": 1, "failed": 0}, "count": 0, "hits": {"total": {"value": 0, "relation": "eq"}}}
 
     each = {name: IndexSettings(get_scheme("shingles"), (field,)) for name, field in (("a", "body"), ("b", "text"))}
-    drive(count_lacking(scripted(), "a,b", each, attempts=1), answer)
+    drive(count_lacking(scripted(), "a,b", each), answer)
     assert [each["bool"]["filter"][0] for each in sent[0]["bool"]["should"]] == [
         {"terms": {"_index": ["a"]}},
         {"terms": {"_index": ["b"]}},

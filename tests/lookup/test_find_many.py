@@ -13,7 +13,7 @@ from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.question import Question, Subject
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.transport.retry import Patience
+from es_simhash.transport.refusals import ATTEMPTS
 from tests.lookup.looking import planned
 from tests.transport.by_hand import ServerError, carry_out, drive, scripted
 from tests.transport.fake_server import Candidates
@@ -135,16 +135,16 @@ def answer_each(work, answer):
 
 def test_a_batch_waits_for_a_missing_shard_once():
     """Not once for each of its lookups; the batches after it do not wait at all until the shard is back."""
-    patience = Patience(4)
-    found, waits, _ = answer_each(ask_together(scripted(), questions(40), patience=patience), lambda _: PARTIAL)
+    port = scripted()
+    found, waits, _ = answer_each(ask_together(port, questions(40), is_patient=True), lambda _: PARTIAL)
     assert [each.complete for each in found] == [False] * 40
-    assert waits == 3
-    found, waits, _ = answer_each(ask_together(scripted(), questions(40), patience=patience), lambda _: PARTIAL)
+    assert waits == ATTEMPTS - 1
+    found, waits, _ = answer_each(ask_together(port, questions(40), is_patient=True), lambda _: PARTIAL)
     assert (found[0].complete, waits) == (False, 0)
-    found, waits, sent = answer_each(ask_together(scripted(), questions(40), patience=patience), lambda _: WHOLE)
+    found, waits, sent = answer_each(ask_together(port, questions(40), is_patient=True), lambda _: WHOLE)
     assert (found[0].complete, waits, sent) == (True, 0, {"msearch": 1})
-    _, waits, _ = answer_each(ask_together(scripted(), questions(40), patience=patience), lambda _: PARTIAL)
-    assert waits == 3
+    _, waits, _ = answer_each(ask_together(port, questions(40), is_patient=True), lambda _: PARTIAL)
+    assert waits == ATTEMPTS - 1
 
 
 def test_without_patience_nothing_is_waited_for():
@@ -160,18 +160,16 @@ def test_a_busy_server_is_asked_again():
     """Until it answers."""
     answers = iter([ServerError(503, "starting")] * 3)
     found, waits, _ = answer_each(
-        ask_together(scripted(), questions(3), patience=Patience(8)), lambda _: next(answers, WHOLE)
+        ask_together(scripted(), questions(3), is_patient=True), lambda _: next(answers, WHOLE)
     )
-    assert ([each.complete for each in found], waits) == ([True] * 3, 3)
+    assert ([each.complete for each in found], waits) == ([True] * 3, 2)
 
 
 def test_a_refusal_that_does_not_pass_is_raised():
     """It is no matter of one lookup."""
     batch = make_multi_search(questions(3))
     with pytest.raises(ServerError, match="no rights"):
-        answer_each(
-            take_answer(scripted(), batch, ServerError(403, "no rights"), patience=Patience(8)), lambda _: WHOLE
-        )
+        answer_each(take_answer(scripted(), batch, ServerError(403, "no rights"), is_patient=True), lambda _: WHOLE)
 
 
 def test_no_questions_are_no_request():

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from es_simhash.cli import app
 from es_simhash.errors import EmbeddedServerError, MissingDependencyError
 from es_simhash.servers import embedded_server
-from es_simhash.transport.retry import Patience
+from es_simhash.transport.conversation import Patience
 from tests.servers.cluster import embedded_cluster
 from tests.servers.command_line import NEAR, OTHER, TEXT
 from tests.servers.security import secured_server

@@ -15,8 +15,8 @@ from es_simhash.client.port import finish
 from es_simhash.lookup.find import SAMPLE
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
+from es_simhash.transport.conversation import LOOK_FOR_SHARDS
 from es_simhash.transport.protocol import Call, Compute
-from es_simhash.transport.retry import LOOK_FOR_SHARDS
 from es_simhash.transport.server import Server
 
 CLOSES = ("close_point_in_time", "clear_scroll")

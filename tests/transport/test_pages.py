@@ -6,16 +6,15 @@ import pytest
 
 from es_simhash.transport.answers import Gap
 from es_simhash.transport.pages import Reading
-from es_simhash.transport.retry import ATTEMPTS
 from tests.transport.by_hand import (
     CLOSES,
-    SCRIPTED,
     Cancelled,
     ServerError,
     carry_out,
     closed_all,
     failures,
     is_passing,
+    scripted,
 )
 from tests.transport.fake_server import INDEX, FakeServer
 
@@ -32,12 +31,13 @@ def read(store, *, page=2, slices=2, reads_ahead=True, **trouble):
     seen = []
 
     async def work():
-        reading = Reading(SCRIPTED, INDEX, EVERYTHING, attempts=ATTEMPTS, page=page, slices=slices)
+        port = scripted().patient
+        reading = Reading(port, INDEX, EVERYTHING, page=page, slices=slices)
         async with aclosing(reading.steps()) as steps:
             async for step in steps:
                 seen.extend(hit["_id"] for hit in step.hits)
                 if reads_ahead and step.calls:
-                    step.answers = await SCRIPTED.together(step.calls)
+                    step.answers = await port.together(step.calls)
         return reading.gaps
 
     return carry_out(work(), store, **trouble), seen
@@ -138,9 +138,7 @@ def test_a_view_outlives_a_slow_caller(kind, rate, page, keep_alive):
     """Pages are smaller, and where one document takes minutes the view lives longer."""
 
     async def work():
-        reading = Reading(
-            SCRIPTED, INDEX, EVERYTHING, attempts=ATTEMPTS, page=1_000, slices=2, documents_per_second=rate
-        )
+        reading = Reading(scripted().patient, INDEX, EVERYTHING, page=1_000, slices=2, documents_per_second=rate)
         async with aclosing(reading.steps()) as steps:
             async for _ in steps:
                 pass

@@ -3,8 +3,8 @@
 import pytest
 
 from es_simhash import SimHashError, WritesRefusedError
+from es_simhash.transport.conversation import Patience
 from es_simhash.transport.protocol import status_of
-from es_simhash.transport.retry import Patience
 from tests.servers.support import ONE_SHARD, assert_all_right, numbered, put, read_all, texts
 
 

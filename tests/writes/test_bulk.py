@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import InvalidInputError
-from es_simhash.transport.retry import ATTEMPTS, LONGEST_WAIT_SECONDS
+from es_simhash.transport.conversation import LONGEST_WAIT_SECONDS
+from es_simhash.transport.refusals import ATTEMPTS
 from es_simhash.writes.bulk import Bulk, compare_created, send_bulk
 from es_simhash.writes.operations import Operation, Refusal, to_operation
 from tests.transport.by_hand import ServerError, carry_out, scripted

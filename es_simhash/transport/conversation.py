@@ -1,5 +1,5 @@
 """
-Repeats requests, and refreshes: which refusals are temporary, how long to wait, when to give up, what to ask instead.
+The conversation with a server: requests that are sent again as ``refusals.py`` says, and what their answers show.
 
 Shards without any active copy are noticed at once, and named. A server waits a minute for such a shard before it
 refuses a write or a refresh, which is longer than clients wait for an answer.
@@ -10,55 +10,34 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from es_simhash.errors import IncompleteSearchError
-from es_simhash.transport.answers import Gap, find_gaps, is_shard_missing, is_source_refused, sentences
-from es_simhash.transport.protocol import Call, Index, error_text, in_parts, index_key, status_of
+from es_simhash.transport.answers import Gap, find_gaps, sentences
+from es_simhash.transport.protocol import Call, Index, in_parts, index_key, status_of
+from es_simhash.transport.refusals import ATTEMPTS, BUSY, NO_SHARD, NO_SOURCE, Row
 from es_simhash.transport.server import Answer, Server
 
 logger = logging.getLogger("es_simhash")
 
 _T = TypeVar("_T")
 
-ATTEMPTS = 9
-"""How often a request is sent before its refusal counts: once, and eight times more, within about a minute."""
-
-SHARD_ATTEMPTS = 5
-"""How often a request is sent that fails because a shard has no active copy: within about 4 seconds."""
-
-FIRST_WAIT_SECONDS = 0.25
 LONGEST_WAIT_SECONDS = 30.0
 MOST_DOUBLINGS = 20
-
-# Too many requests, and what proxies and clusters answer while a node restarts.
-_BUSY = 429
-_PASSING = frozenset({_BUSY, 502, 503, 504})
-# OpenSearch has a 503 for a search with more buckets than it allows.
-_TOO_MANY = "too_many_buckets"
+_ONCE = ("bulk", "clear_scroll", "close_point_in_time", "open_point_in_time", "scroll")
 
 
-BLOCK = "cluster_block_exception"
-"""What a server says of a block: with 403 or 429 of one that somebody must remove, with 503 while it starts."""
-
-
-def is_passing(refusal: BaseException | int | None, kind: str = "") -> bool:
-    """
-    Return whether a refusal (an exception, or a status and the *kind* of the error) is temporary.
-    So it is while the server is busy or starting, but not where a disk is full (429): that takes longer than a minute.
-    """
-    if isinstance(refusal, BaseException):
-        return is_passing(status_of(refusal), error_text(refusal))
-    return refusal in _PASSING and not (refusal == _BUSY and BLOCK in kind) and _TOO_MANY not in kind
+async def pause(server: Server, failures: int, first_wait_seconds: float = BUSY.first_wait_seconds) -> None:
+    """Wait after so many *failures* before: twice as long as the last time, 30 seconds at most."""
+    await server.sleep(min(first_wait_seconds * 2 ** min(failures, MOST_DOUBLINGS), LONGEST_WAIT_SECONDS))
 
 
 @dataclass(slots=True)
 class Patience:
-    """How many failures in a row are waited for, and how long: each wait is twice the last, up to 30 seconds."""
+    """How many failures in a row are waited for."""
 
     attempts: int = ATTEMPTS
-    first_wait_seconds: float = FIRST_WAIT_SECONDS
+    first_wait_seconds: float = BUSY.first_wait_seconds
     failures: int = 0
 
     @property
@@ -68,41 +47,90 @@ class Patience:
 
     async def wait(self, server: Server) -> None:
         """Count a failure, and wait before the next attempt."""
-        doublings = min(self.failures, MOST_DOUBLINGS)
-        seconds = min(self.first_wait_seconds * 2**doublings, LONGEST_WAIT_SECONDS)
         self.failures += 1
-        await server.sleep(seconds)
-
-    def renew(self) -> None:
-        self.failures = 0
+        await pause(server, self.failures - 1, self.first_wait_seconds)
 
 
-async def retry(
+async def rounds(
+    server: Server,
+    waiting: Sequence[_T],
+    send: Callable[[Sequence[_T]], Awaitable[Sequence[_T]]],
+    row: Row = BUSY,
+) -> Sequence[_T]:
+    """
+    Call *send* with what is *waiting*, and then with what it returns, until that is nothing; return what is left.
+    As often as *row* says without one that is done: a short queue takes a few at a time, which is no reason to give up.
+    """
+    patience = Patience(row.attempts, row.first_wait_seconds)
+    while waiting:
+        left = await send(waiting)
+        if len(left) < len(waiting):
+            patience.failures = 0
+        waiting = left
+        if waiting and patience.is_spent:
+            break
+        if waiting:
+            await patience.wait(server)
+    return waiting
+
+
+async def halves(
+    server: Server,
+    parts: Sequence[_T],
+    answer: Any,
+    *,
+    send: Callable[[Sequence[_T]], Awaitable[Any]],
+    splits: Callable[[BaseException], bool],
+    waits: bool = True,
+) -> list[tuple[Sequence[_T], Any]]:
+    """
+    Return *parts* with the *answer* to their request, or its exception; where that *splits* them, of each half alone.
+    Unless *waits* is false, a server that is busy has a moment first.
+    """
+    if not isinstance(answer, BaseException) or len(parts) == 1 or not splits(answer):
+        return [(parts, answer)]
+    if waits and BUSY.meets(answer):
+        await pause(server, 0)
+    found = []
+    for half in (parts[: len(parts) // 2], parts[len(parts) // 2 :]):
+        came = await attempt(send(half))
+        found += await halves(server, half, came, send=send, splits=splits, waits=waits)
+    return found
+
+
+async def until(
     server: Server,
     work: Callable[[], Awaitable[_T]],
     *,
     is_done: Callable[[_T], bool] = lambda _: True,
     patience: Patience | None = None,
+    passes: Callable[[Exception], bool] = BUSY.meets,
 ) -> _T:
     """
     Return what *work* returns, which is called for each attempt, while the server is busy or *is_done* says no.
     The last result is returned even if it is not good enough. By default: nine attempts, five if a shard has no copy.
+    *passes*: which failures are waited for.
     """
     patience = patience or Patience()
     while True:
         try:
             result = await work()
         except Exception as error:
-            is_lasting = is_shard_missing(error) and patience.failures >= SHARD_ATTEMPTS - 1
-            if patience.is_spent or is_lasting or not is_passing(error):
+            is_lasting = NO_SHARD.meets(error) and patience.failures >= NO_SHARD.attempts - 1
+            if patience.is_spent or is_lasting or not passes(error):
                 raise
         else:
             if is_done(result):
-                patience.renew()
+                patience.failures = 0
                 return result
             if patience.is_spent:
                 return result
         await patience.wait(server)
+
+
+def is_repeatable(call: Call) -> bool:
+    """Return whether *call* may simply be sent again: not what writes, opens or closes something, or turns a page."""
+    return call.api not in _ONCE and "scroll" not in call.arguments
 
 
 async def attempt(work: Awaitable[_T]) -> _T | Exception:
@@ -145,10 +173,10 @@ async def search_texts(
     try:
         answer = await send(Call("search", {**arguments, "body": request}))
     except Exception as error:
-        if not is_source_refused(error):
+        if not NO_SOURCE.meets(error):
             raise
     else:
-        if not is_source_refused(find_gaps(answer)):
+        if not NO_SOURCE.meets(find_gaps(answer)):
             return answer
     return await send(Call("search", {**arguments, "body": {**request, "_source": True}}))
 
@@ -168,8 +196,11 @@ async def check_shards(server: Server, index: Index) -> None:
     Cost: one search without hits; a user who may not search is not checked. One who may see the cluster's health is
     told which shard it is.
     """
-    missing = await retry(
-        server, lambda: _find_missing(server, index), is_done=lambda gaps: not gaps, patience=Patience(SHARD_ATTEMPTS)
+    missing = await until(
+        server,
+        lambda: _find_missing(server, index),
+        is_done=lambda gaps: not gaps,
+        patience=Patience(NO_SHARD.attempts),
     )
     if missing:
         reason = (await _name_missing(server, index)) or f"index {index_key(index)}: {'; '.join(sentences(missing))}"
@@ -183,7 +214,7 @@ async def _find_missing(server: Server, index: Index) -> list[Gap]:
     except Exception as error:
         if status_of(error) is None:
             raise
-        return [Gap("shards_missing")] if is_shard_missing(error) else []
+        return [Gap("shards_missing")] if NO_SHARD.meets(error) else []
     return [gap for gap in find_gaps(answer) if gap.is_missing_shard]
 
 
@@ -205,11 +236,6 @@ async def _name_missing(server: Server, index: Index) -> str:
     return f"{missing[0]}{more} has no active copy"
 
 
-def now() -> str:
-    """Return the time as ``simhash.at`` holds it: ISO 8601, UTC, milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 async def refresh(server: Server, index: Index) -> None:
     """
     Make all that was written to *index* visible to searches, however busy the server is.
@@ -224,7 +250,7 @@ async def refresh(server: Server, index: Index) -> None:
             answer = await server.refresh(index=part)
             return len((answer.get("_shards") or {}).get("failures") or ())
 
-        failed += await retry(server, send, is_done=lambda failed: not failed)
+        failed += await until(server, send, is_done=lambda failed: not failed)
     if failed:
         reason = f"{failed} shards could not be refreshed"
         raise IncompleteSearchError(f"{reason}: see the health of the cluster", reasons=(reason,))

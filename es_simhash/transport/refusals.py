@@ -1,0 +1,156 @@
+"""
+Why a request is sent again: each refusal that a server may give, how it looks on both products, and what is done then.
+
+The table is data. ``conversation.py`` and ``pages.py`` act on it; no code looks for words of a server elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from es_simhash.transport.answers import NO_COPY, Gap
+from es_simhash.transport.protocol import error_text, status_of
+
+Refusal: TypeAlias = BaseException | Mapping[str, Any] | Iterable[Gap]
+"""The client's exception, the ``error`` of one search of several, or the gaps of an answer."""
+
+BLOCK = "cluster_block_exception"
+"""What a server says of a block: with 403 or 429 of one that somebody must remove, with 503 while it starts."""
+
+ATTEMPTS = 9
+"""How often a request is sent before its refusal counts: once, and eight times more, within about a minute."""
+
+
+class Look(NamedTuple):
+    """How a refusal looks; *statuses*: of a request that is refused as a whole, *words*: one of them is said."""
+
+    statuses: tuple[int, ...] = ()
+    words: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+    def fits(self, status: int | None, text: str) -> bool:
+        """Return whether *text* came with *status*; ``None`` for a part of an answer, which only words tell."""
+        if status is None and not self.words:
+            return False
+        is_said = not self.words or any(word in text for word in self.words)
+        is_status = status is None or not self.statuses or status in self.statuses
+        return is_status and is_said and not any(word in text for word in self.without)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """
+    A refusal that is not the last word. *change*: what is sent then; *attempts*: how often a request is sent in all;
+    *at_last*: what the caller is told.
+    """
+
+    looks: tuple[Look, ...]
+    change: str
+    attempts: int = 2
+    at_last: str = "the client's exception"
+    first_wait_seconds: float = 0.0
+
+    def fits(self, status: int | None, text: str) -> bool:
+        return any(look.fits(status, text) for look in self.looks)
+
+    def meets(self, refusal: Refusal) -> bool:
+        """Return whether *refusal* is this one; an exception without a status is none."""
+        if not isinstance(refusal, BaseException):
+            return self.fits(None, refusal_text(refusal))
+        status = status_of(refusal)
+        return status is not None and self.fits(status, error_text(refusal))
+
+
+# OpenSearch has a 503 for a search with more buckets than it allows; a disk that is full (429) takes longer.
+BUSY = Row(
+    (Look((429,), without=(BLOCK, "too_many_buckets")), Look((502, 503, 504), without=("too_many_buckets",))),
+    change="the same, after a wait: too many requests, or a node that restarts",
+    attempts=ATTEMPTS,
+    first_wait_seconds=0.25,
+)
+NO_SHARD = Row(
+    (Look((503,), ("missing shards", NO_COPY, "'failed_shards': []")),),
+    change="the same, after a wait, within about 4 seconds: a shard has no active copy",
+    attempts=5,
+    first_wait_seconds=0.25,
+)
+CONFLICT = Row(
+    (Look((409,)),),
+    change="the document is read again, and written if that is still to be done: others change it at the same time",
+    attempts=8,
+    at_last="an outcome with status 409",
+    first_wait_seconds=0.05,
+)
+# For an index made anew, Elasticsearch looks for the shards of the former one, and answers as for a missing shard.
+VIEW_ENDED = Row(
+    (Look((404,)), Look(words=("search_context_missing_exception", NO_COPY))),
+    change="all pages once more: a point in time is too old, or an index was made anew",
+)
+NO_VIEW = Row(
+    (Look((400, 403, 404, 405), without=("index_closed_exception",)), *NO_SHARD.looks),
+    change="a scroll: too old a server, no right to a point in time, or a shard is missing",
+)
+# OpenSearch: an index without any mapping does not know the field by which documents are shared out to slices.
+NO_SLICE = Row((Look(words=("field _id not found",)),), change="all pages in one slice")
+NO_ORDER = Row(
+    (Look(words=("_shard_doc",)),),
+    change="the same page by the number of the last operation: OpenSearch before 3.3",
+)
+# Elasticsearch answers 503 where one shard refuses a request and another is missing; a script that fails is a 500.
+_BY_SHARDS = (400, 500, 503)
+NO_SOURCE = Row(
+    (Look(_BY_SHARDS, ("unable to fetch fields from _source",)),),
+    change="hits with all of their source, or without texts: an index keeps no _source",
+)
+NO_SCRIPT = Row(
+    (Look(_BY_SHARDS, ("script", "painless", "allow_expensive_queries")),),
+    change="a plan without scripts, for ten minutes for this index and client",
+)
+CLOSED = Row((Look(words=("index_closed_exception",)),), change="nothing: somebody must open the index", attempts=1)
+
+
+TOO_LARGE = Row((Look((413,)),), change="halves of a bulk request or of a multi-search, until one part is alone")
+SPOILT = Row(
+    (Look((400,), ("action_request_validation_exception",)),),
+    change="halves of a bulk request: one operation that breaks a rule, as by an id of more than 512 bytes, spoils it",
+    at_last="an outcome of that operation",
+)
+
+
+def is_unwritable(error: BaseException) -> bool:
+    """
+    Return whether the client could not turn an operation into JSON, and so has sent nothing.
+    Both clients raise the same class for an answer that is no JSON; only a value of a wrong type comes as a TypeError.
+    """
+    if all(kind.__name__ != "SerializationError" for kind in type(error).__mro__):
+        return False
+    causes = (error.__cause__, error.__context__, *error.args, *getattr(error, "errors", ()))
+    return any(isinstance(cause, TypeError) for cause in causes)
+
+
+def is_of_one(error: BaseException) -> bool:
+    """Return whether one operation may have spoilt a bulk request, so that its halves are sent."""
+    return TOO_LARGE.meets(error) or SPOILT.meets(error) or is_unwritable(error)
+
+
+def is_passing(refusal: BaseException | int | None, kind: str = "") -> bool:
+    """Return whether a refusal (an exception, or a status and the *kind* of the error) passes by itself, and soon."""
+    if isinstance(refusal, BaseException):
+        return BUSY.meets(refusal)
+    return refusal is not None and BUSY.fits(refusal, kind)
+
+
+def may_be_lost(error: Exception) -> bool:
+    """Return whether perhaps only the answer is lost: there is none, or the server is busy."""
+    return status_of(error) is None or BUSY.meets(error)
+
+
+def refusal_text(refusal: Refusal) -> str:
+    """Return the server's text of a refusal, to search it for documented words; it has no sentence of ours."""
+    if isinstance(refusal, BaseException):
+        return error_text(refusal)
+    if isinstance(refusal, Mapping):
+        return str(refusal)
+    return " ".join(gap.cause for gap in refusal)
