@@ -38,7 +38,7 @@ from es_simhash import IncompleteSearchError, SimHashClient
 from es_simhash.hashing.batches import passage_term_list
 from es_simhash.hashing.characters import normalise_batch
 from es_simhash.hashing.winnowing import GUARANTEE, LETTER, question_terms, worth_sums
-from es_simhash.passages.compare import Question, compare_passages
+from es_simhash.passages.compare import PreparedText, compare_passages
 from es_simhash.passages.found import Overlaps
 from es_simhash.servers import embedded_server
 
@@ -94,7 +94,7 @@ def measure_guarantee(options: argparse.Namespace) -> dict[str, Any]:
         shortest = min(shortest, worth)
         first, second = passage_term_list([one, other])
         candidates += bool(set(first) & set(second))
-        [compared] = compare_passages(Question(one, min_run=GUARANTEE), [other], min_contained=1.1)
+        [compared] = compare_passages(PreparedText(one, min_run=GUARANTEE), [other], min_contained=1.1)
         found += compared is not None and compared.has_run
     return {"runs": options.runs, "shortest": shortest, "share_a_term": candidates, "found": found}
 

@@ -23,7 +23,7 @@ import numpy as np
 from vectors import INDEX, serve
 
 from es_simhash import SimHashClient
-from es_simhash.lookup import question
+from es_simhash.lookup import find
 from es_simhash.lookup.plan import PER_THOUSAND, LookupPlan, estimate, explain_plan, make_plan
 from es_simhash.lookup.query import build_body, candidate_clauses
 from es_simhash.mapping.context import IndexStats
@@ -89,7 +89,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
             return client.search(index=INDEX, body=EMPTY)
 
         def look(query: int, plan: LookupPlan) -> Any:
-            question.plan_lookup = lambda *_, **__: plan
+            find.plan_lookup = lambda *_, **__: plan
             return simhash.find_near_dups(INDEX, fingerprint=query, max_distance=plan.max_distance)
 
         # What the server has not compiled yet would count against the plans that come first.

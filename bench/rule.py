@@ -20,7 +20,7 @@ from typing import Any
 
 from es_simhash import PRESETS, SimHashClient
 from es_simhash.connection import Server, open_client
-from es_simhash.lookup import question
+from es_simhash.lookup import find
 
 INDEX = "bench-rule"
 _CHANCE = random.Random(0)
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--apart", action="store_true", help="read the texts by a search of their own, as once")
     options = parser.parse_args()
     if options.apart:
-        question._TEXTS = 0  # noqa: SLF001 -- the number of texts that come with the candidates
+        find.HIT_TEXTS = 0  # the number of texts that come with the candidates
     client, product = open_client(Server(options.url, "auto"), {}, INDEX)
     simhash = SimHashClient(client)
     fill(client, simhash, options.documents)

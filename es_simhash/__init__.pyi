@@ -44,11 +44,11 @@ from .ingest.actions import Problem
 from .ingest.screen import Screened
 from .ingest.with_fingerprints import with_fingerprints
 from .ingest.written import Written
+from .lookup.judge import LookupRule
 from .lookup.lookup_options import Verification
 from .lookup.near_dups import NearDup, NearDups, rescore
 from .lookup.plan import LookupPlan
 from .lookup.query import build_query
-from .lookup.rules import LookupRule
 from .mapping.fields import DEFAULT_PREFIX, document_fields, fingerprint_fields
 from .mapping.mapping import build_component_template, build_index_template, build_mapping
 from .mapping.meta import DEFAULT_MAX_DISTANCE, IndexSettings

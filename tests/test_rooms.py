@@ -20,7 +20,7 @@ OPERATIONS = {
     "folding": "search_distinct",
     "groups": "lacking pairs_and_groups read reconcile recorded",
     "ingest": "existing ingest reading screen settle tag_written",
-    "lookup": "fetch find find_many from_memory judge memory_operations search",
+    "lookup": "find find_many from_memory judge memory_operations plan",
     "mapping": "resolve shards",
     "passages": "candidates find_passages",
     "pipeline": "install",

@@ -20,10 +20,10 @@ from es_simhash.errors import (
 from es_simhash.groups.read import read_all, read_texts
 from es_simhash.groups.recorded import refuse_group_faults, refuse_regrouping
 from es_simhash.hashing import from_hex
+from es_simhash.lookup.judge import choose_rule
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup, cells_of, hit_fingerprints, no_fingerprint_shown
 from es_simhash.lookup.query import Filter, check_filter, check_source
-from es_simhash.lookup.rules import judging_for
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
@@ -113,8 +113,8 @@ async def pairs(
                 client_scheme=str(other.scheme),
             )
         each.update(await read_settings_by_index(server, against))
-    judging = judging_for(settings, each, options, "document")
-    limits = Grouping().by(judging.rule)
+    rule, text_fields = choose_rule(settings, each, options, "document")
+    limits = Grouping().by(rule)
     dates = [] if limits.within is None else [limits.within.field]
     table = Table(server.prefix, limits, dates=dates)
     split = 0
@@ -126,12 +126,12 @@ async def pairs(
     texts: Texts | None = None
     if limits.similarity is not None:
         places = await server.compute(table.with_candidates)
-        texts = await read_texts(server, every, table, places.tolist(), judging.text_fields, limits.measure)
+        texts = await read_texts(server, every, table, places.tolist(), text_fields, limits.measure)
     while step := await server.compute(list, islice(found, STEP)):
         for left, right, bits, similarity, unverified in await server.compute(_take, table, step, limits, texts):
             a, b = table.row(left), table.row(right)
             if a.key != b.key:
-                said = str(judging.used)
+                said = str(rule)
                 yield [Pair(a.id, a.index, b.id, b.index, bits, a.routing, b.routing, similarity, unverified, said)]
 
 

@@ -15,15 +15,14 @@ from es_simhash.lookup.content import (
     docvalue_fields,
     read_content,
 )
-from es_simhash.lookup.fetch import FETCH, FoundTexts, fetch_hits, fetch_texts
-from es_simhash.lookup.find import index_stats
+from es_simhash.lookup.find import Crowded, Lookup, Scope
 from es_simhash.lookup.find_many import MultiSearch, make_multi_search, take_answer
+from es_simhash.lookup.judge import FETCH_DOCUMENTS, LookupRule, fetch_hits
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, no_fingerprint_shown
-from es_simhash.lookup.question import Question, Subject
-from es_simhash.lookup.search import Crowded
+from es_simhash.lookup.plan import index_stats
 from es_simhash.mapping.context import ASSUMED, Context, IndexStats, TextFields
-from es_simhash.mapping.fields import Fields, full_name, read_text
+from es_simhash.mapping.fields import Fields, full_name, read_text, text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import Attempts, check_unchanged, read_index_settings
@@ -36,10 +35,7 @@ from es_simhash.transport.pages import Hits, Reading, read_each
 from es_simhash.transport.protocol import Index, Key, Progress, document_key
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from es_simhash.groups.table import Row, Table, Texts
+    from es_simhash.groups.table import Table, Texts
 
 
 # A writer plans for at least so many documents: a small index may grow before its size is read again.
@@ -61,20 +57,17 @@ class GroupLookups:
         max_distance: int,
     ) -> None:
         names = self._fields = Fields(context.prefix)
-        options = LookupOptions(
-            max_distance=max_distance,
-            source=[names.group, names.duplicate_of, names.at],
-        )
+        options = LookupOptions(source=[names.group, names.duplicate_of, names.at])
         self.documents = 0
         self._took = 0.0  # milliseconds of the server for one lookup, when it was last asked
-        self.subject = Subject(context, index, settings, IndexStats(), options)
+        self.scope = Scope(context, index, settings, options, LookupRule(max_distance), stats=IndexStats())
 
     async def prepare(self, server: Port, *, again: bool = True) -> None:
         """Learn the size that plans are made for; repeat it now and then, since the index grows under a writer."""
-        found = await index_stats(server, self.subject.index, again=again) or ASSUMED
+        found = await index_stats(server, self.scope.index, again=again) or ASSUMED
         self.documents = found.documents
         stats = replace(found, documents=max(found.documents, SMALLEST))
-        self.subject = replace(self.subject, stats=stats)
+        self.scope = replace(self.scope, stats=stats)
 
     def batch(
         self, fingerprints: Sequence[int], *, copies: bool | None = None, is_one_page: bool = False
@@ -85,16 +78,16 @@ class GroupLookups:
         """
         clause = {"exists": {"field": self._fields.duplicate_of}}
         which = None if copies is None else {"bool": {"filter" if copies else "must_not": [clause]}}
-        options = replace(self.subject.options, filter=which)
+        options = replace(self.scope.options, filter=which)
         if is_one_page:
             options = replace(options, sizes=replace(options.sizes, first_page=CROWD))
-        subject = replace(self.subject, options=options, is_one_page=is_one_page)
-        return make_multi_search([Question(subject, each) for each in fingerprints])
+        scope = replace(self.scope, options=options, is_one_page=is_one_page)
+        return make_multi_search([Lookup(scope, fingerprint) for fingerprint in fingerprints])
 
     @property
     def milliseconds(self) -> float:
         """How long one lookup by block terms is expected to take the server, or took it."""
-        return max(self.subject.milliseconds, self._took)
+        return max(self.scope.milliseconds, self._took)
 
     async def take(self, server: Port, batch: MultiSearch, answer: Any) -> dict[int, NearDups]:
         """
@@ -102,22 +95,22 @@ class GroupLookups:
         What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete even
         then is returned and marked so; a refusal for another reason raises. What one page does not answer is left out.
         """
-        subject = self.subject
+        scope = self.scope
         if not isinstance(answer, Exception):
-            self._took = answer.get("took", 0) / len(batch.questions)
-        attempts, outcomes = Attempts(server, subject.index), None
+            self._took = answer.get("took", 0) / len(batch.lookups)
+        attempts, outcomes = Attempts(server, scope.index), None
         while outcomes is None:
             with attempts:
                 if not attempts.is_first:  # settings other than the scheme changed, or were unreadable
-                    await check_unchanged(server, subject.index, subject.settings)
+                    await check_unchanged(server, scope.index, scope.settings)
                 outcomes = await take_answer(server, batch, answer, is_patient=True)
         found: dict[int, NearDups] = {}
-        for question, outcome in zip(batch.questions, outcomes, strict=True):
+        for lookup, outcome in zip(batch.lookups, outcomes, strict=True):
             if isinstance(outcome, Crowded):
                 continue
             if isinstance(outcome, Exception):
                 raise outcome
-            found[question.fingerprint] = outcome
+            found[lookup.fingerprint] = outcome
         return found
 
     async def ask(
@@ -126,7 +119,7 @@ class GroupLookups:
         """Return the documents near each of *fingerprints*, in one request."""
         if not fingerprints:
             return {}
-        await check_unchanged(server, self.subject.index, self.subject.settings)
+        await check_unchanged(server, self.scope.index, self.scope.settings)
         batch = self.batch(fingerprints, copies=copies)
         return await self.take(server, batch, await attempt(server.send(batch.call())))
 
@@ -329,22 +322,30 @@ async def read_texts(
     store = TextStore(measure)
     numbers = np.full(len(table), -1, np.int64)
     versions = np.full((len(table), 2), -1, np.int64)
-    for begin in range(0, len(places), FETCH):
-        rows = {place: table.row(place) for place in places[begin : begin + FETCH]}
-        keys = [row.key for row in rows.values()]
-        found = await fetch_texts(server, index, keys, text_fields, versions=True)
-        found.check_read()
-        await server.compute(_add, store, numbers, rows, found)
-        for place, row in rows.items():
-            versions[place] = found.versions.get(row.key, (-1, -1))
-        server.tell(Progress(min(begin + FETCH, len(places)), len(places), "reading texts"))
+    for begin in range(0, len(places), FETCH_DOCUMENTS):
+        keys = {place: table.row(place).key for place in places[begin : begin + FETCH_DOCUMENTS]}
+        hits: dict[Key, Mapping[str, Any]] = {}
+
+        def take(hit: Mapping[str, Any], hits: dict[Key, Mapping[str, Any]] = hits) -> None:
+            hits[document_key(hit)] = hit
+
+        unanswered = await fetch_hits(
+            server, index, list(keys.values()), take, text_fields=text_fields.all, versions=True
+        )
+        check_whole(gap for gap in unanswered.values() if gap is not None)
+        texts: dict[int, str] = {}
+        for place, key in keys.items():
+            hit = hits.get(key)
+            if hit is None:
+                continue
+            versions[place] = hit["_seq_no"], hit["_primary_term"]
+            text = text_or_none(hit, text_fields[key.index])
+            if text is not None:
+                texts[place] = text
+        numbers[list(texts)] = await server.compute(store.add, list(texts.values()))
+        server.tell(Progress(min(begin + FETCH_DOCUMENTS, len(places)), len(places), "reading texts"))
     unread = int((numbers[list(places)] < 0).sum()) if len(places) else 0
     return Texts(store, numbers, unread, versions)
-
-
-def _add(store: TextStore, numbers: NDArray[np.int64], rows: Mapping[int, Row], found: FoundTexts) -> None:
-    texts = {place: text for place, row in rows.items() if (text := found.texts.get(row.key)) is not None}
-    numbers[list(texts)] = store.add(list(texts.values()))
 
 
 async def fetch_contents(

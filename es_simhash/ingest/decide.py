@@ -15,7 +15,6 @@ from es_simhash.errors import shorten
 from es_simhash.hashing import Scheme
 from es_simhash.ingest.in_flight import Document, InFlight, Straight
 from es_simhash.lookup.content import Comparison, Unread, compare_contents
-from es_simhash.lookup.fetch import NoText
 from es_simhash.mapping.rule import Grouping
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class Uncompared:
         return f"document {shorten(self.id)} is near and was not compared: {self.why}"
 
 
-_STALE = Unread("text", str(NoText("changed")))
+_STALE = Unread("text", str(Unread("changed")))
 
 
 @dataclass(slots=True)

@@ -32,10 +32,10 @@ from es_simhash.ingest.reading import (
 )
 from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.lookup.from_memory import Snapshot
+from es_simhash.lookup.judge import LookupRule, Origin
 from es_simhash.lookup.lookup_options import ResidentError
 from es_simhash.lookup.memory_operations import Resident, as_array
 from es_simhash.lookup.query import check_source
-from es_simhash.lookup.rules import LookupRule, Origin
 from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import SLOW_SECONDS, TRUSTED_SECONDS, SettingsChanged, agree, check_unchanged
@@ -168,7 +168,7 @@ class _Lookup(ExistingLookup):
         await self._group_lookups.prepare(server, again=False)
 
     async def _load(self, server: Port) -> None:
-        snapshot = Snapshot(self._group_lookups.subject, self._ingest.options.lookup)
+        snapshot = Snapshot(self._group_lookups.scope, self._ingest.options.lookup)
         try:
             await snapshot.load(server)
             self._resident = _Frozen(snapshot)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class Unread:
     """Why a document cannot be compared; ``"not_read"`` means that its shard did not answer."""
 
-    kind: Literal["text", "value", "partial", "not_read"]
+    kind: Literal["text", "value", "partial", "not_read", "deleted", "changed"]
     detail: str = ""
 
     def __str__(self) -> str:
@@ -45,6 +45,10 @@ class Unread:
                 return f"the partial update does not contain {self.detail}"
             case "not_read":
                 return f"it was not read: {self.detail}"
+            case "deleted":
+                return "the document was deleted meanwhile"
+            case "changed":
+                return "its text does not fit its fingerprint: it was changed, redacted, cut or masked"
             case _:
                 return self.detail or "it has no text"
 
@@ -149,14 +153,14 @@ def compare_contents(
     if rule.is_by_distance_alone:
         return _YES
     one, other = first or _NO_CONTENT, second or _NO_CONTENT
-    for each in (one, other):
-        if each.has_values and rule.per is not None and not each.per:
+    for content in (one, other):
+        if content.has_values and rule.per is not None and not content.per:
             return _OTHER_VALUE
-        if each.has_values and rule.within is not None and each.moment is None:
+        if content.has_values and rule.within is not None and content.moment is None:
             return _TOO_FAR
-    for each in (one, other):
-        if not each.has_values:
-            return Comparison(are_neighbours=False, unread=each.unread)
+    for content in (one, other):
+        if not content.has_values:
+            return Comparison(are_neighbours=False, unread=content.unread)
     if rule.per is not None and one.per != other.per:
         return _OTHER_VALUE
     if rule.within is not None:
@@ -188,13 +192,13 @@ def why_apart(first: Content, second: Content, rule: PairRule) -> tuple[Literal[
 def prepare_together(contents: Iterable[Content], measure: TextMeasure) -> None:
     """Prepare the texts of all of *contents* that are not prepared yet: several times faster than one by one."""
     pending: dict[bytes, list[Content]] = {}
-    for each in contents:
-        if each.pending_text is not None:
-            pending.setdefault(each.digest, []).append(each)
+    for content in contents:
+        if content.pending_text is not None:
+            pending.setdefault(content.digest, []).append(content)
     texts = [copies[0].pending_text or "" for copies in pending.values()]
     for copies, prepared in zip(pending.values(), measure.prepare(texts), strict=True):
-        for each in copies:
-            each.put_prepared(prepared)
+        for content in copies:
+            content.put_prepared(prepared)
 
 
 def docvalue_fields(rule: PairRule) -> list[Any]:
@@ -253,7 +257,7 @@ class TextStore:
         """Add *texts*, prepared together; return the number of each, that of an equal one where there is one."""
         different = list(dict.fromkeys(texts))
         numbers = dict(zip(different, map(self._number, self.measure.prepare(different)), strict=True))
-        return [numbers[each] for each in texts]
+        return [numbers[text] for text in texts]
 
     def _number(self, prepared: NDArray[np.uint64]) -> int:
         digest = blake2b(prepared.data, digest_size=16).digest()
@@ -271,8 +275,8 @@ class TextStore:
                 return
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with this object
             weakref.finalize(self, self._file.close)
-            for each in self._kept:
-                self._file.write(each.tobytes())
+            for kept in self._kept:
+                self._file.write(kept.tobytes())
             self._kept.clear()
         else:
             self._file.write(prepared.tobytes())

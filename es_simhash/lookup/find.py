@@ -1,31 +1,48 @@
-"""Lookups by text, by fingerprint and by document: the order of requests for one of them."""
+"""
+Lookups by text, by fingerprint and by document, from the arguments to the answer: check, settings, rule, fingerprint,
+plan, candidates, texts, answer, in this order.
+
+No answer depends on an estimate: a wrong one makes a lookup slower.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from types import TracebackType
 from typing import Any
 
 from es_simhash.arguments import check_key
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
-from es_simhash.hashing import BLOCK_BITS, fingerprint as compute_fingerprint, from_hex, to_hex
-from es_simhash.lookup.content import Content
-from es_simhash.lookup.fetch import meant_hits, search_hits
-from es_simhash.lookup.judge import Read, judge
+from es_simhash.hashing import fingerprint as compute_fingerprint, from_hex, to_hex
+from es_simhash.lookup.content import Content, docvalue_fields, read_content
+from es_simhash.lookup.judge import Asker, LookupRule, accept, choose_rule, read_documents
 from es_simhash.lookup.lookup_options import LookupOptions, check_complete
-from es_simhash.lookup.near_dups import NearDups, hit_fingerprints
-from es_simhash.lookup.question import Question, Subject
-from es_simhash.lookup.rules import Asker, Judging, LookupRule, judging_for
-from es_simhash.lookup.search import search
-from es_simhash.mapping.context import ASSUMED, IndexStats
-from es_simhash.mapping.fields import Fields
+from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, no_fingerprint_shown, rescore
+from es_simhash.lookup.plan import LookupPlan, estimate, index_stats, plan_lookup
+from es_simhash.lookup.query import Query, build_body, candidate_clauses
+from es_simhash.mapping.context import Context, IndexStats, TextFields
+from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import Attempts, read_index_settings, read_settings_by_index
-from es_simhash.transport.answers import Gap, check_whole, find_gaps, sentences
-from es_simhash.transport.pages import Hits
-from es_simhash.transport.protocol import Index, Key, check_index, document_key, status_of
+from es_simhash.mapping.resolve import (
+    Attempts,
+    confirming,
+    read_index_settings,
+    read_settings_by_index,
+    send_confirmed,
+)
+from es_simhash.transport.answers import (
+    Gap,
+    check_whole,
+    find_gaps,
+    sentences,
+)
+from es_simhash.transport.pages import Hits, Reading
+from es_simhash.transport.protocol import Call, Index, Key, check_index, document_key
+from es_simhash.transport.refusals import NO_SCRIPT, NO_SOURCE, VIEW_ENDED, Refusal
 
 
 async def find(
@@ -38,107 +55,17 @@ async def find(
     come with the candidates.
     """
     check_index(index)
-    check_question(text, fingerprint)
-
-    asker: Asker = "fingerprint" if text is None else "text"
+    _check_given(text, fingerprint)
     attempts = Attempts(server, index)
     while True:
         with attempts:
             settings = await attempts.settings()
-            judging = await read_judging(server, index, settings, options, asker)
-            wanted = fingerprint if text is None else await server.compute(_fingerprint, text, settings)
-            if wanted is None:
-                return nothing_for(settings, judging)
-            answer = await _find_judged(server, index, settings, options, judging, wanted, Content(text))
-            return check_complete(answer)
-
-
-async def read_judging(
-    server: Port, index: Index, settings: IndexSettings, options: LookupOptions, asker: Asker
-) -> Judging:
-    """Return how a lookup in *index* judges; no request, since *settings* were just learned."""
-    return judging_for(settings, await read_settings_by_index(server, index), options, asker)
-
-
-async def read_rule(server: Port, index: Index) -> LookupRule:
-    """Return the rule by which a document is looked up in *index*."""
-    settings = await read_index_settings(server, index)
-    return (await read_judging(server, index, settings, LookupOptions(), "document")).used
-
-
-# Documents that are looked at first, for each that is wanted: most rules reject some of them.
-_AHEAD, _FEWEST, _MORE = 4, 100, 10
-
-
-async def _find_judged(
-    server: Port,
-    index: Index,
-    settings: IndexSettings,
-    options: LookupOptions,
-    judging: Judging,
-    fingerprint: int,
-    asked: Content,
-    leave: Collection[Key] = (),
-) -> NearDups:
-    """Return what the rule accepts near *fingerprint*, without the documents to *leave*."""
-    size = options.size
-    read = None if judging.rule.is_by_distance_alone else Read(judging)
-    # There may be very many copies. Where few are wanted, the nearest are read first, and more if too few are accepted.
-    most = size if size is None or read is None else max(_AHEAD * size, _FEWEST)
-    while True:
-        searched = replace(searching(options, judging), size=None if most is None else most + len(leave))
-        subject = replace(await read_subject(server, index, settings, searched), read=read)
-        found = await search(server, Question(subject, fingerprint))
-        is_all = most is None or len(found) < most + len(leave)
-        others = replace(found, items=tuple(each for each in found if each.key not in leave))
-        how: Any = {"judging": judging, "scheme": settings.scheme, "size": size, "read": read}
-        [answer] = await judge(server, index, [others], [asked], **how)
-        if read is not None and read.texts:
-            server.context.note_text(index, max(map(len, read.texts.values())))
-        if is_all or size is None or len(answer) >= size:
-            return answer
-        most = _MORE * (most or 0) if (most or 0) < _FEWEST * _MORE * _MORE else None
-
-
-def searching(options: LookupOptions, judging: Judging) -> LookupOptions:
-    """Return the options of the search for candidates: as far as the rule reaches."""
-    return replace(options, max_distance=judging.used.max_distance, verify=None, preset=None)
-
-
-async def read_subject(
-    server: Port, index: Index, settings: IndexSettings, options: LookupOptions, *, many: bool = False
-) -> Subject:
-    """Return the subject of one lookup, or of *many*, with the size of the index."""
-    stats = await index_stats(server, index, None if many else options.max_distance)
-    return Subject(server.context, index, settings, stats, options)
-
-
-def nothing_for(settings: IndexSettings, judging: Judging) -> NearDups:
-    """Return the answer for a text without features, which has no near-duplicates."""
-    return NearDups(scheme=settings.scheme, max_distance=judging.used.max_distance, rule=judging.used)
-
-
-def check_question(text: str | None, fingerprint: int | None) -> None:
-    """Raise an error unless exactly one of *text* and *fingerprint* is given and it can be used."""
-    if (text is None) == (fingerprint is None):
-        raise WrongTypeError("give either a text or fingerprint=, not both and not neither")
-    if text is not None and not isinstance(text, str):
-        raise WrongTypeError(f"text must be a string, not {type(text).__name__}")
-    if fingerprint is not None:
-        to_hex(fingerprint)
-
-
-def _fingerprint(text: str, settings: IndexSettings) -> int | None:
-    return compute_fingerprint(text, scheme=settings.scheme)
-
-
-# One id may stand in several indices, and in several shards of one.
-COPIES = 100
-
-
-def check_id(id: str) -> None:
-    """Raise an error if *id* cannot be the ``_id`` of a document, or cannot be sent."""
-    check_key("id", id, wanted="the id of a document")
+            scope = await read_scope(server, index, settings, options, "fingerprint" if text is None else "text")
+            if text is not None:
+                fingerprint = await server.compute(_fingerprint_of, text, settings)
+            if fingerprint is None:
+                return scope.nothing
+            return check_complete(await _find_near(server, scope, fingerprint, Content(text)))
 
 
 async def find_of(server: Port, index: Index, id: str, options: LookupOptions) -> NearDups:
@@ -151,38 +78,53 @@ async def find_of(server: Port, index: Index, id: str, options: LookupOptions) -
     """
     check_index(index)
     check_id(id)
-    routing, options = options.routing, replace(options, routing=None)
-
+    everywhere = replace(options, routing=None)
     attempts = Attempts(server, index)
     while True:
         with attempts:
             settings = await attempts.settings()
-            judging = await read_judging(server, index, settings, options, "document")
-            itself, gaps = await _read_stored(server, index, id, routing, judging)
+            scope = await read_scope(server, index, settings, everywhere, "document")
+            itself, gaps = await read_documents(
+                server,
+                index,
+                id,
+                options.routing,
+                text_fields=() if scope.rule.similarity is None else scope.text_fields.all,
+                docvalue_fields=[scope.fingerprint_field, *docvalue_fields(scope.rule)],
+            )
             if not itself:
                 check_whole(gaps)
-            fingerprint = _fingerprint_of(itself, id, index, Fields(server.prefix).fingerprint)
-            asked = _asked(judging, id, itself)
-            how: Any = {"leave": set(map(document_key, itself))}
-            found = await _find_judged(server, index, settings, options, judging, fingerprint, asked, **how)
+            fingerprint = _shared_fingerprint(itself, id, index, scope.fingerprint_field)
+            asked = _shared_content(itself, id, scope)
+            scope = replace(scope, leave=frozenset(map(document_key, itself)))
+            found = await _find_near(server, scope, fingerprint, asked)
             # A copy of the document that was not read may have another fingerprint.
             reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
-            answer = replace(found, complete=found.complete and not gaps, reasons=reasons)
-            return check_complete(answer)
+            return check_complete(replace(found, complete=not reasons, reasons=reasons))
 
 
-def _asked(judging: Judging, id: str, itself: Hits) -> Content:
-    """Return what the document *id* is compared by; raise if the documents of that id differ in it."""
-    asked = [judging.content(hit) for hit in itself]
-    if len({content.key for content in asked}) > 1:
-        raise InvalidInputError(
-            f"document {shorten(id)} cannot be compared: several documents of that id differ in what the rule "
-            "compares: name one index, or the document's routing"
-        )
-    return asked[0]
+async def _find_near(server: Port, scope: Scope, fingerprint: int, asked: Content) -> NearDups:
+    """Return what the rule accepts near *fingerprint*; *asked*: what that has besides."""
+    stats = await index_stats(server, scope.index, scope.rule.max_distance)
+    size = scope.options.size
+    if scope.rule.is_by_distance_alone:
+        found = await search(server, Lookup(replace(scope, stats=stats, nearest=size), fingerprint))
+        return replace(found, rule=scope.rule)
+    # There may be very many copies, and texts are what costs. Where few are wanted, the nearest are read first; the
+    # rest only if the rule rejects too many of these.
+    first = None if size is None else max(4 * size, 100)
+    contents: dict[Key, Content] = {}
+    for nearest in (first, None if first is None else 100 * first, None):
+        scope = replace(scope, stats=stats, nearest=nearest)
+        found = await search(server, Lookup(scope, fingerprint, contents))
+        [answer] = await accept(server, scope, [found], [asked], contents)
+        scope.context.note_text(scope.index, max((content.characters for content in contents.values()), default=0))
+        if size is None or nearest is None or len(found) < nearest or len(answer) >= size:
+            break
+    return answer
 
 
-async def read_fingerprint(server: Port, index: Index, id: str, routing: str | None = None) -> int:
+async def read_fingerprint_of(server: Port, index: Index, id: str, routing: str | None = None) -> int:
     """
     Return the fingerprint that *index* has for the document *id*; errors as :func:`find_of`.
     IncompleteSearchError is raised if a shard did not answer: a copy of the document there may have another
@@ -191,31 +133,46 @@ async def read_fingerprint(server: Port, index: Index, id: str, routing: str | N
     check_id(id)
     if routing is not None:
         check_key("routing", routing)
-    hits, gaps = await _read_stored(server, check_index(index), id, routing)
+    field = Fields(server.prefix).fingerprint
+    hits, gaps = await read_documents(server, check_index(index), id, routing, docvalue_fields=[field])
     check_whole(gaps)
-    return _fingerprint_of(hits, id, index, Fields(server.prefix).fingerprint)
+    return _shared_fingerprint(hits, id, index, field)
 
 
-async def _read_stored(
-    server: Port, index: Index, id: str, routing: str | None, judging: Judging | None = None
-) -> tuple[Hits, list[Gap]]:
-    """Return the documents of that id, with fingerprints and what the rule compares, and why some may be missing."""
-    name = Fields(server.prefix).fingerprint
-    names = [name, *([] if judging is None else judging.docvalue_fields)]
-    body: dict[str, Any] = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": names}
-    has_texts = judging is not None and judging.rule.similarity is not None
-    answer = await search_hits(server, index, body, judging.text_fields.all if judging and has_texts else ())
-    return meant_hits(answer["hits"]["hits"], routing), find_gaps(answer)
+async def read_rule(server: Port, index: Index) -> LookupRule:
+    """Return the rule by which a document is looked up in *index*."""
+    settings = await read_index_settings(server, index)
+    return (await read_scope(server, index, settings, LookupOptions(), "document")).rule
+
+
+def _check_given(text: str | None, fingerprint: int | None) -> None:
+    """Raise an error unless exactly one of *text* and *fingerprint* is given and it can be used."""
+    if (text is None) == (fingerprint is None):
+        raise WrongTypeError("give either a text or fingerprint=, not both and not neither")
+    if text is not None and not isinstance(text, str):
+        raise WrongTypeError(f"text must be a string, not {type(text).__name__}")
+    if fingerprint is not None:
+        to_hex(fingerprint)
+
+
+def check_id(id: str) -> None:
+    """Raise an error if *id* cannot be the ``_id`` of a document, or cannot be sent."""
+    check_key("id", id, wanted="the id of a document")
+
+
+def _fingerprint_of(text: str, settings: IndexSettings) -> int | None:
+    return compute_fingerprint(text, scheme=settings.scheme)
 
 
 def no_document(id: str, index: Index) -> InvalidInputError:
     return InvalidInputError(f"no document {shorten(id)} in {shorten(index)}: check the id; new ones need a refresh")
 
 
-def _fingerprint_of(hits: Hits, id: str, index: Index, name: str) -> int:
+def _shared_fingerprint(hits: Hits, id: str, index: Index, field: str) -> int:
+    """Return the fingerprint of the documents *hits* of one id; raise if they differ in it."""
     if not hits:
         raise no_document(id, index)
-    values = {value for hit in hits for value in hit_fingerprints(hit, name)}
+    values = {value for hit in hits for value in hit_fingerprints(hit, field)}
     if not values:
         raise InvalidInputError(
             f"document {shorten(id)} has no fingerprint: its text has no features, or it was never backfilled"
@@ -233,80 +190,312 @@ def _place_of(hit: Mapping[str, Any]) -> str:
     return str(hit["_index"]) if routing is None else f"{hit['_index']} (routing {shorten(routing)})"
 
 
-SAMPLE = 40
-# Up to this distance the plan for a large and skewed index costs little more in a small one.
-STATS_FROM_DISTANCE = 2
+def _shared_content(hits: Hits, id: str, scope: Scope) -> Content:
+    """Return what the documents *hits* of one id are compared by; raise if they differ in it."""
+    contents = [read_content(hit, scope.rule, scope.text_fields) for hit in hits]
+    if len({content.key for content in contents}) > 1:
+        raise InvalidInputError(
+            f"document {shorten(id)} cannot be compared: several documents of that id differ in what the rule "
+            "compares: name one index, or the document's routing"
+        )
+    return contents[0]
 
 
-async def index_stats(
-    server: Port, index: Index, max_distance: int | None = None, *, again: bool = False
-) -> IndexStats | None:
+# The plan for an index that was not measured suits a large and skewed one. It costs little more in a small one.
+UNMEASURED = IndexStats(documents=64_000_000, density=8.0)
+
+# Most hits of a search that bring their texts, and the characters of these: more texts are read by themselves, once it
+# is known which are wanted.
+HIT_TEXTS, HIT_CHARACTERS = 300, 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
     """
-    Return the size and skew of *index*, or ``None`` if a lookup does not need them.
-    Cost: two requests, once in ten minutes; with *again* in any case. None within a small *max_distance*, where the
-    size of the index decides little; *max_distance* is ``None`` for many lookups. If the server refuses, a million
-    random fingerprints are assumed.
+    What lookups in one index have in common: its settings, the caller's options, and the rule that decides.
+    *text_fields*: where the texts are of which the fingerprints are. *stats*: ``None`` if they were not measured.
+    *nearest*: how many near-duplicates are kept, the nearest; ``None`` for all. *leave*: documents that are not found.
+    *is_one_page*: what one page does not answer is not answered.
     """
-    if max_distance is not None and max_distance <= STATS_FROM_DISTANCE:
-        return None
-    known = None if again else server.context.recall_stats(index)
-    if known is None:
-        try:
-            known = await sample_stats(server, index)
-        except Exception as error:
-            if status_of(error) is None:
-                raise
-            known = ASSUMED
-        server.context.learn_stats(index, known)
-    return known
+
+    context: Context
+    index: Index
+    settings: IndexSettings
+    options: LookupOptions
+    rule: LookupRule
+    text_fields: TextFields = field(default_factory=TextFields)
+    stats: IndexStats | None = None
+    nearest: int | None = None
+    leave: frozenset[Key] = frozenset()
+    is_one_page: bool = False
+
+    @property
+    def max_distance(self) -> int:
+        return self.rule.max_distance
+
+    @property
+    def fingerprint_field(self) -> str:
+        return Fields(self.context.prefix).fingerprint
+
+    @property
+    def routing(self) -> dict[str, str]:
+        return {} if self.options.routing is None else {"routing": self.options.routing}
+
+    @property
+    def nothing(self) -> NearDups:
+        """The answer for a text without features, which has no near-duplicates."""
+        return NearDups(scheme=self.settings.scheme, max_distance=self.max_distance, rule=self.rule)
+
+    @property
+    def may_script(self) -> bool:
+        """Whether a script may filter, as far as is known."""
+        return self.settings.allows_scripts and self.context.may_script(self.index)
+
+    def plan(self, *, scripts: bool) -> LookupPlan:
+        return plan_lookup(self.max_distance, stats=self.stats or UNMEASURED, scripts=scripts)
+
+    @property
+    def milliseconds(self) -> float:
+        """How long one lookup by block terms is expected to take the server."""
+        return estimate(self.plan(scripts=self.may_script), self.stats or UNMEASURED).milliseconds
+
+    @property
+    def most_hit_texts(self) -> int:
+        """Most hits of a search that bring their texts with them: few, and fewer the longer texts were seen."""
+        source = self.options.source
+        if not isinstance(source, bool) and not set(self.text_fields.all) <= {*source}:
+            return 0
+        longest = self.context.longest_text(self.index)  # not known before one was read
+        return min(HIT_TEXTS, HIT_CHARACTERS // longest) if longest else 0
+
+    def body(self, clauses: Sequence[Query], *, page: int, reads_texts: bool = False) -> dict[str, Any]:
+        """Return the body of a search for the documents that match all *clauses*, with at most *page* hits."""
+        options, prefix = self.options, self.context.prefix
+        source = options.source
+        body = build_body(clauses, options.filter, options.exclude_ids, prefix=prefix, size=page, source=source)
+        if reads_texts:
+            body["docvalue_fields"] += docvalue_fields(self.rule)
+            body["_source"] = source or self.text_fields.all
+        return body
+
+    def fingerprints_body(self, fingerprints: Iterable[int], *, page: int) -> dict[str, Any]:
+        """Return the body of a search for the documents that have one of *fingerprints*, and for no others."""
+        return self.body([{"terms": {self.fingerprint_field: sorted(map(to_hex, fingerprints))}}], page=page)
 
 
-async def sample_stats(server: Port, index: Index) -> IndexStats:
-    """Return the size and skew of *index*, by two requests."""
-    fields = Fields(server.prefix)
-    body = {
-        "size": SAMPLE,
-        "query": {"exists": {"field": fields.fingerprint}},
-        "docvalue_fields": list(fields.blocks),
-        "_source": False,
-        "track_total_hits": True,
-    }
-    answer = await server.search(index=index, body=body)
-    hits = answer["hits"]["hits"]
-    documents = answer["hits"]["total"]["value"]
-    sampled = {
-        field: [hit["fields"][field][0] for hit in hits if field in hit.get("fields", ())] for field in fields.blocks
-    }
-    asked = {field: [sorted(set(terms)), *([each] for each in _repeated(terms))] for field, terms in sampled.items()}
-    lines: list[Any] = []
-    for field, parts in asked.items():
-        for part in parts:
-            lines += [{"index": index}, {"size": 0, "query": {"terms": {field: part}}, "track_total_hits": True}]
-    answers = iter((await server.msearch(body=lines))["responses"])
-    lengths = []
-    for field, terms in sampled.items():
-        own = [next(answers) for _ in asked[field]]
-        if terms and not any("error" in each for each in own):
-            together, *alone = (each["hits"]["total"]["value"] for each in own)
-            lengths.append(mean_length(terms, together, dict(zip(_repeated(terms), alone, strict=True))))
-    # A posting list has the document's own entry, or as many entries as chance would put there.
-    chance = max(documents / 2**BLOCK_BITS, 1.0)
-    mean = sum(lengths) / len(lengths) if lengths else 0.0
-    return IndexStats(max(1, documents), max(1.0, mean / chance))
+async def read_scope(
+    server: Port, index: Index, settings: IndexSettings, options: LookupOptions, asker: Asker
+) -> Scope:
+    """Return the scope of lookups in *index*; no request, since *settings* were just learned."""
+    rule, text_fields = choose_rule(settings, await read_settings_by_index(server, index), options, asker)
+    return Scope(server.context, index, settings, options, rule, text_fields)
 
 
-def _repeated(terms: Sequence[str]) -> list[str]:
-    """Return the terms that several of the sampled documents have, each once."""
-    return [term for term, count in Counter(terms).items() if count > 1]
+class Crowded(Exception):  # noqa: N818 -- caught where such a lookup is asked
+    """A lookup that is to be answered by one page has more candidates."""
 
 
-def mean_length(terms: Sequence[str], together: int, alone: Mapping[str, int]) -> float:
+class Lookup:
     """
-    Return the mean length of the posting lists of *terms*, one term for each sampled document.
-    *together*: number of documents with any of the terms. *alone*: number of documents with each term that is repeated
-    among *terms*; the other terms share the rest. The sample cannot show *alone*: a term of two documents out of 40 may
-    be that of a twentieth of the index, or of these two only.
+    The lookup of one fingerprint: the plan and page of its next search, the candidates read so far, and the
+    near-duplicates among them. ``while True:`` ``with lookup:`` is a search for it; a refusal ends the block, and the
+    loop begins anew where another search is possible.
+    *contents*: where the texts go that hits bring with them, if few are expected; ``None`` if none are wanted.
+    *may_script*: whether a script may filter, as far as is known. *page*: most hits of the first search. *expected*:
+    candidates by the cost model; 0 if not measured. *is_full*: the first page was full.
     """
-    rest = len(set(terms)) - len(alone)
-    ordinary = max(1.0, (together - sum(alone.values())) / rest) if rest else 0.0
-    return sum(alone.get(term, ordinary) for term in terms) / len(terms)
+
+    __slots__ = (
+        *("_is_again", "contents", "expected", "fingerprint", "is_full", "may_script", "page", "plan", "reads_texts"),
+        *("count", "near_dups", "reasons", "scope", "unreadable"),
+    )
+
+    def __init__(self, scope: Scope, fingerprint: int, contents: dict[Key, Content] | None = None) -> None:
+        self.scope = scope
+        self.fingerprint = fingerprint
+        self.contents = contents
+        self.may_script = scope.may_script
+        self.is_full = self._is_again = False
+        self._choose_plan()
+        self._forget()
+
+    def _choose_plan(self) -> None:
+        """Choose the plan, and with it the size of the first page."""
+        scope, sizes = self.scope, self.scope.options.sizes
+        self.plan = scope.plan(scripts=self.may_script)
+        hits = estimate(self.plan, scope.stats or UNMEASURED).hits
+        self.expected = 0.0 if scope.stats is None else hits
+        self.page = int(min(max(2 * hits, sizes.first_page), sizes.largest_page))
+        most = self.most_hit_texts
+        # A page that is full shows that more were found than that: then they are read without texts.
+        self.reads_texts = most > 0 and 2 * hits <= most
+        if self.reads_texts:
+            self.page = min(self.page, most)
+
+    def _forget(self) -> None:
+        """Begin to read candidates."""
+        self.count = 0
+        self.near_dups: list[NearDup] = []
+        self.reasons: dict[str, None] = {}  # why the answer is incomplete
+        self.unreadable: set[str | None] = set()  # what candidates have in place of a fingerprint
+
+    def __enter__(self) -> None:
+        self._forget()
+
+    def __exit__(self, _: object, error: BaseException | None, __: TracebackType | None) -> bool:
+        return isinstance(error, Exception) and self.adapt(error)
+
+    def adapt(self, refusal: Refusal) -> bool:
+        """
+        Return whether another search is possible after a *refusal*; nothing else decides that.
+        It has no script, or hits without texts, or reads all once more.
+        """
+        if not refusal:
+            return False
+        if self.is_full and not self._is_again and VIEW_ENDED.meets(refusal):
+            self._is_again = True  # an index was made anew while it was read
+            return True
+        if self.most_hit_texts and NO_SOURCE.meets(refusal):  # an index keeps none
+            self.scope.context.note_text(self.scope.index, HIT_CHARACTERS + 1)
+            self._choose_plan()
+            return True
+        if self.plan.script and NO_SCRIPT.meets(refusal):
+            self.may_script = False
+            self._choose_plan()
+            return True
+        return False
+
+    @property
+    def most_hit_texts(self) -> int:
+        return 0 if self.contents is None else self.scope.most_hit_texts
+
+    def body(self) -> dict[str, Any]:
+        return self.shared_body([self.fingerprint], page=self.page)
+
+    def shared_body(self, fingerprints: Sequence[int], *, page: int) -> dict[str, Any]:
+        """Return the body of one search for several *fingerprints*, with the plan of this one."""
+        clauses = candidate_clauses(fingerprints, self.plan, prefix=self.scope.context.prefix)
+        return self.scope.body(clauses, page=page, reads_texts=self.reads_texts and not self.is_full)
+
+    def add(self, hits: Hits) -> None:
+        """Keep the near-duplicates among *hits*, a page of candidates; only the nearest if so many are wanted."""
+        self.count += len(hits)
+        nearest = self.scope.nearest
+        self.near_dups += self._rescore(self._readable(hits))
+        if nearest is not None and len(self.near_dups) > nearest:
+            self.near_dups = heapq.nsmallest(nearest, self.near_dups, key=lambda near_dup: near_dup.order)
+
+    def _readable(self, hits: Hits) -> Hits:
+        """Return those of *hits* that have a fingerprint; note what the others have in its place."""
+        field, leave = self.scope.fingerprint_field, self.scope.leave
+        readable: list[Mapping[str, Any]] = []
+        for hit in hits:
+            if leave and document_key(hit) in leave:
+                continue
+            if hit_fingerprints(hit, field):
+                readable.append(hit)
+                continue
+            values = hit.get("fields", {}).get(field) or [None]
+            self.unreadable.update(value for value in values if read_fingerprint(value) is None)
+        return readable
+
+    def _rescore(self, hits: Hits) -> list[NearDup]:
+        """Return the near-duplicates among *hits*, all of which have a fingerprint."""
+        scope = self.scope
+        found = rescore(hits, self.fingerprint, max_distance=scope.max_distance, prefix=scope.context.prefix)
+        if self.contents is None or not scope.most_hit_texts:
+            return found
+        near = {near_dup.key for near_dup in found}
+        for hit in hits:
+            if (key := document_key(hit)) in near and "_source" in hit:
+                self.contents[key] = read_content(hit, scope.rule, scope.text_fields)
+        return found if scope.options.source else [replace(near_dup, source=None) for near_dup in found]
+
+    def result(self, gaps: Iterable[Gap]) -> NearDups:
+        """Return the answer, incomplete if there are *gaps* in what was read."""
+        scope = self.scope
+        self.reasons |= dict.fromkeys(sentences(gaps))
+        if not self.reasons and scope.settings.allows_scripts and not self.may_script:
+            # Only now: a search refused because of the caller's filter must not teach other lookups.
+            scope.context.note_scriptless(scope.index)
+        found = {near_dup.key: near_dup for near_dup in self.near_dups}
+        return NearDups(
+            tuple(sorted(found.values(), key=lambda near_dup: near_dup.order)[: scope.nearest]),
+            complete=not self.reasons,
+            scheme=scope.settings.scheme,
+            max_distance=scope.max_distance,
+            plan=self.plan,
+            candidates=self.count,
+            reasons=tuple(self.reasons),
+        )
+
+
+async def search(server: Port, lookup: Lookup, answer: Mapping[str, Any] | None = None) -> NearDups:
+    """Return the near-duplicates, from one page or from all. *answer*: that to the first search, if it was sent."""
+    scope = lookup.scope
+    while True:
+        if answer is None and lookup.is_full and scope.is_one_page:
+            raise Crowded
+        with lookup:
+            if answer is None and lookup.is_full:
+                gaps = await _read_all(server, lookup)
+            else:
+                if answer is None:
+                    call = Call("search", {"index": scope.index, "body": lookup.body(), **scope.routing})
+                    answer = await send_confirmed(server, scope.index, call, settings=scope.settings)
+                gaps, hits, answer = find_gaps(answer), answer["hits"]["hits"], None
+                if len(hits) >= lookup.page:
+                    lookup.is_full = True
+                    continue
+                lookup.add(hits)
+            # Where shards refused what others accepted, nothing is known of their documents.
+            if not lookup.adapt(gaps):
+                break
+    return lookup.result([*gaps, *await _read_unreadable(server, lookup)])
+
+
+async def _read_all(server: Port, lookup: Lookup) -> list[Gap]:
+    """Read all candidates, page by page."""
+    scope, options = lookup.scope, lookup.scope.options
+    confirm_once = confirming(server, scope.index, scope.settings)
+    reading = Reading(server, scope.index, lookup.body(), page=options.sizes.next_page, routing=options.routing)
+    async with aclosing(reading.pages()) as pages:
+        async for hits in pages:
+            lookup.add(hits)
+    await confirm_once()
+    return reading.gaps
+
+
+async def _read_unreadable(server: Port, lookup: Lookup) -> list[Gap]:
+    """
+    Note as reasons the documents without a readable fingerprint that are near by their block terms, which are its
+    digits: the same ones with every plan. Those where these are none either are found by no lookup.
+    """
+    if not lookup.unreadable:
+        return []
+    scope, field = lookup.scope, lookup.scope.fingerprint_field
+    blocks = Fields(scope.context.prefix).blocks
+    shown = sorted(value for value in lookup.unreadable if value is not None)
+    clauses: list[Query] = [{"terms": {field: shown}}]
+    if None in lookup.unreadable:
+        there = [{"exists": {"field": block}} for block in blocks]
+        clauses.append({"bool": {"filter": there, "must_not": {"exists": {"field": field}}}})
+    page = scope.options.sizes.next_page
+    body = scope.body([{"bool": {"should": clauses, "minimum_should_match": 1}}], page=page)
+    body |= {"_source": False, "docvalue_fields": [field, *blocks]}
+    reading = Reading(server, scope.index, body, page=page, routing=scope.options.routing)
+    is_masked = bool(shown)  # until a search for what is shown finds it
+    async with aclosing(reading.pages()) as pages:
+        async for hits in pages:
+            for hit in hits:
+                is_masked &= field not in hit["fields"]
+                terms = [str(term) for block in blocks for term in hit["fields"].get(block, ())]
+                value = read_fingerprint("".join(terms))
+                if value is None or hit_fingerprints(hit, field):
+                    continue
+                if (value ^ lookup.fingerprint).bit_count() <= scope.max_distance:
+                    said = f"document {hit['_id']!r} of {hit['_index']!r} has block terms but no {field}"
+                    lookup.reasons[f"{said}: backfill it"] = None
+    if is_masked:
+        lookup.reasons[no_fingerprint_shown(scope.index, field)] = None
+    return reading.gaps

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from operator import length_hint
 from typing import Any, TypeAlias, TypeVar
@@ -14,15 +15,12 @@ from es_simhash.errors import SearchFailedError, SimHashError, WrongTypeError
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.lookup.content import Content
-from es_simhash.lookup.find import nothing_for, read_judging, read_subject, searching
+from es_simhash.lookup.find import UNMEASURED, Lookup, Scope, read_scope, search
 from es_simhash.lookup.from_memory import MemoryLookups
-from es_simhash.lookup.judge import judge
+from es_simhash.lookup.judge import Asker, accept
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, check_complete
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, hit_fingerprints
-from es_simhash.lookup.plan import estimate
-from es_simhash.lookup.question import ASSUMED, Question, Subject
-from es_simhash.lookup.rules import Asker, Judging
-from es_simhash.lookup.search import search
+from es_simhash.lookup.plan import estimate, index_stats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import Attempts, SettingsChanged, read_index_settings, send_confirmed
@@ -32,200 +30,18 @@ from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import MAX_CLAUSES, Call, Index, check_index, status_of
 from es_simhash.transport.refusals import TOO_LARGE, is_passing
 
-
-@dataclass(frozen=True, slots=True)
-class SharedSearch:
-    """One or more questions of the same subject, and therefore with the same plan, that share one search."""
-
-    questions: Sequence[Question]
-
-    @property
-    def page(self) -> int:
-        """Most hits of the search."""
-        largest = self.questions[0].subject.options.sizes.largest_page
-        return min(largest, sum(each.page for each in self.questions))
-
-    def body(self) -> dict[str, Any]:
-        first = self.questions[0]
-        if len(self.questions) == 1:
-            return first.body()
-        return first.shared_body(self.questions, page=self.page)
-
-    def share(self, answer: Any) -> list[Any]:
-        """
-        Return each question's part of the *answer*; ``None`` for each if they must be asked one by one.
-        They must be if there is no answer, the search was refused, it did not read everything, or a hit has no readable
-        fingerprint. A search of one question returns the answer unchanged, also an exception.
-        """
-        if len(self.questions) == 1:
-            return [answer]
-        one_by_one = [None] * len(self.questions)
-        if not isinstance(answer, Mapping) or "error" in answer or find_gaps(answer):
-            return one_by_one
-        hits = answer["hits"]["hits"]
-        field = self.questions[0].field
-        if len(hits) >= self.page or not all(hit_fingerprints(hit, field) for hit in hits):
-            return one_by_one
-        try:
-            return [{**answer, "hits": {"hits": part}} for part in _hits_of_each(self.questions, hits)]
-        except ValueError:
-            return one_by_one
-
-
-def _hits_of_each(questions: Sequence[Question], hits: Hits) -> Iterator[list[Mapping[str, Any]]]:
-    """Yield for each of *questions* those of *hits*, all of which have a fingerprint, that may be near it."""
-    found_by = by_fingerprint(hits, questions[0].field)
-    for each in questions:
-        wanted, most = each.fingerprint, each.max_distance
-        found = (hit for value, some in found_by.items() if (value ^ wanted).bit_count() <= most for hit in some)
-        yield list({id(hit): hit for hit in found}.values())  # a document may have several fingerprints
-
-
-def _shareable(question: Question) -> int:
-    """Return how many questions like this one are cheaper in one search than alone."""
-    sizes = question.subject.options.sizes
-    if question.plan.is_scan:
-        return 1
-    passing = estimate(question.plan, question.subject.stats or ASSUMED).passing
-    most = (
-        sizes.shared,
-        sizes.shared_terms // question.plan.terms,
-        MAX_CLAUSES // (2 * question.plan.clauses),
-        int(sizes.shared_passing / max(1.0, passing)),
-    )
-    return max(1, min(most))
-
-
 Outcome: TypeAlias = NearDups | Exception
 """The answer of a lookup, or the exception that it failed with."""
+
+# So many candidates are read one lookup after another.
+MANY_CANDIDATES = 600
 
 # A search that is refused for one of these would be refused again.
 _FINAL = (401, 403, 404)
 
 
-@dataclass(frozen=True, slots=True)
-class MultiSearch:
-    """Searches of questions, in order, that go out in one multi-search."""
-
-    searches: Sequence[SharedSearch]
-
-    @property
-    def questions(self) -> list[Question]:
-        return [question for each in self.searches for question in each.questions]
-
-    def call(self) -> Call:
-        subject = self.searches[0].questions[0].subject
-        header = {"index": subject.index, **subject.routing}
-        return Call("msearch", {"body": [line for each in self.searches for line in (header, each.body())]})
-
-
-def make_multi_search(questions: Sequence[Question]) -> MultiSearch:
-    """Return *questions* of one subject as a batch, in which several share a search where that is cheaper."""
-    size = _shareable(questions[0])
-    return MultiSearch([SharedSearch(questions[start : start + size]) for start in range(0, len(questions), size)])
-
-
-async def ask_together(server: Port, questions: Sequence[Question], *, is_patient: bool = False) -> list[Outcome]:
-    """Return the outcome of each of *questions*, in order; arguments and errors as :func:`take_answer`."""
-    if not questions:
-        return []
-    batch = make_multi_search(questions)
-    return await take_answer(server, batch, await attempt(_send(server, batch)), is_patient=is_patient)
-
-
-async def take_answer(server: Port, batch: MultiSearch, answer: Any, *, is_patient: bool = False) -> list[Outcome]:
-    """
-    Return the outcome of each question of *batch*, in order, given the *answer* or exception of its call.
-    A question that could not share a search gets a search for itself. A multi-search that is too large, or too much for
-    the server now, is sent in halves. If the whole request is refused for another reason, the client's exception is
-    raised.
-    *is_patient*: what a busy server refused, or answered incompletely, is asked again, after waits.
-    """
-    outcomes: dict[Question, Outcome] = {}
-    asked = [batch]
-
-    async def ask() -> Sequence[Question]:
-        """Return the questions whose answers may become better."""
-        part = asked.pop()
-        came = answer if part is batch else await attempt(_send(server, part))
-        answers = await _answers(server, part, came, is_patient=is_patient)
-        outcomes.update(zip(part.questions, await _read_answers(server, part.questions, answers), strict=True))
-        left = [question for question in part.questions if _may_improve(outcomes[question])]
-        asked.append(make_multi_search(left)) if left else None
-        return left
-
-    await (server.until(ask, lambda left: not left) if is_patient else ask())
-    return [outcomes[question] for question in batch.questions]
-
-
-def _may_improve(outcome: Outcome) -> bool:
-    return is_passing(outcome) if isinstance(outcome, Exception) else not outcome.complete
-
-
-async def _send(server: Port, batch: MultiSearch) -> Any:
-    """Return the answer to the call of *batch*."""
-    subject = batch.searches[0].questions[0].subject
-    return await send_confirmed(server, subject.index, batch.call(), settings=subject.settings)
-
-
-async def _answers(server: Port, batch: MultiSearch, answer: Any, *, is_patient: bool) -> list[Any]:
-    """Return for each question of *batch* the answer to its search, or the exception of the request."""
-
-    async def send(searches: Sequence[SharedSearch]) -> Any:
-        return await _send(server, MultiSearch(searches))
-
-    def splits(error: BaseException) -> bool:
-        return is_passing(error) or TOO_LARGE.meets(error)
-
-    parts: list[Any] = []
-    for searches, came in await halves(server, batch.searches, answer, send=send, splits=splits, waits=is_patient):
-        if isinstance(came, BaseException) and not splits(came):
-            raise came
-        answers = [came] if isinstance(came, BaseException) else came["responses"]
-        parts += [part for shared, one in zip(searches, answers, strict=True) for part in shared.share(one)]
-    alone = [SharedSearch([question]) for question, part in zip(batch.questions, parts, strict=True) if part is None]
-    rest = iter(await _answers_of(server, alone, is_patient=is_patient))
-    return [next(rest) if part is None else part for part in parts]
-
-
-async def _answers_of(server: Port, searches: Sequence[SharedSearch], *, is_patient: bool) -> list[Any]:
-    if not searches:
-        return []
-    batch = MultiSearch(searches)
-    return await _answers(server, batch, await attempt(_send(server, batch)), is_patient=is_patient)
-
-
-async def _read_answers(server: Port, questions: Sequence[Question], answers: Sequence[Any]) -> list[Outcome]:
-    """Return the outcomes of *questions*, from their first *answers* and the searches after them."""
-    outcomes: list[Outcome] = []
-    for question, answer in zip(questions, answers, strict=True):
-        outcomes.append(outcome := await attempt(_read_one(server, question, answer)))
-        if isinstance(outcome, SettingsChanged):
-            raise outcome  # no matter of one element
-    return outcomes
-
-
-async def _read_one(server: Port, question: Question, answer: Any) -> Outcome:
-    if isinstance(answer, Exception):
-        return answer
-    if "error" not in answer:
-        return await search(server, question, answer)
-    if answer.get("status") in _FINAL:
-        return refusal(answer)
-    # A full queue, a small window, a plan that is not allowed: the question gets a search of its own.
-    question.adapt(answer["error"])
-    return await search(server, question)
-
-
-def refusal(answer: Mapping[str, Any], what: str = "this search") -> SearchFailedError:
-    """Return the error that says that the server refused one search of several."""
-    error, status = answer["error"], answer.get("status", 0)
-    cause = error if isinstance(error, str) else f"{error.get('type')}: {error.get('reason')}"
-    said = f"the server refused {what} with status {status}: {cause}"
-    return SearchFailedError(said, status=status, error=error)
-
-
 _T = TypeVar("_T")
+_R = TypeVar("_R")
 
 
 async def find_many(
@@ -259,44 +75,57 @@ async def stream_many(
     """Yield what :func:`find_many` returns as it is found. Memory: what 1,000 lookups find."""
     request = request or LookupRequest()
     check_index(index)
-    if (texts is None) == (fingerprints is None):
-        raise WrongTypeError("give either texts or fingerprints=, not both and not neither")
-    if texts is not None:
-        check_items("texts", texts, of="strings")
-    if fingerprints is not None:
-        check_items("fingerprints", fingerprints, of="ints")
+    given = _check_given(texts, fingerprints)
     asker: Asker = "fingerprint" if texts is None else "text"
-    given: Any = fingerprints if texts is None else texts  # its truth may not be asked: a length may raise
     await read_index_settings(server, index)  # what is wrong with all lookups is no answer to one
     memory = MemoryLookups(request, length_hint(given) or None)
     sizes = options.sizes
     try:
         for part in _parts(given, lambda: sizes.batch_in_memory if memory.is_loaded else sizes.batch):
-            attempts, answered = Attempts(server, index), list[Outcome]()
-            while not answered:
+            attempts, outcomes = Attempts(server, index), list[Outcome]()
+            while not outcomes:
                 with attempts:
                     settings = await attempts.settings()
-                    if texts is None:
-                        found = [None if each is None else _or_error(check_fingerprint, each) for each in part]
-                    else:
-                        found = await server.compute(_fingerprint_each, part, settings)
-                    judging = await read_judging(server, index, settings, options, asker)
-                    searched = searching(options, judging)
-                    if not judging.rule.is_by_distance_alone:
-                        searched = replace(searched, size=None)  # the nearest need not be accepted
-                    subject = await read_subject(server, index, settings, searched, many=True)
-                    answers = await _look_up(server, subject, [each for each in found if isinstance(each, int)], memory)
-                    asked = [text for text, each in zip(part, found, strict=True) if isinstance(each, int)]
-                    answers = await _judge_each(server, index, answers, asked, settings, options, judging)
-                    answered = _in_place(found, answers, nothing_for(settings, judging))
-            yield answered
+                    scope = await read_scope(server, index, settings, options, asker)
+                    outcomes = await _find_part(server, scope, asker, part, memory)
+            yield outcomes
     finally:
         await memory.close(server)
 
 
-def _in_place(found: Sequence[int | Exception | None], answers: Iterable[Outcome], nothing: NearDups) -> list[Outcome]:
-    outcomes = iter(answers)
-    return [next(outcomes) if isinstance(each, int) else nothing if each is None else each for each in found]
+async def _find_part(
+    server: Port, scope: Scope, asker: Asker, part: Sequence[Any], memory: MemoryLookups
+) -> list[Outcome]:
+    """Return the outcome of each text or fingerprint of *part*."""
+    if asker == "text":
+        given = await server.compute(_fingerprint_texts, part, scope.settings)
+    else:
+        given = [None if fingerprint is None else _or_error(check_fingerprint, fingerprint) for fingerprint in part]
+    # The nearest need not be accepted.
+    nearest = scope.options.size if scope.rule.is_by_distance_alone else None
+    scope = replace(scope, stats=await index_stats(server, scope.index), nearest=nearest)
+    wanted = {number: fingerprint for number, fingerprint in enumerate(given) if isinstance(fingerprint, int)}
+    found = await _look_up(server, scope, list(wanted.values()), memory)
+    outcomes: list[Outcome] = [one if isinstance(one, Exception) else scope.nothing for one in given]
+    answers: dict[int, NearDups] = {}
+    for number, outcome in zip(wanted, found, strict=True):
+        if isinstance(outcome, NearDups):
+            answers[number] = outcome
+        else:
+            outcomes[number] = outcome
+    asked = (Content(part[number]) for number in answers)
+    for number, answer in zip(answers, await accept(server, scope, list(answers.values()), asked), strict=True):
+        outcomes[number] = _or_error(check_complete, answer)
+    return outcomes
+
+
+def _check_given(texts: Iterable[str] | None, fingerprints: Iterable[int | None] | None) -> Any:
+    """Return what is given; raise an error unless it is exactly one list of items."""
+    if (texts is None) == (fingerprints is None):
+        raise WrongTypeError("give either texts or fingerprints=, not both and not neither")
+    if texts is not None:
+        return check_items("texts", texts, of="strings")
+    return check_items("fingerprints", fingerprints, of="ints")
 
 
 def _parts(items: Iterable[_T], size: Callable[[], int]) -> Iterator[list[_T]]:
@@ -305,60 +134,214 @@ def _parts(items: Iterable[_T], size: Callable[[], int]) -> Iterator[list[_T]]:
         yield part
 
 
-async def _look_up(server: Port, subject: Subject, fingerprints: Sequence[int], memory: MemoryLookups) -> list[Outcome]:
-    """Return the outcome of each lookup: from memory where that has it, else from the server."""
-    await memory.prepare(server, subject)
-    known = await memory.ask(server, subject, fingerprints)
-    asked = await _ask_server(server, [Question(subject, each) for each in fingerprints if each not in known])
-    rest = iter(asked)
-    return [known[each] if each in known else next(rest) for each in fingerprints]
-
-
-async def _ask_server(server: Port, questions: Sequence[Question]) -> list[Outcome]:
-    if not questions or not questions[0].expects_many:
-        return await ask_together(server, questions)
-    # One after another: the candidates of many lookups at once would fill the memory.
-    outcomes: list[Outcome] = []
-    for question in questions:
-        outcomes.append(outcome := await attempt(search(server, question)))
-        if isinstance(outcome, Exception) and status_of(outcome) is None and not isinstance(outcome, SimHashError):
-            raise outcome  # a server that cannot be reached fails every element
-    return outcomes
-
-
-async def _judge_each(
-    server: Port,
-    index: Index,
-    answers: Sequence[Outcome],
-    texts: Sequence[Any],
-    settings: IndexSettings,
-    options: LookupOptions,
-    judging: Judging,
-) -> list[Outcome]:
-    """Judge the answers of a batch together; exceptions stay as they are, and an incomplete answer becomes one."""
-    pairs = [(answer, text) for answer, text in zip(answers, texts, strict=True) if isinstance(answer, NearDups)]
-    found = [answer for answer, _ in pairs]
-    asked = [Content(text if isinstance(text, str) else None) for _, text in pairs]
-    judged = iter(await judge(server, index, found, asked, judging=judging, scheme=settings.scheme, size=options.size))
-    return [_or_error(check_complete, next(judged)) if isinstance(answer, NearDups) else answer for answer in answers]
-
-
-def _or_error(function: Callable[..., _T], *args: Any, **how: Any) -> _T | Exception:
+def _or_error(function: Callable[[_T], _R], item: _T) -> _R | Exception:
     try:
-        return function(*args, **how)
+        return function(item)
     except Exception as error:  # noqa: BLE001 -- the exception is the element's result
         return error
 
 
-def _fingerprint_each(texts: Sequence[Any], settings: IndexSettings) -> list[int | Exception | None]:
+def _fingerprint_texts(texts: Sequence[Any], settings: IndexSettings) -> list[int | Exception | None]:
     """Return the fingerprint of each text, or the ``TypeError`` for what is no text; the strings go in one batch."""
     strings = [text for text in texts if isinstance(text, str)]
     computed: Iterator[int | Exception | None]
     try:
         computed = iter(compute_fingerprints(strings, scheme=settings.scheme))
     except Exception:  # noqa: BLE001 -- one text must not take the others with it
-        computed = (_or_error(compute_fingerprint, text, scheme=settings.scheme) for text in strings)
+        computed = (_or_error(partial(compute_fingerprint, scheme=settings.scheme), text) for text in strings)
     return [
         next(computed) if isinstance(text, str) else WrongTypeError(f"text must be a string, not {type(text).__name__}")
         for text in texts
     ]
+
+
+async def _look_up(server: Port, scope: Scope, fingerprints: Sequence[int], memory: MemoryLookups) -> list[Outcome]:
+    """Return the outcome of each lookup: from memory where that has it, else from the server."""
+    await memory.prepare(server, scope)
+    known = await memory.ask(server, scope, fingerprints)
+    asked = await _ask_server(server, [Lookup(scope, wanted) for wanted in fingerprints if wanted not in known])
+    rest = iter(asked)
+    return [known[wanted] if wanted in known else next(rest) for wanted in fingerprints]
+
+
+async def _ask_server(server: Port, lookups: Sequence[Lookup]) -> list[Outcome]:
+    if not lookups or lookups[0].expected <= MANY_CANDIDATES:
+        return await ask_together(server, lookups)
+    # One after another: the candidates of many lookups at once would fill the memory.
+    outcomes: list[Outcome] = []
+    for lookup in lookups:
+        outcomes.append(outcome := await attempt(search(server, lookup)))
+        if isinstance(outcome, Exception) and status_of(outcome) is None and not isinstance(outcome, SimHashError):
+            raise outcome  # a server that cannot be reached fails every element
+    return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class MultiSearch:
+    """
+    Lookups of one scope, in order, that go out in one multi-search; those of a group share a search of it, which costs
+    a server less than a search for each. One after the other they have the same answers.
+    """
+
+    groups: Sequence[Sequence[Lookup]]
+
+    @property
+    def lookups(self) -> list[Lookup]:
+        return [lookup for group in self.groups for lookup in group]
+
+    def call(self) -> Call:
+        scope = self.groups[0][0].scope
+        header = {"index": scope.index, **scope.routing}
+        return Call("msearch", {"body": [line for group in self.groups for line in (header, _body_of(group))]})
+
+
+def make_multi_search(lookups: Sequence[Lookup]) -> MultiSearch:
+    """Return *lookups* of one scope as a multi-search, in which several share a search where that is cheaper."""
+    most = _most_together(lookups[0])
+    return MultiSearch([lookups[start : start + most] for start in range(0, len(lookups), most)])
+
+
+def _most_together(lookup: Lookup) -> int:
+    """Return how many lookups like this one are cheaper in one search than alone."""
+    sizes = lookup.scope.options.sizes
+    if lookup.plan.is_scan:
+        return 1
+    passing = estimate(lookup.plan, lookup.scope.stats or UNMEASURED).passing
+    most = (
+        sizes.shared,
+        sizes.shared_terms // lookup.plan.terms,
+        MAX_CLAUSES // (2 * lookup.plan.clauses),
+        int(sizes.shared_passing / max(1.0, passing)),
+    )
+    return max(1, min(most))
+
+
+def _page_of(group: Sequence[Lookup]) -> int:
+    """Return how many hits the search of *group* has at most."""
+    return min(group[0].scope.options.sizes.largest_page, sum(lookup.page for lookup in group))
+
+
+def _body_of(group: Sequence[Lookup]) -> dict[str, Any]:
+    if len(group) == 1:
+        return group[0].body()
+    return group[0].shared_body([lookup.fingerprint for lookup in group], page=_page_of(group))
+
+
+def _share(group: Sequence[Lookup], answer: Any) -> list[Any]:
+    """
+    Return the part of the *answer* that is for each lookup of *group*; ``None`` for each if they must be asked one by
+    one: there is no answer, the search was refused or did not read everything, or a hit has no readable fingerprint.
+    A search of one lookup returns the answer unchanged, also an exception.
+    """
+    if len(group) == 1:
+        return [answer]
+    one_by_one = [None] * len(group)
+    if not isinstance(answer, Mapping) or "error" in answer or find_gaps(answer):
+        return one_by_one
+    hits: Hits = answer["hits"]["hits"]
+    field = group[0].scope.fingerprint_field
+    if len(hits) >= _page_of(group) or not all(hit_fingerprints(hit, field) for hit in hits):
+        return one_by_one
+    found_by = by_fingerprint(hits, field)
+    most = group[0].scope.max_distance
+    parts = []
+    for lookup in group:
+        near = [some for value, some in found_by.items() if (value ^ lookup.fingerprint).bit_count() <= most]
+        # A document may have several fingerprints.
+        parts.append({**answer, "hits": {"hits": list({id(hit): hit for some in near for hit in some}.values())}})
+    return parts
+
+
+async def ask_together(server: Port, lookups: Sequence[Lookup], *, is_patient: bool = False) -> list[Outcome]:
+    """Return the outcome of each of *lookups*, in order; arguments and errors as :func:`take_answer`."""
+    if not lookups:
+        return []
+    batch = make_multi_search(lookups)
+    return await take_answer(server, batch, await attempt(_send(server, batch)), is_patient=is_patient)
+
+
+async def take_answer(server: Port, batch: MultiSearch, answer: Any, *, is_patient: bool = False) -> list[Outcome]:
+    """
+    Return the outcome of each lookup of *batch*, in order, given the *answer* or exception of its call.
+    A lookup that could not share a search gets a search for itself. A multi-search that is too large, or too much for
+    the server now, is sent in halves. If the whole request is refused for another reason, the client's exception is
+    raised.
+    *is_patient*: what a busy server refused, or answered incompletely, is asked again, after waits.
+    """
+    outcomes: dict[Lookup, Outcome] = {}
+    asked = [batch]
+
+    async def ask() -> Sequence[Lookup]:
+        """Return the lookups whose answers may become better."""
+        part = asked.pop()
+        came = answer if part is batch else await attempt(_send(server, part))
+        answers = await _answers(server, part, came, is_patient=is_patient)
+        outcomes.update(zip(part.lookups, await _read_answers(server, part.lookups, answers), strict=True))
+        left = [lookup for lookup in part.lookups if _may_improve(outcomes[lookup])]
+        asked.append(make_multi_search(left)) if left else None
+        return left
+
+    await (server.until(ask, lambda left: not left) if is_patient else ask())
+    return [outcomes[lookup] for lookup in batch.lookups]
+
+
+def _may_improve(outcome: Outcome) -> bool:
+    return is_passing(outcome) if isinstance(outcome, Exception) else not outcome.complete
+
+
+async def _send(server: Port, batch: MultiSearch) -> Any:
+    """Return the answer to the call of *batch*."""
+    scope = batch.groups[0][0].scope
+    return await send_confirmed(server, scope.index, batch.call(), settings=scope.settings)
+
+
+async def _answers(server: Port, batch: MultiSearch, answer: Any, *, is_patient: bool) -> list[Any]:
+    """Return for each lookup of *batch* the answer to its search, or the exception of the request."""
+
+    async def send(groups: Sequence[Sequence[Lookup]]) -> Any:
+        return await _send(server, MultiSearch(groups))
+
+    def splits(error: BaseException) -> bool:
+        return is_passing(error) or TOO_LARGE.meets(error)
+
+    parts: list[Any] = []
+    for groups, came in await halves(server, batch.groups, answer, send=send, splits=splits, waits=is_patient):
+        if isinstance(came, BaseException) and not splits(came):
+            raise came
+        answers = [came] if isinstance(came, BaseException) else came["responses"]
+        parts += [part for group, one in zip(groups, answers, strict=True) for part in _share(group, one)]
+    alone = MultiSearch([[lookup] for lookup, part in zip(batch.lookups, parts, strict=True) if part is None])
+    if not alone.groups:
+        return parts
+    rest = iter(await _answers(server, alone, await attempt(_send(server, alone)), is_patient=is_patient))
+    return [next(rest) if part is None else part for part in parts]
+
+
+async def _read_answers(server: Port, lookups: Sequence[Lookup], answers: Sequence[Any]) -> list[Outcome]:
+    """Return the outcomes of *lookups*, from their first *answers* and the searches after them."""
+    outcomes: list[Outcome] = []
+    for lookup, answer in zip(lookups, answers, strict=True):
+        outcomes.append(outcome := await attempt(_read_one(server, lookup, answer)))
+        if isinstance(outcome, SettingsChanged):
+            raise outcome  # no matter of one element
+    return outcomes
+
+
+async def _read_one(server: Port, lookup: Lookup, answer: Any) -> Outcome:
+    if isinstance(answer, Exception):
+        return answer
+    if "error" not in answer:
+        return await search(server, lookup, answer)
+    if answer.get("status") in _FINAL:
+        return refusal(answer)
+    # A full queue, a small window, a plan that is not allowed: the lookup gets a search of its own.
+    lookup.adapt(answer["error"])
+    return await search(server, lookup)
+
+
+def refusal(answer: Mapping[str, Any], what: str = "this search") -> SearchFailedError:
+    """Return the error that says that the server refused one search of several."""
+    error, status = answer["error"], answer.get("status", 0)
+    cause = error if isinstance(error, str) else f"{error.get('type')}: {error.get('reason')}"
+    said = f"the server refused {what} with status {status}: {cause}"
+    return SearchFailedError(said, status=status, error=error)

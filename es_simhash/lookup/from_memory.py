@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import to_hex
 from es_simhash.lookup import memory_operations as reading
+from es_simhash.lookup.find import Scope
 from es_simhash.lookup.lookup_options import LookupRequest, ResidentError, as_fault, pays
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, rescore
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.query import check_filter
-from es_simhash.lookup.question import Subject
 from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
@@ -72,7 +72,7 @@ class Snapshot:
     Cost: one search for each 45,000 documents.
     """
 
-    def __init__(self, subject: Subject, request: LookupRequest) -> None:
+    def __init__(self, subject: Scope, request: LookupRequest) -> None:
         from es_simhash.lookup.memory_table import FingerprintTable  # noqa: PLC0415 -- loads numpy
 
         self._subject = subject
@@ -221,7 +221,7 @@ class MemoryLookups:
     def is_loaded(self) -> bool:
         return self._snapshot is not None
 
-    async def prepare(self, server: Port, subject: Subject) -> None:
+    async def prepare(self, server: Port, subject: Scope) -> None:
         """
         Read the fingerprints of *subject* if that pays now, or if the caller demands it.
         If they cannot be read, that is an error only if the caller demands it; else the server is asked from then on.
@@ -233,12 +233,12 @@ class MemoryLookups:
         if self._snapshot is None and self._is_wanted and (is_demanded or self._pays(subject)):
             await self._load(server, subject)
 
-    def _pays(self, subject: Subject) -> bool:
+    def _pays(self, subject: Scope) -> bool:
         lookups = self._asked if self._total is None else self._total - self._asked
         stats = subject.stats or IndexStats()
         return pays(lookups, milliseconds=subject.milliseconds, documents=stats.documents)
 
-    async def _load(self, server: Port, subject: Subject, *, is_last: bool = False) -> None:
+    async def _load(self, server: Port, subject: Scope, *, is_last: bool = False) -> None:
         snapshot = Snapshot(subject, self._request)
         try:
             await snapshot.load(server)
@@ -254,14 +254,14 @@ class MemoryLookups:
             logger.info("lookups in %s: %d fingerprints are in memory", subject.index, len(snapshot))
             self._snapshot, self._nothing = snapshot, _nothing_for(subject)
 
-    def _give_up(self, subject: Subject, error: ResidentError) -> None:
+    def _give_up(self, subject: Scope, error: ResidentError) -> None:
         """Ask the server from now on."""
         if self._request.lookups == "memory" and not error.is_of_document:
             raise error.for_caller(subject.index) from error
         logger.info("lookups in %s: the server is asked about every text: %s", subject.index, error)
         self._is_wanted = False
 
-    async def ask(self, server: Port, subject: Subject, fingerprints: Sequence[int]) -> dict[int, NearDups]:
+    async def ask(self, server: Port, subject: Scope, fingerprints: Sequence[int]) -> dict[int, NearDups]:
         """Return the answers for *fingerprints*, without those that the server must be asked for."""
         self._asked += len(fingerprints)
         for is_last in (False, True):
@@ -285,14 +285,14 @@ class MemoryLookups:
             await snapshot.close(server)
 
 
-def _nothing_for(subject: Subject) -> NearDups:
+def _nothing_for(subject: Scope) -> NearDups:
     """Return the answer of a lookup that finds nothing; its plan says that all fingerprints were compared."""
     plan = make_plan(subject.max_distance, ())
     return NearDups(scheme=subject.settings.scheme, max_distance=subject.max_distance, plan=plan)
 
 
 async def _answers(
-    server: Port, snapshot: Snapshot, subject: Subject, fingerprints: Sequence[int]
+    server: Port, snapshot: Snapshot, subject: Scope, fingerprints: Sequence[int]
 ) -> dict[int, NearDups]:
     near: Near = await server.compute(snapshot.near, fingerprints)
     await snapshot.keep(server)
@@ -326,13 +326,13 @@ def _groups(near: Near, most: int) -> Iterator[list[int]]:
         yield group
 
 
-def _read(subject: Subject, near: Near, hits: Hits, nothing: NearDups) -> dict[int, NearDups]:
+def _read(subject: Scope, near: Near, hits: Hits, nothing: NearDups) -> dict[int, NearDups]:
     """Return the answers for the fingerprints of *near*, whose documents are all among *hits*."""
-    found_by = by_fingerprint(hits, subject.field)
+    found_by = by_fingerprint(hits, subject.fingerprint_field)
     answers = {}
     for wanted, known in near.items():
         some = [hit for each in known for hit in found_by.get(each, ())]
-        size, prefix = subject.options.size, subject.context.prefix
+        size, prefix = subject.nearest, subject.context.prefix
         found = rescore(some, wanted, max_distance=nothing.max_distance, prefix=prefix, size=size)
         answers[wanted] = replace(nothing, items=tuple(found), candidates=len(some))
     return answers

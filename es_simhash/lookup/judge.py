@@ -1,26 +1,243 @@
 """
-Keeps of what a lookup found the documents that the rule accepts.
+What a lookup accepts: the rule of its indices, the texts and values of what it found, and the documents that the rule
+accepts of these.
 
-A near-duplicate whose text is not available is kept, without a similarity, and says why. The nearest that the rule
-rejects are noted. :func:`decide` says why two documents are near-duplicates or not; ``content`` compares their texts.
+A near-duplicate that could not be compared is kept, without a similarity, and says why. The nearest that the rule
+rejects are noted. ``content`` compares two documents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from es_simhash.errors import SchemeError
+from es_simhash.errors import Advice, InvalidInputError, SchemeError
 from es_simhash.hashing import Scheme, fingerprints
-from es_simhash.lookup.content import Content, compare_contents, prepare_together, why_apart
-from es_simhash.lookup.fetch import FETCH, NoText, fetch_hits
+from es_simhash.lookup.content import (
+    Content,
+    Unread,
+    compare_contents,
+    docvalue_fields,
+    prepare_together,
+    read_content,
+    why_apart,
+)
+from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import REJECTED, NearDup, NearDups, Reason, Rejected
-from es_simhash.lookup.rules import Judging, LookupRule
+from es_simhash.mapping.context import TextFields
+from es_simhash.mapping.meta import IndexSettings, no_text_field
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.rule import PairRule
+from es_simhash.mapping.rule import PairRule, default_rule, target_of
 from es_simhash.texts.measures import Score
+from es_simhash.transport.answers import Gap, find_gaps
+from es_simhash.transport.conversation import search_texts
+from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, Key, document_key
+
+if TYPE_CHECKING:
+    from es_simhash.lookup.find import Scope
+
+Origin = Literal["given", "recorded", "default"]
+Asker = Literal["text", "document", "fingerprint"]
+"""What is looked up: a text has no values of fields, a fingerprint no text either."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookupRule(PairRule):
+    """
+    The rule by which an answer was made.
+
+    Attributes:
+        max_distance, similarity, measure, per, within:
+            What near-duplicates are: the largest distance in bits, the smallest similarity of the texts by a measure
+            (``None``: texts were not compared), a keyword field of equal values, a date field and a span.
+        origin:
+            ``"recorded"`` in an index, the ``"default"`` where none is recorded, or ``"given"`` by the caller, in whole
+            or in part.
+        not_applied:
+            Which of ``"texts"``, ``"per"`` and ``"within"`` of the recorded rule do not count, because a fingerprint
+            has no text, and a text no values.
+    """
+
+    origin: Origin = "default"
+    not_applied: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        said = {
+            "recorded": ", as the index records",
+            "default": ", the default: the index records no rule",
+            "given": "",
+        }[self.origin]
+        why = {
+            "texts": "a fingerprint has no text to compare",
+            "per": "a text has no value of per",
+            "within": "a text has no date",
+        }
+        return "; ".join([self.words + said, *(why[name] for name in self.not_applied)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values; ``words`` says the rule for people."""
+        plain = {**PairRule.to_dict(self), "origin": self.origin, "not_applied": list(self.not_applied)}
+        return {"words": str(self), **plain}
+
+
+def choose_rule(
+    settings: IndexSettings, settings_by_index: Mapping[str, IndexSettings], options: LookupOptions, asker: Asker
+) -> tuple[LookupRule, TextFields]:
+    """
+    Return the rule of a lookup in indices that agree on *settings*, and where the texts are that it compares.
+    Raises InvalidInputError if their rules differ, or texts are to be compared and an index does not say where they
+    are.
+    """
+    if asker == "fingerprint" and options.verify is not False and (options.preset is not None or options.verify):
+        raise InvalidInputError("verify compares texts: ask with a text, not with a fingerprint")
+    # A login that may not read mappings sees none.
+    known = settings_by_index or {"": settings}
+    rules = {name: _rule_of(of_index, options, asker) for name, of_index in known.items()}
+    different = {replace(rule, origin="default", not_applied=()): name for name, rule in reversed(rules.items())}
+    if len(different) > 1:
+        said = "; ".join(sorted(f"{name}: {rule.words}" for rule, name in different.items()))
+        raise InvalidInputError(
+            f"the indices have different rules ({said}): name indices of one rule, or give one for all"
+        )
+    [rule] = different
+    text_fields = TextFields(
+        {name: of_index.text_fields for name, of_index in settings_by_index.items()}, settings.text_fields
+    )
+    for name in rules:
+        if rule.similarity is not None and not text_fields[name]:
+            instead = Advice("leave preset and verify out", typed="leave --preset and --verify out")
+            raise no_text_field("texts cannot be compared", instead, index=name)
+    origin = min((rule.origin for rule in rules.values()), key=get_args(Origin).index)
+    left_out = {name for rule in rules.values() for name in rule.not_applied}
+    not_applied = tuple(name for name in ("texts", "per", "within") if name in left_out)
+    return replace(rule, origin=origin, not_applied=not_applied), text_fields
+
+
+def _rule_of(settings: IndexSettings, options: LookupOptions, asker: Asker) -> LookupRule:
+    """Return the rule of one index, with what the caller gives in its place, as far as it applies to *asker*."""
+    grouping = target_of(settings)
+    if grouping is not None:
+        recorded = grouping.pair_rule
+    else:
+        is_bits_alone = options.is_bits_alone or asker == "fingerprint"
+        recorded = default_rule(settings, has_texts=False if is_bits_alone else None)
+    rule = options.put_on(recorded)
+    origin: Origin = "default"
+    if rule != recorded or options.is_bits_alone:
+        origin = "given"
+    elif grouping is not None or settings.max_distance is not None:
+        origin = "recorded"
+    not_applied: list[str] = []
+    if asker == "fingerprint":
+        if not options.is_bits_alone:
+            not_applied.append("texts")
+        rule = replace(rule, similarity=None)
+    if asker != "document":
+        not_applied += [name for name in ("per", "within") if getattr(rule, name) is not None]
+        rule = replace(rule, per=None, within=None)
+    measure = rule.measure.after(settings.scheme).noting_numbers()
+    return LookupRule(
+        rule.max_distance,
+        rule.similarity,
+        measure,
+        rule.per,
+        rule.within,
+        origin=origin,
+        not_applied=tuple(not_applied),
+    )
+
+
+FETCH_DOCUMENTS = 500
+"""Documents fetched at once. With texts of a few thousand characters each, these are a few megabytes."""
+
+
+async def fetch_hits(
+    server: Port,
+    index: Index,
+    wanted: Sequence[Key],
+    take: Callable[[Mapping[str, Any]], object],
+    *,
+    text_fields: Sequence[str],
+    source: Sequence[str] = (),
+    docvalue_fields: Sequence[Any] = (),
+    page: int = FETCH_DOCUMENTS,
+    versions: bool = False,
+) -> dict[Key, Gap | None]:
+    """
+    Give *take* the hit of each document *wanted*; return those without one, and why.
+    The reason is ``None`` for a document that is gone, a gap if shards did not answer. *take* also gets hits of other
+    documents with one of the ids. *text_fields* come from ``_source``, or from stored fields of an index without it;
+    they may be empty. *source* names more of it. *versions*: whether hits have ``_seq_no`` and ``_primary_term``.
+    Cost: one search for every *page* of documents.
+    """
+    unanswered: dict[Key, Gap | None] = {}
+    done, copies = 0, 1
+    while done < len(wanted):
+        part = wanted[done : done + page]
+        ids = list(dict.fromkeys(key.id for key in part))
+        names = list(dict.fromkeys(key.index for key in part))
+        # One id may stand in several of the indices, and in several shards of one.
+        size = copies * max(len(part), min(len(ids) * len(names), 2 * page))
+        body: dict[str, Any] = {
+            "size": size,
+            "query": {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}},
+        }
+        if versions:
+            body["seq_no_primary_term"] = True
+        answer = await search_hits(server, index, body, text_fields, source=source, docvalue_fields=docvalue_fields)
+        hits = answer["hits"]["hits"]
+        for hit in hits:
+            take(hit)
+        missing = set(part) - set(map(document_key, hits))
+        if missing and len(hits) >= size:
+            copies, page = 2 * copies, max(1, page // 2)
+            continue
+        done += len(part)
+        gaps = find_gaps(answer)
+        unanswered.update(dict.fromkeys(missing, gaps[0] if gaps else None))
+    return unanswered
+
+
+async def search_hits(
+    server: Port,
+    index: Index,
+    body: Mapping[str, Any],
+    text_fields: Sequence[str],
+    *,
+    source: Sequence[str] = (),
+    docvalue_fields: Sequence[Any] = (),
+) -> dict[str, Any]:
+    """Return the answer to *body*, whose hits have *text_fields*, *source* and *docvalue_fields*, and nothing else."""
+    if docvalue_fields:
+        body = {**body, "docvalue_fields": list(docvalue_fields)}
+    if text_fields or source:
+        return await search_texts(server, index, body, text_fields, source=source)
+    answer: dict[str, Any] = await server.search(index=index, body={**body, "_source": False})
+    return answer
+
+
+# One id may stand in several indices, and in several shards of one.
+COPIES = 100
+
+
+async def read_documents(
+    server: Port,
+    index: Index,
+    id: str,
+    routing: str | None = None,
+    *,
+    text_fields: Sequence[str] = (),
+    docvalue_fields: Sequence[Any] = (),
+) -> tuple[Hits, list[Gap]]:
+    """Return the documents with that *id*, and why some may be missing; those with the *routing*, if there are any."""
+    body = {"size": COPIES, "query": {"ids": {"values": [id]}}}
+    answer = await search_hits(server, index, body, text_fields, docvalue_fields=docvalue_fields)
+    hits: Hits = answer["hits"]["hits"]
+    if routing is not None:
+        hits = [hit for hit in hits if hit.get("_routing") == routing] or hits
+    return hits, find_gaps(answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +259,7 @@ class Verdict:
         return replace(near_dup, similarity=score.similarity, containment=score.containment, numbers=score.numbers)
 
 
-def decide(distance: int, asked: Content, found: Content, rule: PairRule) -> Verdict:
+def accept_pair(distance: int, asked: Content, found: Content, rule: PairRule) -> Verdict:
     """Return what *rule* says: the distance decides first, then ``per``, ``within`` and the texts."""
     if distance > rule.max_distance:
         return Verdict("distance")
@@ -56,110 +273,112 @@ def decide(distance: int, asked: Content, found: Content, rule: PairRule) -> Ver
 
 
 # A text that was changed, redacted or cut after its fingerprint was made rejects nothing.
-CHANGED = Verdict(unverified=str(NoText("changed")))
-
-
-@dataclass(slots=True)
-class Read:
-    """What documents are compared by, as far as it was read; *missing*: why it was not."""
-
-    judging: Judging
-    contents: dict[Key, Content] = field(default_factory=dict)
-    texts: dict[Key, str] = field(default_factory=dict)
-    missing: dict[Key, NoText] = field(default_factory=dict)
-
-    def add(self, hit: Mapping[str, Any]) -> None:
-        """Take the document of *hit*, which has its texts and the values of the rule."""
-        content = self.judging.content(hit)
-        self.contents[key := document_key(hit)] = content
-        if content.pending_text is not None:
-            self.texts[key] = content.pending_text
-
-    async def fetch(self, server: Port, index: Index, wanted: Sequence[NearDup], *, page: int = FETCH) -> None:
-        """Read those *wanted*, unless they were read. Cost: one search for every *page* of documents."""
-        keys = [each.key for each in wanted if each.key not in self.contents and each.key not in self.missing]
-        judging = self.judging
-        fields = judging.text_fields.all if judging.rule.similarity is not None else ()
-        values = judging.docvalue_fields
-        gone = await fetch_hits(server, index, keys, self.add, text_fields=fields, docvalue_fields=values, page=page)
-        for key, gap in gone.items():
-            self.missing[key] = NoText("deleted") if gap is None else NoText("not_read", str(gap))
+CHANGED = Verdict(unverified=str(Unread("changed")))
 
 
 @dataclass(slots=True)
 class _Case:
-    """An answer that is judged: what of it is *left*, nearest first, and what became of the rest."""
+    """What one lookup found: what is *left* to compare, nearest first, and what became of the rest."""
 
     answer: NearDups
     asked: Content
     left: list[NearDup]
-    kept: list[NearDup] = field(default_factory=list)
+    accepted: list[NearDup] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
 
-    def may_note(self, each: NearDup) -> bool:
-        """Return whether *each* is among the nearest that were rejected."""
-        return len(self.rejected) < REJECTED or each.order < self.rejected[-1].near_dup.order
+    def may_note(self, near_dup: NearDup) -> bool:
+        """Return whether *near_dup* is among the nearest that were rejected."""
+        return len(self.rejected) < REJECTED or near_dup.order < self.rejected[-1].near_dup.order
 
     def note(self, rejected: Rejected) -> None:
-        self.rejected = sorted([*self.rejected, rejected], key=lambda each: each.near_dup.order)[:REJECTED]
+        self.rejected = sorted([*self.rejected, rejected], key=lambda one: one.near_dup.order)[:REJECTED]
 
-    def result(self, used: LookupRule, size: int | None) -> NearDups:
+    def result(self, rule: LookupRule, size: int | None) -> NearDups:
         # The nearest are kept; what could not be compared comes last.
-        kept = self.kept if size is None else self.kept[:size]
-        ordered = sorted(kept, key=lambda each: (1.0 if each.similarity is None else -each.similarity, *each.order))
-        return replace(self.answer, items=tuple(ordered), rule=used, rejected=tuple(self.rejected))
+        accepted = self.accepted[:size]
+        accepted.sort(key=lambda one: (1.0 if one.similarity is None else -one.similarity, *one.order))
+        return replace(self.answer, items=tuple(accepted), rule=rule, rejected=tuple(self.rejected))
 
 
-async def judge(
+async def accept(
     server: Port,
-    index: Index,
+    scope: Scope,
     found: Sequence[NearDups],
-    asked: Sequence[Content],
+    asked: Iterable[Content],
+    contents: dict[Key, Content] | None = None,
     *,
-    judging: Judging,
-    scheme: Scheme,
-    size: int | None = None,
-    read: Read | None = None,
-    page: int = FETCH,
+    page: int = FETCH_DOCUMENTS,
 ) -> list[NearDups]:
     """
     Return the answers *found*, one for each *asked*, with what the rule accepts.
-    The nearest in bits are read first, until *size* of each answer are kept. Where texts were compared, the order is by
-    similarity, largest first. *read*: what was read before. Cost: one search for every *page* different documents.
+    The nearest in bits are read first, until so many of each answer are accepted as the caller wants. Where texts were
+    compared, the order is by similarity, largest first. *contents*: what was read before; what is read now is added.
+    Cost: one search for every *page* different documents.
     """
-    if judging.rule.is_by_distance_alone:
-        return [replace(answer, items=answer.items[:size], rule=judging.used) for answer in found]
+    size, rule = scope.options.size, scope.rule
+    if rule.is_by_distance_alone:
+        return [replace(answer, items=answer.items[:size], rule=rule) for answer in found]
+    contents = {} if contents is None else contents
     cases = [_Case(answer, content, list(answer.items)) for answer, content in zip(found, asked, strict=True)]
-    read = read or Read(judging)
     step = None if size is None else min(page, max(2 * size, 20))
-    while open_cases := [each for each in cases if each.left and (size is None or len(each.kept) < size)]:
-        parts = [(each, each.left[:step]) for each in open_cases]
-        for case, part in parts:
-            case.left = case.left[len(part) :]
-        wanted = {one.key: one for _, part in parts for one in part}
-        await read.fetch(server, index, list(wanted.values()), page=page)
-        await server.compute(_compare, parts, read, scheme)
+    while waiting := [case for case in cases if case.left and (size is None or len(case.accepted) < size)]:
+        pairs: list[tuple[_Case, NearDup]] = []
+        for case in waiting:
+            pairs += [(case, near_dup) for near_dup in case.left[:step]]
+            case.left = [] if step is None else case.left[step:]
+        await _read_contents(server, scope, dict.fromkeys(near_dup.key for _, near_dup in pairs), contents, page)
+        await server.compute(_compare, pairs, contents, rule, scope.settings.scheme)
         step = None if size is None else page
-    return [case.result(judging.used, size) for case in cases]
+    return [case.result(rule, size) for case in cases]
 
 
-def _compare(parts: Sequence[tuple[_Case, Sequence[NearDup]]], read: Read, scheme: Scheme) -> None:
-    """Put each document of *parts* with what its case keeps or rejects."""
-    rule = read.judging.rule
-    contents = [case.asked for case, _ in parts]
-    contents += [read.contents[near.key] for _, part in parts for near in part if near.key in read.contents]
-    prepare_together(contents, rule.measure)
-    doubted = [(case, near) for case, part in parts for near in part if not _is_settled(case, near, rule, read)]
-    present = _present([read.texts.get(near.key, "") for _, near in doubted], scheme)
-    for number, (case, near) in enumerate(doubted):
-        if present is not None and present[number] != near.fingerprint:
-            case.kept.append(CHANGED.put_on(near))
-        elif case.may_note(near):
-            because, share = why_apart(case.asked, read.contents[near.key], rule)
-            case.note(Rejected(replace(near, similarity=share), because, rule))
+async def _read_contents(
+    server: Port, scope: Scope, wanted: Iterable[Key], contents: dict[Key, Content], page: int
+) -> None:
+    """Add to *contents* what documents are compared by, unless it was read before."""
+
+    def take(hit: Mapping[str, Any]) -> None:
+        contents[document_key(hit)] = read_content(hit, scope.rule, scope.text_fields)
+
+    unanswered = await fetch_hits(
+        server,
+        scope.index,
+        [key for key in wanted if key not in contents],
+        take,
+        text_fields=() if scope.rule.similarity is None else scope.text_fields.all,
+        docvalue_fields=docvalue_fields(scope.rule),
+        page=page,
+    )
+    for key, gap in unanswered.items():
+        contents[key] = Content(unread=Unread("deleted") if gap is None else Unread("not_read", str(gap)))
 
 
-def _present(texts: Sequence[str], scheme: Scheme) -> Sequence[int | None] | None:
+def _compare(
+    pairs: Sequence[tuple[_Case, NearDup]], contents: Mapping[Key, Content], rule: LookupRule, scheme: Scheme
+) -> None:
+    """Put each near-duplicate of *pairs* with what its case accepts or rejects."""
+    prepare_together(
+        [content for case, near_dup in pairs for content in (case.asked, contents[near_dup.key])], rule.measure
+    )
+    doubted: list[tuple[_Case, NearDup]] = []
+    for case, near_dup in pairs:
+        verdict = accept_pair(near_dup.distance, case.asked, contents[near_dup.key], rule)
+        if verdict.because is None:
+            case.accepted.append(verdict.put_on(near_dup))
+        elif verdict.because == "texts":
+            doubted.append((case, near_dup))  # its text may have changed
+        elif case.may_note(near_dup):
+            case.note(Rejected(near_dup, verdict.because, rule))
+    present = _fingerprints_now([contents[near_dup.key].found or "" for _, near_dup in doubted], scheme)
+    for number, (case, near_dup) in enumerate(doubted):
+        if present is not None and present[number] != near_dup.fingerprint:
+            case.accepted.append(CHANGED.put_on(near_dup))
+        elif case.may_note(near_dup):
+            because, share = why_apart(case.asked, contents[near_dup.key], rule)
+            case.note(Rejected(replace(near_dup, similarity=share), because, rule))
+
+
+def _fingerprints_now(texts: Sequence[str], scheme: Scheme) -> Sequence[int | None] | None:
     """Return the fingerprints of *texts*, which may have been changed, redacted or cut since; ``None`` if not known."""
     try:
         return list(fingerprints(texts, scheme=scheme))
@@ -167,19 +386,3 @@ def _present(texts: Sequence[str], scheme: Scheme) -> Sequence[int | None] | Non
         if not error.missing_file:
             raise
         return None  # a lookup by id needs no dictionary, and without it nothing says so either
-
-
-def _is_settled(case: _Case, near: NearDup, rule: PairRule, read: Read) -> bool:
-    """Keep *near*, or reject it for its values; return ``False`` if its text is not similar, and may have changed."""
-    other = read.contents.get(near.key)
-    if other is None:
-        verdict = Verdict(unverified=str(read.missing[near.key]))
-    else:
-        verdict = decide(near.distance, case.asked, other, rule)
-    if verdict.because == "texts":
-        return False
-    if verdict.because is None:
-        case.kept.append(verdict.put_on(near))
-    elif case.may_note(near):
-        case.note(Rejected(near, verdict.because, rule))
-    return True

@@ -18,7 +18,7 @@ from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.protocol import Index, Key, document_key, index_key
 
 if TYPE_CHECKING:
-    from es_simhash.lookup.rules import LookupRule
+    from es_simhash.lookup.judge import LookupRule
     from es_simhash.mapping.rule import PairRule
     from es_simhash.texts.measures import Replaced
 

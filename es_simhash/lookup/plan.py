@@ -11,12 +11,14 @@ near-duplicate. R_i = {0} is the pigeonhole of Manku, Jain and Das Sarma (WWW 20
 a block is multi-index hashing (Norouzi, Punjani and Fleet, CVPR 2012); a radius for each block is the general
 pigeonhole of Qin and others (ICDE 2018). docs/proofs.md has the proof.
 
-A wrong estimate of costs makes a lookup slower, never less exact. Arithmetic only: ``query`` makes queries, and others
-read the statistics of an index. The first function that counts loads numpy.
+A wrong estimate of costs makes a lookup slower, never less exact. The last functions read the size of an index, which
+the cost depends on; all else is arithmetic. The first function that counts loads numpy.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import combinations
@@ -26,7 +28,10 @@ from typing import Any, TypeAlias
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import BLOCK_BITS, BLOCKS
 from es_simhash.mapping.context import ASSUMED, IndexStats
+from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import check_max_distance
+from es_simhash.mapping.port import Port
+from es_simhash.transport.protocol import Index, status_of
 
 Radii: TypeAlias = tuple[int, ...]
 """The radii of one block."""
@@ -46,10 +51,10 @@ def neighbour_count(radius: int) -> int:
 
 def for_each_block(radii: Radii | BlockRadii) -> BlockRadii:
     """Return the radii of the four blocks: *radii* itself, or, if it has ints, the same ints for each block."""
-    ints = tuple(each for each in radii if isinstance(each, int))
-    tuples = tuple(each for each in radii if isinstance(each, tuple))
+    ints = tuple(radius for radius in radii if isinstance(radius, int))
     if len(ints) == len(radii):
         return (ints,) * BLOCKS if ints else ()
+    tuples = tuple(of_block for of_block in radii if isinstance(of_block, tuple))
     if len(tuples) != len(radii) or len(tuples) != BLOCKS:
         raise InvalidInputError(
             f"radii {shorten(radii)} fit no plan: give ints, or a tuple of ints for each of 4 blocks"
@@ -59,7 +64,7 @@ def for_each_block(radii: Radii | BlockRadii) -> BlockRadii:
 
 def count_terms(radii: BlockRadii) -> int:
     """Return how many block terms a query with *radii* has."""
-    return sum(neighbour_count(radius) for each in radii for radius in each)
+    return sum(neighbour_count(radius) for of_block in radii for radius in of_block)
 
 
 def blocks_needed(radii: BlockRadii, should_match: int) -> int:
@@ -85,7 +90,7 @@ def radii_to_try(largest: int) -> tuple[list[BlockRadii], Any]:
     """Return all radii for plans, one set for all blocks or two that share them, and their :func:`count_matches`."""
     sets = [radii for count in range(1, largest + 2) for radii in combinations(range(largest + 1), count)]
     mixed = [(one,) * n + (other,) * (BLOCKS - n) for one, other in combinations(sets, 2) for n in range(1, BLOCKS)]
-    found = [*((each,) * BLOCKS for each in sets), *mixed]
+    found = [*((one,) * BLOCKS for one in sets), *mixed]
     return found, count_matches(found)
 
 
@@ -94,8 +99,9 @@ def count_matches(radii: list[BlockRadii]) -> Any:
     import numpy as np  # noqa: PLC0415 -- numpy is slow to load
 
     distances = np.arange(BLOCK_BITS + 1)
-    reached = {each: (distances <= np.array(each, int)[:, None]).sum(axis=0) for blocks in radii for each in blocks}
-    return np.array([[reached[each] for each in blocks] for blocks in radii])
+    different = {of_block for blocks in radii for of_block in blocks}
+    reached = {of_block: (distances <= np.array(of_block, int)[:, None]).sum(axis=0) for of_block in different}
+    return np.array([[reached[of_block] for of_block in blocks] for blocks in radii])
 
 
 def least_matches(matches: Any, max_distance: int) -> Any:
@@ -198,8 +204,8 @@ class LookupPlan:
     @property
     def name(self) -> str:
         """Short name, such as ``r0,1 msm5``, ``r0|0|1|1 msm2``, ``r2 msm1 + script`` or ``scan``."""
-        each = [",".join(map(str, radii)) for radii in self.radii]
-        radii = each[0] if len(set(each)) == 1 else "|".join(each)
+        by_block = [",".join(map(str, radii)) for radii in self.radii]
+        radii = by_block[0] if len(set(by_block)) == 1 else "|".join(by_block)
         terms = "scan" if self.is_scan else f"r{radii} msm{self.minimum_should_match}"
         return f"{terms} + script" if self.script else terms
 
@@ -261,7 +267,7 @@ PER_THOUSAND = {"terms": 6.5, "postings": 0.01, "checks": 0.05, "hits": 36.0}
 
 def estimate(plan: LookupPlan, stats: IndexStats) -> PlanEstimate:
     """Return what *plan* is expected to cost in an index like *stats*."""
-    # The list of a neighbour is less skewed than that of the own block, so the density is an upper bound for all.
+    # The list of a neighbour is less skewed than that of the block itself: the density is an upper bound for all.
     postings = stats.documents * stats.density * plan.terms / 2**BLOCK_BITS
     # Each block in which a document has to be near multiplies its chance to pass by the density.
     skew: float = stats.density ** blocks_needed(plan.radii, plan.minimum_should_match)
@@ -293,9 +299,9 @@ def _plans(max_distance: int, *, scripts: bool) -> tuple[LookupPlan, ...]:
         if most
     ]
     kept: list[tuple[int, float, int, BlockRadii]] = []
-    for each in sorted(allowed, key=lambda each: each[:3]):
-        if not any(share <= each[1] and needed <= each[2] for _, share, needed, _ in kept):
-            kept.append(each)
+    for terms, share, needed, radii in sorted(allowed, key=lambda plan: plan[:3]):
+        if not any(other_share <= share and other_needed <= needed for _, other_share, other_needed, _ in kept):
+            kept.append((terms, share, needed, radii))
     useful = [make_plan(max_distance, radii) for *_, radii in kept]
     scan = LookupPlan(max_distance, (), 0)
     scripted = [replace(plan, script=True) for plan in (*useful, scan)] if scripts else []
@@ -311,10 +317,87 @@ def explain_plan(max_distance: int, *, stats: IndexStats = ASSUMED, scripts: boo
     'scan'
     """
     estimates = [estimate(plan, stats) for plan in _plans(max_distance, scripts=scripts)]
-    return tuple(sorted(estimates, key=lambda each: each.milliseconds))
+    return tuple(sorted(estimates, key=lambda one: one.milliseconds))
 
 
 @lru_cache(maxsize=1024)
 def plan_lookup(max_distance: int, *, stats: IndexStats = ASSUMED, scripts: bool = True) -> LookupPlan:
     """Return the plan with the least estimated cost."""
     return explain_plan(max_distance, stats=stats, scripts=scripts)[0].plan
+
+
+# Up to this distance the plan for a large and skewed index costs little more in a small one.
+STATS_FROM_DISTANCE = 2
+# Documents whose block terms are counted.
+SAMPLE_DOCUMENTS = 40
+
+
+async def index_stats(
+    server: Port, index: Index, max_distance: int | None = None, *, again: bool = False
+) -> IndexStats | None:
+    """
+    Return the size and skew of *index*, or ``None`` if a lookup does not need them.
+    Cost: two requests, once in ten minutes; with *again* in any case. None within a small *max_distance*, where the
+    size of the index decides little; *max_distance* is ``None`` for many lookups. If the server refuses, a million
+    random fingerprints are assumed.
+    """
+    if max_distance is not None and max_distance <= STATS_FROM_DISTANCE:
+        return None
+    known = None if again else server.context.recall_stats(index)
+    if known is None:
+        try:
+            known = await sample_stats(server, index)
+        except Exception as error:
+            if status_of(error) is None:
+                raise
+            known = ASSUMED
+        server.context.learn_stats(index, known)
+    return known
+
+
+async def sample_stats(server: Port, index: Index) -> IndexStats:
+    """Return the size and skew of *index*, by two requests."""
+    fields = Fields(server.prefix)
+    body = {
+        "size": SAMPLE_DOCUMENTS,
+        "query": {"exists": {"field": fields.fingerprint}},
+        "docvalue_fields": list(fields.blocks),
+        "_source": False,
+        "track_total_hits": True,
+    }
+    answer = await server.search(index=index, body=body)
+    documents = answer["hits"]["total"]["value"]
+    shown = [hit.get("fields", {}) for hit in answer["hits"]["hits"]]
+    sampled = {block: [values[block][0] for values in shown if block in values] for block in fields.blocks}
+    # For each block: how many documents have any of the terms, and how many have each that was seen again.
+    repeated = {
+        block: [term for term, count in Counter(terms).items() if count > 1] for block, terms in sampled.items()
+    }
+    lines: list[Any] = []
+    for block, terms in sampled.items():
+        for wanted in (sorted(set(terms)), *([term] for term in repeated[block])):
+            counted = {"size": 0, "query": {"terms": {block: wanted}}, "track_total_hits": True}
+            lines += [{"index": index}, counted]
+    answers = iter((await server.msearch(body=lines))["responses"])
+    lengths = []
+    for block, terms in sampled.items():
+        of_block = [next(answers) for _ in range(1 + len(repeated[block]))]
+        if terms and not any("error" in one for one in of_block):
+            together, *alone = (one["hits"]["total"]["value"] for one in of_block)
+            lengths.append(mean_length(terms, together, dict(zip(repeated[block], alone, strict=True))))
+    # A posting list has the document's own entry, or as many entries as chance would put there.
+    chance = max(documents / 2**BLOCK_BITS, 1.0)
+    mean = sum(lengths) / len(lengths) if lengths else 0.0
+    return IndexStats(max(1, documents), max(1.0, mean / chance))
+
+
+def mean_length(terms: Sequence[str], together: int, alone: Mapping[str, int]) -> float:
+    """
+    Return the mean length of the posting lists of *terms*, one term for each sampled document.
+    *together*: number of documents with any of the terms. *alone*: number of documents with each term that is repeated
+    among *terms*; the other terms share the rest. The sample cannot show *alone*: a term of two documents out of 40 may
+    be that of a twentieth of the index, or of these two only.
+    """
+    rest = len(set(terms)) - len(alone)
+    ordinary = max(1.0, (together - sum(alone.values())) / rest) if rest else 0.0
+    return sum(alone.get(term, ordinary) for term in terms) / len(terms)

@@ -52,8 +52,8 @@ def candidate_clauses(fingerprints: Sequence[int], plan: LookupPlan, *, prefix: 
     One search for several fingerprints costs a server less than several searches. Its hits do not say which fingerprint
     they are near: ``rescore`` does.
     """
-    for each in fingerprints:
-        to_hex(each)  # checks type and range
+    for fingerprint in fingerprints:
+        to_hex(fingerprint)  # checks type and range
     fields = Fields(prefix)
     clauses = [_block_clause(fingerprints, plan, fields)]
     return [*clauses, _distance_clause(fingerprints, plan, fields)] if plan.script else clauses
@@ -64,14 +64,14 @@ def _block_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields)
     if plan.is_scan:
         return {"exists": {"field": fields.fingerprint}}
     if plan.minimum_should_match > 1 and len(fingerprints) > 1:
-        return {"bool": {"should": [_block_clause([each], plan, fields) for each in fingerprints]}}
+        return {"bool": {"should": [_block_clause([one], plan, fields) for one in fingerprints]}}
     # Where one clause is enough, those of several fingerprints are one longer list of terms.
     should: list[Query] = []
     columns = zip(*map(block_terms, fingerprints), strict=True)
     for field, blocks, radii in zip(fields.blocks, columns, plan.radii, strict=True):
         nearest_first = [neighbour_terms(block, max(radii, default=0)) for block in dict.fromkeys(blocks)]
         for radius in radii:
-            terms, *others = [each[: neighbour_count(radius)] for each in nearest_first]
+            terms, *others = [of_block[: neighbour_count(radius)] for of_block in nearest_first]
             if others:
                 terms = list(dict.fromkeys(chain(terms, *others)))
             should.append({"terms": {field: terms}})
@@ -83,13 +83,13 @@ def _block_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields)
 _VALUE = "if (held.size() != 1) { return true; } long value = held.value; int most = params.most; "
 _NEAR_ONE = f"{_VALUE}long wanted = params.wanted; return Long.bitCount(value ^ wanted) <= most;"
 _NEAR_SOME = (
-    f"{_VALUE}for (long each : params.wanted) {{ if (Long.bitCount(value ^ each) <= most) {{ return true; }} }} "
+    f"{_VALUE}for (long wanted : params.wanted) {{ if (Long.bitCount(value ^ wanted) <= most) {{ return true; }} }} "
     "return false;"
 )
 
 
 def _distance_clause(fingerprints: Sequence[int], plan: LookupPlan, fields: Fields) -> Query:
-    signed = [to_signed(each) for each in fingerprints]
+    signed = [to_signed(fingerprint) for fingerprint in fingerprints]
     one = len(signed) == 1
     source = f"def held = doc['{fields.value}']; {_NEAR_ONE if one else _NEAR_SOME}"
     parameters = {"wanted": signed[0] if one else signed, "most": plan.max_distance}
@@ -146,35 +146,32 @@ def build_query(
     check_count("size", size, 0)
     plan = plan_lookup(max_distance, scripts=False)
     clauses = candidate_clauses([fingerprint], plan, prefix=prefix)
-    return build_body(clauses, filter, exclude_ids, prefix, size, source)
+    return build_body(clauses, filter, exclude_ids, prefix=prefix, size=size, source=source)
 
 
 def build_body(
     clauses: Sequence[Query],
     filter: Filter,
     exclude_ids: Iterable[str],
+    *,
     prefix: str,
     size: int,
-    source: bool | Sequence[str],  # noqa: FBT001 -- the servers' own word
+    source: bool | Sequence[str],
 ) -> Query:
     """Return the search body whose hits match all *clauses*, with arguments as :func:`build_query`, for ``rescore``."""
-    return _body({"bool": _all_of(clauses, filter, exclude_ids)}, prefix, size=size, source=source)
-
-
-def _all_of(clauses: Sequence[Query], filter: Filter, exclude_ids: Iterable[str]) -> Query:
-    """Return the inside of a bool query: *clauses*, the caller's *filter*, and none of *exclude_ids*."""
-    query: Query = {"filter": [*clauses, *check_filter(filter)]}
-    if excluded := check_ids("exclude_ids", exclude_ids):
-        query["must_not"] = [ids_query(excluded)]
-    return query
-
-
-def _body(query: Query, prefix: str, *, size: int, source: bool | Sequence[str]) -> Query:
     return {
         "size": size,
-        "query": query,
+        "query": match_all_of(clauses, filter, exclude_ids),
         "docvalue_fields": [Fields(prefix).fingerprint],
         "_source": check_source(source),
         # A full page shows that there may be more hits; to count them would cost.
         "track_total_hits": False,
     }
+
+
+def match_all_of(clauses: Sequence[Query], filter: Filter, exclude_ids: Iterable[str]) -> Query:
+    """Return the query for what matches all *clauses* and the caller's *filter*, and has none of *exclude_ids*."""
+    query: Query = {"filter": [*clauses, *check_filter(filter)]}
+    if excluded := check_ids("exclude_ids", exclude_ids):
+        query["must_not"] = [ids_query(excluded)]
+    return {"bool": query}

@@ -6,26 +6,23 @@ One search if the first page has all, else page by page.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, TypeAlias
+from typing import Any
 
-from es_simhash.lookup.query import Filter, check_filter
+from es_simhash.lookup.query import Query, match_all_of
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirming, send_confirmed
-from es_simhash.passages.lookup import Lookup, too_many
+from es_simhash.passages.lookup import PassageLookup, too_many
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.conversation import search_texts, text_body
 from es_simhash.transport.pages import Hits, Pages, Reading
-from es_simhash.transport.protocol import Call, ids_query
+from es_simhash.transport.protocol import Call
 from es_simhash.transport.refusals import NO_SOURCE
 from es_simhash.transport.server import Answer
 
-Query: TypeAlias = dict[str, Any]
 
-
-async def read_candidates(server: Port, lookup: Lookup) -> Pages:
+async def read_candidates(server: Port, lookup: PassageLookup) -> Pages:
     """
     Yield all candidates, page by page, some twice; note in *lookup* why some may be missing.
     If they are too many, those of the first page alone are read, but not for a stream.
@@ -33,7 +30,8 @@ async def read_candidates(server: Port, lookup: Lookup) -> Pages:
     terms: list[str] = await server.compute(lookup.terms)
     sizes = lookup.options.sizes
     for begin in range(0, len(terms), sizes.terms):
-        query = _query(server, lookup, terms[begin : begin + sizes.terms])
+        wanted = {"terms": {Fields(server.prefix).passages: terms[begin : begin + sizes.terms]}}
+        query = match_all_of([wanted], lookup.options.filter, lookup.options.exclude_ids)
         number, hits = await _read_first(server, lookup, query)
         yield hits
         if number > sizes.candidates and not lookup.is_stream:
@@ -44,7 +42,7 @@ async def read_candidates(server: Port, lookup: Lookup) -> Pages:
                     yield hits
 
 
-async def _read_first(server: Port, lookup: Lookup, query: Query) -> tuple[int, Hits]:
+async def _read_first(server: Port, lookup: PassageLookup, query: Query) -> tuple[int, Hits]:
     """Return hits, and how many candidates there are if there are more; 0 if the hits are all."""
     body = {"size": lookup.options.sizes.first_page, "query": query, "track_total_hits": True}
 
@@ -61,7 +59,7 @@ async def _read_first(server: Port, lookup: Lookup, query: Query) -> tuple[int, 
     return 0, answer["hits"]["hits"]
 
 
-async def _read_all(server: Port, lookup: Lookup, query: Query) -> Pages:
+async def _read_all(server: Port, lookup: PassageLookup, query: Query) -> Pages:
     """Yield all pages of *query*; none is given on before the settings were confirmed in its view."""
     sizes, routing = lookup.options.sizes, lookup.options.routing
     body = text_body({"query": query}, lookup.fields)
@@ -82,25 +80,6 @@ async def _read_all(server: Port, lookup: Lookup, query: Query) -> Pages:
         if not is_refused:
             break
     lookup.note(reading.gaps)
-
-
-def _query(server: Port, lookup: Lookup, terms: Sequence[str]) -> Query:
-    options = lookup.options
-    wanted = terms_query(terms, prefix=server.prefix)
-    return candidates_query(wanted, filter=options.filter, exclude_ids=options.exclude_ids)
-
-
-def terms_query(terms: Sequence[str], *, prefix: str) -> dict[str, Any]:
-    return {"terms": {Fields(prefix).passages: list(terms)}}
-
-
-def candidates_query(
-    wanted: Mapping[str, Any], *, filter: Filter = None, exclude_ids: Iterable[str] = ()
-) -> dict[str, Any]:
-    query: dict[str, Any] = {"filter": [wanted, *check_filter(filter)]}
-    if ids := list(exclude_ids):
-        query["must_not"] = [ids_query(ids)]
-    return {"bool": query}
 
 
 def without_passages_query(prefix: str) -> dict[str, Any]:

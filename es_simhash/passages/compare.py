@@ -65,7 +65,7 @@ class _Text:
         return run_hashes(self.codes, ends), ends
 
 
-class Question:
+class PreparedText:
     """One text, prepared to be compared with many others; *min_run* is in letters, at least 100."""
 
     def __init__(self, text: str, *, min_run: int) -> None:
@@ -83,7 +83,7 @@ class Question:
         return self._sorted[letters]
 
 
-def compare_passages(question: Question, others: Sequence[str], *, min_contained: float) -> list[Comparison | None]:
+def compare_passages(question: PreparedText, others: Sequence[str], *, min_contained: float) -> list[Comparison | None]:
     """
     Return what *question* shares with each of *others*; ``None`` for too little.
     Enough is a run of the length that the question asks for, or *min_contained* of the shingles of either text.
@@ -103,7 +103,7 @@ def compare_passages(question: Question, others: Sequence[str], *, min_contained
     return found
 
 
-def _shared_runs(question: Question, other: _Text, letters: int) -> tuple[Passage, ...]:
+def _shared_runs(question: PreparedText, other: _Text, letters: int) -> tuple[Passage, ...]:
     """Return :func:`_common_runs` as places in the two original texts."""
     return tuple(
         Passage(
@@ -116,7 +116,7 @@ def _shared_runs(question: Question, other: _Text, letters: int) -> tuple[Passag
     )
 
 
-def _common_runs(question: Question, other: _Text, letters: int) -> list[tuple[int, int, int]]:
+def _common_runs(question: PreparedText, other: _Text, letters: int) -> list[tuple[int, int, int]]:
     """
     Return runs of at least *letters* that cover every character of *question* in such a shared run.
     Each is (start in *question*, start in *other*, length), in characters of the normalised texts. Each is as long as

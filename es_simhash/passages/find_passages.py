@@ -7,8 +7,8 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
-from es_simhash.lookup.fetch import meant_hits
-from es_simhash.lookup.find import COPIES, check_id
+from es_simhash.lookup.find import check_id, no_document
+from es_simhash.lookup.judge import read_documents
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import read_hit
 from es_simhash.mapping.meta import IndexSettings
@@ -16,10 +16,15 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import Attempts, read_settings_by_index
 from es_simhash.passages.candidates import read_candidates, without_passages_query
 from es_simhash.passages.found import Overlap, Overlaps
-from es_simhash.passages.lookup import Lookup, PassageOptions, added_late, refuse_without_passages, without_passages
-from es_simhash.transport.answers import check_whole, find_gaps
+from es_simhash.passages.lookup import (
+    PassageLookup,
+    PassageOptions,
+    added_late,
+    refuse_without_passages,
+    without_passages,
+)
+from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import count_documents
-from es_simhash.transport.conversation import search_texts
 from es_simhash.transport.protocol import Index, Key, check_index, document_key, index_key
 
 
@@ -87,7 +92,7 @@ async def _look_up(
 
 async def _prepare(
     server: Port, index: Index, settings: IndexSettings, options: PassageOptions, *, is_stream: bool = False
-) -> Lookup:
+) -> PassageLookup:
     each = await read_settings_by_index(server, index)
     if not each:
         raise MappingError(
@@ -96,13 +101,13 @@ async def _prepare(
         )
     refuse_without_passages(each, "passages cannot be compared")
     text_fields = TextFields({name: own.text_fields for name, own in each.items()})
-    lookup = Lookup(index, settings, text_fields, options, is_stream=is_stream)
+    lookup = PassageLookup(index, settings, text_fields, options, is_stream=is_stream)
     lookup.note(added_late(each))
     await _check_filled(server, lookup)
     return lookup
 
 
-async def _check_filled(server: Port, lookup: Lookup) -> None:
+async def _check_filled(server: Port, lookup: PassageLookup) -> None:
     """Note that documents lack passages, before a stream begins; costs a search, unless none did a minute ago."""
     context, index = server.context, lookup.index
     if not lookup.gaps and not context.is_filled(index):
@@ -116,17 +121,13 @@ async def _check_filled(server: Port, lookup: Lookup) -> None:
         lookup.result()
 
 
-async def _read_document(server: Port, lookup: Lookup, id: str, routing: str | None) -> str:
+async def _read_document(server: Port, lookup: PassageLookup, id: str, routing: str | None) -> str:
     """Return the text of the document *id*, and leave it out of what is found."""
-    body = {"size": COPIES, "query": {"ids": {"values": [id]}}}
-    answer = await search_texts(server, lookup.index, body, lookup.fields)
+    hits, gaps = await read_documents(server, lookup.index, id, routing, text_fields=lookup.fields)
     # A copy of the document that was not read may have another text.
-    check_whole(find_gaps(answer))
-    hits = meant_hits(answer["hits"]["hits"], routing)
+    check_whole(gaps)
     if not hits:
-        raise InvalidInputError(
-            f"no document {shorten(id)} in {shorten(lookup.index)}: check the id; new ones need a refresh"
-        )
+        raise no_document(id, lookup.index)
     try:
         texts = {read_hit(hit, lookup.text_fields[hit["_index"]]) for hit in hits}
     except InvalidInputError as error:

@@ -20,7 +20,7 @@ from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, Key, document_key
 
 if TYPE_CHECKING:
-    from es_simhash.passages.compare import Question
+    from es_simhash.passages.compare import PreparedText
 
 
 SHORTEST_RUN = 100
@@ -122,7 +122,7 @@ Reason: TypeAlias = Gap | str
 
 
 @dataclass(slots=True)
-class Lookup:
+class PassageLookup:
     """
     One lookup of passages.
     *settings*: those on which the indices agree. *text*: set once it is known. *is_stream*: the caller wants each
@@ -138,7 +138,7 @@ class Lookup:
     candidates: int = 0
     gaps: dict[Reason, None] = field(default_factory=dict)
     _terms: list[str] | None = None
-    _question: Question | None = None
+    _question: PreparedText | None = None
     _seen: set[Key] = field(default_factory=set)
     _found: list[Overlap] = field(default_factory=list)
     _stale: list[str] = field(default_factory=list)
@@ -164,7 +164,7 @@ class Lookup:
     def compare(self, hits: Hits) -> None:
         """Compare the text with those of the *hits* that were not given before, and keep what is found."""
         from es_simhash.hashing.batches import passage_term_list  # noqa: PLC0415 -- loads numpy
-        from es_simhash.passages.compare import Question, compare_passages  # noqa: PLC0415 -- loads numpy
+        from es_simhash.passages.compare import PreparedText, compare_passages  # noqa: PLC0415 -- loads numpy
 
         fresh = {key: hit for hit in hits if (key := document_key(hit)) not in self._seen}
         if not fresh:
@@ -173,7 +173,7 @@ class Lookup:
         self.candidates += len(fresh)
         options = self.options
         if self._question is None:
-            self._question = Question(self.text, min_run=options.min_run)
+            self._question = PreparedText(self.text, min_run=options.min_run)
         texts: dict[Key, str] = {}
         for key, hit in fresh.items():
             try:

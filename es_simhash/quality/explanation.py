@@ -18,15 +18,14 @@ from es_simhash.hashing import (
     hamming_distance,
     to_hex,
 )
-from es_simhash.lookup.content import Content, why_apart
-from es_simhash.lookup.find import COPIES, no_document, read_judging
-from es_simhash.lookup.judge import CHANGED, Verdict, decide
+from es_simhash.lookup.content import Content, docvalue_fields, read_content, why_apart
+from es_simhash.lookup.find import Scope, no_document, read_scope
+from es_simhash.lookup.judge import CHANGED, Verdict, accept_pair, read_documents
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import Reason, hit_fingerprints, words_apart
-from es_simhash.lookup.rules import Judging
 from es_simhash.mapping.context import TextFields
-from es_simhash.mapping.fields import Fields, read_hit
-from es_simhash.mapping.meta import IndexSettings, no_text_field
+from es_simhash.mapping.fields import read_hit
+from es_simhash.mapping.meta import no_text_field
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings
 from es_simhash.mapping.rule import PairRule
@@ -34,8 +33,7 @@ from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import WORD_SHINGLES, Similarity
 from es_simhash.texts.worddiff import WordDiff, word_diff
-from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.conversation import search_texts
+from es_simhash.transport.answers import check_whole
 from es_simhash.transport.protocol import Index, check_index
 
 
@@ -216,16 +214,16 @@ async def explain_documents(
     check_count("max_changes", max_changes)
     named = check_fields("text_field", text_field, may_lack=True)
     settings = await read_present_settings(server, index)
-    judging = await read_judging(server, index, settings, LookupOptions(), "document")
-    indices = list(judging.text_fields)
+    scope = await read_scope(server, index, settings, LookupOptions(), "document")
+    indices = list(scope.text_fields)
     if named:
-        judging = replace(judging, text_fields=TextFields(others=named))
-    if ids and not judging.text_fields.all:
+        scope = replace(scope, text_fields=TextFields(others=named))
+    if ids and not scope.text_fields.all:
         raise no_text_field("documents cannot be compared", NAME_TEXT_FIELD, index=str(index))
     read = []
     for each in ids:
-        read.append(await _read_document(server, index, each, judging))
-    how = partial(_explain_by, judging, settings, max_changes, indices, is_recorded_text=not named)
+        read.append(await _read_document(server, each, scope))
+    how = partial(_explain_by, scope, max_changes, indices, is_recorded_text=not named)
     found: Explanation = await server.compute(how, [*read, *map(_Side, given)])
     return found
 
@@ -238,25 +236,23 @@ class _Side:
     hit: Mapping[str, Any] | None = None
     digits: str | None = None
 
-    def content(self, judging: Judging) -> Content:
-        return Content(self.text) if self.hit is None else judging.content(self.hit)
+    def content(self, rule: PairRule, text_fields: TextFields) -> Content:
+        return Content(self.text) if self.hit is None else read_content(self.hit, rule, text_fields)
 
 
-async def _read_document(server: Port, index: Index, id: str, judging: Judging) -> _Side:
+async def _read_document(server: Port, id: str, scope: Scope) -> _Side:
     """Return the document *id*; InvalidInputError if there is none, or several differ in what is compared."""
-    name = Fields(server.prefix).fingerprint
-    body = {"size": COPIES, "query": {"ids": {"values": [id]}}, "docvalue_fields": [name, *judging.docvalue_fields]}
-    answer = await search_texts(server, index, body, judging.text_fields.all)
-    check_whole(find_gaps(answer))
-    hits = answer["hits"]["hits"]
+    name, fields = scope.fingerprint_field, scope.text_fields
+    values = [name, *docvalue_fields(scope.rule)]
+    hits, gaps = await read_documents(server, scope.index, id, text_fields=fields.all, docvalue_fields=values)
+    check_whole(gaps)
     if not hits:
-        raise no_document(id, index)
+        raise no_document(id, scope.index)
     try:
-        fields = judging.text_fields
         found = [_Side(read_hit(hit, fields[hit["_index"]]), hit, *hit_fingerprints(hit, name)[:1]) for hit in hits]
     except InvalidInputError as error:
         raise InvalidInputError(f"document {shorten(id)} cannot be compared: {error}") from error
-    if len({(side.text, side.digits, side.content(judging).key) for side in found}) > 1:
+    if len({(side.text, side.digits, side.content(scope.rule, fields).key) for side in found}) > 1:
         raise InvalidInputError(
             f"document {shorten(id)} cannot be compared: several documents of that id differ: name one index"
         )
@@ -264,23 +260,22 @@ async def _read_document(server: Port, index: Index, id: str, judging: Judging) 
 
 
 def _explain_by(
-    judging: Judging,
-    settings: IndexSettings,
+    scope: Scope,
     max_changes: int,
     indices: Sequence[str],
     sides: Sequence[_Side],
     *,
     is_recorded_text: bool,
 ) -> Explanation:
-    found = explain(sides[0].text, sides[1].text, scheme=settings.scheme, max_changes=max_changes)
+    found = explain(sides[0].text, sides[1].text, scheme=scope.settings.scheme, max_changes=max_changes)
     present = found.first, found.second
     values = [now if side.digits is None else from_hex(side.digits) for side, now in zip(sides, present, strict=True)]
     # What is found is the second, unless only the first is a document.
     hits = [each.hit for each in sides if each.hit is not None]
     index = str(hits[-1]["_index"]) if hits else max(indices, default="the index")
-    recorded, is_text = judging.rule, len(hits) < 2
+    recorded, is_text = scope.rule, len(hits) < 2
     rule = replace(recorded, per=None, within=None) if is_text else recorded
-    one, other = (each.content(replace(judging, rule=rule)) for each in sides)
+    one, other = (side.content(rule, scope.text_fields) for side in sides)
     reason: Reason = "texts"
     share = None
     if rule.similarity is not None:
@@ -297,7 +292,7 @@ def _explain_by(
     )
     if judged.distance is None or any(each.hit is not None and each.digits is None for each in sides):
         return replace(judged, because="fingerprint")
-    verdict = decide(judged.distance, one, other, rule)
+    verdict = accept_pair(judged.distance, one, other, rule)
     if verdict.because == "texts":
         is_changed = is_recorded_text and values[found_side] != present[found_side]
         verdict = CHANGED if is_changed else Verdict(reason)

@@ -14,8 +14,7 @@ from typing import Any
 from es_simhash.errors import Said, SimHashError
 from es_simhash.groups.lacking import count_unfilled
 from es_simhash.hashing import get_scheme
-from es_simhash.lookup.find import sample_stats
-from es_simhash.lookup.plan import explain_plan
+from es_simhash.lookup.plan import explain_plan, sample_stats
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.faults import Fault, find_faults, find_group_faults, find_source_faults
 from es_simhash.mapping.fields import Fields

@@ -6,7 +6,7 @@ from contextlib import contextmanager, nullcontext
 
 import pytest
 
-from es_simhash.lookup import question
+from es_simhash.lookup import find as module
 from es_simhash.lookup.find import find
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.mapping.context import Context, IndexStats
@@ -17,7 +17,7 @@ from tests.transport.by_hand import drive, scripted
 def planned(plan):
     """Have lookups made by *plan*, whatever it costs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(question, "plan_lookup", lambda *_, **__: plan)
+        patch.setattr(module, "plan_lookup", lambda *_, **__: plan)
         yield
 
 

@@ -3,10 +3,9 @@
 import pytest
 
 from es_simhash import DEFAULT_SCHEME, IncompleteSearchError, fingerprint_fields, get_scheme
-from es_simhash.lookup.find import SAMPLE, index_stats, mean_length
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
-from es_simhash.lookup.plan import make_plan
+from es_simhash.lookup.plan import SAMPLE_DOCUMENTS, index_stats, make_plan, mean_length
 from es_simhash.mapping.context import Context, IndexStats
 from tests.lookup.looking import look, planned
 from tests.servers.support import planted
@@ -120,7 +119,7 @@ def stats_of(fingerprints):
 def test_two_near_duplicates_in_the_sample_are_no_crowd():
     """Their block terms are in two documents of 40, and in two of the index: there is no skew."""
     fingerprints = planted(2_000)
-    fingerprints[SAMPLE // 2] = fingerprints[0] ^ 1
+    fingerprints[SAMPLE_DOCUMENTS // 2] = fingerprints[0] ^ 1
     found = stats_of(fingerprints)
     assert found.documents == 2_000
     assert found.density < 2  # planted fingerprints have neighbours, too
@@ -133,7 +132,7 @@ def test_a_term_of_a_tenth_of_the_index_is_seen():
         for n in hot:
             fingerprints[n] = fingerprints[n] >> 16 | 0xABCD << 48
         found = stats_of(fingerprints)
-        share = sum(n < SAMPLE for n in hot) / SAMPLE
+        share = sum(n < SAMPLE_DOCUMENTS for n in hot) / SAMPLE_DOCUMENTS
         assert found.density == pytest.approx((3 + share * 200 + 1 - share) / 4, rel=0.2)
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from es_simhash import IncompleteSearchError
 from es_simhash.hashing import get_scheme
-from es_simhash.lookup.find import find_of
+from es_simhash.lookup.find import Lookup, Scope, find_of
 from es_simhash.lookup.find_many import ask_together, find_many, make_multi_search, take_answer
+from es_simhash.lookup.judge import LookupRule
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.plan import make_plan
-from es_simhash.lookup.question import Question, Subject
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.refusals import ATTEMPTS
@@ -71,7 +71,7 @@ def test_a_multi_search_that_is_too_much_is_halved():
     assert [type(each).__name__ for each in found] == ["ServerError"] * 2
 
 
-def test_a_pattern_that_matches_nothing_is_the_same_for_all_questions():
+def test_a_pattern_that_matches_nothing_is_the_same_for_all_lookups():
     """An error, not one in each place."""
 
     class Nowhere(Candidates):
@@ -114,10 +114,10 @@ WHOLE = {"_shards": {"total": 2, "successful": 2, "failed": 0}, "timed_out": Fal
 PARTIAL = WHOLE | {"_shards": {"total": 2, "successful": 1, "failed": 1}}
 
 
-def questions(number):
-    options = LookupOptions(max_distance=3)
-    subject = Subject(Context(), "i", IndexSettings(get_scheme("keywords")), IndexStats(), options)
-    return [Question(subject, each) for each in range(number)]
+def lookups(number):
+    settings = IndexSettings(get_scheme("keywords"))
+    scope = Scope(Context(), "i", settings, LookupOptions(), LookupRule(3), stats=IndexStats())
+    return [Lookup(scope, fingerprint) for fingerprint in range(number)]
 
 
 def answer_each(work, answer):
@@ -136,38 +136,36 @@ def answer_each(work, answer):
 def test_a_batch_waits_for_a_missing_shard_once():
     """Not once for each of its lookups; the batches after it do not wait at all until the shard is back."""
     port = scripted()
-    found, waits, _ = answer_each(ask_together(port, questions(40), is_patient=True), lambda _: PARTIAL)
+    found, waits, _ = answer_each(ask_together(port, lookups(40), is_patient=True), lambda _: PARTIAL)
     assert [each.complete for each in found] == [False] * 40
     assert waits == ATTEMPTS - 1
-    found, waits, _ = answer_each(ask_together(port, questions(40), is_patient=True), lambda _: PARTIAL)
+    found, waits, _ = answer_each(ask_together(port, lookups(40), is_patient=True), lambda _: PARTIAL)
     assert (found[0].complete, waits) == (False, 0)
-    found, waits, sent = answer_each(ask_together(port, questions(40), is_patient=True), lambda _: WHOLE)
+    found, waits, sent = answer_each(ask_together(port, lookups(40), is_patient=True), lambda _: WHOLE)
     assert (found[0].complete, waits, sent) == (True, 0, {"msearch": 1})
-    _, waits, _ = answer_each(ask_together(port, questions(40), is_patient=True), lambda _: PARTIAL)
+    _, waits, _ = answer_each(ask_together(port, lookups(40), is_patient=True), lambda _: PARTIAL)
     assert waits == ATTEMPTS - 1
 
 
 def test_without_patience_nothing_is_waited_for():
     """The caller gets the exception, or the incomplete answer, at once."""
-    found, waits, _ = answer_each(ask_together(scripted(), questions(3)), lambda _: PARTIAL)
+    found, waits, _ = answer_each(ask_together(scripted(), lookups(3)), lambda _: PARTIAL)
     assert ([each.complete for each in found], waits) == ([False] * 3, 0)
     full = ServerError(429, "full")
-    found, waits, _ = answer_each(ask_together(scripted(), questions(3)), lambda _: full)
+    found, waits, _ = answer_each(ask_together(scripted(), lookups(3)), lambda _: full)
     assert (found, waits) == ([full] * 3, 0)
 
 
 def test_a_busy_server_is_asked_again():
     """Until it answers."""
     answers = iter([ServerError(503, "starting")] * 3)
-    found, waits, _ = answer_each(
-        ask_together(scripted(), questions(3), is_patient=True), lambda _: next(answers, WHOLE)
-    )
+    found, waits, _ = answer_each(ask_together(scripted(), lookups(3), is_patient=True), lambda _: next(answers, WHOLE))
     assert ([each.complete for each in found], waits) == ([True] * 3, 2)
 
 
 def test_a_refusal_that_does_not_pass_is_raised():
     """It is no matter of one lookup."""
-    batch = make_multi_search(questions(3))
+    batch = make_multi_search(lookups(3))
     with pytest.raises(ServerError, match="no rights"):
         answer_each(take_answer(scripted(), batch, ServerError(403, "no rights"), is_patient=True), lambda _: WHOLE)
 

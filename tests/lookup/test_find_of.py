@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash import IncompleteSearchError
-from es_simhash.lookup.find import find_of, read_fingerprint
+from es_simhash.lookup.find import find_of, read_fingerprint_of
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.mapping.context import Context, IndexStats
 from tests.transport.by_hand import drive, scripted
@@ -50,7 +50,7 @@ def test_of_a_document_whose_other_copies_may_differ(missing):
     for hits in (index.hits, []):
         index.hits, index.shards = hits, [missing, WHOLE]
         with pytest.raises(IncompleteSearchError):
-            drive(read_fingerprint(scripted(), "i", "0"), index)
+            drive(read_fingerprint_of(scripted(), "i", "0"), index)
     index.shards = [missing, WHOLE]
     with pytest.raises(IncompleteSearchError):
         drive(find_of(scripted(), "i", "0", LookupOptions()), index)

@@ -5,10 +5,9 @@ import pytest
 from es_simhash import InvalidInputError, NearDup, NearDups, Verification, build_mapping
 from es_simhash.hashing import fingerprint, get_scheme, to_hex
 from es_simhash.lookup.content import Content
-from es_simhash.lookup.find import find
-from es_simhash.lookup.judge import judge
+from es_simhash.lookup.find import Scope, find
+from es_simhash.lookup.judge import accept, choose_rule
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.rules import judging_for
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.quality import sampling
@@ -45,10 +44,10 @@ def near_dups(*keys):
     return NearDups(tuple(NearDup(name, index, 0, fingerprint(BASE)) for index, name in keys))
 
 
-def verified(found, server, *, texts=(BASE,), settings=SETTINGS, **sizes):
-    judging = judging_for(settings, {}, LookupOptions(verify=Verification()), "text")
-    asked = [Content(text) for text in texts]
-    flow = judge(SCRIPTED, "news-*", found, asked, judging=judging, scheme=settings.scheme, **sizes)
+def verified(found, server, *, texts=(BASE,), settings=SETTINGS, size=None, **sizes):
+    options = LookupOptions(verify=Verification(), size=size)
+    scope = Scope(Context(), "news-*", settings, options, *choose_rule(settings, {}, options, "text"))
+    flow = accept(SCRIPTED, scope, found, [Content(text) for text in texts], **sizes)
     answers, calls, _ = drive(flow, server)
     return answers, calls
 
@@ -155,9 +154,9 @@ def test_index_without_text_field():
 
 
 def draw(size, server):
-    hits, reasons, _ = drive(sample_documents(SCRIPTED, "i", size, query={"match_all": {}}, text_fields=["t"]), server)[
-        0
-    ]
+    hits, reasons, _ = drive(
+        sample_documents(scripted(), "i", size, query={"match_all": {}}, text_fields=["t"]), server
+    )[0]
     return [hit["_id"] for hit in hits], reasons
 
 
@@ -244,7 +243,7 @@ def test_texts_of_few_candidates_come_with_the_search(monkeypatch):
     """Once a text was seen, and not where texts are so long that one of them is too much."""
     for characters, searches in ((4_000_000, 1), (len(BASE) - 1, 2)):
         text, context = BASE, Context()
-        monkeypatch.setattr("es_simhash.lookup.question._CHARACTERS", characters)
+        monkeypatch.setattr("es_simhash.lookup.find.HIT_CHARACTERS", characters)
         context.learn_stats("i", IndexStats(1_000))
         hit = {"_index": "i", "_id": "a", "fields": {"simhash.fingerprint": [to_hex(fingerprint(text))]}}
 

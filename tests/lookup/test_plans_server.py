@@ -6,7 +6,7 @@ import pytest
 
 from es_simhash import IncompleteSearchError, SimHashClient, build_mapping, fingerprint_fields
 from es_simhash.client.port import finish, port_of
-from es_simhash.lookup import question
+from es_simhash.lookup import find as module
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
 from es_simhash.lookup.plan import explain_plan, make_plan
@@ -97,7 +97,7 @@ def test_a_scan_reads_everything(server, index, simhash, max_distance, monkeypat
     wanted = fingerprints[5]
     bare = {"simhash": {"fingerprint": fingerprint_fields(wanted)["simhash"]["fingerprint"]}, "title": "bare"}
     send_lines(server, [{"index": {"_index": index, "_id": "bare"}}, bare])
-    monkeypatch.setattr(question, "plan_lookup", lambda *_, **__: make_plan(max_distance, ()))
+    monkeypatch.setattr(module, "plan_lookup", lambda *_, **__: make_plan(max_distance, ()))
     asked = {"fingerprint": wanted, "max_distance": max_distance}
     expected = sorted([*truth(fingerprints, wanted, max_distance), (0, "bare")])
     found = simhash.find_near_dups(index, **asked, source=["title"])

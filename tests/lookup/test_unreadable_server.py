@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash import IncompleteSearchError, document_fields
-from es_simhash.lookup import question
+from es_simhash.lookup import find as module
 from es_simhash.lookup.plan import make_plan
 from tests.servers.support import ONE_SHARD, random_texts, read_all, texts
 
@@ -29,7 +29,7 @@ def test_only_what_it_could_match_is_incomplete(server, filled, call, simhash, m
     for plan in PLANS:
         if plan.script and server.product == "elasticsearch":
             continue  # it may run without Painless here
-        monkeypatch.setattr(question, "plan_lookup", lambda *_, plan=plan, **__: plan)
+        monkeypatch.setattr(module, "plan_lookup", lambda *_, plan=plan, **__: plan)
         near, far = call(simhash.find_near_dups_many(filled, [NEAR, FAR], max_distance=3))
         assert isinstance(near, IncompleteSearchError), plan
         assert [("'bad'" in reason, "backfill" in reason) for reason in near.reasons] == [(True, True)]

@@ -11,7 +11,6 @@ from es_simhash.hashing.batches import NO_LETTERS
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.hashing.winnowing import passage_terms
 from es_simhash.mapping.meta import IndexSettings, build_settings, marker_name
-from es_simhash.passages.candidates import candidates_query, terms_query
 
 VECTORS = json.loads((Path(__file__).parents[1] / "passage_vectors.json").read_text(encoding="utf-8"))
 
@@ -82,14 +81,3 @@ def test_rows():
         ("b", None, None),
     ]
     assert one.to_dict()["passages"][1] == {"start": 20, "end": 30, "other_start": 40, "other_end": 50}
-
-
-def test_the_query_of_candidates():
-    """Filters and excluded ids stand beside the terms."""
-    query = candidates_query(terms_query(["a"], prefix="p"), filter={"term": {"x": 1}}, exclude_ids=["1"])
-    assert query == {
-        "bool": {
-            "filter": [{"terms": {"p.passages": ["a"]}}, {"term": {"x": 1}}],
-            "must_not": [{"ids": {"values": ["1"]}}],
-        }
-    }

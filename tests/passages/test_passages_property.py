@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from es_simhash.hashing.characters import normalise_batch
 from es_simhash.hashing.winnowing import normalise_with_positions
-from es_simhash.passages.compare import Question, compare_passages
+from es_simhash.passages.compare import PreparedText, compare_passages
 from tests import reference
 from tests.hashing.test_oracle_property import TEXTS
 from tests.hashing.test_passages_property import PURE, texts
@@ -46,7 +46,7 @@ def _covered(question, other, letters):
 def test_passages_cover_all_shared_runs(shared, before, middle, after, min_run):
     """The passages are equal in both texts, and cover what every shared run of the length covers, and nothing else."""
     one, other = f"{before}{shared}{middle}", f"{middle}.{shared}{after}{shared[: len(shared) // 2]}"
-    [found] = compare_passages(Question(one, min_run=min_run), [other], min_contained=0)
+    [found] = compare_passages(PreparedText(one, min_run=min_run), [other], min_contained=0)
     normal = normalise_with_positions(one)[1:]
     covered = set()
     for each in found.passages if found.has_run else ():
@@ -64,15 +64,15 @@ def test_shares_of_a_text_within_another():
     """A text that stands in a longer one is contained in it, and the longer one contains it."""
     part = "the quick brown fox jumps over the lazy dog and runs into the deep dark forest"
     whole = f"Yesterday evening, {part.upper()}, where nobody has ever seen it again."
-    [found] = compare_passages(Question(part, min_run=200), [whole], min_contained=0.8)
+    [found] = compare_passages(PreparedText(part, min_run=200), [whole], min_contained=0.8)
     assert (found.contained, found.has_run) == (1.0, False)
     assert [(whole[each.other_start : each.other_end], each.start, each.end) for each in found.passages] == [
         (part.upper(), 0, len(part))
     ]
-    [back] = compare_passages(Question(whole, min_run=200), [part], min_contained=0.8)
+    [back] = compare_passages(PreparedText(whole, min_run=200), [part], min_contained=0.8)
     assert (back.contains, back.contained, back.similarity) == (found.contained, found.contains, found.similarity)
     others = ["other words altogether", ""]
-    assert compare_passages(Question(whole, min_run=200), others, min_contained=0.1) == [None, None]
+    assert compare_passages(PreparedText(whole, min_run=200), others, min_contained=0.1) == [None, None]
 
 
 def test_shares_are_of_shingles_of_seven_letters():
@@ -80,7 +80,7 @@ def test_shares_are_of_shingles_of_seven_letters():
     text = " ".join(f"{chr(97 + n % 26)}{n * n}x" for n in range(40))
     other = f"before {text.replace(text.split()[20], 'changed').replace(text.split()[5], 'other')} after"
     own, runs = (reference.long_runs(each) for each in (text, other))
-    [found] = compare_passages(Question(text, min_run=200), [other], min_contained=0.8)
+    [found] = compare_passages(PreparedText(text, min_run=200), [other], min_contained=0.8)
     assert found.contained == len(own & runs) / len(own) > 0.8
     assert len(reference.long_runs(text, 15) & reference.long_runs(other, 15)) < 0.8 * len(
         reference.long_runs(text, 15)
@@ -89,7 +89,7 @@ def test_shares_are_of_shingles_of_seven_letters():
 
 def test_a_text_that_repeats_itself_has_no_more_passages_than_cover_it():
     """A run begins at every character of such a text, and a passage at every one would be as many as characters."""
-    [found] = compare_passages(Question("ab" * 50_000, min_run=100), ["ab" * 100], min_contained=1)
+    [found] = compare_passages(PreparedText("ab" * 50_000, min_run=100), ["ab" * 100], min_contained=1)
     ends = [0, *(each.end for each in found.passages)]
     assert all(each.start <= end < each.end for each, end in zip(found.passages, ends, strict=False))
     assert (ends[-1], len(found.passages)) == (100_000, 500)
@@ -100,6 +100,6 @@ def test_different_runs_with_one_hash():
     run = "".join("ab"[number.bit_count() % 2] for number in range(4_096))
     opposite = run.translate({ord("a"): "b", ord("b"): "a"})
     both = f"{opposite}c{run}"
-    [found, other] = compare_passages(Question(f"d{run}e", min_run=4_096), [both, opposite], min_contained=1)
+    [found, other] = compare_passages(PreparedText(f"d{run}e", min_run=4_096), [both, opposite], min_contained=1)
     assert [(each.start, each.other_start, each.other_end) for each in found.passages] == [(1, 4_097, 8_193)]
     assert not other.has_run

@@ -12,7 +12,7 @@ from functools import partial, update_wrapper
 from typing import Any
 
 from es_simhash.client.port import finish
-from es_simhash.lookup.find import SAMPLE
+from es_simhash.lookup.plan import SAMPLE_DOCUMENTS
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
 from es_simhash.transport.conversation import LOOK_FOR_SHARDS
@@ -378,7 +378,7 @@ def calls_to_fail(run, *, is_late):
 def is_harmless(run, number, failure):
     """Return whether the call only asked for statistics or missing shards, which a writer can do without."""
     body = run.calls[number].arguments.get("body") or {}
-    samples = run.hit == "search" and body["size"] == SAMPLE
+    samples = run.hit == "search" and body["size"] == SAMPLE_DOCUMENTS
     counts = run.hit == "msearch" and all(each["size"] == 0 and "aggs" not in each for each in body[1::2])
     checks = run.hit == "search" and body == LOOK_FOR_SHARDS
     return (samples or counts or checks) and hasattr(failure, "status_code")

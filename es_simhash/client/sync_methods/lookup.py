@@ -7,12 +7,12 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from es_simhash.client.base import SyncBase
 from es_simhash.lookup import find as finding
-from es_simhash.lookup.find import find_of, read_fingerprint, read_rule
+from es_simhash.lookup.find import find_of, read_fingerprint_of, read_rule
 from es_simhash.lookup.find_many import find_many, stream_many
+from es_simhash.lookup.judge import LookupRule
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Lookups, Verify
 from es_simhash.lookup.near_dups import NearDups
 from es_simhash.lookup.query import Filter
-from es_simhash.lookup.rules import LookupRule
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.resolve import read_recorded
 from es_simhash.passages import find_passages as passages
@@ -237,7 +237,7 @@ class LookupMethods(SyncBase):
             InvalidInputError: If there is no such document, it has no fingerprint, or several have that id, with
                 different fingerprints.
         """
-        return self._run(read_fingerprint(self._server(), index, id, routing))
+        return self._run(read_fingerprint_of(self._server(), index, id, routing))
 
     def get_settings(self, index: Index) -> Mapping[str, IndexSettings]:
         """
