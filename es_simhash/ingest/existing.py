@@ -18,10 +18,10 @@ from es_simhash.groups.read import GroupLookups, canonicals_body, fetch_contents
 from es_simhash.hashing import to_hex
 from es_simhash.ingest.decide import Existing
 from es_simhash.ingest.in_flight import Document
-from es_simhash.ingest.item import Item
+from es_simhash.ingest.item import FIRST_COMPARED, Item
 from es_simhash.ingest.plain import Entry, Plain
 from es_simhash.ingest.reading import EARLY, GroupedIngest
-from es_simhash.lookup.content import Content, docvalue_fields, read_content
+from es_simhash.lookup.content import Content, docvalue_fields, prepare_together, read_content
 from es_simhash.lookup.find_many import MultiSearch
 from es_simhash.lookup.lookup_options import ResidentError, as_fault, pays
 from es_simhash.lookup.memory_operations import Resident
@@ -414,19 +414,21 @@ class ExistingLookup:
 
     def _alone(self, entries: Iterable[Entry], existing: Existing) -> list[int]:
         """Return the fingerprints of *entries* that copies may be near, and of which no canonical is a neighbour."""
-        decider = self._ingest.decider
         ids = {str(each.operation.header.get("_id")) for each in entries if each.operation is not None}
-        found: dict[int, None] = {}
+        asked: list[tuple[Document, list[Document]]] = []
         for draft in (each.draft for each in entries if isinstance(each, Item)):
             if draft is None or draft.fingerprint is None:
                 continue
             near = existing.near.get(draft.fingerprint, ())
-            if draft.fingerprint in existing.unseen or any(each.is_member for each in near):
+            if draft.fingerprint in existing.unseen or any(one.is_member for one in near):
                 # Those of ids that are written now are not what they were.
-                there = [each for each in near if not each.is_member and each.id not in ids]
-                if not decider.accepts(draft, there):
-                    found[draft.fingerprint] = None
-        return list(found)
+                asked.append((draft, [one for one in near if not one.is_member and one.id not in ids]))
+        if self._is_compared:
+            soon = (one.content for draft, there in asked for one in (draft, *there[:FIRST_COMPARED]))
+            prepare_together((content for content in soon if content is not None), self._grouping.measure)
+        accepts = self._ingest.decider.accepts
+        alone = (draft.fingerprint for draft, there in asked if not accepts(draft, there))
+        return list(dict.fromkeys(fingerprint for fingerprint in alone if fingerprint is not None))
 
     async def _copies(
         self, server: Port, unseen: Mapping[int, Sequence[int]]

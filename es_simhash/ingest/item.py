@@ -100,7 +100,7 @@ def _agreed(mappings: Sequence[Mapping[str, Any]], field: str) -> MappedField:
 
 
 CREATED, UNCHANGED = 201, 304
-_FIRST = 3
+FIRST_COMPARED = 3
 
 
 @dataclass(slots=True)
@@ -398,8 +398,8 @@ def _compared_soon(drafts: Sequence[Document], existing: Existing, in_flight: In
     for draft in drafts:
         fingerprint = draft.fingerprint or 0
         # The first neighbour decides, so those after it are seldom compared.
-        near = [each.content for each in existing.near.get(fingerprint, ())[:_FIRST]]
-        near += islice(in_flight.contents_near(fingerprint), _FIRST)
+        near = [each.content for each in existing.near.get(fingerprint, ())[:FIRST_COMPARED]]
+        near += islice(in_flight.contents_near(fingerprint), FIRST_COMPARED)
         if (copy := seen.setdefault(fingerprint, draft)) is not draft:
             near.append(copy.content)
         if near or in_flight.is_foreseen_near(fingerprint):

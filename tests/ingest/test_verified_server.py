@@ -8,8 +8,9 @@ from math import floor
 
 import pytest
 
-from es_simhash import fingerprint, hamming_distance
+from es_simhash import SimHashClient, fingerprint, hamming_distance
 from es_simhash.mapping.user_fields import milliseconds_of
+from es_simhash.texts.measures import TextMeasure
 from tests import reference
 from tests.servers.batches import ingest_in_batches
 from tests.servers.support import ONE_SHARD, WORDS, read_all, send_lines, stored_groups, texts
@@ -258,3 +259,21 @@ def test_dates_are_read_as_the_server_reads_them(server, index, date_format, kin
     read = {n: moment for n, moment in ours.items() if moment is not None}
     assert read == {n: shown.get(n) for n in read}
     assert len(read) >= len(shown) * 0.8
+
+
+def test_the_texts_of_a_batch_are_prepared_together(sync_client, index, monkeypatch):
+    """One by one takes several times as long, also where copies of a canonical are near."""
+    ours = SimHashClient(sync_client)
+    ours.create_index(index, text_field="body", settings=ONE_SHARD)
+    prepare, sizes = TextMeasure.prepare, []
+    monkeypatch.setattr(TextMeasure, "prepare", lambda self, given: sizes.append(len(given)) or prepare(self, given))
+    for name in "abc":
+        sizes.clear()
+        documents = [
+            (f"{name}{n}", " ".join(f"w{random.Random(f'{n} {k}').randrange(10**6)}" for k in range(40)))
+            for n in range(60)
+        ]
+        list(ours.ingest(index, [{"_id": id_, "body": f"{body} {name}dded"} for id_, body in documents]))
+        sync_client.indices.refresh(index=index)
+    assert sum(sizes) >= 60
+    assert sizes.count(1) <= 3
