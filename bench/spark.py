@@ -34,7 +34,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as sql
 from es_simhash.groups.all_pairs import near_pairs as pairs_in_memory
 from es_simhash.groups.assign import group_fingerprints
 from es_simhash.hashing import to_hex
-from es_simhash.lookup.memory_table import FingerprintTable
+from es_simhash.lookup.fingerprint_table import FingerprintTable
 from es_simhash.spark import groups, near_pairs
 
 BLOCKS = 4

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.lookup.memory_operations import PAGE
-from es_simhash.lookup.memory_table import FingerprintTable
+from es_simhash.lookup.fingerprint_table import FingerprintTable
+from es_simhash.lookup.index_table import PAGE
 
 ASKED, BATCH = 100_000, 1_000
 

@@ -20,7 +20,7 @@ OPERATIONS = {
     "folding": "search_distinct",
     "groups": "lacking pairs_and_groups read reconcile recorded",
     "ingest": "existing ingest reading screen settle tag_written",
-    "lookup": "find find_many from_memory judge memory_operations plan",
+    "lookup": "find find_many index_table judge plan",
     "mapping": "resolve shards",
     "passages": "candidates find_passages",
     "pipeline": "install",

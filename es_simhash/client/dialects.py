@@ -344,7 +344,7 @@ _LEAST = -(1 << 63)
 
 
 def read_keys(data: bytes | str, read_rest: Callable[[bytes | str], Any]) -> Any:
-    """Read a multi-search by *read_rest*, but buckets that have nothing but a 64-bit number as one array."""
+    """Read a search, or several, by *read_rest*, but buckets that have nothing but a 64-bit number as one array."""
     import numpy as np  # noqa: PLC0415 -- loads slowly
 
     text = data if isinstance(data, bytes) else data.encode("ascii")
@@ -366,7 +366,7 @@ def read_keys(data: bytes | str, read_rest: Callable[[bytes | str], Any]) -> Any
         read_to = end
     rest += text[read_to:]
     answer = read_rest(rest if isinstance(data, bytes) else rest.decode())
-    for response in answer["responses"] if found else ():
+    for response in answer.get("responses", [answer]) if found else ():
         for each in response.get("aggregations", {}).values():
             if each.get("buckets"):
                 each["buckets"] = found[each["buckets"][0] - 1]

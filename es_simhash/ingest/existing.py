@@ -1,7 +1,7 @@
 """
 Reads the documents of an index that are near those of a batch, from the server or by a table in memory.
 
-The table (``lookup.memory_operations``) has every fingerprint that a search can show. Where it has one near
+The table (``lookup.index_table``) has every fingerprint that a search can show. Where it has one near
 a document, documents with that fingerprint are read, so all facts about documents come from the server.
 """
 
@@ -23,8 +23,7 @@ from es_simhash.ingest.plain import Entry, Plain
 from es_simhash.ingest.reading import EARLY, GroupedIngest
 from es_simhash.lookup.content import Content, docvalue_fields, prepare_together, read_content
 from es_simhash.lookup.find_many import MultiSearch
-from es_simhash.lookup.lookup_options import ResidentError, as_fault, pays
-from es_simhash.lookup.memory_operations import Resident
+from es_simhash.lookup.lookup_options import TableError, as_fault, pays
 from es_simhash.lookup.near_dups import NearDups
 from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.port import Port
@@ -37,7 +36,8 @@ from es_simhash.transport.refusals import is_passing
 from es_simhash.writes.targets import find_write_index
 
 if TYPE_CHECKING:
-    from es_simhash.lookup.memory_table import Near
+    from es_simhash.lookup.fingerprint_table import Near
+    from es_simhash.lookup.index_table import IndexTable
 
 logger = logging.getLogger("es_simhash")
 PAGE = 1_000
@@ -86,7 +86,7 @@ class ExistingLookup:
         request = ingest.options.lookup
         self._is_wanted = request.lookups != "server"
         self._is_demanded = request.lookups == "memory"
-        self._resident: Resident | None = None
+        self._table: IndexTable | None = None
         self._total = total
         self._asked = self._batches = 0
         self._is_alias = is_alias
@@ -97,7 +97,7 @@ class ExistingLookup:
     def batch(self) -> int:
         """How many documents to look up at once: fewer where the server is asked about each."""
         sizes = self._ingest.options.sizes
-        return sizes.asking if self._resident is None else sizes.most
+        return sizes.asking if self._table is None else sizes.most
 
     async def prepare(self, server: Port) -> None:
         """Make everything written so far visible to lookups, and read the statistics that their plan needs."""
@@ -105,18 +105,18 @@ class ExistingLookup:
         await self._group_lookups.prepare(server)
         if self._may_hold is None:
             self._may_hold = self._group_lookups.documents > 0
-        if self._resident is not None:
+        if self._table is not None:
             try:
-                await self._resident.catch_up(server, documents=self._group_lookups.documents)
-            except ResidentError as error:
+                await self._fill(server, self._table)
+            except TableError as error:
                 self._give_up(error)
         elif self._is_demanded:
             await self._load(server)
 
     def note_written(self, items: Iterable[Entry]) -> None:
         """Note which *items* were written, all of which are in flight until :meth:`prepare`."""
-        if self._resident is not None:
-            self._resident.note_written(Counter(filter(None, map(_written_to, items))))
+        if self._table is not None:
+            self._table.note_written(Counter(filter(None, map(_written_to, items))))
 
     async def ask(self, server: Port, items: Iterable[Entry]) -> Asked | None:
         """Return what to ask about *items*; ``None`` where there is nothing to ask."""
@@ -132,11 +132,11 @@ class ExistingLookup:
         self._batches += 1
         if self._is_worth_it():
             await self._load(server)
-        resident = self._resident
-        if resident is None:
+        table = self._table
+        if table is None:
             batch = self._group_lookups.batch(fingerprints, is_one_page=True)
             return Asked(fingerprints, [batch.call(), *held], batch, ids=ids)
-        near = await server.compute(resident.near, fingerprints)
+        near = await server.compute(table.near, fingerprints)
         body = {**self._with_contents(self._body([self._among(near)])), "size": DOCUMENTS}
         calls = [Call("search", {"index": self._index, "body": body})] if near else []
         return Asked(fingerprints, [*calls, *held], near=near, ids=ids)
@@ -169,7 +169,7 @@ class ExistingLookup:
             if shown:  # a document that was written again may be among the hits by the fingerprint that it had before
                 more = await self._facts(server, shown)
                 facts = _Facts({**facts.documents, **more.documents}, [*facts.gaps, *more.gaps])
-        except ResidentError as error:
+        except TableError as error:
             self._give_up(error)
             return await self._ask(server, asked.fingerprints)
         near = {each: [*asked.near.get(each, ()), *shown.get(each, ())] for each in {*asked.near, *shown}}
@@ -218,7 +218,7 @@ class ExistingLookup:
 
     def _is_worth_it(self) -> bool:
         """Return whether asking the server costs as much as reading all fingerprints, as far as is known."""
-        if self._resident is not None or not self._is_wanted:
+        if self._table is not None or not self._is_wanted:
             return False
         # The first report waits for the table only where that takes less time than to ask about the first documents.
         first = min(self._total, EARLY * self._ingest.options.sizes.first)
@@ -227,23 +227,21 @@ class ExistingLookup:
         return pays(expected, milliseconds=lookups.milliseconds, documents=lookups.documents)
 
     async def _load(self, server: Port) -> None:
-        ingest = self._ingest
-        resident = Resident(
-            ingest.context,
-            ingest.index,
-            ingest.settings,
-            max_distance=ingest.grouping.max_distance,
-            request=ingest.options.lookup,
-        )
+        from es_simhash.lookup.index_table import IndexTable  # noqa: PLC0415 -- loads numpy
+
+        table = IndexTable(self._group_lookups.scope, self._ingest.options.lookup.most_bytes)
         try:
-            await resident.load(server)
-        except ResidentError as error:
+            await self._fill(server, table)
+        except TableError as error:
             self._give_up(error)
         else:
-            logger.info("ingest into %s: %d fingerprints are in memory", self._index, len(resident))
-            self._resident = resident
+            logger.info("ingest into %s: %d fingerprints are in memory", self._index, len(table))
+            self._table = table
 
-    def _give_up(self, error: ResidentError) -> None:
+    async def _fill(self, server: Port, table: IndexTable) -> None:
+        await table.catch_up(server, documents=self._group_lookups.documents)
+
+    def _give_up(self, error: TableError) -> None:
         """Ask the server from now on; only for now, if it may be otherwise in a moment."""
         if error.is_passing:
             self._asked = self._total = 0
@@ -251,14 +249,14 @@ class ExistingLookup:
         if self._is_demanded and not error.is_of_document:
             raise error.for_caller(self._index) from error
         logger.info("ingest into %s: the server is asked about every document: %s", self._index, error)
-        self._is_wanted, self._resident = False, None
+        self._is_wanted, self._table = False, None
 
     async def _shown(self, server: Port, fingerprints: Sequence[int]) -> Near:
         """Return, of what others wrote meanwhile, the fingerprints near each of *fingerprints*."""
-        if self._resident is None:
-            raise ResidentError("expired")
-        shown = await self._resident.read_news(server)
-        return await server.compute(self._resident.near_among, fingerprints, shown) if len(shown) else {}
+        if self._table is None:
+            raise TableError("expired")
+        shown = await self._table.read_news(server)
+        return await server.compute(self._table.near_among, fingerprints, shown) if len(shown) else {}
 
     def _among(self, near: Near) -> dict[str, Any]:
         fingerprints = sorted({*map(to_hex, chain(*near.values()))})

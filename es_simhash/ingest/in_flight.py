@@ -15,7 +15,7 @@ from es_simhash.hashing import hamming_distance
 from es_simhash.lookup.content import Content
 
 if TYPE_CHECKING:
-    from es_simhash.lookup.memory_table import FingerprintTable, Near
+    from es_simhash.lookup.fingerprint_table import FingerprintTable, Near
 
 
 @dataclass(slots=True)
@@ -205,14 +205,14 @@ class InFlight:
             return
         import numpy as np  # noqa: PLC0415 -- takes longer to load than all the rest
 
-        from es_simhash.lookup.memory_table import FingerprintTable  # noqa: PLC0415 -- loads numpy
+        from es_simhash.lookup.fingerprint_table import FingerprintTable  # noqa: PLC0415 -- loads numpy
 
         if self._table is None:
             self._table = FingerprintTable(self._max_distance)
         self._table.add(np.array(self._waiting, np.uint64))
         self._waiting.clear()
         self._foreseen = frozenset(fingerprints)
-        self._near = self._table.near_others(np.array(list(self._foreseen), np.uint64))
+        self._near = self._table.near_others(list(self._foreseen))
 
     def _keys_near(self, fingerprint: int) -> Iterator[_CopyKey]:
         if fingerprint not in self._foreseen:

@@ -31,10 +31,8 @@ from es_simhash.ingest.reading import (
     find_write_target,
 )
 from es_simhash.ingest.with_fingerprints import check_iterable
-from es_simhash.lookup.from_memory import Snapshot
 from es_simhash.lookup.judge import LookupRule, Origin
-from es_simhash.lookup.lookup_options import ResidentError
-from es_simhash.lookup.memory_operations import Resident, as_array
+from es_simhash.lookup.lookup_options import TableError
 from es_simhash.lookup.query import check_source
 from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
@@ -49,10 +47,7 @@ from es_simhash.transport.protocol import Call, Compute, Key, Progress, check_in
 from es_simhash.transport.server import Answer
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from es_simhash.lookup.memory_table import Near
+    from es_simhash.lookup.index_table import IndexTable
 
 ScreenAnswer: TypeAlias = Literal["new", "near", "unsure"]
 
@@ -147,35 +142,19 @@ class Screened(Record):
         return Record.to_dict(self) | {"rule": str(self.rule)}
 
 
-class _Frozen(Resident):
-    """The fingerprints of one point in time, which need no refresh: what is written later is not seen."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
-    def near(self, fingerprints: Sequence[int]) -> Near:
-        return self._snapshot.near(fingerprints)
-
-    async def read_news(self, server: Port) -> NDArray[np.uint64]:
-        del server
-        return as_array(())
-
-
 class _Lookup(ExistingLookup):
     """The lookups of one call, which refresh nothing."""
 
     async def prepare(self, server: Port) -> None:
         await self._group_lookups.prepare(server, again=False)
 
-    async def _load(self, server: Port) -> None:
-        snapshot = Snapshot(self._group_lookups.scope, self._ingest.options.lookup)
+    async def _fill(self, server: Port, table: IndexTable) -> None:
         try:
-            await snapshot.load(server)
-            self._resident = _Frozen(snapshot)
-        except (ResidentError, SettingsChanged) as error:
-            self._give_up(error if isinstance(error, ResidentError) else ResidentError("expired"))
+            await table.open(server)
+        except SettingsChanged as error:
+            raise TableError("expired") from error
         finally:
-            await snapshot.close(server)
+            await table.close(server)
 
 
 class _Texts(Source):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from operator import length_hint
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from es_simhash.arguments import check_items
 from es_simhash.errors import SearchFailedError, SimHashError, WrongTypeError
@@ -16,7 +16,6 @@ from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints 
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.lookup.content import Content
 from es_simhash.lookup.find import UNMEASURED, Lookup, Scope, read_scope, search
-from es_simhash.lookup.from_memory import MemoryLookups
 from es_simhash.lookup.judge import Asker, accept
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, check_complete
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, hit_fingerprints
@@ -29,6 +28,9 @@ from es_simhash.transport.conversation import attempt, halves
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import MAX_CLAUSES, Call, Index, check_index, status_of
 from es_simhash.transport.refusals import TOO_LARGE, is_passing
+
+if TYPE_CHECKING:
+    from es_simhash.lookup.index_table import TableLookups
 
 Outcome: TypeAlias = NearDups | Exception
 """The answer of a lookup, or the exception that it failed with."""
@@ -54,7 +56,7 @@ async def find_many(
 ) -> list[Outcome]:
     """
     Return the near-duplicates, or the exception, of each of *texts* or *fingerprints*, in order. Cost: one multi-search
-    for every 100 lookups, or one lookup after another if each has hundreds of candidates; with fingerprints in memory,
+    for every 100 lookups, or one lookup after another if each has hundreds of candidates; with a table of fingerprints,
     one search for every 1,000 lookups. Memory: what is found, and the candidates of so many lookups.
     """
     results: list[Outcome] = []
@@ -73,28 +75,30 @@ async def stream_many(
     request: LookupRequest | None = None,
 ) -> AsyncGenerator[Sequence[Outcome], None]:
     """Yield what :func:`find_many` returns as it is found. Memory: what 1,000 lookups find."""
+    from es_simhash.lookup.index_table import TableLookups  # noqa: PLC0415 -- loads numpy
+
     request = request or LookupRequest()
     check_index(index)
     given = _check_given(texts, fingerprints)
     asker: Asker = "fingerprint" if texts is None else "text"
     await read_index_settings(server, index)  # what is wrong with all lookups is no answer to one
-    memory = MemoryLookups(request, length_hint(given) or None)
+    table = TableLookups(request, length_hint(given) or None)
     sizes = options.sizes
     try:
-        for part in _parts(given, lambda: sizes.batch_in_memory if memory.is_loaded else sizes.batch):
+        for part in _parts(given, lambda: sizes.batch_in_memory if table.is_loaded else sizes.batch):
             attempts, outcomes = Attempts(server, index), list[Outcome]()
             while not outcomes:
                 with attempts:
                     settings = await attempts.settings()
                     scope = await read_scope(server, index, settings, options, asker)
-                    outcomes = await _find_part(server, scope, asker, part, memory)
+                    outcomes = await _find_part(server, scope, asker, part, table)
             yield outcomes
     finally:
-        await memory.close(server)
+        await table.close(server)
 
 
 async def _find_part(
-    server: Port, scope: Scope, asker: Asker, part: Sequence[Any], memory: MemoryLookups
+    server: Port, scope: Scope, asker: Asker, part: Sequence[Any], table: TableLookups
 ) -> list[Outcome]:
     """Return the outcome of each text or fingerprint of *part*."""
     if asker == "text":
@@ -105,7 +109,7 @@ async def _find_part(
     nearest = scope.options.size if scope.rule.is_by_distance_alone else None
     scope = replace(scope, stats=await index_stats(server, scope.index), nearest=nearest)
     wanted = {number: fingerprint for number, fingerprint in enumerate(given) if isinstance(fingerprint, int)}
-    found = await _look_up(server, scope, list(wanted.values()), memory)
+    found = await _look_up(server, scope, list(wanted.values()), table)
     outcomes: list[Outcome] = [one if isinstance(one, Exception) else scope.nothing for one in given]
     answers: dict[int, NearDups] = {}
     for number, outcome in zip(wanted, found, strict=True):
@@ -155,10 +159,9 @@ def _fingerprint_texts(texts: Sequence[Any], settings: IndexSettings) -> list[in
     ]
 
 
-async def _look_up(server: Port, scope: Scope, fingerprints: Sequence[int], memory: MemoryLookups) -> list[Outcome]:
-    """Return the outcome of each lookup: from memory where that has it, else from the server."""
-    await memory.prepare(server, scope)
-    known = await memory.ask(server, scope, fingerprints)
+async def _look_up(server: Port, scope: Scope, fingerprints: Sequence[int], table: TableLookups) -> list[Outcome]:
+    """Return the outcome of each lookup: by the table where that has it, else from the server."""
+    known = await table.ask(server, scope, fingerprints)
     asked = await _ask_server(server, [Lookup(scope, wanted) for wanted in fingerprints if wanted not in known])
     rest = iter(asked)
     return [known[wanted] if wanted in known else next(rest) for wanted in fingerprints]

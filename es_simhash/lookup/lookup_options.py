@@ -28,7 +28,7 @@ from es_simhash.texts.measures import (
     get_preset,
 )
 from es_simhash.transport.protocol import Index, cause_of, index_key, status_of
-from es_simhash.transport.refusals import CLOSED
+from es_simhash.transport.refusals import CLOSED, is_passing
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class LookupRequest:
             to be faster. The decisions are the same. See docs/dedup.md.
         memory_bytes:
             Most memory for these fingerprints, 20 to 60 bytes each, the fewer the more there are; by default 1 GiB.
-            If they need more, ``"auto"`` asks the server, and ``"memory"`` is an error that says what would fit.
+            If they need more, ``"auto"`` asks the server, and ``"memory"`` is an error that says how much.
     """
 
     lookups: Lookups = option(
@@ -158,18 +158,16 @@ def pays(lookups: int, *, milliseconds: float, documents: int) -> bool:
     return lookups >= FEWEST and lookups * (ASKING + milliseconds) > READING * documents
 
 
-ResidentFault = Literal[
-    "statistics", "primary", "numbers", "search", "answer", "fingerprint", "memory", "view", "expired"
-]
+TableFault = Literal["statistics", "primary", "numbers", "search", "answer", "fingerprint", "memory", "view", "expired"]
 
 # Most characters of a server's message.
 CUT = 200
 
 
-class ResidentError(Exception):
+class TableError(Exception):
     """The fingerprints of an index cannot be kept in memory; *kind* says why. Caught where lookups are made."""
 
-    def __init__(self, kind: ResidentFault, detail: str = "") -> None:
+    def __init__(self, kind: TableFault, detail: str = "") -> None:
         super().__init__(kind, detail)
         self.kind = kind
         self.detail = detail
@@ -206,10 +204,12 @@ class ResidentError(Exception):
         return InvalidInputError(f"{said}; change that, or pass 'auto'")
 
 
-def as_fault(error: Exception, kind: ResidentFault) -> Exception:
-    """Return what a refusal means here; the client's own exception for a closed index, or where there is no answer."""
+def as_fault(error: Exception, kind: TableFault) -> Exception:
+    """Return what a failure means here; the client's own exception for a closed index, or where there is no answer."""
+    if isinstance(error, IncompleteSearchError):
+        return TableError("answer", error.reasons[0])
     is_plain = status_of(error) is None or CLOSED.meets(error)
-    return error if is_plain else ResidentError(kind, cause_of(error)[:CUT])
+    return error if is_plain else TableError("answer" if is_passing(error) else kind, cause_of(error)[:CUT])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, functions as sql
 
 from es_simhash.arguments import FilePath
 from es_simhash.groups.shares import Shares
-from es_simhash.lookup.memory_table import FingerprintTable
+from es_simhash.lookup.fingerprint_table import FingerprintTable
 from es_simhash.mapping.meta import check_max_distance
 from es_simhash.spark.columns import Keeper, as_values, check_against, check_column, documents_of, parsed, to_array
 

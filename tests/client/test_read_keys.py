@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.client.dialects import _RawReader, read_keys
-from es_simhash.lookup.memory_operations import read_fingerprints
+from es_simhash.lookup.index_table import read_fingerprints
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-(2**63), -(2**63) + 1, -1, 0, 1, 2**63 - 2, 2**63 - 1])
 WORDS = st.sampled_from(['"buckets":[{"key":1}]', "]", "}],[{", "é", "\ud800", '{"key":'])

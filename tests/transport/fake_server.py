@@ -100,7 +100,7 @@ class FakeServer:
     def close_point_in_time(self, body):
         return self._close(body["pit_id"] if self.is_opensearch else [body["id"]])
 
-    def search(self, body, index=None, scroll=None):
+    def search(self, body, index=None, scroll=None, preference=None, filter_path=None):
         if scroll and body.get("track_total_hits", True) is not True:
             return ServerError(400, "disabling [track_total_hits] is not allowed in a scroll context")
         if "_shard_doc" in str(body.get("sort")) and not self.has_shard_doc:
@@ -208,12 +208,15 @@ class FakeServer:
         return {"_shards": WHOLE, "timed_out": False, "hits": {"total": {"value": len(hits)}, "hits": hits}}
 
     def _fingerprints(self, held, body):
-        """Answer a search for fingerprints: of operations by number, or of documents that match."""
-        wanted = body["query"]["bool"]["filter"][0].get("range", {}).get("_seq_no")
-        if wanted:
-            found = [each for each in held.values() if each["version"][0] >= wanted["gte"]]
-        else:
-            found = [each for id_, each in held.items() if is_match(body["query"], id_, each["source"])]
+        """Answer a search for the fingerprints of operations by number, of documents that match."""
+        numbers, *filters = body["query"]["bool"]["filter"]
+        first, last = (numbers["range"]["_seq_no"].get(bound) for bound in ("gte", "lte"))
+        found = [
+            each
+            for id_, each in held.items()
+            if first <= each["version"][0] <= (last or self.sequence)
+            and all(is_match(query, id_, each["source"]) for query in filters)
+        ]
         terms = body["aggs"]["fingerprints"]["terms"]
         keys = sorted({value_of(each["source"], terms["field"]) for each in found} - {None})
         if terms["field"] == "simhash.value":
@@ -221,19 +224,26 @@ class FakeServer:
         size = terms["size"]
         shards = self.shards.pop(0) if len(self.shards) > 1 else self.shards[0]
         results = {
-            "fingerprints": {"buckets": [{"key": each} for each in keys[:size]], "sum_other_doc_count": 0},
+            "fingerprints": {
+                "buckets": [{"key": each} for each in keys[:size]],
+                "sum_other_doc_count": max(0, len(keys) - size),
+            },
             "last": {"value": max((each["version"][0] for each in found), default=None)},
-            "broken": {"doc_count": 0},
-            "not_numbers": {"doc_count": 0},
         }
+        for name in body["aggs"].keys() - results.keys():
+            query = body["aggs"][name]["filter"]
+            results[name] = {"doc_count": sum(is_match(query, "", each["source"]) for each in found)}
         return {**self._page([]), "_shards": shards, "aggregations": results}
 
     def _count(self, held, body):
         """Count the documents that have a field."""
         name = body["aggs"]["documents"]["value_count"]["field"]
         shards = self.shards.pop(0) if len(self.shards) > 1 else self.shards[0]
-        count = sum(value_of(each["source"], name) is not None for each in held.values())
-        return {**self._page([]), "_shards": shards, "aggregations": {"documents": {"value": count}}}
+        found = [each for id_, each in held.items() if is_match(body["query"], id_, each["source"])]
+        count = sum(value_of(each["source"], name) is not None for each in found)
+        last = max((each["version"][0] for each in found), default=None)
+        results = {"documents": {"value": count}, "last": {"value": last}}
+        return {**self._page([]), "_shards": shards, "aggregations": results}
 
     def _filters(self, held, body):
         """Count the documents of each filter."""

@@ -159,7 +159,7 @@ class AsyncGroupingMethods(AsyncBase):
                 to be faster. The decisions are the same. See docs/dedup.md.
             memory_bytes:
                 Most memory for these fingerprints, 20 to 60 bytes each, the fewer the more there are; by default 1 GiB.
-                If they need more, ``"auto"`` asks the server, and ``"memory"`` is an error that says what would fit.
+                If they need more, ``"auto"`` asks the server, and ``"memory"`` is an error that says how much.
             dry_run:
                 Only refuse what is refused before the first document; take no document, and write and yield nothing.
             progress:

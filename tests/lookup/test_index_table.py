@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from es_simhash import IncompleteSearchError, InvalidInputError, fingerprint_fields
-from es_simhash.lookup import lookup_options as request, memory_operations as reading
+from es_simhash.lookup import index_table as reading, lookup_options as request
 from es_simhash.lookup.find import find
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Sizes
@@ -214,7 +214,7 @@ def test_what_a_server_refuses_is_said_whole():
     with pytest.raises(InvalidInputError) as caught:
         look(Forbidding({"1": fingerprint_fields(1)}), MEMORY)
     assert str(caught.value) == (
-        "lookups='memory' cannot be used for 'i': the server refuses the searches that read fingerprints "
+        "lookups='memory' cannot be used for 'i': the server does not search operations by their sequence numbers "
         f"({reason}); change that, or pass 'auto'"
     )
 

@@ -1,5 +1,5 @@
 """
-An exact table of fingerprints, and the choice of the parts by which near ones are found.
+The exact table of fingerprints in memory, and the choice of the parts by which near ones are found.
 
 Give part i a radius r_i with ``sum(r_i + 1) = max_distance + 1``: two fingerprints that differ in more than
 r_i bits of every part differ in more than ``max_distance`` bits. So a lookup of all words within r_i of each
@@ -161,9 +161,10 @@ class FingerprintTable:
         if len(fingerprints):
             self._levels.append(_Level(fingerprints, self._max_distance))
 
-    def near(self, wanted: Fingerprints) -> Near:
+    def near(self, wanted: Sequence[int]) -> Near:
         """Return the fingerprints of the table within the distance of each of *wanted*, in order."""
-        return _by_fingerprint(list(self._near(wanted)), wanted)
+        asked = np.asarray(wanted, np.uint64)
+        return _by_fingerprint(list(self._near(asked)), asked)
 
     def near_pairs(self, wanted: Fingerprints) -> Found:
         """Return :meth:`near` as two arrays, each pair once: places in *wanted*, and what is near them, in order."""
@@ -174,27 +175,22 @@ class FingerprintTable:
         for level in self._levels:
             yield from level.near(wanted)
 
-    def near_others(self, wanted: Fingerprints) -> Near:
-        found = chain(_near_pairs(wanted, wanted, self._max_distance), self._near(wanted))
-        others = [(row[other], value[other]) for row, value in found if (other := wanted.take(row) != value).any()]
-        return _by_fingerprint(others, wanted)
+    def near_others(self, wanted: Sequence[int]) -> Near:
+        """Return :meth:`near`, and those of *wanted* themselves, but none that is equal."""
+        asked = np.asarray(wanted, np.uint64)
+        found = chain(_near_pairs(asked, asked, self._max_distance), self._near(asked))
+        others = [(row[other], value[other]) for row, value in found if (other := asked.take(row) != value).any()]
+        return _by_fingerprint(others, asked)
 
-    def near_among(self, wanted: Fingerprints, others: Fingerprints) -> Near:
+    def near_among(self, wanted: Sequence[int], others: Fingerprints) -> Near:
         """Return those of *others* within the distance of each of *wanted*, in order."""
-        return _by_fingerprint(list(_near_pairs(wanted, others, self._max_distance)), wanted)
+        asked = np.asarray(wanted, np.uint64)
+        return _by_fingerprint(list(_near_pairs(asked, others, self._max_distance)), asked)
 
 
 def bytes_for(count: int, max_distance: int) -> int:
     """Return about how many bytes a table of *count* fingerprints needs, where these are evenly spread."""
     return _bytes_of(count, choose_parts(count, max_distance))
-
-
-def count_within(most_bytes: int, max_distance: int) -> int:
-    """Return about how many fingerprints a table of so many bytes has."""
-    count = most_bytes // 8
-    while count and bytes_for(count, max_distance) > most_bytes:
-        count = count * 9 // 10
-    return count
 
 
 def _bytes_of(count: int, parts: Parts) -> int:

@@ -1,5 +1,5 @@
 """
-Fingerprints in memory: the table holds against brute force, and the reading of shards against a model of a
+The table of fingerprints: it holds against brute force, and the reading of shards against a model of a
 server.
 """
 
@@ -8,8 +8,8 @@ import random
 import numpy as np
 from hypothesis import given, strategies as st
 
-from es_simhash.lookup import memory_table as module
-from es_simhash.lookup.memory_table import FingerprintTable, choose_parts
+from es_simhash.lookup import fingerprint_table as module
+from es_simhash.lookup.fingerprint_table import FingerprintTable, choose_parts
 from es_simhash.mapping.shards import Position, ShardReading
 
 FULL = 2**64 - 1

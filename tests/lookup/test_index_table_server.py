@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from es_simhash import InvalidInputError, NearDups, SimHashClient, build_mapping, fingerprint, fingerprint_fields
-from es_simhash.lookup import lookup_options as request, memory_operations as reading
+from es_simhash.lookup import index_table as reading, lookup_options as request
 from es_simhash.lookup.lookup_options import Sizes
 from es_simhash.mapping.context import IndexStats
 from tests.servers.fixtures import make_client
@@ -53,17 +53,13 @@ def test_memory_finds_what_the_server_finds(server, index, simhash, monkeypatch,
 
 
 def test_where_expensive_queries_are_forbidden(server, index, simhash, monkeypatch):
-    """Ranges of a keyword are among them: the server is asked, or the setting is named."""
+    """Ranges of a keyword are among them: the table is read by numbers of operations."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     fill(server, index, STORED)
     monkeypatch.setattr(reading, "PAGE", 32)
     server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": False}})
     try:
-        simhash._context.learn_stats(index, IndexStats(1_000_000))
-        given = {"fingerprints": ASKED * 3, "max_distance": 3}
-        assert answers(simhash, index, given, lookups="auto") == answers(simhash, index, given, lookups="server")
-        with pytest.raises(InvalidInputError, match="search.allow_expensive_queries"):
-            answers(simhash, index, given, lookups="memory")
+        assert_equal(simhash, index, {"fingerprints": ASKED * 3}, max_distance=3)
     finally:
         server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": None}})
     assert open_contexts(server, index) == 0
