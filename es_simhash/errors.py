@@ -102,6 +102,8 @@ def said_of(error: BaseException) -> str:
 ADD_FIELDS = Advice("put_mapping", command="create INDEX --existing --yes --text-field FIELD")
 WRITE_RECORD = Advice("put_mapping", command="create INDEX --existing --yes")
 REMOVE_FIELDS = Advice("remove_fields", command="remove-fields INDEX --yes")
+REMOVE_GROUPS = Advice("remove_fields(groups_only=True)", command="remove-fields INDEX --groups-only --yes")
+GROUP = Advice("reconcile", command="reconcile INDEX --yes")
 SET_UP = Advice("setup", command="setup INDEX --yes --text-field FIELD")
 REGROUP = Advice("reconcile(regroup=True)", command="reconcile INDEX --regroup --yes")
 NAME_TEXT_FIELD = Advice("name the text field", typed="pass --text-field FIELD")

@@ -137,7 +137,7 @@ class Setup:
     @property
     def misses(self) -> str:
         """What the rule leaves apart that the default finds; else nothing."""
-        return Grouping.from_dict(self.grouping).pair_rule.misses
+        return Grouping.from_dict(self.grouping).misses
 
     @property
     def unmeasured(self) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from es_simhash.errors import COMPARE_NONE, REGROUP, Argument, InvalidInputError, Said
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.lookup_options import Verify, asked_rule
 from es_simhash.mapping.meta import IndexSettings, no_text_field
-from es_simhash.mapping.rule import BY_ID, LONGEST, Canonical, Grouping, default_rule
+from es_simhash.mapping.rule import LONGEST, Canonical, Grouping, check_order, default_rule
 from es_simhash.texts.measures import Preset, get_preset
 
 
@@ -70,16 +70,15 @@ class GroupingRequest:
 
     def put_on(self, grouping: Grouping) -> Grouping:
         """Return *grouping* with everything that is asked for in its place."""
-        pair = asked_rule(
-            grouping.pair_rule,
+        asked = asked_rule(
+            grouping,
             preset=self.preset,
             verify=self.verify,
             max_distance=self.max_distance,
             per=self.per,
             within=self.within,
         )
-        changed: dict[str, Any] = {} if self.canonical is None else {"order": self.canonical}
-        return replace(grouping.by(pair), **changed)
+        return asked if self.canonical is None else replace(asked, order=check_order(self.canonical))
 
 
 def choose_grouping(
@@ -96,7 +95,7 @@ def choose_grouping(
     if recorded is None:
         # Without a distance that is asked for or recorded, bits alone are safe within 3 only.
         usual = default_rule(settings, has_texts=has_texts and request.verify is not False)
-        chosen = request.put_on(Grouping(usual.max_distance, (BY_ID,), usual.similarity, measure=usual.measure))
+        chosen = request.put_on(Grouping(usual.max_distance, usual.similarity, usual.measure))
     else:
         chosen = request.put_on(recorded)
         if chosen != recorded and not may_differ:

@@ -114,7 +114,7 @@ async def pairs(
             )
         each.update(await read_settings_by_index(server, against))
     rule, text_fields = choose_rule(settings, each, options, "document")
-    limits = Grouping().by(rule)
+    limits = Grouping(rule.max_distance, rule.similarity, rule.measure, rule.per, rule.within)
     dates = [] if limits.within is None else [limits.within.field]
     table = Table(server.prefix, limits, dates=dates)
     split = 0

@@ -363,10 +363,10 @@ async def fetch_contents(
     found: dict[Key, Content] = {}
 
     def take(hit: Mapping[str, Any]) -> None:
-        found[document_key(hit)] = read_content(hit, grouping.pair_rule, text_fields)
+        found[document_key(hit)] = read_content(hit, grouping, text_fields)
 
     fields = text_fields.all if grouping.similarity is not None else ()
-    values = docvalue_fields(grouping.pair_rule)
+    values = docvalue_fields(grouping)
     gaps = await server.until(
         lambda: fetch_hits(server, index, wanted, take, text_fields=fields, docvalue_fields=values),
         is_done=lambda missing: not any(missing.values()),

@@ -95,7 +95,7 @@ async def record_grouping(server: Port, resolved: Resolved, grouping: Grouping, 
             continue
         await _record(server, name, now.mappings[name], replace(own, extra=extra))
         if not regroup:
-            missed = grouping.pair_rule.misses
+            missed = grouping.misses
             what = f"index {name!r} records its grouping now, for all that group or look something up: {grouping}"
             logger.info(Said(what, f"; {missed}" if missed else "", "; another one takes ", REGROUP))
 
@@ -116,7 +116,7 @@ def _different(each: Mapping[str, IndexSettings]) -> InvalidInputError:
     names: dict[Grouping | None, list[str]] = {}
     for name, own in each.items():
         names.setdefault(target_of(own), []).append(name)
-    said = (f"{shorten(', '.join(some))}: {', '.join(rule.parts())}" for rule, some in names.items() if rule)
+    said = (f"{shorten(', '.join(some))}: {', '.join(rule.sentences())}" for rule, some in names.items() if rule)
     return InvalidInputError(
         Said(
             f"the indices are grouped by different rules ({'; '.join(said)}): name one index, or group all of them by "

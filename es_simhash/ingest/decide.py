@@ -108,7 +108,6 @@ class Decider:
         self.grouping = grouping
         self._scheme = scheme
         self._policy = policy
-        self._rule = grouping.pair_rule
         self.in_flight = InFlight(grouping.max_distance)
         self._latest = 0
 
@@ -165,7 +164,7 @@ class Decider:
             uncompared.append(Uncompared(None, unread))
             return
         for distance, each in candidates:
-            comparison = compare_contents(draft.content, each.content, self._rule, distance=distance)
+            comparison = compare_contents(draft.content, each.content, self.grouping, distance=distance)
             if comparison.unread is not None:
                 uncompared.append(Uncompared(each.id, comparison.unread))
             elif self._is_stale(each, comparison):
@@ -208,10 +207,11 @@ class Decider:
 
     def accepts(self, draft: Document, found: Iterable[Document]) -> bool:
         """Return whether *draft* has a neighbour among the documents *found*; what is in flight is newer than these."""
-        for each in found:
-            is_there = each.position is not None or not self.in_flight.hides(each.id)
-            distance = each.distance_to(draft.fingerprint)
-            if is_there and compare_contents(draft.content, each.content, self._rule, distance=distance).are_neighbours:
+        for other in found:
+            if other.position is None and self.in_flight.hides(other.id):
+                continue
+            distance = other.distance_to(draft.fingerprint)
+            if compare_contents(draft.content, other.content, self.grouping, distance=distance).are_neighbours:
                 return True
         return False
 

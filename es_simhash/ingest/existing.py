@@ -278,7 +278,7 @@ class ExistingLookup:
 
     def _with_contents(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return the search *body* of hits that have what documents are compared by, too."""
-        rule = self._grouping.pair_rule
+        rule = self._grouping
         more = {**body, "docvalue_fields": [*body["docvalue_fields"], *docvalue_fields(rule)]}
         return more if rule.similarity is None else text_body(more, self._ingest.text_fields.all)
 
@@ -449,7 +449,7 @@ class ExistingLookup:
         return sorted(documents, key=lambda each: (each.at, each.id, each.index))
 
     def _read_contents(self, hits: Mapping[Key, Mapping[str, Any]]) -> dict[Key, Content] | None:
-        rule, text_fields = self._grouping.pair_rule, self._ingest.text_fields
+        rule, text_fields = self._grouping, self._ingest.text_fields
         if rule.is_by_distance_alone:
             return None
         return {key: read_content(hit, rule, text_fields) for key, hit in hits.items()}

@@ -30,6 +30,8 @@ from es_simhash.texts.measures import (
 from es_simhash.transport.protocol import Index, cause_of, index_key, status_of
 from es_simhash.transport.refusals import CLOSED, is_passing
 
+_Rule = TypeVar("_Rule", bound=PairRule)
+
 
 @dataclass(frozen=True, slots=True)
 class Verification:
@@ -64,7 +66,7 @@ class Verification:
         check_options(self)
         self.put_on(PairRule())  # which refuses what contradicts
 
-    def put_on(self, rule: PairRule) -> PairRule:
+    def put_on(self, rule: _Rule) -> _Rule:
         """Return *rule* with what is given in its place."""
         measure = replace(rule.measure, numbers=self.numbers or rule.measure.numbers)
         usual = DEFAULT_SIMILARITY if rule.similarity is None else rule.similarity
@@ -78,14 +80,14 @@ WithinGiven: TypeAlias = tuple[str, str] | Literal[False] | None
 
 
 def asked_rule(
-    rule: PairRule,
+    rule: _Rule,
     *,
     preset: str | Preset | None = None,
     verify: Verify | None = None,
     max_distance: int | None = None,
     per: str | Literal[False] | None = None,
     within: WithinGiven = None,
-) -> PairRule:
+) -> _Rule:
     """Return *rule* with what is asked for in its place: *preset* first, then what is given beside it."""
     if preset is not None:
         known = get_preset(preset)

@@ -81,7 +81,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
         "remove the runtime field from the mapping",
     ),
     "no_scheme": ("the mapping records no scheme", Said("add it with ", ADD_FIELDS)),
-    "bad_record": ("{found}", Said("write the record again with ", WRITE_RECORD)),
+    "bad_record": ("{found}", "then check again"),
     "other_scheme": (
         "the index uses scheme {found}, not {wanted}",
         Said(LEAVE_SCHEME_OUT, ", or use ", OTHER_PREFIX),

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from es_simhash.arguments import check_count, check_fields
 from es_simhash.errors import (
     ADD_FIELDS,
+    GROUP,
     NAME_TEXT_FIELD,
     OTHER_PREFIX,
     REMOVE_FIELDS,
+    REMOVE_GROUPS,
     SET_UP,
     WRITE_RECORD,
     Advice,
@@ -124,41 +126,41 @@ class IndexSettings:
         MappingError if the record is not one of ours.
         """
         try:
-            rest = dict(recorded)
-            scheme = Scheme.from_dict(rest.pop("scheme"))
-            recorded_fields = rest.pop("text_fields", None)
-            text_fields = check_text_fields(recorded_fields) if recorded_fields else ()
-            max_distance = rest.pop("max_distance", None)
-            if max_distance is not None:
-                check_max_distance(max_distance)
-            value = bool(rest.pop("value", True))
-            passages = _read_passages(rest.pop("passages", None))
-            return cls(scheme, text_fields, max_distance, value, rest or None, passages=passages)
+            max_distance = recorded.get("max_distance")
+            return cls(
+                Scheme.from_dict(recorded["scheme"]),
+                check_fields("text_fields", recorded.get("text_fields"), may_lack=True),
+                None if max_distance is None else check_max_distance(max_distance),
+                bool(recorded.get("value", True)),
+                {key: value for key, value in recorded.items() if key not in _NAMES} or None,
+                passages=_read_passages(recorded.get("passages")),
+            )
         except SchemeError as error:
-            raise SchemeError(
-                Said(
-                    f"the mapping records a scheme that is none of this version ({error}): remove its fields with ",
-                    REMOVE_FIELDS,
-                    ", then fill others with ",
-                    SET_UP,
-                )
-            ) from error
+            raise SchemeError(unreadable("scheme", recorded["scheme"], error)) from error
         except (KeyError, TypeError, ValueError) as error:
-            raise MappingError(
-                Said(
-                    f"the mapping's _meta.{META_KEY} entry {shorten(recorded)} cannot be read ({error}): write it "
-                    "again with ",
-                    WRITE_RECORD,
-                )
-            ) from error
+            raise MappingError(unreadable("settings", recorded, error)) from error
+
+
+_NAMES = ("scheme", "text_fields", "max_distance", "value", "passages")
+_UNREADABLE: dict[str, tuple[str, Said]] = {
+    "scheme": ("a scheme", Said("remove its fields with ", REMOVE_FIELDS, ", then fill others with ", SET_UP)),
+    "settings": ("settings", Said("write them again with ", WRITE_RECORD)),
+    "grouping": ("a grouping", Said("take its groups out with ", REMOVE_GROUPS, ", then group anew with ", GROUP)),
+}
+"""What a mapping may have recorded that this version cannot read, as another version wrote it, and what to run."""
+
+
+def unreadable(what: Literal["scheme", "settings", "grouping"], recorded: object, error: object) -> Said:
+    said, advice = _UNREADABLE[what]
+    return Said(f"the mapping records {said} that this version cannot read, {shorten(recorded)} ({error}): ", advice)
 
 
 def _read_passages(recorded: Any) -> PassageState:
     if recorded is None:
         return None
     state: PassageState = recorded["state"]
-    if state not in ("complete", "partial") or {**recorded, "state": state} != {**_PASSAGES, "state": state}:
-        raise InvalidInputError(f"its passages are {shorten(recorded)}, which this version cannot use")
+    if state not in ("complete", "partial") or recorded != {**_PASSAGES, "state": state}:
+        raise InvalidInputError(f"its passages are {shorten(recorded)}")
     return state
 
 
@@ -201,17 +203,21 @@ def merge_meta(
         raise MappingError(
             f"the mapping's _meta.{META_KEY} is {shorten(held)}, not an object of ours: move it to another key"
         )
-    entries = dict(held)
-    entries.pop(prefix, None)
+    entries = {name: entry for name, entry in held.items() if name != prefix}
     if settings is not None:
         entries[prefix] = settings.to_dict()
     return meta | {META_KEY: entries} if entries else meta
 
 
+def _entries(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what *mapping* (the part below ``mappings``) records, by prefix."""
+    entries = (mapping.get("_meta") or {}).get(META_KEY)
+    return entries if isinstance(entries, Mapping) else {}
+
+
 def read_settings(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -> IndexSettings | None:
     """Return what *mapping* (the part below ``mappings``) records of *prefix*; ``None`` if nothing."""
-    entries = (mapping.get("_meta") or {}).get(META_KEY) or {}
-    recorded = entries.get(prefix) if isinstance(entries, Mapping) else None
+    recorded = _entries(mapping).get(prefix)
     if recorded is None:
         return None
     if not isinstance(recorded, Mapping):
@@ -221,8 +227,7 @@ def read_settings(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -
 
 def recorded_prefixes(mapping: Mapping[str, Any]) -> list[str]:
     """Return the prefixes that *mapping* records, sorted."""
-    entries = (mapping.get("_meta") or {}).get(META_KEY) or {}
-    return sorted(map(str, entries)) if isinstance(entries, Mapping) else []
+    return sorted(map(str, _entries(mapping)))
 
 
 def text_fields_of(settings: IndexSettings, given: str | Sequence[str] | None, *, index: str = "") -> tuple[str, ...]:

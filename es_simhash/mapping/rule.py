@@ -9,14 +9,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from es_simhash.arguments import check_field, check_sendable
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
-from es_simhash.mapping.meta import CHANGE_KEY, DEFAULT_MAX_DISTANCE, GROUPING_KEY, IndexSettings, check_max_distance
+from es_simhash.mapping.meta import (
+    CHANGE_KEY,
+    DEFAULT_MAX_DISTANCE,
+    GROUPING_KEY,
+    IndexSettings,
+    check_max_distance,
+    unreadable,
+)
 from es_simhash.texts.measures import DEFAULT_PRESET, WORD_SHINGLES, Measure, TextMeasure, Unit, check_bound
 
 BY_ID = "id"
@@ -206,8 +213,12 @@ class PairRule:
         check_max_distance(self.max_distance)
         if self.similarity is None:
             object.__setattr__(self, "measure", WORD_SHINGLES)  # so that equal rules are equal
-        elif self.similarity == 0 and self.measure.numbers == "same":
+        elif check_bound("verify", self.similarity) == 0 and self.measure.numbers == "same":
             raise InvalidInputError("a similarity of 0 accepts every text, and numbers='same' does not: give more")
+        if self.per is not None:
+            check_field("per", self.per)
+        if self.within is not None:
+            object.__setattr__(self, "within", parse_within(self.within))
 
     @property
     def is_by_distance_alone(self) -> bool:
@@ -265,45 +276,29 @@ class PairRule:
 
 STAR = "star"
 """How documents are grouped: every member is a neighbour of its canonical."""
-_CONNECTED = "connected"
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
+class Grouping(PairRule):
     """
-    How the documents of an index are grouped.
-    Two documents are neighbours if their distance is at most max_distance and, where these are given, both present
-    texts were read and have at least *similarity* by *measure*, both have the same value of *per*, and both have dates
-    *within* a span. Every member is a neighbour of its canonical. *order*: keys for :func:`parse_key` that choose the
-    canonical; the id decides last.
+    How the documents of an index are grouped: what makes two of them neighbours, and which of them stays.
+    Every member is a neighbour of its canonical. *order*: keys for :func:`parse_key` that choose the canonical; the id
+    decides last.
     """
 
-    max_distance: int = DEFAULT_MAX_DISTANCE
     order: tuple[str, ...] = (BY_ID,)
-    similarity: float | None = None
-    per: str | None = None
-    within: Within | None = None
-    measure: TextMeasure = WORD_SHINGLES
 
     def __post_init__(self) -> None:
-        check_max_distance(self.max_distance)
+        PairRule.__post_init__(self)
         object.__setattr__(self, "order", check_order(self.order))
-        if self.similarity is not None:
-            object.__setattr__(self, "similarity", check_bound("verify", self.similarity))
-        else:
-            object.__setattr__(self, "measure", WORD_SHINGLES)  # so that equal groupings are equal
-        if self.per is not None:
-            check_field("per", self.per)
-        if self.within is not None:
-            object.__setattr__(self, "within", parse_within(self.within))
 
     def __str__(self) -> str:
-        return "; ".join(self.parts())
+        return "; ".join(self.sentences())
 
-    def parts(self, say: Callable[..., str] = _in_english) -> list[str]:
+    def sentences(self, say: Callable[..., str] = _in_english) -> list[str]:
         """Return the words for people, in parts: what near-duplicates are, what stays, how they are grouped."""
-        stays = say("order_then").join(parse_key(each).words(say) for each in self.order)
-        words = say("rule_and").join(self.pair_rule.parts(say))
+        stays = say("order_then").join(parse_key(key).words(say) for key in self.order)
+        words = say("rule_and").join(self.parts(say))
         return [words, say("rule_order", order=stays), say("rule_groups", rule=STAR)]
 
     @property
@@ -314,80 +309,42 @@ class Grouping:
     @property
     def order_keys(self) -> tuple[OrderKey, ...]:
         """The keys of the order that compare something else than the id."""
-        return tuple(parse_key(each) for each in self.order if each != BY_ID)
-
-    @property
-    def is_by_distance_alone(self) -> bool:
-        return self.pair_rule.is_by_distance_alone
-
-    def by(self, rule: PairRule) -> Grouping:
-        """Return this grouping with *rule* for what makes two documents neighbours."""
-        values: dict[str, Any] = {each.name: getattr(rule, each.name) for each in fields(PairRule)}
-        return replace(self, **values)
+        return tuple(parse_key(key) for key in self.order if key != BY_ID)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plain JSON values for ``_meta``."""
-        return {"rule": STAR, "canonical": list(self.order), **self.pair_rule.to_dict()}
+        return {"rule": STAR, "canonical": list(self.order), **PairRule.to_dict(self)}
 
     @classmethod
     def from_dict(cls, recorded: Mapping[str, Any]) -> Grouping:
         """Return what :meth:`to_dict` wrote."""
         try:
+            # Older versions grouped by chains of near-duplicates, or by equal values of a key.
+            if recorded["rule"] != STAR or recorded.get("key"):
+                raise ValueError(f"by {'a key' if recorded.get('key') else recorded['rule']}")
             similarity, measure = recorded["similarity"], WORD_SHINGLES
             if isinstance(similarity, Mapping):
                 similarity, measure = similarity["at_least"], TextMeasure.from_dict(similarity)
-            if recorded["rule"] != STAR or recorded.get("key"):
-                raise ValueError("documents are grouped in another way now")
-            return cls(
-                recorded["max_distance"],
-                recorded["canonical"],
-                similarity,
-                recorded.get("per"),
-                recorded.get("within"),
-                measure,
-            )
+            per, within = recorded.get("per"), recorded.get("within")
+            return cls(recorded["max_distance"], similarity, measure, per, within, recorded["canonical"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise MappingError(
-                f"the grouping recorded in the mapping, {shorten(recorded)}, cannot be read ({error}): "
-                "it was written by another version of this library"
-            ) from error
+            raise MappingError(unreadable("grouping", recorded, error)) from error
 
     @classmethod
     def read(cls, settings: IndexSettings) -> Grouping | None:
-        """Return the grouping that *settings* of an index record; ``None`` where no rule of now groups it."""
+        """Return the grouping that *settings* of an index record; ``None`` where none is."""
         recorded = (settings.extra or {}).get(GROUPING_KEY)
-        return None if recorded is None or _older(recorded) else cls.from_dict(recorded)
+        return None if recorded is None else cls.from_dict(recorded)
 
     def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
         return {**(extra or {}), GROUPING_KEY: self.to_dict()}
 
 
-def _older(recorded: Any) -> str | None:
-    """Return the name of a rule that an older version recorded, and no version of now can follow; else ``None``."""
-    if not isinstance(recorded, Mapping):
-        return None
-    if recorded.get("rule") == _CONNECTED:  # chains of near-duplicates made one group
-        return f"the rule {_CONNECTED!r}"
-    if key := recorded.get("key"):  # documents with one value of it were duplicates whatever their texts
-        return f"a rule with the key {shorten(key)}"
-    return None
-
-
-def _of_now(recorded: Any) -> Any:
-    """Return what *recorded* says without what makes it older."""
-    if _older(recorded) is None:
-        return recorded
-    return {name: value for name, value in recorded.items() if name != "key"} | {"rule": STAR}
-
-
 @dataclass(frozen=True, slots=True)
 class Regrouping:
-    """
-    A change of grouping that has begun: documents have groups of *old* (``None``: no groups) or *new*.
-    Groups of the rule ``connected``, or of a key, which an older version made, are such a change to those of now.
-    """
+    """A change of grouping that has begun: documents have groups of *old* (``None``: no groups) or *new*."""
 
-    old: Grouping | str | None
+    old: Grouping | None
     new: Grouping
 
     def __str__(self) -> str:
@@ -398,26 +355,16 @@ class Regrouping:
         """Return the change that *settings* of an index record; ``None`` where none has begun."""
         recorded = (settings.extra or {}).get(CHANGE_KEY)
         if recorded is None:
-            grouping = (settings.extra or {}).get(GROUPING_KEY)
-            older = _older(grouping)
-            return None if older is None else cls(older, Grouping.from_dict(_of_now(grouping)))
+            return None
         try:
             old, new = recorded["from"], recorded["to"]
         except (KeyError, TypeError) as error:
-            raise MappingError(
-                f"the change of grouping recorded in the mapping, {shorten(recorded)}, cannot be read: it was written "
-                "by another version of this library"
-            ) from error
-        return cls(None if old is None else _older(old) or Grouping.from_dict(old), Grouping.from_dict(_of_now(new)))
+            raise MappingError(unreadable("grouping", recorded, error)) from error
+        return cls(None if old is None else Grouping.from_dict(old), Grouping.from_dict(new))
 
     def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
-        return {
-            **(extra or {}),
-            CHANGE_KEY: {
-                "from": self.old.to_dict() if isinstance(self.old, Grouping) else None,
-                "to": self.new.to_dict(),
-            },
-        }
+        change = {"from": None if self.old is None else self.old.to_dict(), "to": self.new.to_dict()}
+        return {**(extra or {}), CHANGE_KEY: change}
 
     def finish(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return *extra* with the new grouping in place of the old one, and without this change."""

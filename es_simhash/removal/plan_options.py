@@ -188,7 +188,7 @@ class PlanHeader(Record):
         """Return :attr:`rule` in parts; it is the JSON where another version wrote it, or an editor."""
         say = partial(_say, rule_words(language))
         try:
-            return Grouping.from_dict(self.grouping).parts(say)
+            return Grouping.from_dict(self.grouping).sentences(say)
         except (MappingError, TypeError, ValueError):
             return [json.dumps(dict(self.grouping))]
 

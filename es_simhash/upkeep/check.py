@@ -102,7 +102,8 @@ async def check_indices(server: Port, index: Index) -> list[IndexCheck]:
 async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, Any]) -> IndexCheck:
     """Check the index *name*, with the numbers of its documents that *index* shows."""
     settings, faults = judge_mapping(server.context, mapping)
-    ready = not faults
+    grouping, grouping_faults = _judge_grouping(settings)
+    ready = not faults and all(fault.kind != "bad_record" for fault in grouping_faults)
     faults += find_source_faults(mapping)
     faults += find_group_faults(mapping, prefix=server.prefix) if ready else []
     documents = fingerprinted = 0
@@ -136,7 +137,6 @@ async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, An
     if ready and settings is not None and settings.passages is not None:
         with_passages, more_faults = await _judge_passages(server, index, name, settings)
         faults += more_faults
-    grouping, grouping_faults = _judge_grouping(settings)
     faults += grouping_faults
     return IndexCheck(
         index=name,

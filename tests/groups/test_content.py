@@ -130,8 +130,8 @@ def test_neighbours_agree_in_everything_that_the_grouping_names(first, second, e
     """Texts, the value of ``per`` and the dates of ``within``; the order of the two does not matter."""
     usual = {"text": TEXT, "per": ("x",), "moment": DAY}
     one, other = Content(**(usual | first)), Content(**(usual | second))
-    assert compare_contents(one, other, WHOLE.pair_rule).are_neighbours is expected
-    assert compare_contents(other, one, WHOLE.pair_rule).are_neighbours is expected
+    assert compare_contents(one, other, WHOLE).are_neighbours is expected
+    assert compare_contents(other, one, WHOLE).are_neighbours is expected
 
 
 def test_what_was_not_read_is_no_neighbour_and_is_told():

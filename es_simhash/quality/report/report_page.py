@@ -385,4 +385,4 @@ def _measured(report: IndexReport, say: Speech) -> dict[str, str]:
 
 
 def _grouping(grouping: Mapping[str, Any], say: Speech) -> str:
-    return say("list_mark").join(Grouping.from_dict(grouping).parts(say))
+    return say("list_mark").join(Grouping.from_dict(grouping).sentences(say))
