@@ -169,12 +169,12 @@ class Decider:
                 uncompared.append(Uncompared(each.id, comparison.unread))
             elif self._is_stale(each, comparison):
                 uncompared.append(Uncompared(each.id, _STALE))
-            if comparison.are_neighbours:
-                yield _Neighbour(distance, each, comparison.similarity)
+            if comparison.accepts:
+                yield _Neighbour(distance, each, comparison.score)
 
     def _is_stale(self, found: Document, comparison: Comparison) -> bool:
         """Return whether the text of *found* counts for nothing, so that its rejection does not either."""
-        if comparison.are_neighbours or comparison.because != "texts" or found.content is None or self._scheme is None:
+        if comparison.because != "texts" or found.content is None or self._scheme is None:
             return False
         return not found.content.fits(found.fingerprint, self._scheme)
 
@@ -211,7 +211,7 @@ class Decider:
             if other.position is None and self.in_flight.hides(other.id):
                 continue
             distance = other.distance_to(draft.fingerprint)
-            if compare_contents(draft.content, other.content, self.grouping, distance=distance).are_neighbours:
+            if compare_contents(draft.content, other.content, self.grouping, distance=distance).accepts:
                 return True
         return False
 

@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import Scheme, fingerprint
 from es_simhash.mapping.fields import read_hit
-from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
+from es_simhash.texts.measures import WORD_SHINGLES, Score, TextMeasure
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from es_simhash.mapping.rule import PairRule
-    from es_simhash.texts.measures import Score
     from es_simhash.texts.shingle_sets import Shingles
 
 
@@ -127,60 +126,60 @@ class Content:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """
-    The result of comparing two documents.
-    *because*: what keeps them apart, but for their numbers: :func:`why_apart` says whether numbers do.
+    What a rule says of two documents: it accepts them, unless *because* of something, or one of them was *unread*.
+    *score*: that of their texts, where these were compared. ``"texts"`` may stand for numbers: see :func:`why_apart`.
     """
 
-    are_neighbours: bool
-    similarity: Score | None = None
+    because: Literal["distance", "texts", "per", "within"] | None = None
+    score: Score | None = None
     unread: Unread | None = None
-    because: Literal["distance", "texts", "per", "within"] = "texts"
+
+    @property
+    def accepts(self) -> bool:
+        return self.because is None and self.unread is None
 
 
-_YES = Comparison(are_neighbours=True)
-_OTHER_VALUE = Comparison(are_neighbours=False, because="per")
-_NOT_NEAR = Comparison(are_neighbours=False, because="distance")
-_TOO_FAR = Comparison(are_neighbours=False, because="within")
+_ACCEPTED = Comparison()
 _NO_CONTENT = Content(unread=Unread("text"))
 
 
 def compare_contents(
     first: Content | None, second: Content | None, rule: PairRule, *, distance: int | None = 0
 ) -> Comparison:
-    """Return whether two documents are neighbours under *rule*; *distance*: ``None`` without a fingerprint."""
+    """Return what *rule* says of two documents; *distance*: ``None`` without a fingerprint."""
     if distance is None or distance > rule.max_distance:
-        return _NOT_NEAR
+        return Comparison("distance")
     if rule.is_by_distance_alone:
-        return _YES
+        return _ACCEPTED
     one, other = first or _NO_CONTENT, second or _NO_CONTENT
     for content in (one, other):
         if content.has_values and rule.per is not None and not content.per:
-            return _OTHER_VALUE
+            return Comparison("per")
         if content.has_values and rule.within is not None and content.moment is None:
-            return _TOO_FAR
+            return Comparison("within")
     for content in (one, other):
         if not content.has_values:
-            return Comparison(are_neighbours=False, unread=content.unread)
+            return Comparison(unread=content.unread)
     if rule.per is not None and one.per != other.per:
-        return _OTHER_VALUE
+        return Comparison("per")
     if rule.within is not None:
         apart = abs((one.moment or 0) - (other.moment or 0))
         if apart > rule.within.milliseconds:
-            return _TOO_FAR
-    return _YES if rule.similarity is None else _compare_texts(one, other, rule.similarity, rule.measure)
+            return Comparison("within")
+    return _ACCEPTED if rule.similarity is None else _compare_texts(one, other, rule.similarity, rule.measure)
 
 
 def _compare_texts(first: Content, second: Content, bound: float, measure: TextMeasure) -> Comparison:
-    if not (first.has_text and second.has_text):
-        missing = second if first.has_text else first
-        return Comparison(are_neighbours=False, unread=missing.unread or Unread("text"))
+    for content in (first, second):
+        if not content.has_text:
+            return Comparison(unread=content.unread or Unread("text"))
     if first.pending_text is not None and first.digest == second.digest:
         first.put_prepared(second.prepared(measure))  # a copy: its text need not be prepared again
-    mine, others = first.prepared(measure), second.prepared(measure)
-    if not mine.size or not others.size:
-        return Comparison(are_neighbours=bound == 0)
-    score = measure.compare(mine, others, bound=bound)
-    return Comparison(score.similarity >= bound, score)
+    prepared, other = first.prepared(measure), second.prepared(measure)
+    score = Score(0.0)
+    if prepared.size and other.size:
+        score = measure.compare(prepared, other, bound=bound)
+    return Comparison(None if score.similarity >= bound else "texts", score)
 
 
 def why_apart(first: Content, second: Content, rule: PairRule) -> tuple[Literal["texts", "numbers"], float]:

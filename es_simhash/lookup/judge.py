@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from es_simhash.errors import Advice, InvalidInputError, SchemeError
 from es_simhash.hashing import Scheme, fingerprints
 from es_simhash.lookup.content import (
+    Comparison,
     Content,
     Unread,
     compare_contents,
@@ -29,7 +30,6 @@ from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.meta import IndexSettings, no_text_field
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import PairRule, default_rule, target_of
-from es_simhash.texts.measures import Score
 from es_simhash.transport.answers import Gap, find_gaps
 from es_simhash.transport.conversation import search_texts
 from es_simhash.transport.pages import Hits
@@ -240,40 +240,13 @@ async def read_documents(
     return hits, find_gaps(answer)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """
-    What a rule says of two documents: near-duplicates, unless *because* of something.
-    *unverified*: why their texts do not count.
-    """
-
-    because: Reason | None = None
-    score: Score | None = None
-    unverified: str | None = None
-
-    def put_on(self, near_dup: NearDup) -> NearDup:
-        """Return *near_dup*, which is one, as its texts say."""
-        if self.score is None:
-            return replace(near_dup, unverified=self.unverified)
-        score = self.score
-        return replace(near_dup, similarity=score.similarity, containment=score.containment, numbers=score.numbers)
+def why_unread(unread: Unread, asked: Content) -> str:
+    """Return for people why a near-duplicate of what is *asked* was not compared."""
+    return f"the document asked for: {unread}" if unread is asked.unread else str(unread)
 
 
-def accept_pair(distance: int, asked: Content, found: Content, rule: PairRule) -> Verdict:
-    """Return what *rule* says: the distance decides first, then ``per``, ``within`` and the texts."""
-    if distance > rule.max_distance:
-        return Verdict("distance")
-    compared = compare_contents(asked, found, rule)
-    if compared.unread is not None:
-        whose = "the document asked for: " if compared.unread is asked.unread else ""
-        return Verdict(unverified=f"{whose}{compared.unread}")
-    if not compared.are_neighbours:
-        return Verdict(compared.because)
-    return Verdict() if rule.similarity is None else Verdict(score=compared.similarity or Score(0.0))
-
-
-# A text that was changed, redacted or cut after its fingerprint was made rejects nothing.
-CHANGED = Verdict(unverified=str(Unread("changed")))
+CHANGED = str(Unread("changed"))
+"""Why a text that was changed, redacted or cut after its fingerprint was made rejects nothing."""
 
 
 @dataclass(slots=True)
@@ -290,8 +263,21 @@ class _Case:
         """Return whether *near_dup* is among the nearest that were rejected."""
         return len(self.rejected) < REJECTED or near_dup.order < self.rejected[-1].near_dup.order
 
-    def note(self, rejected: Rejected) -> None:
-        self.rejected = sorted([*self.rejected, rejected], key=lambda one: one.near_dup.order)[:REJECTED]
+    def reject(self, near_dup: NearDup, because: Reason, rule: PairRule) -> None:
+        if self.may_note(near_dup):
+            rejected = [*self.rejected, Rejected(near_dup, because, rule)]
+            self.rejected = sorted(rejected, key=lambda one: one.near_dup.order)[:REJECTED]
+
+    def accept(self, near_dup: NearDup, comparison: Comparison) -> None:
+        """Keep *near_dup*, with what the comparison of the texts says."""
+        score, unread = comparison.score, comparison.unread
+        if unread is not None:
+            near_dup = replace(near_dup, unverified=why_unread(unread, self.asked))
+        elif score is not None:
+            near_dup = replace(
+                near_dup, similarity=score.similarity, containment=score.containment, numbers=score.numbers
+            )
+        self.accepted.append(near_dup)
 
     def result(self, rule: LookupRule, size: int | None) -> NearDups:
         # The nearest are kept; what could not be compared comes last.
@@ -362,20 +348,20 @@ def _compare(
     )
     doubted: list[tuple[_Case, NearDup]] = []
     for case, near_dup in pairs:
-        verdict = accept_pair(near_dup.distance, case.asked, contents[near_dup.key], rule)
-        if verdict.because is None:
-            case.accepted.append(verdict.put_on(near_dup))
-        elif verdict.because == "texts":
+        comparison = compare_contents(case.asked, contents[near_dup.key], rule, distance=near_dup.distance)
+        if comparison.because == "texts":
             doubted.append((case, near_dup))  # its text may have changed
-        elif case.may_note(near_dup):
-            case.note(Rejected(near_dup, verdict.because, rule))
+        elif comparison.because is not None:
+            case.reject(near_dup, comparison.because, rule)
+        else:
+            case.accept(near_dup, comparison)
     present = _fingerprints_now([contents[near_dup.key].found or "" for _, near_dup in doubted], scheme)
     for number, (case, near_dup) in enumerate(doubted):
         if present is not None and present[number] != near_dup.fingerprint:
-            case.accepted.append(CHANGED.put_on(near_dup))
+            case.accepted.append(replace(near_dup, unverified=CHANGED))
         elif case.may_note(near_dup):
             because, share = why_apart(case.asked, contents[near_dup.key], rule)
-            case.note(Rejected(replace(near_dup, similarity=share), because, rule))
+            case.reject(replace(near_dup, similarity=share), because, rule)
 
 
 def _fingerprints_now(texts: Sequence[str], scheme: Scheme) -> Sequence[int | None] | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from es_simhash.errors import Argument, InvalidInputError, Said
 from es_simhash.hashing import block_terms, to_hex
@@ -48,8 +48,15 @@ def paste_lookup(
     and *source* are for a search.
     """
     if form == "dev-tools":
-        how: dict[str, Any] = {"filter": filter, "exclude_ids": exclude_ids, "size": size, "source": source}
-        body = build_query(fingerprint, max_distance=max_distance, prefix=prefix, **how)
+        body = build_query(
+            fingerprint,
+            max_distance=max_distance,
+            prefix=prefix,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            size=size,
+            source=source,
+        )
         return f"POST /{shown(index)}/_search\n{json.dumps(body, ensure_ascii=False, indent=2)}"
     if form == "kql":
         plan = _plan(max_distance, "kql")
@@ -88,18 +95,26 @@ def _plan(max_distance: int, form: Literal["kql", "esql"]) -> LookupPlan | None:
 
 def _count_terms(needed: int, blocks: list[Radii]) -> int:
     """Return how many block terms :func:`_at_least` writes."""
-    if needed <= 0 or not blocks:
+    if needed <= 0:
         return 0
     (radii, *others), terms = blocks, 0
-    largest_first = sorted(radii, reverse=True)
-    for matched in range(len(radii) + 1):
-        left = needed - matched
-        if left > sum(map(len, others)):
-            continue
-        terms += (neighbour_count(largest_first[matched - 1]) if matched else 0) + _count_terms(left, others)
-        if left <= 0:
-            break
+    for radius, left in _ways(needed, radii, others):
+        terms += _count_terms(left, others)
+        if radius is not None:
+            terms += neighbour_count(radius)
     return terms
+
+
+def _ways(needed: int, radii: Radii, others: Sequence[Radii]) -> list[tuple[int | None, int]]:
+    """
+    Return the ways in which a block helps to match *needed* clauses: its largest distance, ``None`` for any, and how
+    many clauses are *left* for the others. A block at distance d matches as many clauses as it has radii of at least d:
+    with the c-th largest radius as its distance at most, c of them.
+    """
+    largest_first = [None, *sorted(radii, reverse=True)]
+    fewest = max(0, needed - sum(map(len, others)))  # the others have no more clauses
+    # A block that matches more clauses than are needed is within the same ball.
+    return [(largest_first[matched], needed - matched) for matched in range(fewest, min(needed, len(radii)) + 1)]
 
 
 def block_condition(
@@ -112,24 +127,15 @@ def block_condition(
 
 
 def _at_least(needed: int, blocks: list[tuple[str, str, Radii]], form: Literal["kql", "esql"]) -> str:
-    """
-    Return the condition that at least *needed* clauses of *blocks* match, each a field, a block and its radii.
-    A block at distance d matches as many clauses as it has radii of at least d: with the c-th largest radius as its
-    distance at most, c of them. So the first block matches c, and the others needed - c, for some c.
-    """
+    """Return the condition that at least *needed* clauses of *blocks* match, each a field, a block and its radii."""
     every, some = (" and ", " or ") if form == "kql" else (" AND ", " OR ")
     (field, block, radii), *others = blocks
-    largest_first = sorted(radii, reverse=True)
     ways: list[str] = []
-    for matched in range(len(radii) + 1):
-        left = needed - matched
-        if left > sum(len(each) for _, _, each in others):
-            continue  # the others have no clauses enough
-        parts = [_near(field, block, largest_first[matched - 1], form)] if matched else []
-        parts += [_at_least(left, others, form)] if left > 0 else []
-        ways.insert(0, every.join(parts))
-        if left <= 0:
-            break  # a block that matches more clauses is within the same ball
+    for radius, left in reversed(_ways(needed, radii, [radii_there for _, _, radii_there in others])):
+        parts = [] if radius is None else [_near(field, block, radius, form)]
+        if left > 0:
+            parts.append(_at_least(left, others, form))
+        ways.append(every.join(parts))
     return ways[0] if len(ways) == 1 else f"({some.join(f'({way})' for way in ways)})"
 
 

@@ -18,9 +18,9 @@ from es_simhash.hashing import (
     hamming_distance,
     to_hex,
 )
-from es_simhash.lookup.content import Content, docvalue_fields, read_content, why_apart
+from es_simhash.lookup.content import Content, compare_contents, docvalue_fields, read_content, why_apart
 from es_simhash.lookup.find import Scope, no_document, read_scope
-from es_simhash.lookup.judge import CHANGED, Verdict, accept_pair, read_documents
+from es_simhash.lookup.judge import CHANGED, read_documents, why_unread
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import Reason, hit_fingerprints, words_apart
 from es_simhash.mapping.context import TextFields
@@ -292,8 +292,11 @@ def _explain_by(
     )
     if judged.distance is None or any(each.hit is not None and each.digits is None for each in sides):
         return replace(judged, because="fingerprint")
-    verdict = accept_pair(judged.distance, one, other, rule)
-    if verdict.because == "texts":
-        is_changed = is_recorded_text and values[found_side] != present[found_side]
-        verdict = CHANGED if is_changed else Verdict(reason)
-    return replace(judged, because=verdict.because, unverified=verdict.unverified)
+    comparison = compare_contents(one, other, rule, distance=judged.distance)
+    if comparison.unread is not None:
+        return replace(judged, unverified=why_unread(comparison.unread, one))
+    if comparison.because != "texts":
+        return replace(judged, because=comparison.because)
+    if is_recorded_text and values[found_side] != present[found_side]:
+        return replace(judged, unverified=CHANGED)
+    return replace(judged, because=reason)

@@ -130,8 +130,8 @@ def test_neighbours_agree_in_everything_that_the_grouping_names(first, second, e
     """Texts, the value of ``per`` and the dates of ``within``; the order of the two does not matter."""
     usual = {"text": TEXT, "per": ("x",), "moment": DAY}
     one, other = Content(**(usual | first)), Content(**(usual | second))
-    assert compare_contents(one, other, WHOLE).are_neighbours is expected
-    assert compare_contents(other, one, WHOLE).are_neighbours is expected
+    assert compare_contents(one, other, WHOLE).accepts is expected
+    assert compare_contents(other, one, WHOLE).accepts is expected
 
 
 def test_what_was_not_read_is_no_neighbour_and_is_told():
@@ -141,14 +141,14 @@ def test_what_was_not_read_is_no_neighbour_and_is_told():
     by_text = PairRule(similarity=0.8)
     assert compare_contents(known, Content(unread=unread), by_text).unread is unread
     assert compare_contents(known, None, by_text).unread.kind == "text"
-    assert compare_contents(known, None, PairRule()).are_neighbours
+    assert compare_contents(known, None, PairRule()).accepts
 
 
 def test_a_text_is_kept_until_it_is_compared():
     """Then its shingles are kept, 8 bytes for each."""
     one, other = Content(TEXT), Content(TEXT)
     before = one.size
-    assert compare_contents(one, other, PairRule(similarity=1.0)).similarity.similarity == 1.0
+    assert compare_contents(one, other, PairRule(similarity=1.0)).score.similarity == 1.0
     assert (before, one.size) == (TEXT.__sizeof__(), 8 * len(reference.shingle_runs(TEXT)))
     assert one.pending_text is None
     assert one.key == other.key
