@@ -223,15 +223,15 @@ class NearDups(Sequence[NearDup], Tabular):
     def unverified(self) -> tuple[str, ...]:
         """Which near-duplicates were kept though their texts could not be compared, and why; one line each."""
         return tuple(
-            f"document {each.id!r} of {each.index!r} was not compared: {each.unverified}"
-            for each in self.items
-            if each.unverified is not None
+            f"document {near_dup.id!r} of {near_dup.index!r} was not compared: {near_dup.unverified}"
+            for near_dup in self.items
+            if near_dup.unverified is not None
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain JSON values."""
         return {
-            "near_dups": [each.to_dict() for each in self.items],
+            "near_dups": [near_dup.to_dict() for near_dup in self.items],
             "complete": self.complete,
             "max_distance": self.max_distance,
             "rule": None if self.rule is None else self.rule.to_dict(),
@@ -239,12 +239,12 @@ class NearDups(Sequence[NearDup], Tabular):
             "plan": None if self.plan is None else self.plan.name,
             "candidates": self.candidates,
             "unverified": list(self.unverified),
-            "rejected": [each.to_dict() for each in self.rejected],
+            "rejected": [rejected.to_dict() for rejected in self.rejected],
         }
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a flat row for each near-duplicate; the fingerprint is 16 hex digits."""
-        return [each.to_row() for each in self.items]
+        return [near_dup.to_row() for near_dup in self.items]
 
     def _title(self) -> str:
         number = f"{len(self):,} near-duplicate{'' if len(self) == 1 else 's'}"
@@ -328,7 +328,7 @@ def rescore(
 
     Examples:
         >>> hits = [{"_index": "news", "_id": "7", "fields": {"simhash.fingerprint": ["0000000000000003"]}}]
-        >>> [(each.id, each.distance, each.fingerprint) for each in rescore(hits, 0)]
+        >>> [(found.id, found.distance, found.fingerprint) for found in rescore(hits, 0)]
         [('7', 2, 3)]
     """
     check_max_distance(max_distance)
@@ -348,4 +348,4 @@ def rescore(
         if distance <= max_distance:
             key = document_key(hit)
             found[key] = NearDup(key.id, key.index, distance, value, hit.get("_source"), routing=key.routing)
-    return sorted(found.values(), key=lambda each: each.order)[:size]
+    return sorted(found.values(), key=lambda near_dup: near_dup.order)[:size]

@@ -25,7 +25,6 @@ from itertools import combinations
 from math import comb
 from typing import Any, TypeAlias
 
-from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import BLOCK_BITS, BLOCKS
 from es_simhash.mapping.context import ASSUMED, IndexStats
 from es_simhash.mapping.fields import Fields
@@ -52,14 +51,7 @@ def neighbour_count(radius: int) -> int:
 def for_each_block(radii: Radii | BlockRadii) -> BlockRadii:
     """Return the radii of the four blocks: *radii* itself, or, if it has ints, the same ints for each block."""
     ints = tuple(radius for radius in radii if isinstance(radius, int))
-    if len(ints) == len(radii):
-        return (ints,) * BLOCKS if ints else ()
-    tuples = tuple(of_block for of_block in radii if isinstance(of_block, tuple))
-    if len(tuples) != len(radii) or len(tuples) != BLOCKS:
-        raise InvalidInputError(
-            f"radii {shorten(radii)} fit no plan: give ints, or a tuple of ints for each of 4 blocks"
-        )
-    return tuples
+    return (ints,) * BLOCKS if ints else tuple(of_block for of_block in radii if isinstance(of_block, tuple))
 
 
 def count_terms(radii: BlockRadii) -> int:
@@ -161,25 +153,12 @@ class LookupPlan:
             How many of those clauses a document matches at least.
         script:
             Whether a script on the server checks the distance of what passes, so that only near-duplicates are hits.
-
-    Raises:
-        TypeError: If max_distance is not an int.
-        InvalidInputError: If max_distance is out of range, or so many clauses would lose near-duplicates.
     """
 
     max_distance: int
     radii: BlockRadii
     minimum_should_match: int
     script: bool = False
-
-    def __post_init__(self) -> None:
-        check_max_distance(self.max_distance)
-        most = minimum_should_match(self.max_distance, self.radii)
-        if not 0 <= self.minimum_should_match <= most:
-            raise InvalidInputError(
-                f"minimum_should_match {self.minimum_should_match} of radii {self.radii} would lose near-duplicates at "
-                f"distance {self.max_distance}: give at most {most}, or let make_plan work it out"
-            )
 
     @property
     def is_scan(self) -> bool:
