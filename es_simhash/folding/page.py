@@ -83,20 +83,20 @@ class DistinctPage(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the page as plain JSON values."""
-        hits: Sequence[Any] = [each.to_dict() for each in self.hits]
+        hits: Sequence[Any] = [hit.to_dict() for hit in self.hits]
         return {"hits": hits, "after": self.after, "total": self.total, "aggregations": dict(self.aggregations)}
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the hits as flat dicts."""
         return [
             {
-                "id": each.id,
-                "index": each.index,
-                "score": each.hit.get("_score"),
-                "group": each.group,
-                "similar_count": each.similar_count,
+                "id": hit.id,
+                "index": hit.index,
+                "score": hit.hit.get("_score"),
+                "group": hit.group,
+                "similar_count": hit.similar_count,
             }
-            for each in self.hits
+            for hit in self.hits
         ]
 
     def _title(self) -> str:
@@ -105,8 +105,8 @@ class DistinctPage(Tabular):
 
     def _sheets(self) -> Sequence[Part]:
         rows = [
-            {"score": each.hit.get("_score"), "similar": each.similar_count, "id": each.id, "index": each.index}
-            | flat_source(each.source)
-            for each in self.hits
+            {"score": hit.hit.get("_score"), "similar": hit.similar_count, "id": hit.id, "index": hit.index}
+            | flat_source(hit.source)
+            for hit in self.hits
         ]
         return [Sheet("", rows, keys=("id",))]

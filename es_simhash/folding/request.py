@@ -91,9 +91,9 @@ class DistinctSearch:
             raise InvalidInputError(
                 "random_score without a seed is another order in each search: give it seed and field"
             )
-        for each in self._sort:
-            [(name, how)] = each.items()
-            if isinstance(how, Mapping) and "format" in how:
+        for order in self._sort:
+            [(name, details)] = order.items()
+            if isinstance(details, Mapping) and "format" in details:
                 raise InvalidInputError(f"sort by {name} has a format, with which no page can go on: leave format out")
             if name in _NO_ORDER:
                 raise InvalidInputError(
@@ -103,8 +103,8 @@ class DistinctSearch:
     @property
     def sort_fields(self) -> list[str]:
         """Fields whose values are compared as the mapping of each index has them."""
-        named = [next(iter(each.items())) for each in self._sort]
-        return [name for name, how in named if name[:1] != "_" and "numeric_type" not in (how or ())]
+        named = [next(iter(order.items())) for order in self._sort]
+        return [name for name, details in named if name[:1] != "_" and "numeric_type" not in (details or ())]
 
     @cached_property
     def _sort(self) -> list[Mapping[str, Any]]:
@@ -112,11 +112,11 @@ class DistinctSearch:
         sort = self.body.get("sort") or [{"_score": "desc"}]
         plain = {"_score": "desc"}
         found: list[Mapping[str, Any]] = []
-        for each in sort if isinstance(sort, (list, tuple)) else [sort]:
-            if isinstance(each, str):
-                found.append({each: plain.get(each, "asc")})
+        for key in sort if isinstance(sort, (list, tuple)) else [sort]:
+            if isinstance(key, str):
+                found.append({key: plain.get(key, "asc")})
             else:
-                found += [{name: how} for name, how in check_object("sort", each).items()]
+                found += [{name: details} for name, details in check_object("sort", key).items()]
         return found or [plain]
 
     @property
@@ -235,6 +235,6 @@ def _has_unseeded(query: Any) -> bool:
     if isinstance(query, Mapping):
         scored = query.get("function_score")
         functions = [scored, *(scored.get("functions") or ())] if isinstance(scored, Mapping) else []
-        drawn = [each["random_score"] for each in functions if isinstance(each, Mapping) and "random_score" in each]
-        return any("seed" not in (each or ()) for each in drawn) or any(map(_has_unseeded, query.values()))
+        drawn = [one["random_score"] for one in functions if isinstance(one, Mapping) and "random_score" in one]
+        return any("seed" not in (random or ()) for random in drawn) or any(map(_has_unseeded, query.values()))
     return isinstance(query, (list, tuple)) and any(map(_has_unseeded, query))

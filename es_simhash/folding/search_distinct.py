@@ -138,15 +138,15 @@ def _checked(context: Context, index: Index, body: Mapping[str, Any]) -> Distinc
 async def _check_index(server: Port, search: DistinctSearch) -> None:
     """Raise MappingError if the index lacks the fields, or the groups that the search goes by; check its order."""
     await read_index_settings(server, search.index)
-    each = await read_settings_by_index(server, search.index)
-    if not _is_grouped(each):  # perhaps since this client read the mapping
-        each = (await resolve_index(server, search.index)).each
-    refuse_regrouping(each)
-    if not _is_grouped(each):
+    settings_by_index = await read_settings_by_index(server, search.index)
+    if not _is_grouped(settings_by_index):  # perhaps since this client read the mapping
+        settings_by_index = (await resolve_index(server, search.index)).each
+    refuse_regrouping(settings_by_index)
+    if not _is_grouped(settings_by_index):
         raise MappingError(
             Said("the index was never grouped: run ", Advice("reconcile", command="reconcile INDEX"), " first")
         )
-    if len(each) != 1 and search.sort_fields:
+    if len(settings_by_index) != 1 and search.sort_fields:
         await _check_order(server, search)
 
 
@@ -161,9 +161,9 @@ async def _check_order(server: Port, search: DistinctSearch) -> None:
             )
 
 
-def _is_grouped(each: Mapping[str, IndexSettings]) -> bool:
+def _is_grouped(settings_by_index: Mapping[str, IndexSettings]) -> bool:
     """Return whether an index records a grouping, or no mapping may be read."""
-    return not each or any(target_of(own) is not None for own in each.values())
+    return not settings_by_index or any(target_of(one) is not None for one in settings_by_index.values())
 
 
 async def _open(server: Port, index: Index) -> View:

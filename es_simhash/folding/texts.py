@@ -111,9 +111,9 @@ def distinct_texts(
     chosen = get_preset(preset)
     order = _ranked(every, keep)
     scheme = get_scheme(chosen.scheme)
-    found = list(fingerprints((every[each] for each in order), scheme=scheme))
-    places = np.array([place for place, each in enumerate(found) if each is not None], np.int64)
-    values = np.array([each for each in found if each is not None], np.uint64)
+    found = list(fingerprints((every[position] for position in order), scheme=scheme))
+    places = np.array([place for place, value in enumerate(found) if value is not None], np.int64)
+    values = np.array([value for value in found if value is not None], np.uint64)
     ranked = [every[order[place]] for place in places.tolist()]
     store = TextStore(chosen.text_measure().after(scheme))
     numbers = np.full(len(values), -1, np.int64)
@@ -133,13 +133,13 @@ def _ranked(texts: Sequence[str], keep: Keep) -> list[int]:
     """Return the positions of *texts*, the preferred text first."""
     positions = list(range(len(texts)))
     if callable(keep):
-        worth = [keep(each) for each in texts]
+        worth = [keep(text) for text in texts]
         try:
-            return sorted(positions, key=lambda each: worth[each], reverse=True)
+            return sorted(positions, key=lambda position: worth[position], reverse=True)
         except (TypeError, ValueError) as error:
             raise InvalidInputError(f"keep must return values that can be compared ({error})") from error
     if check_choice("keep", keep, ("first", "longest")) == "longest":
-        positions.sort(key=lambda each: -len(texts[each]))
+        positions.sort(key=lambda position: -len(texts[position]))
     return positions
 
 
@@ -151,8 +151,11 @@ def _result(texts: Sequence[str], stands_for: NDArray[np.int64], measure: TextMe
     for kept, positions in sorted(members.items()):
         if len(positions) == 1:
             continue
-        first, *others = measure.prepare([texts[kept], *(texts[each] for each in positions if each != kept)])
-        scores = [measure.compare(each, first).similarity for each in others]
-        dropped = zip((each for each in positions if each != kept), scores, strict=True)
-        groups.append(TextGroup(kept, tuple(Dropped(each, score) for each, score in dropped)))
+        positions.remove(kept)
+        first, *others = measure.prepare([texts[position] for position in (kept, *positions)])
+        dropped = [
+            Dropped(position, measure.compare(other, first).similarity)
+            for position, other in zip(positions, others, strict=True)
+        ]
+        groups.append(TextGroup(kept, tuple(dropped)))
     return DistinctTexts(tuple(sorted(members)), tuple(groups))

@@ -67,7 +67,7 @@ async def stream(
                 async for hits in pages:
                     await server.compute(lookup.compare, hits)
                     found = lookup.take_found()
-                    given.update(each.key for each in found)
+                    given.update(overlap.key for overlap in found)
                     yield found
             lookup.result()
             return
@@ -93,16 +93,16 @@ async def _look_up(
 async def _prepare(
     server: Port, index: Index, settings: IndexSettings, options: PassageOptions, *, is_stream: bool = False
 ) -> PassageLookup:
-    each = await read_settings_by_index(server, index)
-    if not each:
+    settings_by_index = await read_settings_by_index(server, index)
+    if not settings_by_index:
         raise MappingError(
             f"the mapping of {shorten(index_key(index))} cannot be read, and a lookup of passages needs it: run it "
             "on the cluster that holds the index, as a user who may read mappings"
         )
-    refuse_without_passages(each, "passages cannot be compared")
-    text_fields = TextFields({name: own.text_fields for name, own in each.items()})
+    refuse_without_passages(settings_by_index, "passages cannot be compared")
+    text_fields = TextFields({name: of_index.text_fields for name, of_index in settings_by_index.items()})
     lookup = PassageLookup(index, settings, text_fields, options, is_stream=is_stream)
-    lookup.note(added_late(each))
+    lookup.note(added_late(settings_by_index))
     await _check_filled(server, lookup)
     return lookup
 

@@ -80,8 +80,8 @@ class Overlap(Record):
         """Return a flat row for each passage; one row without a passage if there are none."""
         shared = {name: getattr(self, name) for name in ROW[:6]}
         return [
-            shared | {name: None if each is None else getattr(each, name) for name in ROW[6:]}
-            for each in self.passages or (None,)
+            shared | {name: None if passage is None else getattr(passage, name) for name in ROW[6:]}
+            for passage in self.passages or (None,)
         ]
 
 
@@ -130,7 +130,7 @@ class Overlaps(Sequence[Overlap], Tabular):
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a flat row for each passage of each document."""
-        return [row for each in self.items for row in each.to_rows()]
+        return [row for overlap in self.items for row in overlap.to_rows()]
 
     def _title(self) -> str:
         number = f"{len(self):,} document{'' if len(self) == 1 else 's'} with shared passages"
@@ -139,11 +139,11 @@ class Overlaps(Sequence[Overlap], Tabular):
     def _sheets(self) -> Sequence[Part]:
         shares = dict.fromkeys(("contained", "contains", "similarity"), 1.0)
         rows = []
-        for each in self.items:
-            longest = max((passage.end - passage.start for passage in each.passages), default=0)
-            which = {"id": each.id, "index": each.index, "routing": each.routing}
-            alike = {name: getattr(each, name) for name in shares}
-            rows.append(alike | which | {"passages": len(each.passages), "longest": longest})
+        for overlap in self.items:
+            longest = max((passage.end - passage.start for passage in overlap.passages), default=0)
+            which = {"id": overlap.id, "index": overlap.index, "routing": overlap.routing}
+            alike = {name: getattr(overlap, name) for name in shares}
+            rows.append(alike | which | {"passages": len(overlap.passages), "longest": longest})
         return [Sheet("", rows, shares)]
 
     def _notes(self) -> Mapping[str, Sequence[str]]:

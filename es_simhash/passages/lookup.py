@@ -82,10 +82,10 @@ class PassageOptions:
         check_options(self)
 
 
-def refuse_without_passages(each: Mapping[str, IndexSettings], so: str) -> None:
-    """Raise an error, with *so*, if one of the indices *each* has no passages or records no text field."""
-    for name, own in each.items():
-        if own.passages is None:
+def refuse_without_passages(settings_by_index: Mapping[str, IndexSettings], so: str) -> None:
+    """Raise an error, with *so*, if one of the indices has no passages or records no text field."""
+    for name, of_index in settings_by_index.items():
+        if of_index.passages is None:
             raise MappingError(
                 Said(
                     f"index {name!r} has no passages: add them with ",
@@ -93,15 +93,15 @@ def refuse_without_passages(each: Mapping[str, IndexSettings], so: str) -> None:
                     ", and backfill it",
                 )
             )
-    require_text_fields({name: own.text_fields for name, own in each.items()}, so)
+    require_text_fields({name: of_index.text_fields for name, of_index in settings_by_index.items()}, so)
 
 
-def added_late(each: Mapping[str, IndexSettings]) -> list[str]:
-    """Return why those of the indices *each* do not have all passages yet to which these were added later."""
+def added_late(settings_by_index: Mapping[str, IndexSettings]) -> list[str]:
+    """Return why those indices do not have all passages yet to which these were added later."""
     return [
         f"passages were added to index {name!r} when it had documents: backfill it, without a filter"
-        for name, own in each.items()
-        if own.passages == "partial"
+        for name, of_index in settings_by_index.items()
+        if of_index.passages == "partial"
     ]
 
 
@@ -182,12 +182,12 @@ class PassageLookup:
                 self.note([f"document {key.id!r} of {key.index!r} was not compared: {error}"])
         compared = compare_passages(self._question, list(texts.values()), min_contained=options.min_contained)
         too_little: dict[Key, str] = {}
-        for (key, text), each in zip(texts.items(), compared, strict=True):
-            if each is None:
+        for (key, text), comparison in zip(texts.items(), compared, strict=True):
+            if comparison is None:
                 too_little[key] = text
                 continue
-            shares = each.contained, each.contains, each.similarity
-            self._found.append(Overlap(key.id, key.index, *shares, each.passages, routing=key.routing))
+            shares = comparison.contained, comparison.contains, comparison.similarity
+            self._found.append(Overlap(key.id, key.index, *shares, comparison.passages, routing=key.routing))
         if options.size is not None and len(self._found) > 2 * options.size:
             self._found = self._best()
         terms = set(self.terms())
@@ -196,7 +196,7 @@ class PassageLookup:
                 self._stale.append(f"document {key.id!r} of {key.index!r}: its text changed since it was indexed")
 
     def _best(self) -> list[Overlap]:
-        return sorted(self._found, key=lambda each: each.order)[: self.options.size]
+        return sorted(self._found, key=lambda overlap: overlap.order)[: self.options.size]
 
     def take_found(self) -> list[Overlap]:
         found, self._found = self._found, []
