@@ -132,7 +132,8 @@ def _change(scheme: Scheme, changes: Mapping[str, Any]) -> Scheme:
                     f"{key} {shorten(str(path))} has digest sha256:{digest[:12]}…, but the scheme names "
                     f"sha256:{digests[key][:12]}…: give the {key} that the scheme was made with"
                 )
-            digests[key], files[key] = digest, FOUND.setdefault(digest, str(Path(path).resolve()))
+            digests[key], files[key] = digest, str(Path(path).resolve())
+            FOUND[digest] = files[key]
     parameters = check_parameters(scheme.name, scheme.version, {**scheme.parameters, **settings})
     return replace(
         scheme,

@@ -148,6 +148,8 @@ FOUND: dict[str, str] = {}
 
 _UPGRADE = "upgrade es_simhash, or correct it"
 _KEYS = frozenset({"name", "version", "parameters", "preprocess", "libraries", "digests"})
+# What indices may record of former parameters that had one value in use; it never changed a bit.
+_ONCE_RECORDED = (("seed", 0), ("method", "tfidf"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +261,9 @@ class Scheme:
         if unknown:
             raise SchemeError(f"scheme {name}-{version} has unknown parts {', '.join(unknown)}: {_UPGRADE}")
         check_version(name, version)
-        parameters = check_parameters(name, version, _mapping(data, "parameters"))
+        recorded = _mapping(data, "parameters").items()
+        given = {key: value for key, value in recorded if (key, value) not in _ONCE_RECORDED}
+        parameters = check_parameters(name, version, given)
         preprocess = data.get("preprocess", ())
         if not isinstance(preprocess, (list, tuple)):
             raise SchemeError(f"preprocess {shorten(preprocess)} of scheme {name}-{version} must be a list of names")

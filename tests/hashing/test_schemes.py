@@ -98,6 +98,16 @@ def test_description_without_parameters_takes_the_defaults():
         Scheme.from_dict("shingles-2")
 
 
+@pytest.mark.parametrize(("name", "former"), [("shingles", {"seed": 0}), ("keywords", {"seed": 0, "method": "tfidf"})])
+def test_what_older_indices_record_of_former_parameters_is_read(name, former):
+    scheme = get_scheme(name)
+    recorded = scheme.to_dict()
+    recorded["parameters"] |= former
+    assert Scheme.from_dict(recorded) == scheme
+    with pytest.raises(SchemeError, match="no parameter 'seed'"):
+        Scheme.from_dict(recorded | {"parameters": former | {"seed": 7}})
+
+
 def test_files_are_known_by_digest(tmp_path):
     """A file's digest is part of the scheme, its place is not."""
     first, second = tmp_path / "a.txt", tmp_path / "b.txt"
@@ -109,11 +119,13 @@ def test_files_are_known_by_digest(tmp_path):
     assert fingerprint(CHINESE, scheme=scheme) != fingerprint(CHINESE, scheme="keywords")
 
 
-def test_missing_file_is_refused_by_digest(tmp_path):
-    """A scheme from a mapping has no files: the first use names the digest and how to supply the file."""
+def test_missing_file_is_refused_by_digest(tmp_path, monkeypatch):
+    """A scheme from a mapping has the files that this process has read; else the first use names what is missing."""
     path = tmp_path / "idf.txt"
     path.write_text("石墨烯 9.5\n充电 3.25\n", encoding="utf-8")
     scheme = get_scheme("keywords", idf=path)
+    assert Scheme.from_dict(scheme.to_dict()).files == scheme.files
+    monkeypatch.setattr("es_simhash.hashing.scheme.FOUND", {})
     recorded = Scheme.from_dict(scheme.to_dict())
     assert recorded == scheme
     with pytest.raises(SchemeError, match=r'pass get_scheme\("keywords", idf=PATH\)') as caught:

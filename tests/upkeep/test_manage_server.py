@@ -346,7 +346,7 @@ def test_derived_source_takes_passages_with_doc_values(server, index, simhash):
         {"name": "words", "version": 1},
         {"name": "weighted", "version": 1, "parameters": {"levels": None}},
         {"name": "keywords", "version": 1, "parameters": {"method": "textrank"}},
-        {"parameters": {"seed": 0}},
+        {"parameters": {"seed": 7}},
         {"digests": {"boilerplate": "0" * 64}},
     ],
     ids=str,
@@ -372,3 +372,21 @@ def test_a_recorded_scheme_that_there_is_not(server, index, make_simhash, change
     simhash.remove_fields(index)
     simhash.setup(index, text_field="body")
     assert [hit.id for hit in simhash.find_near_dups(index, TEXT)] == ["1"]
+
+
+@pytest.mark.parametrize(("name", "former"), [("shingles", {"seed": 0}), ("keywords", {"seed": 0, "method": "tfidf"})])
+def test_an_index_that_an_older_release_made_is_read(server, index, make_simhash, name, former):
+    """Its record has parameters that had one value only; its marker is of that record."""
+    simhash = make_simhash(scheme=name)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": "1", "body": TEXT}]))
+    mapping = mapping_of(server, index)
+    mapping["_meta"]["es_simhash"]["simhash"]["scheme"]["parameters"] |= former
+    server.request("PUT", f"/{index}/_mapping", {"_meta": mapping["_meta"]})
+    simhash = make_simhash()
+    server.request("POST", f"/{index}/_refresh")
+    assert [hit.id for hit in simhash.find_near_dups(index, TEXT)] == ["1"]
+    assert [report.action for report in simhash.ingest(index, [{"_id": "2", "body": TEXT}])] == ["tagged"]
+    assert {fault.kind for fault in simhash.check(index)[0].faults} <= {"no_marker"}
+    simhash.put_mapping(index)
+    assert not simhash.check(index)[0].faults
