@@ -15,7 +15,7 @@ from es_simhash import IndexSettings, NoIndexError, SimHashClient
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import tracking, warn
 from es_simhash.cli.stopping import watch_requests
-from es_simhash.client.port import finish
+from es_simhash.client.port import run
 from es_simhash.connection import (
     Server,
     ca_file_of_environment,
@@ -44,7 +44,7 @@ class Connection:
 
     def run(self, operation: Callable[[Any], Coroutine[Any, Any, _T]]) -> _T:
         """Carry out an *operation* for which the library has no method."""
-        return finish(operation(self.simhash._server()))  # noqa: SLF001
+        return run(lambda: operation(self.simhash._server()))  # noqa: SLF001
 
     def settings(self, index: str) -> Mapping[str, IndexSettings]:
         """Return what each index behind *index* records; a lookup by the same client needs no request for it again."""

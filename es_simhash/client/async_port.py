@@ -10,18 +10,23 @@ from typing import Any, ParamSpec, TypeVar
 
 from es_simhash.client.dialects import Dialect, writes_standard_json
 from es_simhash.client.port import note_unanswered
+from es_simhash.mapping.context import Context
+from es_simhash.mapping.port import Port
 from es_simhash.transport.feed import Feed
 from es_simhash.transport.protocol import Call, Compute, OnProgress, Progress
-from es_simhash.transport.server import Answer, Server
+from es_simhash.transport.server import Answer
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 
-class AsyncioServer(Server):
+class AsyncioServer(Port):
     """Carries requests out with an asyncio *client*; *progress* is called on the event loop."""
 
-    def __init__(self, client: Any, dialect: Dialect, progress: OnProgress | None = None) -> None:
+    def __init__(
+        self, client: Any, dialect: Dialect, progress: OnProgress | None = None, context: Context | None = None
+    ) -> None:
+        super().__init__(context or Context())
         self._client = client
         self._dialect = dialect
         self._progress = progress

@@ -20,14 +20,14 @@ from typing import Any, TypeVar, cast
 
 from es_simhash.arguments import check_flags, check_function
 from es_simhash.client.dialects import find_dialect, is_async_client
-from es_simhash.client.port import BlockingServer, finish, stream
+from es_simhash.client.port import BlockingServer, finish, run, stream
 from es_simhash.errors import InvalidInputError, WrongTypeError
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import begin_anew
 from es_simhash.transport.protocol import OnProgress
-from es_simhash.transport.server import Server
 
 _T = TypeVar("_T")
 
@@ -55,8 +55,8 @@ class BaseClient:
         self._context = Context(Fields(prefix).prefix, scheme, time.monotonic)
         self._process: int | None = None  # in which it was used first
 
-    def _port(self, server: Server) -> Port:
-        """Return the port of an operation; refuse it where it would share connections with a parent."""
+    def _check_process(self) -> None:
+        """Refuse an operation that would share connections with a parent."""
         process = os.getpid()
         if self._process not in (None, process):
             raise InvalidInputError(
@@ -64,7 +64,6 @@ class BaseClient:
                 "their answers: make a new search client in each process, and a client of es_simhash of it"
             )
         self._process = process
-        return Port(server, self._context)
 
     _check_flags = staticmethod(check_flags)
 
@@ -92,10 +91,11 @@ class SyncBase(BaseClient):
     _is_async = False
 
     def _server(self, progress: OnProgress | None = None) -> Port:
-        return self._port(BlockingServer(self._client, self._dialect, self._listener(progress)))
+        self._check_process()
+        return BlockingServer(self._client, self._dialect, self._listener(progress), self._context)
 
     # Without a method around them, which every traceback would show.
-    _run = staticmethod(finish)
+    _run = staticmethod(run)
     _stream = staticmethod(stream)
 
     def _feed(
@@ -122,10 +122,10 @@ class AsyncBase(BaseClient):
     def _server(self, progress: OnProgress | None = None) -> Port:
         from es_simhash.client.async_port import AsyncioServer  # noqa: PLC0415 -- sync callers do without its 50 ms
 
-        return self._port(AsyncioServer(self._client, self._dialect, self._listener(progress)))
+        self._check_process()
+        return AsyncioServer(self._client, self._dialect, self._listener(progress), self._context)
 
-    def _run(self, operation: Coroutine[Any, Any, _T]) -> Coroutine[Any, Any, _T]:
-        return operation
+    _run = staticmethod(begin_anew)
 
     async def _stream(self, parts: AsyncGenerator[Sequence[_T], None]) -> AsyncGenerator[_T, None]:
         async with aclosing(parts) as every:

@@ -15,8 +15,9 @@ from es_simhash.client.answer_shapes import count_operations
 from es_simhash.client.dialects import Dialect, find_dialect, writes_standard_json
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import ATTEMPTS, SettingsChanged
 from es_simhash.transport.protocol import Call, Compute, OnProgress, Progress
-from es_simhash.transport.server import Answer, Server
+from es_simhash.transport.server import Answer
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -34,6 +35,28 @@ def finish(work: Coroutine[Any, Any, _T]) -> _T:
         work.send(None)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+    work.close()
+    raise RuntimeError("an operation of a blocking client waited for an event loop")
+
+
+def run(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    """Return what the operation returns that *make* begins: anew where settings turn out to have changed."""
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)
+    try:
+        for left in reversed(range(ATTEMPTS)):
+            work = make()
+            try:
+                work.send(None)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+            except SettingsChanged as change:
+                if not left:
+                    raise change.at_last() from None
+            else:
+                break
     finally:
         sys.set_asyncgen_hooks(*hooks)
     work.close()
@@ -61,10 +84,13 @@ def note_unanswered(error: BaseException, calls: Sequence[Call | Compute]) -> No
             error.add_note(f"up to {number:,} more operations were sent, and their answer was not read")
 
 
-class BlockingServer(Server):
+class BlockingServer(Port):
     """Carries requests out with a blocking *client*; *progress* is called on the caller's thread."""
 
-    def __init__(self, client: Any, dialect: Dialect, progress: OnProgress | None = None) -> None:
+    def __init__(
+        self, client: Any, dialect: Dialect, progress: OnProgress | None = None, context: Context | None = None
+    ) -> None:
+        super().__init__(context or Context())
         self._client = client
         self._dialect = dialect
         self._progress = progress
@@ -154,4 +180,4 @@ def _settle_on_threads(
 
 def port_of(client: Any, context: Context | None = None) -> Port:
     """Return the port of a blocking *client*, for operations for which the clients have no method."""
-    return Port(BlockingServer(client, find_dialect(client)), context or Context())
+    return BlockingServer(client, find_dialect(client), context=context)

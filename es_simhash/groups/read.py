@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence, Set as AbstractSet
 from contextlib import aclosing
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import IncompleteSearchError
@@ -16,7 +17,7 @@ from es_simhash.lookup.content import (
     read_content,
 )
 from es_simhash.lookup.find import Crowded, Lookup, Scope
-from es_simhash.lookup.find_many import MultiSearch, make_multi_search, take_answer
+from es_simhash.lookup.find_many import MultiSearch, Outcome, make_multi_search, take_answer
 from es_simhash.lookup.judge import FETCH_DOCUMENTS, LookupRule, fetch_hits
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, no_fingerprint_shown
@@ -25,7 +26,7 @@ from es_simhash.mapping.context import ASSUMED, Context, IndexStats, TextFields
 from es_simhash.mapping.fields import Fields, full_name, read_text, text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import Attempts, check_unchanged, read_index_settings
+from es_simhash.mapping.resolve import begin_anew, check_unchanged, read_index_settings
 from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import check_whole
@@ -98,12 +99,14 @@ class GroupLookups:
         scope = self.scope
         if not isinstance(answer, Exception):
             self._took = answer.get("took", 0) / len(batch.lookups)
-        attempts, outcomes = Attempts(server, scope.index), None
-        while outcomes is None:
-            with attempts:
-                if not attempts.is_first:  # settings other than the scheme changed, or were unreadable
-                    await check_unchanged(server, scope.index, scope.settings)
-                outcomes = await take_answer(server, batch, answer, is_patient=True)
+        tries = count()
+
+        async def take() -> list[Outcome]:
+            if next(tries):  # settings other than the scheme changed, or were unreadable
+                await check_unchanged(server, scope.index, scope.settings)
+            return await take_answer(server, batch, answer, is_patient=True)
+
+        outcomes = await begin_anew(take)
         found: dict[int, NearDups] = {}
         for lookup, outcome in zip(batch.lookups, outcomes, strict=True):
             if isinstance(outcome, Crowded):

@@ -35,7 +35,7 @@ from es_simhash.lookup.judge import LookupRule, Origin
 from es_simhash.lookup.lookup_options import TableError
 from es_simhash.lookup.query import check_source
 from es_simhash.mapping.fields import now
-from es_simhash.mapping.port import Port
+from es_simhash.mapping.port import Around, Port
 from es_simhash.mapping.resolve import SLOW_SECONDS, TRUSTED_SECONDS, SettingsChanged, agree, check_unchanged
 from es_simhash.mapping.rule import PairRule, target_of
 from es_simhash.mapping.shards import reading_primaries
@@ -177,7 +177,7 @@ class _Texts(Source):
         return item
 
 
-class _SettingsOnce(Port):
+class _SettingsOnce(Around):
     """A port that asks for the settings of an index once: what reads primaries and what reads sources want the same."""
 
     _known: tuple[Call, Answer] | None = None
@@ -202,7 +202,7 @@ async def screen(
     check_index(check_name("index", index))
     if not isinstance(documents, Feed):
         check_iterable("documents", documents)
-    server = await reading_primaries(_SettingsOnce(server, server.context), index)
+    server = await reading_primaries(_SettingsOnce(server), index)
     target, how = await find_write_target(server, index, is_writing=False), options.for_ingest()
     server.context.learn(index, agree(target.resolved, server.context), target.resolved)
     with closing(_Texts(index, documents, target=target, options=how, prefix=server.prefix)) as source:

@@ -19,7 +19,7 @@ from es_simhash.ingest.written import Written
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.faults import find_source_faults
 from es_simhash.mapping.fields import Fields, carries, without_fingerprint
-from es_simhash.mapping.port import Port
+from es_simhash.mapping.port import Around, Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards import reading_primaries
@@ -51,7 +51,7 @@ async def tag_written(
         hits.sort(key=lambda hit: places[hit["_id"]])
         reports: dict[int, list[Written]] = {n: [] for n in places.values()}
         actions = [_update(hit, texts, server.prefix, is_whole=hit["_index"] in whole) for hit in hits]
-        updates = ingest(_OursAlone(server, server.context), index, actions, IngestOptions(grouping=request))
+        updates = ingest(_OursAlone(server), index, actions, IngestOptions(grouping=request))
         async with aclosing(updates) as parts:
             async for part in parts:
                 for each in part:
@@ -62,7 +62,7 @@ async def tag_written(
         yield [each for n, some in reports.items() for each in some or gone[n]]
 
 
-class _OursAlone(Port):
+class _OursAlone(Around):
     """A port that writes no field of the user's back: of a list, only a part was read, and it would take its place."""
 
     def change(self, call: Call) -> Call:

@@ -28,7 +28,6 @@ from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import (
-    Attempts,
     confirming,
     read_index_settings,
     read_settings_by_index,
@@ -56,16 +55,13 @@ async def find(
     """
     check_index(index)
     _check_given(text, fingerprint)
-    attempts = Attempts(server, index)
-    while True:
-        with attempts:
-            settings = await attempts.settings()
-            scope = await read_scope(server, index, settings, options, "fingerprint" if text is None else "text")
-            if text is not None:
-                fingerprint = await server.compute(_fingerprint_of, text, settings)
-            if fingerprint is None:
-                return scope.nothing
-            return check_complete(await _find_near(server, scope, fingerprint, Content(text)))
+    settings = await read_index_settings(server, index)
+    scope = await read_scope(server, index, settings, options, "fingerprint" if text is None else "text")
+    if text is not None:
+        fingerprint = await server.compute(_fingerprint_of, text, settings)
+    if fingerprint is None:
+        return scope.nothing
+    return check_complete(await _find_near(server, scope, fingerprint, Content(text)))
 
 
 async def find_of(server: Port, index: Index, id: str, options: LookupOptions) -> NearDups:
@@ -79,28 +75,25 @@ async def find_of(server: Port, index: Index, id: str, options: LookupOptions) -
     check_index(index)
     check_id(id)
     everywhere = replace(options, routing=None)
-    attempts = Attempts(server, index)
-    while True:
-        with attempts:
-            settings = await attempts.settings()
-            scope = await read_scope(server, index, settings, everywhere, "document")
-            itself, gaps = await read_documents(
-                server,
-                index,
-                id,
-                options.routing,
-                text_fields=() if scope.rule.similarity is None else scope.text_fields.all,
-                docvalue_fields=[scope.fingerprint_field, *docvalue_fields(scope.rule)],
-            )
-            if not itself:
-                check_whole(gaps)
-            fingerprint = _shared_fingerprint(itself, id, index, scope.fingerprint_field)
-            asked = _shared_content(itself, id, scope)
-            scope = replace(scope, leave=frozenset(map(document_key, itself)))
-            found = await _find_near(server, scope, fingerprint, asked)
-            # A copy of the document that was not read may have another fingerprint.
-            reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
-            return check_complete(replace(found, complete=not reasons, reasons=reasons))
+    settings = await read_index_settings(server, index)
+    scope = await read_scope(server, index, settings, everywhere, "document")
+    itself, gaps = await read_documents(
+        server,
+        index,
+        id,
+        options.routing,
+        text_fields=() if scope.rule.similarity is None else scope.text_fields.all,
+        docvalue_fields=[scope.fingerprint_field, *docvalue_fields(scope.rule)],
+    )
+    if not itself:
+        check_whole(gaps)
+    fingerprint = _shared_fingerprint(itself, id, index, scope.fingerprint_field)
+    asked = _shared_content(itself, id, scope)
+    scope = replace(scope, leave=frozenset(map(document_key, itself)))
+    found = await _find_near(server, scope, fingerprint, asked)
+    # A copy of the document that was not read may have another fingerprint.
+    reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
+    return check_complete(replace(found, complete=not reasons, reasons=reasons))
 
 
 async def _find_near(server: Port, scope: Scope, fingerprint: int, asked: Content) -> NearDups:

@@ -22,7 +22,7 @@ from es_simhash.lookup.near_dups import NearDups, by_fingerprint, hit_fingerprin
 from es_simhash.lookup.plan import estimate, index_stats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import Attempts, SettingsChanged, read_index_settings, send_confirmed
+from es_simhash.mapping.resolve import SettingsChanged, begin_anew, read_index_settings, send_confirmed
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.conversation import attempt, halves
 from es_simhash.transport.pages import Hits
@@ -86,21 +86,17 @@ async def stream_many(
     sizes = options.sizes
     try:
         for part in _parts(given, lambda: sizes.batch_in_memory if table.is_loaded else sizes.batch):
-            attempts, outcomes = Attempts(server, index), list[Outcome]()
-            while not outcomes:
-                with attempts:
-                    settings = await attempts.settings()
-                    scope = await read_scope(server, index, settings, options, asker)
-                    outcomes = await _find_part(server, scope, asker, part, table)
-            yield outcomes
+            yield await begin_anew(partial(_find_part, server, index, options, asker, part, table))
     finally:
         await table.close(server)
 
 
 async def _find_part(
-    server: Port, scope: Scope, asker: Asker, part: Sequence[Any], table: TableLookups
+    server: Port, index: Index, options: LookupOptions, asker: Asker, part: Sequence[Any], table: TableLookups
 ) -> list[Outcome]:
     """Return the outcome of each text or fingerprint of *part*."""
+    settings = await read_index_settings(server, index)
+    scope = await read_scope(server, index, settings, options, asker)
     if asker == "text":
         given = await server.compute(_fingerprint_texts, part, scope.settings)
     else:

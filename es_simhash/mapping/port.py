@@ -17,23 +17,45 @@ _P = ParamSpec("_P")
 
 class Port(Server):
     """
-    A port around *inner*, with the *context* that all operations of one client object share.
-    A class of it changes requests on their way, by :meth:`change` or as it likes; all else goes through. *attempts*:
-    how often a request is sent while the server is busy.
+    A port with the *context* that all operations of one client object share.
+    *attempts*: how often a request is sent while the server is busy. *waited*: what was waited for in vain.
     """
 
-    def __init__(self, inner: Server, context: Context, attempts: int = 1) -> None:
-        self._inner = inner
+    def __init__(self, context: Context, *, attempts: int = 1, waited: Patience | None = None) -> None:
         self.context = context
         self.prefix = context.prefix
         self.attempts = attempts
-        self.writes_standard_json = inner.writes_standard_json
-        self.waited: Patience = inner.waited if isinstance(inner, Port) else Patience()
+        self.waited = waited or Patience()
 
     @property
     def patient(self) -> Port:
         """A port that sends what a busy server refuses again, within about a minute."""
-        return Port(self, self.context, ATTEMPTS)
+        return Around(self, attempts=ATTEMPTS)
+
+    async def until(
+        self, work: Callable[[], Awaitable[_T]], is_done: Callable[[_T], bool], *, attempts: int = ATTEMPTS
+    ) -> _T:
+        """
+        Return what *work* returns, which begins anew while the server is busy or *is_done* says no; the last is
+        returned even so. What was waited for in vain is not waited for again before something is done.
+        """
+        self.waited.attempts = attempts
+        return await until(self, work, is_done=is_done, patience=self.waited)
+
+
+class Around(Port):
+    """
+    A port around *inner*.
+    A class of it changes requests on their way, by :meth:`change` or as it likes; all else goes through.
+    """
+
+    def __init__(self, inner: Server, context: Context | None = None, *, attempts: int = 1) -> None:
+        if isinstance(inner, Port):
+            super().__init__(context or inner.context, attempts=attempts, waited=inner.waited)
+        else:
+            super().__init__(context or Context(), attempts=attempts)
+        self._inner = inner
+        self.writes_standard_json = inner.writes_standard_json
 
     def change(self, call: Call) -> Call:
         return call
@@ -57,16 +79,6 @@ class Port(Server):
                 await patience.wait(self._inner)
                 answers[number] = await attempt(self._repeat(changed[number], patience))
         return answers
-
-    async def until(
-        self, work: Callable[[], Awaitable[_T]], is_done: Callable[[_T], bool], *, attempts: int = ATTEMPTS
-    ) -> _T:
-        """
-        Return what *work* returns, which begins anew while the server is busy or *is_done* says no; the last is
-        returned even so. What was waited for in vain is not waited for again before something is done.
-        """
-        self.waited.attempts = attempts
-        return await until(self._inner, work, is_done=is_done, patience=self.waited)
 
     async def compute(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         return await self._inner.compute(function, *args, **kwargs)

@@ -9,10 +9,11 @@ milliseconds ago. No lookup and no write is here.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeVar
 
 from es_simhash.errors import (
     LEAVE_SCHEME_OUT,
@@ -48,6 +49,9 @@ _UNREAD = Said(
     "The mapping could not be read: ",
     Advice("name the scheme to search without reading it.", typed="it records the scheme that a lookup needs."),
 )
+
+
+_T = TypeVar("_T")
 
 
 async def read_index_settings(server: Port, index: Index) -> IndexSettings:
@@ -246,42 +250,42 @@ SLOW_SECONDS = 0.1
 ATTEMPTS = 5
 
 
-class SettingsChanged(Exception):  # noqa: N818 -- caught here, never shown
+class SettingsChanged(Exception):  # noqa: N818 -- the work begins anew
     """An index is not the one whose settings were read before."""
 
+    def __init__(self, index: Index) -> None:
+        super().__init__(index)
+        self.index = index
 
-class Attempts:
-    """
-    Work that begins anew where the settings of *index* turn out to have changed: ``while True:``, ``with attempts:``.
-    It returns, or breaks, at its end; the first line within reads the :meth:`settings`.
-    """
+    def at_last(self) -> IncompleteSearchError:
+        """Return the error of work that began anew too often."""
+        reason = f"the settings of {shorten(self.index)} changed during the lookup, {ATTEMPTS} times"
+        return IncompleteSearchError(f"{reason}: run it again", reasons=(reason,))
 
-    def __init__(self, server: Port, index: Index) -> None:
-        self._server = server
-        self._index = index
-        self._left = ATTEMPTS
-        self._settings: IndexSettings | None = None
 
-    @property
-    def is_first(self) -> bool:
-        return self._left == ATTEMPTS - 1
+async def begin_anew(work: Callable[[], Awaitable[_T]]) -> _T:
+    """Return what *work* returns; it begins anew where settings turn out to have changed, four times at most."""
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            return await work()
+        except SettingsChanged as change:
+            if not left:
+                raise change.at_last() from None
+    raise AssertionError
 
-    async def settings(self) -> IndexSettings:
-        self._settings = await read_index_settings(self._server, self._index)
-        return self._settings
 
-    def __enter__(self) -> None:
-        self._left -= 1
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
-        if not isinstance(error, SettingsChanged):
-            return False
-        if self._settings is not None:
-            self._server.context.unlearn(self._index, self._settings)
-        if not self._left:
-            reason = f"the settings of {shorten(self._index)} changed during the lookup, {ATTEMPTS} times"
-            raise IncompleteSearchError(f"{reason}: run it again", reasons=(reason,)) from None
-        return True
+async def stream_anew(make: Callable[[], AsyncGenerator[_T, None]]) -> AsyncGenerator[_T, None]:
+    """Yield what the stream yields that *make* begins, anew as :func:`begin_anew`; it leaves out what came before."""
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            async with aclosing(make()) as parts:
+                async for part in parts:
+                    yield part
+        except SettingsChanged as change:
+            if not left:
+                raise change.at_last() from None
+        else:
+            return
 
 
 async def send_confirmed(server: Port, index: Index, call: Call, *, settings: IndexSettings) -> Answer:
@@ -395,23 +399,24 @@ async def check_unchanged(
 
 async def read_present_settings(server: Port, index: Index, *, after_seconds: float = TRUSTED_SECONDS) -> IndexSettings:
     """Return the settings of *index* as they are now, where remembered ones could be wrong for up to a minute."""
-    attempts = Attempts(server, index)
-    while True:
-        with attempts:
-            settings = await attempts.settings()
-            await confirm(server, index, settings=settings, after_seconds=after_seconds)
-            return settings
+
+    async def read() -> IndexSettings:
+        settings = await read_index_settings(server, index)
+        await confirm(server, index, settings=settings, after_seconds=after_seconds)
+        return settings
+
+    return await begin_anew(read)
 
 
 def _known(context: Context, index: Index, settings: IndexSettings) -> Resolved | None:
     """Return what was learned of *index*, if that can be confirmed and its settings are still *settings*."""
     known = context.recall_any(index)
     if known is None and context.seconds_since_confirmed(index) < math.inf:
-        raise SettingsChanged  # another thread has found that they changed
+        raise SettingsChanged(index)  # another thread has found that they changed
     if known is None or known[1].assumed is not None:
         return None
     if known[0].scheme != settings.scheme:  # another thread has learned others
-        raise SettingsChanged
+        raise SettingsChanged(index)
     return known[1]
 
 
@@ -427,13 +432,13 @@ def _question(context: Context, index: Index, settings: IndexSettings, after_sec
 def _judge(context: Context, index: Index, mappings: Any, *, settings: IndexSettings, asked: float) -> None:
     known = context.recall_any(index)
     if known is None or known[0].scheme != settings.scheme:
-        raise SettingsChanged
+        raise SettingsChanged(index)
     if isinstance(mappings, BaseException):
         context.unlearn(index, known[0])
-        raise SettingsChanged from mappings
+        raise SettingsChanged(index) from mappings
     if not context.is_confirmed_by(index, known[1], mappings) and _differs(known[1], judge_mappings(mappings, context)):
         context.unlearn(index, known[0])
-        raise SettingsChanged
+        raise SettingsChanged(index)
     context.confirm(index, known[1], at=asked, answer=mappings)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from es_simhash.mapping.port import Port
+from es_simhash.mapping.port import Around, Port
 from es_simhash.transport.conversation import unless_refused
 from es_simhash.transport.protocol import Call, Index, check_index, index_key, names_in
 from es_simhash.transport.server import Answer
@@ -170,7 +170,7 @@ _SEARCHES = ("open_point_in_time", "search")
 _PRIMARY = "_primary"
 
 
-class ReadingPrimaries(Port):
+class ReadingPrimaries(Around):
     """A port whose searches read primary shards; such ports may nest."""
 
     def change(self, call: Call) -> Call:
@@ -195,7 +195,7 @@ async def reading_primaries(server: Port, index: Index) -> Port:
     Return a port whose searches see what was just written: they read primaries if replicas of *index* may lag behind.
     Cost: one request, for the settings of the index.
     """
-    return ReadingPrimaries(server, server.context) if await _may_lag(server, check_index(index)) else server
+    return ReadingPrimaries(server) if await _may_lag(server, check_index(index)) else server
 
 
 async def _may_lag(server: Port, index: Index) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -11,9 +11,8 @@ from es_simhash.lookup.find import check_id, no_document
 from es_simhash.lookup.judge import read_documents
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import read_hit
-from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import Attempts, read_settings_by_index
+from es_simhash.mapping.resolve import read_index_settings, read_settings_by_index, stream_anew
 from es_simhash.passages.candidates import read_candidates, without_passages_query
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import (
@@ -57,20 +56,24 @@ async def stream(
     _check_text(text)
     check_index(index)
 
-    attempts, given = Attempts(server, index), set[Key]()
-    while True:
-        with attempts:
-            lookup = await _prepare(server, index, await attempts.settings(), options, is_stream=True)
-            lookup.text = text
-            lookup.leave_out(given)  # what was given away cannot be taken back, and must not come a second time
-            async with aclosing(read_candidates(server, lookup)) as pages:
-                async for hits in pages:
-                    await server.compute(lookup.compare, hits)
-                    found = lookup.take_found()
-                    given.update(overlap.key for overlap in found)
-                    yield found
-            lookup.result()
-            return
+    given = set[Key]()
+    async with aclosing(stream_anew(lambda: _stream(server, index, text, options, given))) as parts:
+        async for found in parts:
+            given.update(overlap.key for overlap in found)
+            yield found
+
+
+async def _stream(
+    server: Port, index: Index, text: str, options: PassageOptions, given: Iterable[Key]
+) -> AsyncGenerator[Sequence[Overlap], None]:
+    lookup = await _prepare(server, index, options, is_stream=True)
+    lookup.text = text
+    lookup.leave_out(given)  # what was given away cannot be taken back, and must not come a second time
+    async with aclosing(read_candidates(server, lookup)) as pages:
+        async for hits in pages:
+            await server.compute(lookup.compare, hits)
+            yield lookup.take_found()
+    lookup.result()
 
 
 async def _look_up(
@@ -79,20 +82,16 @@ async def _look_up(
     """Return what is found of *text*, or of the document *id*, which a routing names, and restricts nothing."""
     check_index(index)
     everywhere = options if id is None else replace(options, routing=None)
-    attempts = Attempts(server, index)
-    while True:
-        with attempts:
-            lookup = await _prepare(server, index, await attempts.settings(), everywhere)
-            lookup.text = text if id is None else await _read_document(server, lookup, id, options.routing)
-            async with aclosing(read_candidates(server, lookup)) as pages:
-                async for hits in pages:
-                    await server.compute(lookup.compare, hits)
-            return lookup.result()
+    lookup = await _prepare(server, index, everywhere)
+    lookup.text = text if id is None else await _read_document(server, lookup, id, options.routing)
+    async with aclosing(read_candidates(server, lookup)) as pages:
+        async for hits in pages:
+            await server.compute(lookup.compare, hits)
+    return lookup.result()
 
 
-async def _prepare(
-    server: Port, index: Index, settings: IndexSettings, options: PassageOptions, *, is_stream: bool = False
-) -> PassageLookup:
+async def _prepare(server: Port, index: Index, options: PassageOptions, *, is_stream: bool = False) -> PassageLookup:
+    settings = await read_index_settings(server, index)
     settings_by_index = await read_settings_by_index(server, index)
     if not settings_by_index:
         raise MappingError(

@@ -18,7 +18,7 @@ from typing import Literal
 from es_simhash.arguments import FilePath, check_function, check_input, check_inputs, check_name
 from es_simhash.errors import InvalidInputError, WritesRefusedError, shorten
 from es_simhash.mapping.fields import now
-from es_simhash.mapping.port import Port
+from es_simhash.mapping.port import Around, Port
 from es_simhash.removal.delete import Deletion, delete_documents, put_back, read_planned
 from es_simhash.removal.guard_rails import Share, check_max_share, refuse_doubts, refuse_excess
 from es_simhash.removal.make_plan import SIZES, RemovalSizes, count_shares, read_uuids
@@ -129,7 +129,7 @@ async def _apply(
         if standing and not dry_run:
             await refresh(server, standing)
         if standing and not dry_run and (gone or restored):
-            own = Port(server, server.context.of_prefix(header.prefix))
+            own = Around(server, server.context.of_prefix(header.prefix))
             view = await names_within(own, view, set(standing))
         if view and standing and not dry_run and (gone or restored):
             await regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)

@@ -16,7 +16,7 @@ from es_simhash.arguments import FilePath, check_function, check_input, check_na
 from es_simhash.errors import InvalidInputError, WritesRefusedError
 from es_simhash.mapping.fields import now
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.mapping.port import Port
+from es_simhash.mapping.port import Around, Port
 from es_simhash.mapping.resolve import judge_mappings, no_index
 from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.removal.delete import find_streams, put_back, read_documents
@@ -149,7 +149,7 @@ class _World(NamedTuple):
 
 
 def _world(server: Port, prefix: str, index: str | None, sizes: RemovalSizes) -> _World:
-    own = Port(server, server.context.of_prefix(prefix or server.prefix))  # a damaged header names none
+    own = Around(server, server.context.of_prefix(prefix or server.prefix))  # a damaged header names none
     return _World(own, _Targets(index), Regroup(few=sizes.few))
 
 

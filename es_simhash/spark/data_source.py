@@ -26,7 +26,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from es_simhash.arguments import check_choice, check_count, check_fields
-from es_simhash.client.port import finish, port_of, stream
+from es_simhash.client.port import finish, port_of, run, stream
 from es_simhash.connection import Login, Server, ca_file_of_environment, login_of_environment, open_client, split_url
 from es_simhash.errors import IncompleteWriteError, InvalidInputError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
@@ -94,7 +94,7 @@ class Connection:
     def run(self, operation: Callable[[Port], Coroutine[Any, Any, _T]]) -> _T:
         """Carry *operation* out with a client of its own, and return its result."""
         with self.open() as server:
-            return finish(operation(server))
+            return run(lambda: operation(server))
 
 
 def read_connection(options: Mapping[str, str]) -> Connection:

@@ -10,6 +10,7 @@ from es_simhash.lookup import find as module
 from es_simhash.lookup.find import find
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.mapping.context import Context, IndexStats
+from es_simhash.mapping.resolve import begin_anew
 from tests.transport.by_hand import drive, scripted
 
 
@@ -26,6 +27,6 @@ def look(server, *, fingerprint=0, fail_at=None, failure=None, context=None, pla
     context = context or Context()
     if context.recall_stats("i") is None:
         context.learn_stats("i", IndexStats())
-    flow = find(scripted(context), "i", None, fingerprint, LookupOptions(**options))
+    flow = begin_anew(lambda: find(scripted(context), "i", None, fingerprint, LookupOptions(**options)))
     with nullcontext() if plan is None else planned(plan):
         return drive(flow, server, fail_at=fail_at, failure=failure)

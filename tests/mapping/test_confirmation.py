@@ -8,7 +8,7 @@ from es_simhash import IncompleteSearchError, build_mapping
 from es_simhash.mapping.context import MOST_NAMES, STATS_SECONDS, Context, IndexStats, Recent, Resolved
 from es_simhash.mapping.mapping import mapping_update
 from es_simhash.mapping.meta import is_marked, marker_name, read_settings, retired_markers
-from es_simhash.mapping.resolve import Attempts, SettingsChanged, confirm, read_index_settings, send_confirmed
+from es_simhash.mapping.resolve import SettingsChanged, begin_anew, confirm, read_index_settings, send_confirmed
 from es_simhash.transport.protocol import Call
 from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, scripted
 from tests.transport.fake_server import unmarked
@@ -156,15 +156,11 @@ def test_an_index_that_changes_again_and_again_is_an_error(estate):
     """Some lookups are tried again, and not for ever."""
 
     async def never():
-        attempts = Attempts(scripted(estate.context), "i")
-        while True:
-            with attempts:
-                await attempts.settings()
-                await SCRIPTED.send(SEARCH)
-                raise SettingsChanged
+        await SCRIPTED.send(SEARCH)
+        raise SettingsChanged("i")
 
-    with pytest.raises(IncompleteSearchError, match="changed during the lookup"):
-        estate.carry_out(never())
+    with pytest.raises(IncompleteSearchError, match="settings of 'i' changed during the lookup, 5 times"):
+        estate.carry_out(begin_anew(never))
     assert estate.calls.count("search") == 5
 
 

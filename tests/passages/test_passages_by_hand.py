@@ -6,6 +6,7 @@ import pytest
 
 from es_simhash import IncompleteSearchError, MappingError, build_mapping, document_fields
 from es_simhash.mapping.context import Context
+from es_simhash.mapping.resolve import begin_anew
 from es_simhash.passages.find_passages import find, find_of, stream
 from es_simhash.passages.lookup import PassageOptions, PassageSizes
 from tests.transport.by_hand import ServerError, carry_out, drive, scripted
@@ -27,8 +28,8 @@ def many():
 
 
 def look(server, text=f"{RARE} {NOTICE}", *, sizes=FEW, context=None, **options):
-    flow = find(scripted(context), "i", text, PassageOptions(sizes=sizes, **options))
-    return drive(flow, server)
+    options = PassageOptions(sizes=sizes, **options)
+    return drive(begin_anew(lambda: find(scripted(context), "i", text, options)), server)
 
 
 def failing(server, at, failure):

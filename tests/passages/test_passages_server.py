@@ -165,12 +165,12 @@ def test_more_candidates_than_are_compared(server, index, simhash):
     server.request("POST", f"/{index}/_refresh")
     options = PassageOptions(sizes=PassageSizes(first_page=5, next_page=7, candidates=30))
     with pytest.raises(IncompleteSearchError, match="42 documents share parts with the text") as caught:
-        simhash._run(find.find(simhash._server(), index, f"{rare} {notice}", options))
+        simhash._run(lambda: find.find(simhash._server(), index, f"{rare} {notice}", options))
     assert len(caught.value.results) == 5
     streamed = simhash._stream(find.stream(simhash._server(), index, f"{rare} {notice}", options))
     assert len(set(ids(streamed))) == 42
     all_of_them = PassageOptions(sizes=PassageSizes(first_page=5, next_page=7, terms=9))
-    found = simhash._run(find.find(simhash._server(), index, f"{rare} {notice}", all_of_them))
+    found = simhash._run(lambda: find.find(simhash._server(), index, f"{rare} {notice}", all_of_them))
     assert (len(found), found.candidates, found.complete) == (42, 42, True)
     assert open_contexts(server, index) == 0
 

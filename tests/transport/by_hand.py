@@ -13,8 +13,7 @@ from typing import Any
 
 from es_simhash.client.port import finish
 from es_simhash.lookup.plan import SAMPLE_DOCUMENTS
-from es_simhash.mapping.context import Context
-from es_simhash.mapping.port import Port
+from es_simhash.mapping.port import Around
 from es_simhash.transport.conversation import LOOK_FOR_SHARDS
 from es_simhash.transport.protocol import Call, Compute
 from es_simhash.transport.server import Server
@@ -127,7 +126,7 @@ SCRIPTED = ScriptedServer()
 
 def scripted(context=None):
     """Return the port of a client with a *context*, by default a new one."""
-    return Port(SCRIPTED, context or Context())
+    return Around(SCRIPTED, context)
 
 
 class Script:

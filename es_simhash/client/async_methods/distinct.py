@@ -58,7 +58,7 @@ class AsyncDistinctMethods(AsyncBase):
 
         self._check_flags(total=total)
         options = DistinctOptions(size=size, total=total)
-        return await self._run(search_distinct(self._server(), index, body, options, after))
+        return await self._run(lambda: search_distinct(self._server(), index, body, options, after))
 
     def search_distinct_pages(
         self,

@@ -374,7 +374,7 @@ class AsyncGroupingMethods(AsyncBase):
         )
         moment = check_moment(since)
         return await self._run(
-            reconcile(
+            lambda: reconcile(
                 self._server(progress),
                 index,
                 request,

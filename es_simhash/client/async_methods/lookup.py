@@ -107,7 +107,7 @@ class AsyncLookupMethods(AsyncBase):
             verify=verify,
             preset=preset,
         )
-        return await self._run(finding.find(self._server(), index, text, fingerprint, options))
+        return await self._run(lambda: finding.find(self._server(), index, text, fingerprint, options))
 
     async def find_near_dups_of(
         self,
@@ -145,7 +145,7 @@ class AsyncLookupMethods(AsyncBase):
             verify=verify,
             preset=preset,
         )
-        return await self._run(find_of(self._server(), index, id, options))
+        return await self._run(lambda: find_of(self._server(), index, id, options))
 
     async def find_near_dups_many(
         self,
@@ -190,7 +190,7 @@ class AsyncLookupMethods(AsyncBase):
             preset=preset,
         )
         request = LookupRequest(lookups=lookups, memory_bytes=memory_bytes)
-        return await self._run(find_many(self._server(), index, texts, fingerprints, options, request))
+        return await self._run(lambda: find_many(self._server(), index, texts, fingerprints, options, request))
 
     def stream_near_dups_many(
         self,
@@ -237,7 +237,7 @@ class AsyncLookupMethods(AsyncBase):
             InvalidInputError: If there is no such document, it has no fingerprint, or several have that id, with
                 different fingerprints.
         """
-        return await self._run(read_fingerprint_of(self._server(), index, id, routing))
+        return await self._run(lambda: read_fingerprint_of(self._server(), index, id, routing))
 
     async def get_settings(self, index: Index) -> Mapping[str, IndexSettings]:
         """
@@ -248,7 +248,7 @@ class AsyncLookupMethods(AsyncBase):
         Raises:
             NoIndexError: If no index matches a pattern.
         """
-        return await self._run(read_recorded(self._server(), index))
+        return await self._run(lambda: read_recorded(self._server(), index))
 
     async def get_rule(self, index: Index) -> LookupRule:
         """
@@ -257,7 +257,7 @@ class AsyncLookupMethods(AsyncBase):
         Raises:
             MappingError: If no index has our fields, or indices differ in what they record.
         """
-        return await self._run(read_rule(self._server(), index))
+        return await self._run(lambda: read_rule(self._server(), index))
 
     async def find_passages(
         self,
@@ -318,7 +318,7 @@ class AsyncLookupMethods(AsyncBase):
             exclude_ids=exclude_ids,
             routing=routing,
         )
-        return await self._run(passages.find(self._server(), index, text, options))
+        return await self._run(lambda: passages.find(self._server(), index, text, options))
 
     async def find_passages_of(
         self,
@@ -349,7 +349,7 @@ class AsyncLookupMethods(AsyncBase):
             exclude_ids=exclude_ids,
             routing=routing,
         )
-        return await self._run(passages.find_of(self._server(), index, id, options))
+        return await self._run(lambda: passages.find_of(self._server(), index, id, options))
 
     def stream_passages(
         self,

@@ -114,7 +114,7 @@ class AsyncRemovalMethods(AsyncBase):
             show=show,
             max_field_chars=max_field_chars,
         )
-        return await self._run(plan_removal(self._server(progress), index, path, options))
+        return await self._run(lambda: plan_removal(self._server(progress), index, path, options))
 
     def apply_removal(
         self,

@@ -47,7 +47,7 @@ class DistinctMethods(SyncBase):
         """
         from es_simhash.folding.search_distinct import search_distinct
 
-        return self._run(search_distinct(self._server(), index, body, options, after))
+        return self._run(lambda: search_distinct(self._server(), index, body, options, after))
 
     def search_distinct_pages(
         self, index: Index, body: Mapping[str, Any], *, options: DistinctOptions

@@ -64,7 +64,7 @@ class LookupMethods(SyncBase):
             TypeError: If an argument has the wrong type, or not exactly one of text and fingerprint is given.
             InvalidInputError: If an argument has a value that cannot be used.
         """
-        return self._run(finding.find(self._server(), index, text, fingerprint, options))
+        return self._run(lambda: finding.find(self._server(), index, text, fingerprint, options))
 
     def find_near_dups_of(self, index: Index, id: str, *, options: LookupOptions) -> NearDups:
         """
@@ -79,7 +79,7 @@ class LookupMethods(SyncBase):
         Raises:
             InvalidInputError: If there is no such document, or it has no fingerprint.
         """
-        return self._run(find_of(self._server(), index, id, options))
+        return self._run(lambda: find_of(self._server(), index, id, options))
 
     def find_near_dups_many(
         self,
@@ -105,7 +105,7 @@ class LookupMethods(SyncBase):
             InvalidInputError: If fingerprints are demanded in memory and cannot be there.
             IncompleteSearchError: The same, because shards do not answer.
         """
-        return self._run(find_many(self._server(), index, texts, fingerprints, options, request))
+        return self._run(lambda: find_many(self._server(), index, texts, fingerprints, options, request))
 
     def stream_near_dups_many(
         self,
@@ -133,7 +133,7 @@ class LookupMethods(SyncBase):
             InvalidInputError: If there is no such document, it has no fingerprint, or several have that id, with
                 different fingerprints.
         """
-        return self._run(read_fingerprint_of(self._server(), index, id, routing))
+        return self._run(lambda: read_fingerprint_of(self._server(), index, id, routing))
 
     def get_settings(self, index: Index) -> Mapping[str, IndexSettings]:
         """
@@ -144,7 +144,7 @@ class LookupMethods(SyncBase):
         Raises:
             NoIndexError: If no index matches a pattern.
         """
-        return self._run(read_recorded(self._server(), index))
+        return self._run(lambda: read_recorded(self._server(), index))
 
     def get_rule(self, index: Index) -> LookupRule:
         """
@@ -153,7 +153,7 @@ class LookupMethods(SyncBase):
         Raises:
             MappingError: If no index has our fields, or indices differ in what they record.
         """
-        return self._run(read_rule(self._server(), index))
+        return self._run(lambda: read_rule(self._server(), index))
 
     def find_passages(self, index: Index, text: str, *, options: PassageOptions) -> Overlaps:
         """
@@ -181,7 +181,7 @@ class LookupMethods(SyncBase):
             TypeError: If an argument has the wrong type.
             InvalidInputError: If an argument has a value that cannot be used, or the index records no text field.
         """
-        return self._run(passages.find(self._server(), index, text, options))
+        return self._run(lambda: passages.find(self._server(), index, text, options))
 
     def find_passages_of(self, index: Index, id: str, *, options: PassageOptions) -> Overlaps:
         """
@@ -193,7 +193,7 @@ class LookupMethods(SyncBase):
         Raises:
             InvalidInputError: If there is no such document with a text, or several of that id have different texts.
         """
-        return self._run(passages.find_of(self._server(), index, id, options))
+        return self._run(lambda: passages.find_of(self._server(), index, id, options))
 
     def stream_passages(
         self, index: Index, text: str, *, options: Annotated[PassageOptions, "without size"]

@@ -34,7 +34,7 @@ class QualityMethods(SyncBase):
         """
         from es_simhash.quality.check_sample import diagnose
 
-        return self._run(diagnose(self._server(progress), index, options))
+        return self._run(lambda: diagnose(self._server(progress), index, options))
 
     def tune(self, index: Index, *, options: TuneOptions, progress: OnProgress | None = None) -> Tuning:
         """
@@ -50,7 +50,7 @@ class QualityMethods(SyncBase):
         """
         from es_simhash.quality.tune import tune
 
-        return self._run(tune(self._server(progress), index, options))
+        return self._run(lambda: tune(self._server(progress), index, options))
 
     def explain(
         self,
@@ -87,7 +87,7 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.explanation import explain_documents
 
         ids = [each for each in (first, second) if each is not None]
-        return self._run(explain_documents(self._server(), index, ids, texts, text_field, max_changes))
+        return self._run(lambda: explain_documents(self._server(), index, ids, texts, text_field, max_changes))
 
     def stats(self, index: Index, *, options: StatsOptions, progress: OnProgress | None = None) -> Stats:
         """
@@ -106,7 +106,7 @@ class QualityMethods(SyncBase):
         """
         from es_simhash.quality.read_stats import read_stats
 
-        return self._run(read_stats(self._server(progress), index, options))
+        return self._run(lambda: read_stats(self._server(progress), index, options))
 
     def report(self, index: Index, *, options: ReportOptions, progress: OnProgress | None = None) -> IndexReport:
         """
@@ -126,4 +126,4 @@ class QualityMethods(SyncBase):
         from es_simhash import __version__
         from es_simhash.quality.read_report import read_report
 
-        return self._run(read_report(self._server(progress), index, options, version=__version__))
+        return self._run(lambda: read_report(self._server(progress), index, options, version=__version__))

@@ -48,7 +48,7 @@ class RemovalMethods(SyncBase):
         """
         from es_simhash.removal.make_plan import plan_removal
 
-        return self._run(plan_removal(self._server(progress), index, path, options))
+        return self._run(lambda: plan_removal(self._server(progress), index, path, options))
 
     def apply_removal(
         self,

@@ -58,7 +58,7 @@ class DistinctMethods(SyncBase):
 
         self._check_flags(total=total)
         options = DistinctOptions(size=size, total=total)
-        return self._run(search_distinct(self._server(), index, body, options, after))
+        return self._run(lambda: search_distinct(self._server(), index, body, options, after))
 
     def search_distinct_pages(
         self,

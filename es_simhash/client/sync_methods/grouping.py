@@ -374,7 +374,7 @@ class GroupingMethods(SyncBase):
         )
         moment = check_moment(since)
         return self._run(
-            reconcile(
+            lambda: reconcile(
                 self._server(progress),
                 index,
                 request,

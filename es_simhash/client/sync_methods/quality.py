@@ -52,7 +52,7 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.sampling import SampleOptions
 
         options = SampleOptions(text_field=text_field, sample=sample, seed=seed)
-        return self._run(diagnose(self._server(progress), index, options))
+        return self._run(lambda: diagnose(self._server(progress), index, options))
 
     def tune(
         self,
@@ -86,7 +86,7 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.tune import TuneOptions, tune
 
         options = TuneOptions(text_field=text_field, sample=sample, seed=seed)
-        return self._run(tune(self._server(progress), index, options))
+        return self._run(lambda: tune(self._server(progress), index, options))
 
     def explain(
         self,
@@ -123,7 +123,7 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.explanation import explain_documents
 
         ids = [each for each in (first, second) if each is not None]
-        return self._run(explain_documents(self._server(), index, ids, texts, text_field, max_changes))
+        return self._run(lambda: explain_documents(self._server(), index, ids, texts, text_field, max_changes))
 
     def stats(
         self,
@@ -163,7 +163,7 @@ class QualityMethods(SyncBase):
         from es_simhash.quality.read_stats import StatsOptions, read_stats
 
         options = StatsOptions(time_field=time_field, source_field=source_field, text_field=text_field, filter=filter)
-        return self._run(read_stats(self._server(progress), index, options))
+        return self._run(lambda: read_stats(self._server(progress), index, options))
 
     def report(
         self,
@@ -218,4 +218,4 @@ class QualityMethods(SyncBase):
             sample=sample,
             seed=seed,
         )
-        return self._run(read_report(self._server(progress), index, options, version=__version__))
+        return self._run(lambda: read_report(self._server(progress), index, options, version=__version__))

@@ -114,7 +114,7 @@ class RemovalMethods(SyncBase):
             show=show,
             max_field_chars=max_field_chars,
         )
-        return self._run(plan_removal(self._server(progress), index, path, options))
+        return self._run(lambda: plan_removal(self._server(progress), index, path, options))
 
     def apply_removal(
         self,

@@ -81,7 +81,7 @@ class UpkeepMethods(SyncBase):
         request = GroupingRequest(
             preset=preset, verify=verify, max_distance=max_distance, canonical=canonical, per=per, within=within
         )
-        return self._run(setup(self._server(progress), index, text_field, time_field, request, dry_run=dry_run))
+        return self._run(lambda: setup(self._server(progress), index, text_field, time_field, request, dry_run=dry_run))
 
     def create_index(
         self,
@@ -129,7 +129,7 @@ class UpkeepMethods(SyncBase):
         ours = build_settings(
             scheme=used, text_field=text_field, max_distance=max_distance, value=value, passages=passages
         )
-        return self._run(create_index(self._server(), index, ours, mappings, settings, dry_run=dry_run))
+        return self._run(lambda: create_index(self._server(), index, ours, mappings, settings, dry_run=dry_run))
 
     def put_mapping(
         self,
@@ -155,10 +155,11 @@ class UpkeepMethods(SyncBase):
         from es_simhash.upkeep.put_fields import put_mapping
 
         self._check_flags(dry_run=dry_run)
-        flow = put_mapping(
-            self._server(), index, scheme, text_field, max_distance, value=value, passages=passages, dry_run=dry_run
+        return self._run(
+            lambda: put_mapping(
+                self._server(), index, scheme, text_field, max_distance, value=value, passages=passages, dry_run=dry_run
+            )
         )
-        return self._run(flow)
 
     def make_dashboards(
         self,
@@ -190,7 +191,7 @@ class UpkeepMethods(SyncBase):
         from es_simhash.dashboards.pack import read_pack
 
         subject = Subject(index, time_field, source_field, text_field, self._context.prefix)
-        return self._run(read_pack(self._server(), subject))
+        return self._run(lambda: read_pack(self._server(), subject))
 
     def put_pipeline(
         self, index: Index, *, name: str | None = None, use_as: UseAs | None = None, dry_run: bool = False
@@ -221,13 +222,13 @@ class UpkeepMethods(SyncBase):
         from es_simhash.pipeline.install import put_pipeline
 
         self._check_flags(dry_run=dry_run)
-        return self._run(put_pipeline(self._server(), index, name, use_as, dry_run=dry_run))
+        return self._run(lambda: put_pipeline(self._server(), index, name, use_as, dry_run=dry_run))
 
     def check(self, index: Index) -> list[IndexCheck]:
         """Return, for each index, whether lookups work there and what is wrong; reads only."""
         from es_simhash.upkeep.check import check_indices
 
-        return self._run(check_indices(self._server(), index))
+        return self._run(lambda: check_indices(self._server(), index))
 
     def remove_fields(self, index: Index, *, groups_only: bool = False, dry_run: bool = False) -> RemovedFields:
         """
@@ -250,7 +251,7 @@ class UpkeepMethods(SyncBase):
         from es_simhash.upkeep.remove_fields import remove_fields
 
         self._check_flags(groups_only=groups_only, dry_run=dry_run)
-        return self._run(remove_fields(self._server(), index, groups_only=groups_only, dry_run=dry_run))
+        return self._run(lambda: remove_fields(self._server(), index, groups_only=groups_only, dry_run=dry_run))
 
     def backfill(
         self,
