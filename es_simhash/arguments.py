@@ -230,8 +230,8 @@ def check_field(name: str, value: Any) -> str:
 
 
 def check_fields(name: str, value: Any, *, may_lack: bool = False) -> tuple[str, ...]:
-    """Return the names in *value*, one field or a list of different ones; none only if it *may_lack*."""
-    if may_lack and (value is None or (isinstance(value, (list, tuple)) and not value)):
+    """Return the names in *value*, one field or a list of different ones; what *may_lack* is ``None`` or ``()``."""
+    if may_lack and (value is None or (isinstance(value, tuple) and not value)):
         return ()
     names = (value,) if isinstance(value, str) else value
     # Not any iterable: the order counts, and a generator would be empty the second time.

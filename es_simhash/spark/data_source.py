@@ -371,7 +371,7 @@ class SimHashSource(DataSource):
 
 
 def _extra_columns(options: Mapping[str, str]) -> tuple[str, ...]:
-    names = check_fields("columns", read_list(options, "columns"), may_lack=True)
+    names = check_fields("columns", tuple(read_list(options, "columns")), may_lack=True)
     if taken := [name for name in names if name in OWN_COLUMNS]:
         raise InvalidInputError(f"columns {shorten(taken[0])} is a column already: leave it out")
     return names

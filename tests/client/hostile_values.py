@@ -37,7 +37,7 @@ HOSTILE = {
     "id": (*KEYS, None),
     "routing": KEYS,
     "field": FIELDS,
-    "fields": (5, THING, b"a", {"a": 1}, "", " ", HALF, "a..b", ["a", ""], ["a", 5], ["a", "a"], [HALF], {"a"}),
+    "fields": (5, THING, b"a", {"a": 1}, "", " ", HALF, "a..b", ["a", ""], ["a", 5], ["a", "a"], [HALF], {"a"}, []),
     "field names": (*LISTS, [""], [5], [HALF], ["a..b"], None),
     "source": (5, THING, HALF, [5], [""], [HALF], {"a": 1}, None),
     "ids": (*LISTS, [""], [5], [HALF], None),
