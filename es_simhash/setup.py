@@ -312,7 +312,7 @@ def _with_fields(context: Context, resolved: Resolved, named: tuple[str, ...]) -
             raise InvalidInputError(
                 Said(f"index {name!r} does not record its text field: ", NAME_TEXT_FIELD, say_texts(mapping))
             )
-        own = replace(own, text_fields=text_fields_of(own, list(named), index=name))
+        own = replace(own, text_fields=text_fields_of(own, named, index=name))
         body = mapping_update(mapping, own, prefix=context.prefix)
         properties = {**(mapping.get("properties") or {}), **body["properties"]}
         mappings[name] = {**mapping, **body, "properties": properties}

@@ -334,7 +334,8 @@ def test_the_command(run, server, plain):
 def test_what_is_recorded_is_said_where_it_decides(run, plain):
     """By a lookup without a distance, by one with a smaller distance, and by whatever records a grouping first."""
     assert run("create", plain, "--existing", "-t", "body", "-d", 12, "--yes").exit_code == 0
-    filled = run("backfill", plain, "--group")
+    assert run("backfill", plain).exit_code == 0
+    filled = run("reconcile", plain)
     assert "records its grouping now" in filled.stderr
     assert (
         "within 12 bits, at least 80 % of the 7-letter shingles are the same; stays: the smallest id" in filled.stderr

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the package beside this file, not the one that is installed
 
-from es_simhash.cli.commands.export import COMPONENT, build_console_text
+from es_simhash.cli.commands.export import COMPONENT
 from es_simhash.cli.options import PRODUCTS
 from es_simhash.dashboards import build_dashboards
 from es_simhash.mapping.mapping import build_component_template, build_index_template, build_mapping
@@ -53,7 +53,6 @@ def build_files() -> dict[str, str]:
     for product in PRODUCTS:
         for name, document in documents.items():
             files[f"{product}/{name}"] = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-        files[f"{product}/devtools.txt"] = build_console_text(text_field=TEXT_FIELD) + "\n"
     for name, arguments in PACKS.items():
         lines = [json.dumps(each, ensure_ascii=False) for each in build_dashboards(**arguments)]
         files[f"dashboards/{name}.ndjson"] = "\n".join(lines) + "\n"

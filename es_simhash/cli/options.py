@@ -109,11 +109,6 @@ def seconds(*names: str, help: str, **more: Any) -> Decorator:
     return click.option(*names, type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help=help, **more)
 
 
-def written_file(name: str, *, help: str, **more: Any) -> Decorator:
-    """Add an option for a file that is written, or goes on."""
-    return click.option(name, type=click.Path(dir_okay=False), metavar="FILE", help=help, **more)
-
-
 # What a word for a value of an option means, where it is no count.
 _KINDS: dict[str, Any] = {
     "N": click.FloatRange(min=0, min_open=True),

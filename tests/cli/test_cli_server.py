@@ -4,7 +4,7 @@ import gzip
 import json
 
 from es_simhash import fingerprint, hamming_distance, to_hex
-from tests.docs.test_mappings import FILES, parse_console
+from tests.docs.test_mappings import FILES
 from tests.servers.command_line import NEAR, OTHER, TEXT, failed
 from tests.servers.support import read_all
 
@@ -87,14 +87,16 @@ def test_create_check_and_remove(run, index, server, tmp_path):
     assert f"warning: {index}: " in after.stderr
 
 
-def test_dev_tools_text_is_taken_by_the_server(server, index):
-    """Every request of the generated text works, under names of this test's own."""
-    text = FILES[f"{server.product}/devtools.txt"].replace("my-index", index).replace("/es-simhash", f"/{index}")
-    text = text.replace('"es-simhash"', f'"{index}"')
+def test_the_files_of_mappings_are_taken_by_the_server(server, index):
+    """Under names of this test's own."""
+    files = {name: json.loads(FILES[f"{server.product}/{name}.json"]) for name in ("mapping", "component-template")}
+    template = json.loads(FILES[f"{server.product}/index-template.json"])
+    template |= {"index_patterns": [f"{index}-*"], "composed_of": [index]}
     try:
-        for request, body in parse_console(text):
-            method, path = request.split()
-            server.request(method, f"/{path}", body)
+        server.request("PUT", f"/{index}", files["mapping"])
+        server.request("PUT", f"/{index}/_mapping", files["mapping"]["mappings"])
+        server.request("PUT", f"/_component_template/{index}", files["component-template"])
+        server.request("PUT", f"/_index_template/{index}", template)
         server.request("PUT", f"/{index}-more")
         held = server.request("GET", f"/{index}-more/_mapping")[f"{index}-more"]["mappings"]
         assert held["properties"]["simhash"]["properties"]["block3"]["type"] == "keyword"

@@ -61,12 +61,6 @@ def test_backfill(run, plain, server):
     assert (report["seen"], report["changed"], report["failures"]) == (4, 0, [])
 
 
-def test_backfill_that_groups(run, plain, server):
-    result = run("backfill", plain, "-t", "body", "--group")
-    assert result.exit_code == 0, result.output
-    assert read_all(server, plain)["b"]["simhash"]["duplicate_of"] == "a"
-
-
 def test_backfill_without_a_text_field(run, plain):
     """The index has no fields of ours, and nobody says what they are to be made from."""
     assert failed(run("backfill", plain)).startswith(f"error: index '{plain}' has no 'simhash' fields: ")

@@ -195,7 +195,7 @@ def test_a_misspelt_text_field_is_told(run, index, server, tmp_path):
         "ingest", f"{index}-3", "-", "--create", "-t", "body", "--prefix", "near", stdin=json.dumps({"body": "?"})
     )
     assert (told.exit_code, "has a text" in told.stderr) == (1, False)
-    assert f"backfill {index}-3 --group --prefix near" in told.stderr
+    assert f"setup {index}-3 --yes --prefix near" in told.stderr
 
 
 def test_an_ingest_can_be_repeated(run, news, tmp_path):

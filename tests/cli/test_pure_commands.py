@@ -155,7 +155,7 @@ def test_templates_fit_together(local):
         ["explain", "a"],
         ["explain", "--fingerprints", "a", "b", "--scheme", "keywords"],
         ["explain", "--fingerprints", "--file", "a", "b"],
-        ["export", "mapping", "--component-template", "--console"],
+        ["export", "mapping", "--component-template", "--index-template", "news-*"],
         ["export", "mapping", "-d", "65"],
         ["find", "index"],
         ["find", "index", "text", "--scheme", "shingles"],

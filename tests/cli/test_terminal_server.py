@@ -97,8 +97,8 @@ def test_progress_is_for_the_terminal_and_data_for_the_file(server, run, index, 
     assert run("create", index, "-t", "body").exit_code == 0
     put(server, index, [{"_id": str(n), "body": f"{TEXT} {n % 3}"} for n in range(60)])
     out, lines = tmp_path / "out", tmp_path / "in.jsonl"
-    assert "comparing documents" in at_a_terminal(server, out, "backfill", index, "--group", "--json")
-    assert json.loads(out.read_text())["changed"] == 60
+    assert "comparing documents" in at_a_terminal(server, out, "setup", index, "--yes", "--preset", "near", "--json")
+    assert json.loads(out.read_text())["filled"]["changed"] == 60
     server.request("POST", f"/{index}/_refresh")
     lines.write_text("".join(json.dumps(f"{TEXT} {n}") + "\n" for n in range(30)))
     assert "finding" in at_a_terminal(server, out, "find", index, "--input", lines)

@@ -26,7 +26,6 @@ from es_simhash.cli.output import (
     print_sheets,
     say_command,
     saying_it_once,
-    saying_what_is_recorded,
     warn,
 )
 from es_simhash.cli.stopping import say_if_stopped
@@ -46,36 +45,29 @@ if TYPE_CHECKING:
 @options.text_field
 @options.takes(BackfillOptions)
 @options.dry_run
-@click.option("--group", is_flag=True, help="Group the documents afterwards, as es-simhash reconcile does.")
 @options.filter_query
 @options.scheme
 @options.target
-def command(index: str, target: Target, *, dry_run: bool, group: bool, as_json: bool, **how: Any) -> int:
+def command(index: str, target: Target, *, dry_run: bool, as_json: bool, **how: Any) -> int:
     """
     Give each document of INDEX the fingerprint of its present text.
 
-    Adds missing fingerprints, replaces stale ones and leaves correct ones alone. Other programs may change documents
-    at the same time: no change of theirs is lost. If it is stopped, run it again to continue.
+    Adds missing fingerprints, replaces stale ones and leaves correct ones alone; es-simhash setup groups the documents
+    too. Other programs may change documents at the same time: no change of theirs is lost. If it is stopped, run it
+    again to continue.
     """
-    is_settled = True
-    reconcile = say_command("reconcile", index)
-    with connect(target, index) as connection:
-        reports = connection.simhash.backfill(index, dry_run=dry_run, **how)
-        with closing(reports), say_if_stopped():
-            last, failures = last_of(reports)
-        if group and not dry_run:
-            with say_if_stopped(again=lambda: reconcile), saying_what_is_recorded():
-                grouped = connection.simhash.reconcile(index)
-            failures += grouped.failures[: SHOWN_FAILURES - len(failures)]
-            is_settled = grouped.is_settled
-    if not is_settled:
-        error(f"not all documents are grouped: run {reconcile}", kind="unsettled", indices=[index])
-    print_failures(failures, total=max(last.failed, len(failures)), advice=_MEND)
+    with (
+        connect(target, index) as connection,
+        closing(connection.simhash.backfill(index, dry_run=dry_run, **how)) as reports,
+        say_if_stopped(),
+    ):
+        last, failures = last_of(reports)
+    print_failures(failures, total=last.failed, advice=_MEND)
     if as_json:
         print_json(asdict(last) | {"dry_run": dry_run, "failures": failures_as_json(failures)})
     else:
         print_line(f"{index}: {_sentence(last, dry_run=dry_run)}{dry_run_ending(is_dry=dry_run)}")
-    return 1 if last.failed or not is_settled else 0
+    return 1 if last.failed else 0
 
 
 # Most failures are of the documents themselves, and stay.

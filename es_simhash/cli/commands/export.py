@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -19,7 +19,7 @@ from es_simhash import (
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import error, for_shell, note, print_json, print_line, print_text, to_json, warn
+from es_simhash.cli.output import error, for_shell, note, print_json, print_line, warn
 
 
 @click.group(subcommand_metavar="WHAT [ARGS]...")
@@ -27,22 +27,13 @@ def command() -> None:
     """Print what a server, Kibana or Dashboards takes; --install --yes stores what this program can store itself."""
 
 
-_console = click.option("--console", is_flag=True, help="Print text to paste into Dev Tools.")
-
 COMPONENT = "es-simhash"
-
-_NEW = "# A new index with the fields; put your own fields beside them."
-_TEMPLATES = "# Or the fields in every new index whose name fits a pattern, through templates."
-_EXISTING = """\
-# Or add the fields to an index that exists. This replaces its _meta: if it has one, merge the two first,
-# as 'es-simhash create --existing' does."""
 
 
 @options.manual(
     "es-simhash export mapping --text-field body",
     "es-simhash export mapping --component-template",
     "es-simhash export mapping --index-template 'news-*'",
-    "es-simhash export mapping --console",
     group=command,
 )
 @click.option("--component-template", is_flag=True, help="Print a component template with the mapping.")
@@ -53,7 +44,6 @@ _EXISTING = """\
     multiple=True,
     help="Print an index template for names that match PATTERN; it uses the component template. Repeatable.",
 )
-@_console
 @click.option("--name", metavar="NAME", default=COMPONENT, help="Name of the component template.")
 @options.text_field
 @options.max_distance
@@ -68,22 +58,18 @@ def mapping(
     scheme: Scheme | str | None,
     *,
     component_template: bool,
-    console: bool,
     as_json: bool,
     **how: Any,
 ) -> None:
     """
-    Print the mapping, templates or Dev Tools text. Needs no server.
+    Print the mapping, or a template. Needs no server.
 
     The mapping has our fields, and in _meta the scheme that fills them. Put your own fields beside ours. es-simhash
     create sends the mapping for you.
     """
-    if component_template + bool(patterns) + console > 1 and not (console and patterns):
-        raise click.UsageError("pass only one of --component-template, --index-template and --console")
+    if component_template and patterns:
+        raise click.UsageError("pass only one of --component-template and --index-template")
     how["scheme"] = scheme or DEFAULT_SCHEME
-    if console:
-        print_text(build_console_text(patterns, name=name, **how))
-        return
     if component_template:
         shown = build_component_template(**how)
     elif patterns:
@@ -93,40 +79,15 @@ def mapping(
     print_json(shown, indent=None if as_json else 2)
 
 
-def build_console_text(patterns: Sequence[str] = (), *, name: str = COMPONENT, **options: Any) -> str:
-    """Return Dev Tools text with all requests; the other options are those of ``build_mapping``."""
-    mapping = build_mapping(**options)
-    template = build_index_template(patterns or ["my-index-*"], component=name)
-    parts: list[tuple[str, str, Any]] = [
-        (_NEW, "PUT my-index", {"mappings": mapping}),
-        (_TEMPLATES, f"PUT _component_template/{name}", build_component_template(**options)),
-        ("", f"PUT _index_template/{name}", template),
-        (_EXISTING, "PUT my-index/_mapping", mapping),
-        ("# What an index records about its fingerprints.", "GET my-index/_mapping", None),
-    ]
-    texts = ["# Dev Tools of Kibana (below Management) and of OpenSearch Dashboards"]
-    for comment, request, body in parts:
-        lines = [comment, request, "" if body is None else to_json(body, indent=2)]
-        texts.append("\n".join(filter(None, lines)))
-    return "\n\n".join(texts)
-
-
-_NAME = "simhash-fingerprints"
-_SETTING = """\
-# Every document of an index passes its final pipeline, after all others. In a template this goes below "template"."""
-
-
 @options.manual(
     "es-simhash export pipeline --text-field body > pipeline.json",
-    "es-simhash export pipeline news --text-field body --console",
     "es-simhash export pipeline news --install --use-as final",
     "es-simhash export pipeline news --install --use-as final --yes",
     group=command,
 )
 @click.argument("index", required=False)
 @options.text_field
-@click.option("--name", metavar="NAME", help=f"Name of the pipeline; by default {_NAME}, with your prefix.")
-@_console
+@click.option("--name", metavar="NAME", help="Name of the pipeline; by default simhash-fingerprints, with your prefix.")
 @click.option(
     "--install",
     is_flag=True,
@@ -149,7 +110,6 @@ def pipeline(
     use_as: Any,
     target: Target,
     *,
-    console: bool,
     install: bool,
     yes: bool,
     value: bool,
@@ -167,9 +127,8 @@ def pipeline(
     if install:
         if index is None:
             raise click.UsageError("--install needs INDEX, which says what the pipeline computes")
-        if console or text_field:
-            given = "--console" if console else "--text-field"
-            raise click.UsageError(f"--install takes no {given}: INDEX records its text field and scheme")
+        if text_field:
+            raise click.UsageError("--install takes no --text-field: INDEX records its text field and scheme")
         with connect(target, index) as connection:
             installed = connection.simhash.put_pipeline(index, name=name, use_as=use_as, dry_run=not yes)
         users = f"; {', '.join(installed.indices)} use it as {use_as} pipeline" if installed.indices else ""
@@ -184,21 +143,15 @@ def pipeline(
     pipeline = build_pipeline(
         scheme=target.scheme or DEFAULT_SCHEME, text_field=text_field, prefix=target.prefix, value=value
     )
-    name = name or f"{target.prefix}-fingerprints"
-    settings = f"PUT {index or 'my-index'}/_settings\n{to_json({'index.final_pipeline': name}, indent=2)}"
-    text = f"PUT _ingest/pipeline/{name}\n{to_json(pipeline)}\n\n{_SETTING}\n{settings}"
-    _print_body(pipeline, text, console=console, as_json=as_json)
+    print_json(pipeline, indent=None if as_json else 2)
 
 
 @options.manual(
     "es-simhash export search-template > search-template.json",
-    "es-simhash export search-template --console --name lookup",
     group=command,
 )
-@click.option("--name", metavar="NAME", help="Name of the template; by default simhash-candidates, with your prefix.")
-@_console
 @options.prefix
-def search_template(name: str | None, prefix: str, *, console: bool, as_json: bool) -> None:
+def search_template(prefix: str, *, as_json: bool) -> None:
     """
     Print the stored search template of lookups.
 
@@ -206,17 +159,7 @@ def search_template(name: str | None, prefix: str, *, console: bool, as_json: bo
     """
     from es_simhash import build_search_template  # noqa: PLC0415 -- loads numpy
 
-    template = build_search_template(prefix=prefix)
-    stored = f"PUT _scripts/{name or f'{prefix}-candidates'}"
-    _print_body(template, f"{stored}\n{to_json(template, indent=2)}", console=console, as_json=as_json)
-
-
-def _print_body(body: dict[str, Any], text: str, *, console: bool, as_json: bool) -> None:
-    """Print the *text* for Dev Tools, or the *body* alone."""
-    if console:
-        print_text(text)
-    else:
-        print_json(body, indent=None if as_json else 2)
+    print_json(build_search_template(prefix=prefix), indent=None if as_json else 2)
 
 
 @options.manual(

@@ -161,7 +161,7 @@ def command(
 def _repair(index: str, text_field: Sequence[str]) -> str:
     """Return how to repair a new index, none of whose documents has a fingerprint."""
     add = say_command("create", index, "--existing", "--text-field", "FIELD", "--yes")
-    fill = say_command("backfill", index, "--group")
+    fill = say_command("setup", index, "--yes")
     return f"if the texts are not in {', '.join(text_field)} but in another FIELD, run {add} && {fill}"
 
 

@@ -35,7 +35,7 @@ from es_simhash.tables.notebook import Sheet
     common=f"--out --after {COMMON}",
 )
 @click.argument("index")
-@options.written_file("--out", help="Make this file: a removal, with the plan. One that exists is refused.")
+@click.option("--out", type=NEW_FILE, help="Make this file: a removal, with the plan. One that exists is refused.")
 @removal_option
 @grouping_option
 @options.target
