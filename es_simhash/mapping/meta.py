@@ -129,7 +129,7 @@ class IndexSettings:
             max_distance = recorded.get("max_distance")
             return cls(
                 Scheme.from_dict(recorded["scheme"]),
-                check_fields("text_fields", recorded.get("text_fields"), may_lack=True),
+                check_fields("text_fields", recorded.get("text_fields") or None, may_lack=True),
                 None if max_distance is None else check_max_distance(max_distance),
                 bool(recorded.get("value", True)),
                 {key: value for key, value in recorded.items() if key not in _NAMES} or None,
