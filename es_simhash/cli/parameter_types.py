@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -11,55 +12,49 @@ from es_simhash import InvalidInputError, from_hex
 from es_simhash.errors import shorten
 
 
-class _Json(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
-    name = "json"
+class _Value(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
+    """What *read* makes of the words of an option, or refuses."""
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name = name
+        self._read = read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not isinstance(value, str):
-            return value
         try:
-            parsed = json.loads(value)
-        except (ValueError, RecursionError) as error:
-            self.fail(f"{value[:80]!r} is not JSON ({error}); quote it for the shell: '{{\"term\": ...}}'", param, ctx)
-        if not isinstance(parsed, (dict, list)):
-            self.fail(f"{value[:80]!r} is neither an object nor a list", param, ctx)
-        return parsed
-
-
-class _Query(_Json):
-    name = "query"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        parsed = super().convert(value, param, ctx)
-        if isinstance(parsed, list) and not (parsed and all(isinstance(each, dict) for each in parsed)):
-            self.fail(f'{value[:80]!r} is no query: give one such as \'{{"term": {{"lang": "en"}}}}\'', param, ctx)
-        return parsed
-
-
-class _Fingerprint(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
-    name = "fingerprint"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            return value if isinstance(value, int) else from_hex(value)
+            return self._read(value) if isinstance(value, str) else value
         except InvalidInputError as error:
             self.fail(str(error), param, ctx)
 
 
-class _Delimiter(click.ParamType):  # type: ignore[type-arg]  # generic only in newer clicks
-    name = "character"
+def _read_json(value: str) -> Any:
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        said = f"{value[:80]!r} is not JSON ({error}); quote it for the shell: '{{\"term\": ...}}'"
+        raise InvalidInputError(said) from error
+    if not isinstance(parsed, (dict, list)):
+        raise InvalidInputError(f"{value[:80]!r} is neither an object nor a list")
+    return parsed
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        character = str(value).replace("\\t", "\t")  # as people type a tab
-        if len(character) != 1 or character in '"\r\n':
-            self.fail(f"{shorten(value)} is not one character: give one such as ';' or '\\t'", param, ctx)
-        return character
+
+def _read_query(value: str) -> Any:
+    parsed = _read_json(value)
+    if isinstance(parsed, list) and not (parsed and all(isinstance(clause, dict) for clause in parsed)):
+        raise InvalidInputError(f'{value[:80]!r} is no query: give one such as \'{{"term": {{"lang": "en"}}}}\'')
+    return parsed
 
 
-JSON = _Json()
-QUERY = _Query()
-FINGERPRINT = _Fingerprint()
-DELIMITER = _Delimiter()
+def _read_delimiter(value: str) -> str:
+    character = value.replace("\\t", "\t")  # as people type a tab
+    if len(character) != 1 or character in '"\r\n':
+        raise InvalidInputError(f"{shorten(value)} is not one character: give one such as ';' or '\\t'")
+    return character
+
+
+JSON = _Value("json", _read_json)
+QUERY = _Value("query", _read_query)
+FINGERPRINT = _Value("fingerprint", from_hex)
+DELIMITER = _Value("character", _read_delimiter)
 FILE = click.Path(exists=True, dir_okay=False)
 INPUT_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
 NEW_FILE = click.Path(dir_okay=False, writable=True)

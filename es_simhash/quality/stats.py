@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -52,6 +52,12 @@ class TimeCounts(Record):
     later: Count = Count()
     without: Count = Count()
 
+    def rows(self, earlier: str = "(earlier)", later: str = "(later)", none: str = "(none)") -> list[tuple[str, Count]]:
+        """Return what is there by name, in order; *earlier*, *later* and *none* name what is in no interval."""
+        parts = [(utc_text(start).removesuffix("T00:00:00Z"), each) for start, each in self.parts.items()]
+        rows = [(earlier, self.earlier), *parts, (later, self.later), (none, self.without)]
+        return [(name, each) for name, each in rows if each.documents]
+
     def to_dict(self) -> dict[str, Any]:
         parts = [{"from": utc_text(start), **count.to_dict()} for start, count in self.parts.items()]
         return Record.to_dict(self) | {"parts": parts}
@@ -70,6 +76,11 @@ class SourceCounts(Record):
     others: Count = Count()
     number: int = 0
     without: Count = Count()
+
+    def rows(self, others: Callable[[int], str], none: str = "(none)") -> list[tuple[str, Count]]:
+        """Return what is there by name; a source may have any, also that of *none*. *others* names how many others."""
+        rest = others(self.number - len(self.parts)), self.others
+        return [(name, each) for name, each in (*self.parts.items(), rest, (none, self.without)) if each.documents]
 
     def to_dict(self) -> dict[str, Any]:
         return Record.to_dict(self) | {
@@ -230,9 +241,9 @@ class Stats(Tabular):
         most |= {"duplicates": max(self.distances.values(), default=0), "share": 1}
         parts = {"Largest groups": largest, "Groups by number of documents": sizes, "Duplicates by distance": distances}
         if self.sources is not None:
-            parts["By source"] = _counted("source", _sources(self.sources))
+            parts["By source"] = _counted("source", self.sources.rows("({:,} others)".format))
         if self.time is not None:
-            parts["Over time"] = _counted(self.time.interval, _times(self.time))
+            parts["Over time"] = _counted(self.time.interval, self.time.rows())
         return [Sheet("", summary), *(Sheet(title, rows, most) for title, rows in parts.items() if rows)]
 
 
@@ -240,18 +251,7 @@ def _counted(name: str, counts: Iterable[tuple[str, Count]]) -> list[dict[str, A
     return [
         {name: key, "documents": each.documents, "duplicates": each.duplicates, "share": each.share}
         for key, each in counts
-        if each.documents
     ]
-
-
-def _sources(found: SourceCounts) -> list[tuple[str, Count]]:
-    rest = f"({found.number - len(found.parts):,} others)"
-    return [*found.parts.items(), (rest, found.others), ("(none)", found.without)]
-
-
-def _times(found: TimeCounts) -> list[tuple[str, Count]]:
-    parts = [(utc_text(start).removesuffix("T00:00:00Z"), each) for start, each in found.parts.items()]
-    return [("(earlier)", found.earlier), *parts, ("(later)", found.later), ("(none)", found.without)]
 
 
 def utc_text(milliseconds: int) -> str:

@@ -14,9 +14,9 @@ from es_simhash.dashboards.charts import size_rows
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.mapping.rule import Grouping, rule_words
 from es_simhash.quality.health import SENTENCES, Diagnosis
-from es_simhash.quality.stats import Count, SourceCounts, Stats, TimeCounts, utc_text
+from es_simhash.quality.stats import Count, Stats
 from es_simhash.record import Record
-from es_simhash.tables.notebook import Child, Html, cut, join, template, user_text
+from es_simhash.tables.notebook import Child, Html, cut, join, percent, template, user_text
 from es_simhash.texts.worddiff import word_diff
 
 
@@ -33,9 +33,11 @@ class NumberTable:
 def number_tables(stats: Stats, say: Speech) -> Iterator[NumberTable]:
     """Yield the tables of what was counted."""
     if stats.time is not None and stats.time.parts:
-        yield _over_time(stats.time, say)
+        counts = stats.time.rows(say("earlier"), say("later"), say("no_value"))
+        yield _counted("over_time", "from", counts, say, note=say(stats.time.interval))
     if stats.sources is not None and stats.sources.parts:
-        yield _by_source(stats.sources, say)
+        counts = stats.sources.rows(lambda number: say("other_sources", number=number), say("no_value"))
+        yield _counted("by_source", "source", counts, say)
     sizes = {row["label"]: row["groups"] for row in size_rows(stats.groups.sizes)}
     distances = {str(bits): number for bits, number in stats.distances.items()}
     for key, head, numbers in (
@@ -49,23 +51,6 @@ def number_tables(stats: Stats, say: Speech) -> Iterator[NumberTable]:
 def _bars(numbers: Mapping[str, int]) -> list[tuple[Sequence[str], float]]:
     most = max(numbers.values())
     return [((name, f"{number:,}"), number / most) for name, number in numbers.items()]
-
-
-def _over_time(time: TimeCounts, say: Speech) -> NumberTable:
-    counts = [(utc_text(start).removesuffix("T00:00:00Z"), each) for start, each in time.parts.items()]
-    outside = {"earlier": time.earlier, "later": time.later, "no_value": time.without}
-    counts += [(say(name), each) for name, each in outside.items() if each.documents]
-    return _counted("over_time", "from", counts, say, note=say(time.interval))
-
-
-def _by_source(sources: SourceCounts, say: Speech) -> NumberTable:
-    # A source may have any name, also "(none)".
-    counts = list(sources.parts.items())
-    if rest := sources.number - len(sources.parts):
-        counts.append((say("other_sources", number=rest), sources.others))
-    if sources.without.documents:
-        counts.append((say("no_value"), sources.without))
-    return _counted("by_source", "source", counts, say)
 
 
 def _counted(key: str, name: str, counts: Iterable[tuple[str, Count]], say: Speech, *, note: str = "") -> NumberTable:
@@ -131,17 +116,10 @@ class Speech:
                     parts.append(value if isinstance(value, Html) else user_text(value))
         return join(*parts)
 
-    def percent(self, share: float | None, digits: int = 1) -> str:
-        """Return a share in percent, never rounded to 0 or to 100 where it is neither; empty for ``None``."""
-        if share is None:
-            return ""
-        smallest = 10.0 ** -(digits + 2)
-        text = f"{share:.{digits}%}"
-        if 0 < share < smallest:
-            text = f"< {smallest:.{digits}%}"
-        elif 1 - smallest < share < 1:
-            text = f"> {1 - smallest:.{digits}%}"
-        return text if self.language == "zh" else text.replace("%", " %")
+    def percent(self, share: float | None) -> str:
+        """Return a share in percent as the language writes it; empty for ``None``."""
+        text = percent(share)
+        return text.replace(" %", "%") if self.language == "zh" else text
 
 
 Reason = Literal["largest", "farthest"]
