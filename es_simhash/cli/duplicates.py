@@ -60,11 +60,6 @@ SHOWN = 20
 """Lines about single documents that are printed for people."""
 
 
-def given(*options: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of the library for those *options* that the command line has."""
-    return {name: value for each in options for name, value in each.items() if value is not None and value != ()}
-
-
 @dataclass(slots=True)
 class Counts:
     """

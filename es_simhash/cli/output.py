@@ -24,7 +24,7 @@ from es_simhash.tables.tabular import Tabular, sheets_of
 from es_simhash.tables.terminal import draw_marked, draw_sheet
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
     from es_simhash import Progress
 
@@ -222,12 +222,6 @@ def console(*, stderr: bool = False) -> Console:
 
     hide_progress()
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
-
-
-def show(*renderables: RenderableType) -> None:
-    screen = console()
-    for renderable in renderables:
-        screen.print(renderable)
 
 
 _STEP_SECONDS = 0.1

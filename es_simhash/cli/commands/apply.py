@@ -54,16 +54,16 @@ def command(removal: str, target: Target, *, yes: bool, quiet: bool, as_json: bo
     --canonical, --protect and --filter. es-simhash restore undoes it. A command that was killed goes on when it is
     given again.
     """
-    header = _header(removal)
-    shown: dict[str, Any] = {"decided": header.decided}
+    with RemovalFile(removal, is_checked=False) as file:
+        header = file.header
     with connect(target, min(header.index_uuids)) as connection, say_if_stopped():
         if not yes:
-            return _try_out(connection, removal, header, approval, shown, as_json=as_json)
+            return _try_out(connection, removal, header, approval, as_json=as_json)
         connection.to_refresh.update(header.index_uuids)
         regrouped = Regrouped()
         applied = connection.simhash.apply_removal(removal, on_regrouped=regrouped.add, **approval)
         with closing(applied) as records:
-            counts = show(records, **shown, as_json=as_json, is_listed=not quiet)
+            counts = show(records, as_json=as_json, is_listed=not quiet, decided=header.decided)
     if not as_json:
         earlier = f", {counts.earlier:,} by earlier runs" if counts.earlier else ""
         kept = f", kept in {removal}" if counts.done or counts.earlier else ""
@@ -75,23 +75,17 @@ def command(removal: str, target: Target, *, yes: bool, quiet: bool, as_json: bo
     return 1 if regrouped.complain() or counts.kinds else 0
 
 
-def _header(path: str) -> PlanHeader:
-    with RemovalFile(path, is_checked=False) as removal:
-        return removal.header
-
-
 def _try_out(
     connection: Connection,
     path: str,
     header: PlanHeader,
     approval: dict[str, Any],
-    shown: dict[str, Any],
     *,
     as_json: bool,
 ) -> int:
     """Say what applying the removal *path* would delete now, and what does not fit any more."""
     with closing(connection.simhash.apply_removal(path, dry_run=True, **approval)) as records:
-        counts = show(records, **shown, as_json=as_json, is_dry=True, is_listed=False)
+        counts = show(records, as_json=as_json, is_dry=True, is_listed=False, decided=header.decided)
     names = sorted(header.index_uuids)
     if not as_json:
         what = f"{count(counts.done, 'document')} of {', '.join(names)} would be deleted"

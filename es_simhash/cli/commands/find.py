@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, get_args
 
 import click
@@ -175,8 +174,8 @@ def command(
     with connect(target, index) as connection:
         settings = connection.settings(index).values()
         if form is not None:
-            asked = _Subject(content, fingerprint, document_id)
-            _print_query(connection, index, form, asked, lookup, prefix=target.prefix, as_json=as_json)
+            asked = content, document_id, fingerprint
+            _print_query(connection, index, form, *asked, lookup, prefix=target.prefix, as_json=as_json)
             return 0
         if many is not None:
             code = _find_many(connection, index, Reader([many], delimiter=delimiter), text_field, lookup | in_memory)
@@ -222,47 +221,40 @@ def _say_where_to_go_on(index: str, content: str | None, *, has_passages: bool) 
 _NOT_OF_A_QUERY = ("many", "text_field", "verify", "numbers", "lookups")
 
 
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """What is looked up: a text, a fingerprint, or a document by its id."""
-
-    text: str | None
-    fingerprint: int | None
-    id: str | None
-
-
 def _print_query(
     connection: Connection,
     index: str,
     form: Form,
-    asked: _Subject,
+    text: str | None,
+    id_: str | None,
+    wanted: int | None,
     lookup: Mapping[str, Any],
     *,
     prefix: str,
     as_json: bool,
 ) -> None:
-    """Print the search for what is *asked*, and on stderr what its hits are."""
-    simhash, wanted = connection.simhash, asked.fingerprint
+    """Print the search for a text, a document or the fingerprint *wanted*, and on stderr what its hits are."""
+    simhash = connection.simhash
     rule = simhash.get_rule(index)
-    if asked.id is not None:
-        wanted = simhash.get_fingerprint(index, asked.id, routing=lookup["routing"])
-    elif asked.text is not None:
+    if id_ is not None:
+        wanted = simhash.get_fingerprint(index, id_, routing=lookup["routing"])
+    elif text is not None:
         scheme = next(iter(connection.settings(index).values())).scheme
-        wanted = fingerprint_of(asked.text, scheme=scheme)
+        wanted = fingerprint_of(text, scheme=scheme)
         if wanted is None:
-            raise InvalidInputError(str(UnfingerprintedText.of(asked.text, scheme)))
+            raise InvalidInputError(str(UnfingerprintedText.of(text, scheme)))
     distance = lookup["max_distance"]
     if distance is None:
         preset = lookup["preset"]
         distance = rule.max_distance if preset is None else PRESETS[preset].max_distance
-    text = paste_lookup(
+    printed = paste_lookup(
         form,
         index,
         wanted or 0,
         max_distance=distance,
         prefix=prefix,
         filter=lookup["filter"],
-        exclude_ids=[] if asked.id is None else [asked.id],
+        exclude_ids=[] if id_ is None else [id_],
         size=lookup["size"] or 1_000,
         source=lookup["source"],
     )
@@ -271,9 +263,9 @@ def _print_query(
         f"the {what} within {count(distance, 'bit')}, texts not compared; {say_command('find', index)} goes by the rule"
     )
     if as_json:
-        print_json({"text": text})
+        print_json({"text": printed})
     else:
-        print_text(text)
+        print_text(printed)
 
 
 def _recorded_distance(settings: IndexSettings) -> int:

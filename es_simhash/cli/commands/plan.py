@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import click
 from es_simhash import DuplicateResult, History, Removed, removal_history
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.duplicates import SHOWN, given, show, warn_of_plan
+from es_simhash.cli.duplicates import SHOWN, show, warn_of_plan
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, for_shell, note, print_folded, print_json, print_line, print_sheets
@@ -49,10 +48,10 @@ def command(
     review, then delete with es-simhash apply. --max-share and --protect refuse no plan: they judge the apply, and a
     plan says what will be refused. The canonical of each group stays.
     """
-    with ExitStack() as stack:
-        connection = stack.enter_context(connect(target, index))
+    given = {name: value for name, value in (removal | grouping).items() if value is not None and value != ()}
+    with connect(target, index) as connection:
         with say_if_stopped():
-            made = connection.simhash.plan_removal(index, out, **given(removal, grouping))
+            made = connection.simhash.plan_removal(index, out, **given)
         warn_of_plan(connection, index, made)
     if out is None:
         records = (DuplicateResult.of(each, "would delete") for each in made.removals)
