@@ -225,6 +225,8 @@ def _rows(lines: _Lines, head: bytes, delimiter: str | None) -> Iterator[Record]
         try:
             row = next(rows)
         except StopIteration:
+            if not header:
+                yield Record(lines.name, max(lines.number, 1), reason="the file has no header, which CSV needs")
             return
         except csv.Error as error:
             yield from _lose(lines, start, f"not CSV: {error}")
@@ -243,6 +245,8 @@ def _rows(lines: _Lines, head: bytes, delimiter: str | None) -> Iterator[Record]
         elif len(row) != len(header):
             reason = f"{len(row)} fields where the header has {len(header)} ({shorten(delimiter.join(header))})"
             yield Record(lines.name, lines.number, reason=reason)
+        elif row == header:
+            yield Record(lines.name, lines.number, reason="the header once more, not a document: leave it out")
         elif _takes_rows(row, border):
             yield from _lose(lines, start, "not CSV: a cell that begins with a quote has lines that look like rows")
         else:

@@ -24,6 +24,8 @@ _T = TypeVar("_T")
 
 LONGEST_WAIT_SECONDS = 30.0
 MOST_DOUBLINGS = 20
+# After about two seconds, so that nobody takes a wait of a minute for a command that hangs.
+_TOLD_AT_FAILURE = 4
 _ONCE = ("bulk", "clear_scroll", "close_point_in_time", "open_point_in_time", "scroll")
 
 
@@ -48,6 +50,8 @@ class Patience:
     async def wait(self, server: Server) -> None:
         """Count a failure, and wait before the next attempt."""
         self.failures += 1
+        if self.failures == _TOLD_AT_FAILURE and self.attempts == ATTEMPTS:
+            logger.warning("the server is busy or not ready: the request is sent again, for about a minute in all")
         await pause(server, self.failures - 1, self.first_wait_seconds)
 
 

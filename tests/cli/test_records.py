@@ -135,7 +135,11 @@ def test_tsv_is_refused_and_formats_go_by_option(read):
         (b'a,b\n"x \\"y\\" z",2\n4,5\n', ["also one after a backslash", None]),
         (b"id|text\n1|a, b\n", ["the header 'id|text' is one column, so the file is skipped: if '|' separates"]),
         (b"id%text\n1%a\n", ["--delimiter '%'"]),
-        (b"a,b\n1,2\n" * 9 + b"caf\xe9,2\n", [None, None] * 8 + [None, "iconv -f CP1252"]),
+        (b"a,b\n" + b"1,2\n" * 9 + b"caf\xe9,2\n", [None] * 9 + ["iconv -f CP1252"]),
+        (b"a,b\n1,2\na,b\n3,4\n", [None, "the header once more", None]),
+        (b"", ["no header"]),
+        (b"sep=;\n", ["no header"]),
+        (b"a,b\n", []),
         (b"a\xc4,b\n1,2\n", ["not UTF-8"]),  # no row takes the place of a header that cannot be read
     ],
 )
