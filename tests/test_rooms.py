@@ -22,7 +22,7 @@ OPERATIONS = {
     "ingest": "existing ingest reading screen settle tag_written",
     "lookup": "find find_many index_table judge plan",
     "mapping": "resolve shards",
-    "passages": "candidates find_passages",
+    "passages": "find_passages",
     "pipeline": "install",
     "quality": "check_sample explanation read_report read_stats sampling tune",
     "removal": "apply delete find_shown make_plan present regroup restore",

@@ -55,10 +55,9 @@ async def find(
     """
     check_index(index)
     _check_given(text, fingerprint)
-    settings = await read_index_settings(server, index)
-    scope = await read_scope(server, index, settings, options, "fingerprint" if text is None else "text")
+    scope = await read_scope(server, index, options, "fingerprint" if text is None else "text")
     if text is not None:
-        fingerprint = await server.compute(_fingerprint_of, text, settings)
+        fingerprint = await server.compute(_fingerprint_of, text, scope.settings)
     if fingerprint is None:
         return scope.nothing
     return check_complete(await _find_near(server, scope, fingerprint, Content(text)))
@@ -74,9 +73,7 @@ async def find_of(server: Port, index: Index, id: str, options: LookupOptions) -
     """
     check_index(index)
     check_id(id)
-    everywhere = replace(options, routing=None)
-    settings = await read_index_settings(server, index)
-    scope = await read_scope(server, index, settings, everywhere, "document")
+    scope = await read_scope(server, index, replace(options, routing=None), "document")
     itself, gaps = await read_documents(
         server,
         index,
@@ -134,8 +131,7 @@ async def read_fingerprint_of(server: Port, index: Index, id: str, routing: str 
 
 async def read_rule(server: Port, index: Index) -> LookupRule:
     """Return the rule by which a document is looked up in *index*."""
-    settings = await read_index_settings(server, index)
-    return (await read_scope(server, index, settings, LookupOptions(), "document")).rule
+    return (await read_scope(server, index, LookupOptions(), "document")).rule
 
 
 def _check_given(text: str | None, fingerprint: int | None) -> None:
@@ -276,10 +272,9 @@ class Scope:
         return self.body([{"terms": {self.fingerprint_field: sorted(map(to_hex, fingerprints))}}], page=page)
 
 
-async def read_scope(
-    server: Port, index: Index, settings: IndexSettings, options: LookupOptions, asker: Asker
-) -> Scope:
-    """Return the scope of lookups in *index*; no request, since *settings* were just learned."""
+async def read_scope(server: Port, index: Index, options: LookupOptions, asker: Asker) -> Scope:
+    """Return the scope of lookups in *index*. Cost: one request for its mapping, remembered for a minute."""
+    settings = await read_index_settings(server, index)
     rule, text_fields = choose_rule(settings, await read_settings_by_index(server, index), options, asker)
     return Scope(server.context, index, settings, options, rule, text_fields)
 

@@ -95,8 +95,7 @@ async def _find_part(
     server: Port, index: Index, options: LookupOptions, asker: Asker, part: Sequence[Any], table: TableLookups
 ) -> list[Outcome]:
     """Return the outcome of each text or fingerprint of *part*."""
-    settings = await read_index_settings(server, index)
-    scope = await read_scope(server, index, settings, options, asker)
+    scope = await read_scope(server, index, options, asker)
     if asker == "text":
         given = await server.compute(_fingerprint_texts, part, scope.settings)
     else:

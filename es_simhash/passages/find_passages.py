@@ -1,4 +1,4 @@
-"""Lookups of passages, of a text or a document, or as a stream: the order of requests."""
+"""Lookups of passages, of a text or a document, or as a stream: the order of requests, and the candidates."""
 
 from __future__ import annotations
 
@@ -9,22 +9,34 @@ from dataclasses import replace
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
 from es_simhash.lookup.find import check_id, no_document
 from es_simhash.lookup.judge import read_documents
+from es_simhash.lookup.query import Query, match_all_of
 from es_simhash.mapping.context import TextFields
-from es_simhash.mapping.fields import read_hit
+from es_simhash.mapping.fields import Fields, read_hit
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import read_index_settings, read_settings_by_index, stream_anew
-from es_simhash.passages.candidates import read_candidates, without_passages_query
+from es_simhash.mapping.resolve import (
+    confirming,
+    read_index_settings,
+    read_settings_by_index,
+    send_confirmed,
+    stream_anew,
+)
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import (
     PassageLookup,
     PassageOptions,
     added_late,
     refuse_without_passages,
+    too_many,
     without_passages,
+    without_passages_query,
 )
-from es_simhash.transport.answers import check_whole
+from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import count_documents
-from es_simhash.transport.protocol import Index, Key, check_index, document_key, index_key
+from es_simhash.transport.conversation import search_texts, text_body
+from es_simhash.transport.pages import Hits, Pages, Reading
+from es_simhash.transport.protocol import Call, Index, Key, check_index, document_key, index_key
+from es_simhash.transport.refusals import NO_SOURCE
+from es_simhash.transport.server import Answer
 
 
 async def find(server: Port, index: Index, text: str, options: PassageOptions) -> Overlaps:
@@ -69,7 +81,7 @@ async def _stream(
     lookup = await _prepare(server, index, options, is_stream=True)
     lookup.text = text
     lookup.leave_out(given)  # what was given away cannot be taken back, and must not come a second time
-    async with aclosing(read_candidates(server, lookup)) as pages:
+    async with aclosing(_read_candidates(server, lookup)) as pages:
         async for hits in pages:
             await server.compute(lookup.compare, hits)
             yield lookup.take_found()
@@ -84,7 +96,7 @@ async def _look_up(
     everywhere = options if id is None else replace(options, routing=None)
     lookup = await _prepare(server, index, everywhere)
     lookup.text = text if id is None else await _read_document(server, lookup, id, options.routing)
-    async with aclosing(read_candidates(server, lookup)) as pages:
+    async with aclosing(_read_candidates(server, lookup)) as pages:
         async for hits in pages:
             await server.compute(lookup.compare, hits)
     return lookup.result()
@@ -142,3 +154,63 @@ async def _read_document(server: Port, lookup: PassageLookup, id: str, routing: 
 def _check_text(text: str) -> None:
     if not isinstance(text, str):
         raise WrongTypeError(f"text must be a string, not {type(text).__name__}")
+
+
+async def _read_candidates(server: Port, lookup: PassageLookup) -> Pages:
+    """
+    Yield all candidates, page by page, some twice; note in *lookup* why some may be missing.
+    If they are too many, those of the first page alone are read, but not for a stream.
+    """
+    terms: list[str] = await server.compute(lookup.terms)
+    sizes = lookup.options.sizes
+    for begin in range(0, len(terms), sizes.terms):
+        wanted = {"terms": {Fields(server.prefix).passages: terms[begin : begin + sizes.terms]}}
+        query = match_all_of([wanted], lookup.options.filter, lookup.options.exclude_ids)
+        number, hits = await _read_first(server, lookup, query)
+        yield hits
+        if number > sizes.candidates and not lookup.is_stream:
+            lookup.note([too_many(number)])
+        elif number != 0:
+            async with aclosing(_read_all(server, lookup, query)) as pages:
+                async for hits in pages:
+                    yield hits
+
+
+async def _read_first(server: Port, lookup: PassageLookup, query: Query) -> tuple[int, Hits]:
+    """Return hits, and how many candidates there are if there are more; 0 if the hits are all."""
+    body = {"size": lookup.options.sizes.first_page, "query": query, "track_total_hits": True}
+
+    async def send(call: Call) -> Answer:
+        return await send_confirmed(server, lookup.index, call, settings=lookup.settings)
+
+    routing = lookup.options.routing
+    answer = await search_texts(server, lookup.index, body, lookup.fields, routing=routing, send=send)
+    gaps = find_gaps(answer)
+    number: int = answer["hits"]["total"]["value"]
+    if not gaps and number > len(answer["hits"]["hits"]):
+        return number, answer["hits"]["hits"]
+    lookup.note(gaps)
+    return 0, answer["hits"]["hits"]
+
+
+async def _read_all(server: Port, lookup: PassageLookup, query: Query) -> Pages:
+    """Yield all pages of *query*; none is given on before the settings were confirmed in its view."""
+    sizes, routing = lookup.options.sizes, lookup.options.routing
+    body = text_body({"query": query}, lookup.fields)
+    for wanted in (body, {**body, "_source": True}):
+        confirm_once = confirming(server, lookup.index, lookup.settings)
+        reading = Reading(server, lookup.index, wanted, page=sizes.next_page, routing=routing)
+        try:
+            async with aclosing(reading.pages()) as pages:
+                async for hits in pages:
+                    await confirm_once()
+                    yield hits
+            await confirm_once()
+            is_refused = NO_SOURCE.meets(reading.gaps)
+        except Exception as error:
+            if wanted is not body or not NO_SOURCE.meets(error):
+                raise
+            is_refused = True
+        if not is_refused:
+            break
+    lookup.note(reading.gaps)

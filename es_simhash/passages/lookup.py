@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from es_simhash.arguments import Count, check_ids, check_key, check_options, option, private
 from es_simhash.errors import Advice, InvalidInputError, MappingError, Said
 from es_simhash.lookup.lookup_options import check_complete
-from es_simhash.lookup.query import Filter, check_filter
+from es_simhash.lookup.query import Filter, Query, check_filter
 from es_simhash.mapping.context import TextFields
-from es_simhash.mapping.fields import read_hit
+from es_simhash.mapping.fields import Fields, read_hit
 from es_simhash.mapping.meta import IndexSettings, require_text_fields
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.texts.measures import check_bound
@@ -103,6 +103,13 @@ def added_late(settings_by_index: Mapping[str, IndexSettings]) -> list[str]:
         for name, of_index in settings_by_index.items()
         if of_index.passages == "partial"
     ]
+
+
+def without_passages_query(prefix: str) -> Query:
+    """Return the query of documents that have a fingerprint and no passages."""
+    fields = Fields(prefix)
+    written, filled = ({"exists": {"field": field}} for field in (fields.fingerprint, fields.passages))
+    return {"bool": {"filter": [written], "must_not": [filled]}}
 
 
 def without_passages(index: str, documents: int) -> str:

@@ -213,8 +213,8 @@ async def explain_documents(
         raise InvalidInputError(f"{len(ids)} documents and {len(given)} texts are given: give two together")
     check_count("max_changes", max_changes)
     named = check_fields("text_field", text_field, may_lack=True)
-    settings = await read_present_settings(server, index)
-    scope = await read_scope(server, index, settings, LookupOptions(), "document")
+    await read_present_settings(server, index)
+    scope = await read_scope(server, index, LookupOptions(), "document")
     indices = list(scope.text_fields)
     if named:
         scope = replace(scope, text_fields=TextFields(others=named))

@@ -23,7 +23,7 @@ from es_simhash.mapping.meta import IndexSettings, is_marked, markers_in_use, re
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import narrowed
 from es_simhash.mapping.rule import Grouping, Regrouping, default_rule, rule_of
-from es_simhash.passages.candidates import without_passages_query
+from es_simhash.passages.lookup import without_passages_query
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.conversation import unless_refused
