@@ -20,7 +20,6 @@ from typing import Any
 
 from es_simhash import PRESETS, SimHashClient
 from es_simhash.connection import Server, open_client
-from es_simhash.lookup import find
 
 INDEX = "bench-rule"
 _CHANCE = random.Random(0)
@@ -82,10 +81,7 @@ def main() -> None:
     parser.add_argument("--url", required=True)
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--lookups", type=int, default=300)
-    parser.add_argument("--apart", action="store_true", help="read the texts by a search of their own, as once")
     options = parser.parse_args()
-    if options.apart:
-        find.HIT_TEXTS = 0  # the number of texts that come with the candidates
     client, product = open_client(Server(options.url, "auto"), {}, INDEX)
     simhash = SimHashClient(client)
     fill(client, simhash, options.documents)

@@ -22,6 +22,14 @@ from es_simhash.errors import Argument, InvalidInputError, Said, WrongTypeError,
 
 FilePath = str | os.PathLike[str]
 
+PLAIN = "ES_SIMHASH_PLAIN"
+
+
+def is_plain() -> bool:
+    """Return whether what only makes answers faster is off (``ES_SIMHASH_PLAIN=1``), as tests of answers want it."""
+    return os.environ.get(PLAIN) == "1"
+
+
 Check: TypeAlias = Callable[[str, Any], Any]
 """Returns a value, given its name too, or refuses it."""
 

@@ -218,7 +218,7 @@ class ExistingLookup:
 
     def _is_worth_it(self) -> bool:
         """Return whether asking the server costs as much as reading all fingerprints, as far as is known."""
-        if self._table is not None or not self._is_wanted:
+        if self._table is not None or not self._is_wanted or self._ingest.context.is_plain:
             return False
         # The first report waits for the table only where that takes less time than to ask about the first documents.
         first = min(self._total, EARLY * self._ingest.options.sizes.first)

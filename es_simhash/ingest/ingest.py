@@ -110,7 +110,8 @@ def _may_be_straight(server: Port, source: Source, target: WriteTarget) -> bool:
     """Return whether documents that nothing is near need no more than their text, their id and their JSON."""
     reader = source.reader
     is_by_text = reader is None or not (reader.per or reader.within)
-    return is_by_text and target.settings.passages is None and server.writes_standard_json
+    is_usual = is_by_text and target.settings.passages is None and server.writes_standard_json
+    return is_usual and not server.context.is_plain
 
 
 async def make_grouper(

@@ -252,7 +252,8 @@ class Scope:
     def most_hit_texts(self) -> int:
         """Most hits of a search that bring their texts with them: few, and fewer the longer texts were seen."""
         source = self.options.source
-        if not isinstance(source, bool) and not set(self.text_fields.all) <= {*source}:
+        brings_texts = isinstance(source, bool) or set(self.text_fields.all) <= {*source}
+        if self.context.is_plain or not brings_texts:
             return 0
         longest = self.context.longest_text(self.index)  # not known before one was read
         return min(HIT_TEXTS, HIT_CHARACTERS // longest) if longest else 0

@@ -202,7 +202,7 @@ def make_multi_search(lookups: Sequence[Lookup]) -> MultiSearch:
 def _most_together(lookup: Lookup) -> int:
     """Return how many lookups like this one are cheaper in one search than alone."""
     sizes = lookup.scope.options.sizes
-    if lookup.plan.is_scan:
+    if lookup.plan.is_scan or lookup.scope.context.is_plain:
         return 1
     passing = estimate(lookup.plan, lookup.scope.stats or UNMEASURED).passing
     most = (

@@ -388,7 +388,7 @@ class TableLookups:
     def _pays(self, scope: Scope) -> bool:
         lookups = self._asked if self._total is None else self._total - self._asked
         documents = (scope.stats or ASSUMED).documents
-        return pays(lookups, milliseconds=scope.milliseconds, documents=documents)
+        return not scope.context.is_plain and pays(lookups, milliseconds=scope.milliseconds, documents=documents)
 
     async def _load(self, server: Port, scope: Scope) -> None:
         self._table = IndexTable(scope, self._request.most_bytes)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
+from es_simhash.arguments import is_plain
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.faults import Fault
 from es_simhash.mapping.fields import DEFAULT_PREFIX
@@ -149,7 +150,7 @@ class Context:
     What the operations of one client object share.
     *wanted*: the scheme that the caller asked for; a name without version accepts the version that an index has;
     ``None`` adopts the scheme of the index. *clock*: seconds that only grow, which say when what was learned is too
-    old.
+    old. *is_plain*: nothing is done that only makes answers faster.
     """
 
     def __init__(
@@ -158,6 +159,7 @@ class Context:
         self.prefix = prefix
         self.wanted = wanted
         self.clock = clock
+        self.is_plain = is_plain()
         self._settings = Recent[tuple[IndexSettings, Resolved]](clock)
         self._confirmed = Recent[tuple[Resolved, Any]](clock)
         self._stats = Recent[IndexStats](clock)

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import es_simhash
+from es_simhash.arguments import PLAIN
 from tests.answers.sources import DOCUMENTS, FIELDS, RULES, read_documents
 from tests.servers.archives import raw_source
 from tests.servers.servers import PRODUCTS
@@ -29,6 +30,9 @@ ROWS = os.environ.get("ES_SIMHASH_ANSWERS_ROWS")
 FOLDER = Path(__file__).parent
 RUN_ON = PRODUCTS[: 2 if MODE else 1]
 SHOWN, SHOWN_CHARACTERS = 2, 240
+# By which product, of which source, and whether without what only makes answers faster.
+CASES = [(product, source, False) for product in RUN_ON for source in RULES]
+CASES += [(PRODUCTS[0], source, True) for source in RULES if MODE == "both" or source == "tests"]
 
 BITS = {f"{bits} bits": {"max_distance": bits, "verify": False} for bits in (0, 3, 8, 12)}
 LOOKUPS = {"rule": {}, **BITS, **{name: {"preset": name} for name in es_simhash.PRESETS}}
@@ -218,14 +222,14 @@ def answers(server, simhash, index, source, folder):
     yield "canonicals after changes", stored(server, index)
 
 
-@pytest.mark.parametrize("server", RUN_ON, indirect=True)
-@pytest.mark.parametrize("source", RULES)
-def test_the_answers_are_those_of_the_book(server, sync_simhash, index, source, tmp_path):
+@pytest.mark.parametrize(("server", "source", "is_plain"), CASES, indirect=["server"])
+def test_the_answers_are_those_of_the_book(server, sync_client, index, source, is_plain, tmp_path, monkeypatch):
     """Whoever changes an answer says so, and why: see CONTRIBUTING.md."""
-    path = FOLDER / f"{source}.json"
+    monkeypatch.setenv(PLAIN, str(int(is_plain)))
+    path, simhash = FOLDER / f"{source}.json", es_simhash.SimHashClient(sync_client)
     found = {
         name: write_down(f"{server.product}, {source}, {name}", rows)
-        for name, rows in answers(server, sync_simhash, index, source, tmp_path)
+        for name, rows in answers(server, simhash, index, source, tmp_path)
     }
     if MODE == "write" and server.product == PRODUCTS[0]:
         path.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from es_simhash import IncompleteSearchError, InvalidInputError, fingerprint_fields
+from es_simhash.arguments import PLAIN
 from es_simhash.lookup import index_table as reading, lookup_options as request
 from es_simhash.lookup.find import find
 from es_simhash.lookup.find_many import find_many
@@ -189,6 +190,20 @@ def test_auto_reads_at_once_or_after_some(monkeypatch):
         else:
             searches = run.apis[: run.apis.index("open_point_in_time")].count("msearch")
             assert searches == before
+
+
+def test_nothing_only_makes_a_plain_client_faster(monkeypatch):
+    """It reads no table unless that is demanded, and each lookup has a search of its own; the answers are the same."""
+    monkeypatch.setattr(request, "FEWEST", 1)
+    monkeypatch.setattr(request, "READING", 0.0)
+    quick = look(filled(), SERVER)
+    monkeypatch.setenv(PLAIN, "1")
+    for way in (LookupRequest(), SERVER):
+        plain = look(filled(), way)
+        assert found_in(plain) == found_in(quick)
+        assert "open_point_in_time" not in plain.apis
+        assert block_terms(plain) == sum(isinstance(one, int) and one < 2**64 for one in ASKED) > block_terms(quick)
+    assert "open_point_in_time" in look(filled(), MEMORY).apis
 
 
 def test_a_point_in_time_is_kept_while_nothing_near_is_found():

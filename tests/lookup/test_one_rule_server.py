@@ -124,7 +124,8 @@ def ids(found):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_way_of_asking_gives_the_same(run, server, simhash, estate, seed):
-    """By text, document, many, from memory, pairs, command line, agents; one index, or two."""
+    """By text, document, many, from memory, pairs, command line, agents; one index, or two; each way plainly too."""
+    simhash._context.is_plain = seed > 1  # as ES_SIMHASH_PLAIN=1 makes it
     chance = random.Random(seed)
     name, rules, held = estate(chance, 1 + seed % 2)
     key, document = chance.choice(list(held.items()))
