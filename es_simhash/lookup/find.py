@@ -11,7 +11,6 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import Any
 
 from es_simhash.arguments import check_key
@@ -39,9 +38,10 @@ from es_simhash.transport.answers import (
     find_gaps,
     sentences,
 )
+from es_simhash.transport.conversation import Changes, changing
 from es_simhash.transport.pages import Hits, Reading
 from es_simhash.transport.protocol import Call, Index, Key, check_index, document_key
-from es_simhash.transport.refusals import NO_SCRIPT, NO_SOURCE, VIEW_ENDED, Refusal
+from es_simhash.transport.refusals import NO_SCRIPT, NO_SOURCE, VIEW_ENDED
 
 
 async def find(
@@ -287,8 +287,7 @@ class Crowded(Exception):  # noqa: N818 -- caught where such a lookup is asked
 class Lookup:
     """
     The lookup of one fingerprint: the plan and page of its next search, the candidates read so far, and the
-    near-duplicates among them. ``while True:`` ``with lookup:`` is a search for it; a refusal ends the block, and the
-    loop begins anew where another search is possible.
+    near-duplicates among them. *changes*: what is asked after a refusal: without a script, without texts, or all anew.
     *contents*: where the texts go that hits bring with them, if few are expected; ``None`` if none are wanted.
     *may_script*: whether a script may filter, as far as is known. *page*: most hits of the first search. *expected*:
     candidates by the cost model; 0 if not measured. *is_full*: the first page was full.
@@ -306,7 +305,7 @@ class Lookup:
         self.may_script = scope.may_script
         self.is_full = self._is_again = False
         self._choose_plan()
-        self._forget()
+        self.forget()
 
     def _choose_plan(self) -> None:
         """Choose the plan, and with it the size of the first page."""
@@ -321,38 +320,37 @@ class Lookup:
         if self.reads_texts:
             self.page = min(self.page, most)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Begin to read candidates."""
         self.count = 0
         self.near_dups: list[NearDup] = []
         self.reasons: dict[str, None] = {}  # why the answer is incomplete
         self.unreadable: set[str | None] = set()  # what candidates have in place of a fingerprint
 
-    def __enter__(self) -> None:
-        self._forget()
+    @property
+    def changes(self) -> Changes:
+        return {VIEW_ENDED: self._read_again, NO_SOURCE: self._leave_texts, NO_SCRIPT: self._leave_script}
 
-    def __exit__(self, _: object, error: BaseException | None, __: TracebackType | None) -> bool:
-        return isinstance(error, Exception) and self.adapt(error)
+    def _read_again(self) -> bool:
+        """Read all once more: an index was made anew while it was read."""
+        may_read = self.is_full and not self._is_again
+        self._is_again |= self.is_full
+        return may_read
 
-    def adapt(self, refusal: Refusal) -> bool:
-        """
-        Return whether another search is possible after a *refusal*; nothing else decides that.
-        It has no script, or hits without texts, or reads all once more.
-        """
-        if not refusal:
+    def _leave_texts(self) -> bool:
+        """Search for hits without texts: an index keeps none."""
+        if not self.most_hit_texts:
             return False
-        if self.is_full and not self._is_again and VIEW_ENDED.meets(refusal):
-            self._is_again = True  # an index was made anew while it was read
-            return True
-        if self.most_hit_texts and NO_SOURCE.meets(refusal):  # an index keeps none
-            self.scope.context.note_text(self.scope.index, HIT_CHARACTERS + 1)
-            self._choose_plan()
-            return True
-        if self.plan.script and NO_SCRIPT.meets(refusal):
-            self.may_script = False
-            self._choose_plan()
-            return True
-        return False
+        self.scope.context.note_text(self.scope.index, HIT_CHARACTERS + 1)
+        self._choose_plan()
+        return True
+
+    def _leave_script(self) -> bool:
+        if not self.plan.script:
+            return False
+        self.may_script = False
+        self._choose_plan()
+        return True
 
     @property
     def most_hit_texts(self) -> int:
@@ -421,25 +419,24 @@ class Lookup:
 
 async def search(server: Port, lookup: Lookup, answer: Mapping[str, Any] | None = None) -> NearDups:
     """Return the near-duplicates, from one page or from all. *answer*: that to the first search, if it was sent."""
-    scope = lookup.scope
-    while True:
-        if answer is None and lookup.is_full and scope.is_one_page:
-            raise Crowded
-        with lookup:
-            if answer is None and lookup.is_full:
-                gaps = await _read_all(server, lookup)
-            else:
-                if answer is None:
-                    call = Call("search", {"index": scope.index, "body": lookup.body(), **scope.routing})
-                    answer = await send_confirmed(server, scope.index, call, settings=scope.settings)
-                gaps, hits, answer = find_gaps(answer), answer["hits"]["hits"], None
-                if len(hits) >= lookup.page:
-                    lookup.is_full = True
-                    continue
+    scope, given = lookup.scope, [] if answer is None else [answer]
+
+    async def read() -> list[Gap]:
+        lookup.forget()
+        if not lookup.is_full:
+            call = Call("search", {"index": scope.index, "body": lookup.body(), **scope.routing})
+            came = given.pop() if given else await send_confirmed(server, scope.index, call, settings=scope.settings)
+            hits = came["hits"]["hits"]
+            if len(hits) < lookup.page:
                 lookup.add(hits)
-            # Where shards refused what others accepted, nothing is known of their documents.
-            if not lookup.adapt(gaps):
-                break
+                return find_gaps(came)
+            lookup.is_full = True
+        if scope.is_one_page:
+            raise Crowded
+        return await _read_all(server, lookup)
+
+    # Where shards refused what others accepted, nothing is known of their documents.
+    gaps = await changing(read, lookup.changes, lambda gaps: gaps)
     return lookup.result([*gaps, *await _read_unreadable(server, lookup)])
 
 

@@ -24,7 +24,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import SettingsChanged, begin_anew, read_index_settings, send_confirmed
 from es_simhash.transport.answers import find_gaps
-from es_simhash.transport.conversation import attempt, halves
+from es_simhash.transport.conversation import attempt, change_for, halves
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import MAX_CLAUSES, Call, Index, check_index, status_of
 from es_simhash.transport.refusals import TOO_LARGE, is_passing
@@ -333,7 +333,7 @@ async def _read_one(server: Port, lookup: Lookup, answer: Any) -> Outcome:
     if answer.get("status") in _FINAL:
         return refusal(answer)
     # A full queue, a small window, a plan that is not allowed: the lookup gets a search of its own.
-    lookup.adapt(answer["error"])
+    change_for(answer["error"], lookup.changes)
     return await search(server, lookup)
 
 

@@ -28,7 +28,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirm
 from es_simhash.mapping.shards import NOTHING, Position, Positions, PositionsError, Range, Shard, ShardReading
 from es_simhash.transport.answers import Gap, find_gaps
-from es_simhash.transport.conversation import Patience, attempt, check_shards, refresh
+from es_simhash.transport.conversation import attempt, check_shards, refresh, rounds
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, Hits, View, close_view, open_view
 from es_simhash.transport.protocol import Call, Compute, status_of
 from es_simhash.transport.refusals import NO_SHARD, VIEW_ENDED, is_passing
@@ -240,24 +240,27 @@ class IndexTable(FingerprintTable):
 
     async def _read(self, server: Port, ranges: Iterable[Range]) -> list[Fingerprints]:
         """Search *ranges*, a few at once, and return what was shown; answers are taken while the server searches."""
-        waiting, pages, patience = deque(ranges), list[Page](), Patience()
-        asked: list[Range] = []
-        answers: list[Any] = []
-        while waiting or asked:
-            following = [waiting.popleft() for _ in range(min(SEARCHES, len(waiting)))]
-            work: list[Call | Compute] = [Compute(self._take, (asked, answers)), *map(self._call, following)]
-            taken, *answers = await server.together(work, concurrency=len(work))
-            if isinstance(taken, BaseException):
-                raise taken
-            asked = following
-            pages += taken
-            waiting.extend(part for page in taken for part in page.again)
-            if any(page.fingerprints is None for page in taken):
-                if patience.is_spent:
-                    raise TableError("answer")
-                await patience.wait(server)
-            elif taken:
-                patience.failures = 0
+        pages: list[Page] = []
+
+        async def read(ranges: Sequence[Range]) -> Sequence[Range]:
+            """Return the ranges without an answer."""
+            waiting, refused = deque(ranges), list[Range]()
+            asked: list[Range] = []
+            answers: list[Any] = []
+            while waiting or asked:
+                following = [waiting.popleft() for _ in range(min(SEARCHES, len(waiting)))]
+                work: list[Call | Compute] = [Compute(self._take, (asked, answers)), *map(self._call, following)]
+                taken, *answers = await server.together(work, concurrency=len(work))
+                if isinstance(taken, BaseException):
+                    raise taken
+                asked = following
+                for page in taken:
+                    (refused if page.fingerprints is None else waiting).extend(page.again)
+                pages.extend(taken)
+            return refused
+
+        if await rounds(server, list(ranges), read):
+            raise TableError("answer")
         self._advance(pages)
         self._used = self.scope.context.clock()
         return [page.fingerprints for page in pages if page.fingerprints is not None]

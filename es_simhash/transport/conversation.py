@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.protocol import Call, Index, in_parts, index_key, status_of
-from es_simhash.transport.refusals import ATTEMPTS, BUSY, NO_SHARD, NO_SOURCE, Row
+from es_simhash.transport.refusals import ATTEMPTS, BUSY, NO_SHARD, NO_SOURCE, Refusal, Row
 from es_simhash.transport.server import Answer, Server
 
 logger = logging.getLogger("es_simhash")
@@ -102,6 +102,28 @@ async def halves(
     return found
 
 
+Changes: TypeAlias = Mapping[Row, Callable[[], bool]]
+"""By the row of the table what changes a request, and returns whether it did: what was left out cannot be again."""
+
+
+def change_for(refusal: Refusal, changes: Changes) -> bool:
+    """Return whether what is asked was changed because of a *refusal*, perhaps of some of the shards only."""
+    return any(row.meets(refusal) and change() for row, change in changes.items())
+
+
+async def changing(work: Callable[[], Awaitable[_T]], changes: Changes, gaps_in: Callable[[_T], Refusal]) -> _T:
+    """Return what *work* returns, which begins anew where a refusal, or a gap, of it is one that *changes* mend."""
+    while True:
+        try:
+            result = await work()
+        except Exception as error:
+            if not change_for(error, changes):
+                raise
+        else:
+            if not change_for(gaps_in(result), changes):
+                return result
+
+
 async def until(
     server: Server,
     work: Callable[[], Awaitable[_T]],
@@ -171,18 +193,19 @@ async def search_texts(
     Costs a second search if an index keeps no ``_source``: asked for parts of it, a server refuses; asked for all of
     it, it returns none. *body* has no ``_source`` and no ``stored_fields``; *source* names more parts to return.
     """
-    send = send or server.send
     request = text_body(body, fields, source=source)
-    arguments = {"index": index} | ({} if routing is None else {"routing": routing})
-    try:
-        answer = await send(Call("search", {**arguments, "body": request}))
-    except Exception as error:
-        if not NO_SOURCE.meets(error):
-            raise
-    else:
-        if not NO_SOURCE.meets(find_gaps(answer)):
-            return answer
-    return await send(Call("search", {**arguments, "body": {**request, "_source": True}}))
+    arguments: dict[str, Any] = {"index": index} | ({} if routing is None else {"routing": routing})
+
+    async def ask() -> Answer:
+        return await (send or server.send)(Call("search", {**arguments, "body": request}))
+
+    return await changing(ask, {NO_SOURCE: lambda: ask_whole(request)}, find_gaps)
+
+
+def ask_whole(body: dict[str, Any]) -> bool:
+    """Have *body* ask for the whole source of hits; return whether it did not before."""
+    asked, body["_source"] = body["_source"], True
+    return asked is not True
 
 
 def text_body(body: Mapping[str, Any], fields: Sequence[str], *, source: Sequence[str] = ()) -> dict[str, Any]:
