@@ -50,6 +50,16 @@ def test_an_operation_is_a_coroutine(name):
     assert any(isinstance(node, ast.AsyncFunctionDef) for node in nodes_of(name))
 
 
+@pytest.mark.parametrize("name", sorted(WAITING))
+def test_why_a_request_is_sent_again_stands_in_one_table(name):
+    """No endless loop around a request, and no wait for a server, outside the conversation; a service waits as such."""
+    nodes = nodes_of(name)
+    loops = [node for node in nodes if isinstance(node, ast.While) and isinstance(node.test, ast.Constant)]
+    assert not [node for loop in loops for node in ast.walk(loop) if isinstance(node, ast.Await)]
+    names = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert not names & {"Patience", "pause"} or name == "upkeep/follow.py"
+
+
 def test_two_rooms_have_no_file_of_one_name():
     """Commands and client methods are named for what they are about; all else is found by its name."""
     names = [name.rpartition("/")[2] for name in NAMES if not name.startswith(("cli/commands/", "client/"))]

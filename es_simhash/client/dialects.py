@@ -20,8 +20,9 @@ from weakref import WeakKeyDictionary
 
 from es_simhash.client.answer_shapes import is_answer, odd_answer, what_came
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
-from es_simhash.transport.protocol import Call, error_text, status_of
+from es_simhash.transport.protocol import Call, status_of
 from es_simhash.transport.raw_json import split_items, split_members
+from es_simhash.transport.refusals import NO_OPTION
 from es_simhash.transport.secrets import Secrets, login_in, secrets_of
 
 _JSON = {"accept": "application/json", "content-type": "application/json"}
@@ -86,7 +87,7 @@ class Dialect:
                 try:
                     return _answer(client, call, self._prepared(client, self._with_options(call))())
                 except Exception as error:
-                    if not self._is_unknown(error):
+                    if not NO_OPTION.meets(error):
                         raise
             answer = _answer(client, call, self._prepared(client, call)())
             if not is_old:
@@ -100,7 +101,7 @@ class Dialect:
                 try:
                     return _answer(client, call, await self._prepared(client, self._with_options(call))())
                 except Exception as error:
-                    if not self._is_unknown(error):
+                    if not NO_OPTION.meets(error):
                         raise
             answer = _answer(client, call, await self._prepared(client, call)())
             if not is_old:
@@ -119,13 +120,6 @@ class Dialect:
         else:  # headers and bodies take turns
             body = [{**line, **self.search_options} if n % 2 else line for n, line in enumerate(body)]
         return replace(call, arguments={**call.arguments, "body": body})
-
-    def _is_unknown(self, error: Exception) -> bool:
-        """Return whether a server refused the options, because it is too old to know them."""
-        if status_of(error) != 400:
-            return False
-        text = error_text(error)
-        return any(name in text for name in (*self.search_options, *self.source_options))
 
 
 # When the server of a client refused the options last. It may be upgraded, so it is asked again later.

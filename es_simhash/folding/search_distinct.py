@@ -78,11 +78,9 @@ async def search_distinct_pages(
     try:
         reader = _Reader(view, search, options, Place(), keeps=True)
         total = await _total(server, view, search, options)
-        while True:
-            page = await reader.page(server)
-            yield [replace(page, total=total)]
-            if not reader.has_more:
-                return
+        reader.has_more = True
+        while reader.has_more:
+            yield [replace(await reader.page(server), total=total)]
     finally:
         await close_view(server, view)
 
@@ -119,15 +117,15 @@ async def _count_hits(server: Port, view: View | None, search: DistinctSearch) -
 
 async def _count_groups(server: Port, view: View | None, search: DistinctSearch) -> int:
     composite: dict[str, Any] = {"sources": [{"group": {"terms": {"field": search.fields.group}}}]}
-    groups = 0
-    while True:
+    groups, read = 0, READ
+    while read == READ:
         every = {"every": {"composite": {**composite, "size": READ}}}
         body = {**search.common, "size": 0, "query": search.matching(), "aggs": every, "track_total_hits": False}
         answer = (await _read_answer(server, search.index, view, body))["aggregations"]["every"]
-        groups += len(answer["buckets"])
-        if len(answer["buckets"]) < READ:
-            return groups
-        composite["after"] = answer["after_key"]
+        read = len(answer["buckets"])
+        groups += read
+        composite["after"] = answer.get("after_key")
+    return groups
 
 
 def _checked(context: Context, index: Index, body: Mapping[str, Any]) -> DistinctSearch:
@@ -214,8 +212,8 @@ class _Reader:
         shown: list[Hit] = []
         window = window or _window(size)
         folded: set[str] = set()
-        self.has_more = False
-        while True:
+        self.has_more = is_end = False
+        while not (is_end or self.has_more):
             found, is_end = await self._read(server, min(window, _LARGEST_WINDOW), folded)
             await self._ask_unknown(server, found)
             read = 0
@@ -229,9 +227,7 @@ class _Reader:
                     shown.append(hit)
                 read += 1
             self.place = self.search.behind(self.place, found[:read])
-            if is_end or self.has_more:
-                break
-            if self.view is None:
+            if self.view is None and not (is_end or self.has_more):
                 self.is_short = True
                 return DistinctPage(())
             folded |= {group for hit in found if (group := self._group(hit)) is not None}

@@ -277,10 +277,11 @@ class _Pipeline:
         done = 0
         grouper = self.grouper
         lookup = grouper.lookup if grouper else None
-        batch: Batch = await server.compute(self.source.take)
-        existing = await lookup.look_up_first(server, batch.items) if lookup else Existing()
-        following: Batch | None = None if batch.is_last else await server.compute(self.source.take)
-        while True:
+        first: Batch = await server.compute(self.source.take)
+        existing = await lookup.look_up_first(server, first.items) if lookup else Existing()
+        batch: Batch | None = first
+        following: Batch | None = None if first.is_last else await server.compute(self.source.take)
+        while batch is not None:
             items = await grouper.decide(server, batch.items, existing) if grouper else list(batch.items)
             asked = await lookup.ask(server, following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
@@ -302,8 +303,6 @@ class _Pipeline:
             for each in items:
                 if isinstance(each, Plain):
                     each.let_go()
-            if following is None:
-                return
             if lookup and asked:
                 existing = await lookup.take(server, asked, answers.lookups)
             batch, following = following, answers.ahead

@@ -212,9 +212,9 @@ async def screen(
         ingest, lookup = grouper.ingest, grouper.lookup
         rule = _rule_of(target, options.grouping, ingest.grouping.pair_rule)
         await lookup.prepare(server)
-        batch: Batch = await server.compute(source.take)
+        batch: Batch | None = await server.compute(source.take)
         done = 0
-        while True:
+        while batch is not None:
             # As of any lookup: what was confirmed just before it holds for an answer that comes soon.
             is_sure = server.context.seconds_since_confirmed(index) < TRUSTED_SECONDS
             asked = await lookup.ask(server, batch.items)
@@ -235,11 +235,9 @@ async def screen(
             server.tell(Progress(done := done + len(screened), None, "screening documents"))
             if batch.failure is not None:
                 raise batch.failure
-            if not reading:
-                return
-            if isinstance(answers[0], BaseException):
-                raise answers[0]
-            batch = answers[0]
+            batch = answers[0] if reading else None
+            if isinstance(batch, BaseException):
+                raise batch
 
 
 def _rule_of(target: WriteTarget, request: GroupingRequest, rule: PairRule) -> LookupRule:

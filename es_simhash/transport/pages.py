@@ -13,7 +13,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
 from es_simhash.transport.answers import Gap, find_gaps
-from es_simhash.transport.conversation import Patience, attempt, until
+from es_simhash.transport.conversation import Patience, until
 from es_simhash.transport.protocol import MAX_HITS, Call, Index, status_of
 from es_simhash.transport.refusals import NO_ORDER, NO_SLICE, NO_VIEW, Row
 from es_simhash.transport.server import Answer, Server
@@ -68,16 +68,11 @@ class Cursor:
 
     def __init__(self, body: Mapping[str, Any], page: int, *, part: tuple[int, int] = (0, 1)) -> None:
         number, slices = part
-        self._whole = body
         self._body = {**body, "slice": {"id": number, "max": slices}} if slices > 1 else body
         self._page = page
         self._after: Any = None
         self.has_ties = False
         self.is_open = True
-
-    @property
-    def whole(self) -> Cursor:
-        return Cursor(self._whole, self._page)
 
     def call(self, view: View) -> Call:
         self.has_ties = view.has_ties
@@ -155,12 +150,19 @@ class Reading:
         options = {} if self.routing is None else {"routing": self.routing}
         async with viewing(self.server, self.index, keep_alive, options) as view:
             if view is not None:
-                cursors = [Cursor(self.body, page, part=(each, self.slices)) for each in range(self.slices)]
-                async with aclosing(_read_cursors(self.server, view, cursors)) as steps:
-                    async for step in steps:
-                        self.gaps = list(view.gaps)
-                        yield step
-                self.gaps = list(view.gaps)
+                cursors = [Cursor(self.body, page, part=(number, self.slices)) for number in range(self.slices)]
+                answers = await self._send(view, cursors)
+                if self.slices > 1 and any(_is(NO_SLICE, answer) for answer in answers):
+                    cursors = [Cursor(self.body, page)]
+                    answers = await self._send(view, cursors)
+                while cursors:
+                    found: list[Mapping[str, Any]] = []
+                    for cursor, answer in zip(cursors, answers, strict=True):
+                        found += cursor.advance(await _settle(self.server, view, cursor, answer))
+                    cursors = [cursor for cursor in cursors if cursor.is_open]
+                    self.gaps = list(view.gaps)
+                    yield (step := Step(found, [cursor.call(view) for cursor in cursors]))
+                    answers = await self._send(view, cursors) if step.answers is None else step.answers
                 return
         scroll = Scroll(
             self.server,
@@ -175,6 +177,11 @@ class Reading:
                 self.gaps = scroll.gaps
                 yield Step(hits, [])
         self.gaps = scroll.gaps
+
+    async def _send(self, view: View, cursors: Sequence[Cursor]) -> Sequence[Any]:
+        """Read a page of each; a failure is an answer."""
+        calls = [cursor.call(view) for cursor in cursors]
+        return await self.server.together(calls, concurrency=len(calls)) if calls else []
 
 
 async def read_each(
@@ -232,29 +239,6 @@ async def viewing(
 def _is(row: Row, answer: Any) -> bool:
     """Return whether *answer*, perhaps an exception, is refused as *row* says, if only by some of the shards."""
     return row.meets(answer if isinstance(answer, BaseException) else find_gaps(answer))
-
-
-async def _send(server: Server, calls: Sequence[Call]) -> list[Any]:
-    """Carry *calls* out; a failure is an answer."""
-    if len(calls) != 1:
-        return await server.together(calls, concurrency=len(calls)) if calls else []
-    return [await attempt(server.send(calls[0]))]
-
-
-async def _read_cursors(server: Server, view: View, cursors: Sequence[Cursor]) -> AsyncGenerator[Step, None]:
-    """Yield what *cursors* read in a *view*."""
-    answers: Sequence[Any] = await _send(server, [each.call(view) for each in cursors])
-    if len(cursors) > 1 and any(_is(NO_SLICE, answer) for answer in answers):
-        cursors = [cursors[0].whole]
-        answers = await _send(server, [cursors[0].call(view)])
-    while cursors:
-        hits: list[Mapping[str, Any]] = []
-        for cursor, answer in zip(cursors, answers, strict=True):
-            hits += cursor.advance(await _settle(server, view, cursor, answer))
-        cursors = [each for each in cursors if each.is_open]
-        step = Step(hits, [each.call(view) for each in cursors])
-        yield step
-        answers = await _send(server, step.calls) if step.answers is None else step.answers
 
 
 async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hits:

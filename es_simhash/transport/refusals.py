@@ -76,7 +76,7 @@ NO_SHARD = Row(
     attempts=5,
     first_wait_seconds=0.25,
 )
-CONFLICT = Row(
+CHANGED_MEANWHILE = Row(
     (Look((409,)),),
     change="the document is read again, and written if that is still to be done: others change it at the same time",
     attempts=8,
@@ -116,6 +116,37 @@ SPOILT = Row(
     (Look((400,), ("action_request_validation_exception",)),),
     change="halves of a bulk request: one operation that breaks a rule, as by an id of more than 512 bytes, spoils it",
     at_last="an outcome of that operation",
+)
+
+
+# A status such as 404 or 500, and no word about a document: the shard failed, as on a full disk, or moved away.
+SHARD_GONE = Row(
+    (
+        Look(
+            words=(
+                "already_closed_exception",
+                "engine_closed_exception",
+                "i_o_exception",
+                "illegal_index_shard_state_exception",
+                "index_shard_closed_exception",
+                "shard_not_found_exception",
+            )
+        ),
+    ),
+    change="the operation as where the server is busy",
+    attempts=ATTEMPTS,
+    at_last="an outcome with status 503",
+    first_wait_seconds=0.25,
+)
+OWN_IDS = Row(
+    (Look(words=("_id must be unset",)),),
+    change="the operation without an id: an index of time series makes the ids of its documents itself",
+    at_last="an outcome of that operation",
+)
+# OpenSearch knows the first from 2.18 on, Elasticsearch the second from 9.2 on.
+NO_OPTION = Row(
+    (Look((400,), ("search_pipeline", "_source_exclude_vectors")),),
+    change="the same without the options that keep defaults of a server away, for ten minutes for this client",
 )
 
 

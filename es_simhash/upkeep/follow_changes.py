@@ -219,16 +219,14 @@ class Changes:
 
     async def read(self, server: Port, place: Place, judge: Judge, last: int) -> Page:
         """Return the first page of the operations to *last* that are not read; a partial answer is an error."""
-        first = place.read + 1
+        first, end = place.read + 1, place.read
         asked = PAGE_DOCUMENTS + 1  # one document more shows whether all of the last number are here
-        while True:
+        while end < first:
             answer = await server.patient.send(self._call(place, judge, first, last, asked))
             check_whole(find_gaps(answer))
             hits = answer["hits"]["hits"]
             end = last if len(hits) < asked else hits[-1]["_seq_no"] - 1
-            if end >= first:
-                break
-            asked *= 2  # all are of one number
+            asked *= 2  # where all are of one number
         hits = [hit for hit in hits if hit["_seq_no"] <= end]
         shown = {(hit["_seq_no"], hit["_primary_term"]) for hit in hits}
         # Where several documents have one number, those shown hide that others are gone: looked at once, at the start.

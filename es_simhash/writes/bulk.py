@@ -16,10 +16,17 @@ from typing import Any, Literal, TypeAlias
 
 from es_simhash.mapping.fields import DEFAULT_PREFIX, GROUPED
 from es_simhash.mapping.port import Port
-from es_simhash.transport import refusals
 from es_simhash.transport.conversation import attempt, halves, rounds, until
 from es_simhash.transport.protocol import Call, Key, document_key, status_of
-from es_simhash.transport.refusals import is_of_one, is_passing, is_unwritable, may_be_lost
+from es_simhash.transport.refusals import (
+    CHANGED_MEANWHILE,
+    OWN_IDS,
+    SHARD_GONE,
+    is_of_one,
+    is_passing,
+    is_unwritable,
+    may_be_lost,
+)
 from es_simhash.writes.operations import Operation, Outcome, Refusal, new_id
 
 logger = logging.getLogger("es_simhash")
@@ -28,20 +35,6 @@ _CREATED, MISSING, CONFLICT, UNREADABLE = 201, 404, 409, 503
 NO_INDEX = "index_not_found_exception"
 # Refusals that may come after the server has done the work.
 _UNSURE = frozenset({502, 503, 504})
-# An index of time series makes the ids of its documents itself.
-_NO_OWN_ID = "_id must be unset"
-# A shard that failed, as on a full disk, or moved away: no word about a document, with a status such as 404 or 500.
-_NO_SHARD = frozenset(
-    {
-        "already_closed_exception",
-        "engine_closed_exception",
-        "i_o_exception",
-        "illegal_index_shard_state_exception",
-        "index_shard_closed_exception",
-        "shard_not_found_exception",
-    }
-)
-
 Kinship: TypeAlias = Literal["own", "same", "other"]
 # From a document as it is now (the item of a multi-get) to ("update", its body), or None to leave it.
 Change = Callable[[Key, Mapping[str, Any]], tuple[str, Any] | None]
@@ -243,7 +236,7 @@ class Bulk:
                 outcome = Outcome(outcome.id, outcome.index, 201)
             elif self._asked[place].kind == "index":  # a pipeline chose an id that is taken: replace that document
                 self._change(place, replace(operation, kind="index"))
-        elif outcome.error is not None and _NO_OWN_ID in outcome.error.reason and place in self._asked:
+        elif outcome.error is not None and OWN_IDS.fits(None, outcome.error.reason) and place in self._asked:
             self._change(place, self._asked[place])
         elif outcome.status == MISSING and operation.kind == "delete" and place in self._unsure:
             outcome = Outcome(outcome.id, outcome.index, 200)
@@ -344,7 +337,7 @@ def _outcome(item: Mapping[str, Any]) -> Outcome:
         return Outcome(id_, index, status, None, (result["_seq_no"], result["_primary_term"]))
     if "error" in result or status >= 400:
         refusal = Refusal.read(status, result.get("error") or result.get("result", "failed"))
-        if refusal.type in _NO_SHARD:
+        if SHARD_GONE.fits(None, refusal.type):
             refusal = replace(refusal, status=UNREADABLE)
         return Outcome(id_, index, refusal.status, refusal)
     if result.get("result") == "noop" and "_seq_no" not in result:  # an update that changes nothing has a _seq_no
@@ -402,7 +395,7 @@ async def rewrite(
             outcomes[i] = outcome
         return unread + [i for i, each in zip(operations, sent, strict=True) if each.status == CONFLICT]
 
-    await rounds(server, range(len(places)), attempt_all, refusals.CONFLICT)
+    await rounds(server, range(len(places)), attempt_all, CHANGED_MEANWHILE)
     return outcomes
 
 
