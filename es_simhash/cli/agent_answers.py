@@ -57,16 +57,16 @@ class Answer:
     def page(cls, name: str, found: Iterable[Any], total: int, shown: Shown, head: Mapping[str, Any]) -> Answer:
         """Return the part of what was *found* that is to be shown."""
         window = islice(found, shown.offset, shown.offset + shown.limit)
-        return cls(head, name, [each if isinstance(each, dict) else each.to_dict() for each in window], total)
+        return cls(head, name, [result if isinstance(result, dict) else result.to_dict() for result in window], total)
 
     def to_dict(self, shown: Shown) -> dict[str, Any]:
         """Return the answer as plain JSON values of about as many characters as are to be shown."""
         room = _Room(shown.characters)
         plain = {"note": NOTE, **room.fit(self.head), **self.whole}
         results = []
-        for number, each in enumerate(self.items):
+        for number, item in enumerate(self.items):
             part = _Room(share := max(_LEAST, room.left // (len(self.items) - number)))
-            results.append(part.fit(each))
+            results.append(part.fit(item))
             room.left -= share - part.left
             room.is_cut |= part.is_cut
         if self.name:
@@ -98,7 +98,7 @@ class _Room:
                 fitting[self._text(str(name))] = self.fit(value[name], depth + 1)
             return fitting | self._rest(len(value) - len(fitting))
         if isinstance(value, (list, tuple)):
-            kept = [self.fit(each, depth + 1) for each in self._while_left(value, depth)]
+            kept = [self.fit(inner, depth + 1) for inner in self._while_left(value, depth)]
             rest = self._rest(len(value) - len(kept))
             return [*kept, rest] if rest else kept
         if len(digits := str(value)) > _SHORTEST:
@@ -107,11 +107,11 @@ class _Room:
         return value
 
     def _while_left(self, values: Iterable[Any], depth: int) -> Iterable[Any]:
-        for each in values:
+        for value in values:
             if self.left <= 0 or depth > _DEEPEST:
                 return
             self.left -= 4
-            yield each
+            yield value
 
     def _rest(self, number: int) -> dict[str, Any]:
         self.is_cut |= number > 0

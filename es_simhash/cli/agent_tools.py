@@ -48,7 +48,7 @@ def check_query(given: Any) -> None:
         [(kind, body)] = clause.items()
         if kind not in QUERIES or not isinstance(body, Mapping):
             raise InvalidInputError(f"filter has {shorten(kind)}: give {', '.join(QUERIES)}")
-        if kind == "terms" and any(isinstance(each, Mapping) for each in body.values()):
+        if kind == "terms" and any(isinstance(terms, Mapping) for terms in body.values()):
             raise InvalidInputError("filter has terms from another document: give a list of them")
         if kind == "bool":
             for name, inner in body.items():
@@ -65,7 +65,7 @@ def check_allowed(index: Any, patterns: Sequence[str]) -> None:
     clusters and escapes mean something else than they say, and are refused.
     """
     for name in check_name("index", index).split(",") if patterns else ():
-        fits = any(re.fullmatch(".*".join(map(re.escape, each.split("*"))), name, re.DOTALL) for each in patterns)
+        fits = any(re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL) for pattern in patterns)
         if not fits or name[:1] in "-+_" or set(name) & set('%<>:/\\|?#"'):
             raise InvalidInputError(f"index {shorten(name)} is not allowed here: give names like {', '.join(patterns)}")
 
@@ -156,7 +156,7 @@ def _type(taken: Parameter) -> dict[str, Any]:
     kinds += [{"enum": re.findall(r"['\"](\w+)", part)} for part in parts if part.startswith("Literal")]
     if isinstance(check, Count) or check is check_bound:
         least, most = (check.smallest, check.largest) if isinstance(check, Count) else (0, 1)
-        kinds = [each | {"minimum": least} | ({"maximum": most} if most < LARGEST_COUNT else {}) for each in kinds]
+        kinds = [kind | {"minimum": least} | ({"maximum": most} if most < LARGEST_COUNT else {}) for kind in kinds]
     return dict(kinds[0]) if len(kinds) == 1 else {"anyOf": kinds}
 
 
@@ -187,7 +187,7 @@ class Reader:
 
     @property
     def tools(self) -> dict[str, Tool]:
-        return {name: each for name, each in TOOLS.items() if self.plans is not None or name != "review"}
+        return {name: tool for name, tool in TOOLS.items() if self.plans is not None or name != "review"}
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """
@@ -232,9 +232,9 @@ class Reader:
 
     async def close(self) -> None:
         """End what is running, and close the connection."""
-        for each in self._running:
-            if not each.cancelling():  # else it is closing what it has opened
-                each.cancel()
+        for task in self._running:
+            if not task.cancelling():  # else it is closing what it has opened
+                task.cancel()
         if self._running:
             await asyncio.wait(self._running, timeout=5)
         if self._client is not None:
@@ -268,7 +268,7 @@ async def find_of(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Sho
 async def _text_fields(simhash: AsyncSimHashClient, index: str) -> list[str]:
     """Return the fields of the texts, as the index records them."""
     recorded = (await simhash.get_settings(index)).values()
-    return list(dict.fromkeys(name for each in recorded for name in each.text_fields))
+    return list(dict.fromkeys(name for settings in recorded for name in settings.text_fields))
 
 
 @_tool("find_near_dups", "index text filter routing characters", LookupOptions, "index text")
@@ -282,7 +282,7 @@ async def is_known(simhash: AsyncSimHashClient, asked: dict[str, Any], _: Shown)
     if not found:
         nearest = f"; rejected: {found.rejected[0]}" if found.rejected else ""
         return Answer({"answer": f"no: nothing is near it ({found.rule}){nearest}"})
-    near = next((each for each in found if each.unverified is None), found[0])
+    near = next((near_dup for near_dup in found if near_dup.unverified is None), found[0])
     if near.unverified is not None:
         return Answer({"answer": f"unsure: {near.id} in {near.index} was not compared: {near.unverified}"})
     alike = "" if near.similarity is None else f", similarity {cut(near.similarity):g}"
@@ -305,7 +305,7 @@ async def _find(
     if found.unverified:
         head["unverified"] = found.unverified
     if total < _FEW and found.rejected:
-        head["rejected"] = [each.to_dict() for each in found.rejected]
+        head["rejected"] = [rejection.to_dict() for rejection in found.rejected]
     if found.plan is None and found.scheme is not None and "text" in asked:
         head["no_fingerprint"] = str(UnfingerprintedText.of(asked["text"], found.scheme))
     if source is None and total > shown.offset:
@@ -357,11 +357,11 @@ async def groups(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Show
     # How many there are is told when the first of them were read.
     stream = simhash.groups(**asked, sort="size", progress=lambda progress: told.append(progress.total or 0))
     async with aclosing(stream) as every:
-        async for each in every:
+        async for group in every:
             if told and number >= shown.offset + shown.limit:
                 break
             if shown.offset <= number < shown.offset + shown.limit:
-                found.append(each.to_dict())
+                found.append(group.to_dict())
             number += 1
     total = told[-1] if told else number
     return Answer({"total": total}, "groups", found, total)
@@ -375,7 +375,7 @@ async def stats(simhash: AsyncSimHashClient, asked: dict[str, Any], _: Shown) ->
 @_tool("check find_near_dups", f"index {_SHOWN}")
 async def check(simhash: AsyncSimHashClient, asked: dict[str, Any], shown: Shown) -> Answer:
     # A fault as data says what its sentence says.
-    found = [asdict(replace(each, faults=())) for each in await simhash.check(**asked)]
+    found = [asdict(replace(checked, faults=())) for checked in await simhash.check(**asked)]
     return Answer.page("indices", found, len(found), shown, {"total": len(found)})
 
 
@@ -390,5 +390,5 @@ async def review(reader: Reader, asked: dict[str, Any], shown: Shown) -> Answer:
 
 def _review(path: Path, shown: Shown) -> Answer:
     with Review(path) as found:
-        plain = ({"similarity": each.similarity, "lines": [*removal_lines(each)]} for each in found.removals())
+        plain = ({"similarity": removal.similarity, "lines": [*removal_lines(removal)]} for removal in found.removals())
         return Answer.page("removals", plain, found.summary.total.removals, shown, found.to_dict())

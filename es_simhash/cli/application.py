@@ -174,7 +174,7 @@ def each_command() -> Iterator[tuple[str, click.Command]]:
     for name in app.list_commands(context):
         command = app.get_command(context, name)
         if isinstance(command, click.Group):
-            yield from ((f"{name} {word}", each) for word, each in command.commands.items())
+            yield from ((f"{name} {word}", entry) for word, entry in command.commands.items())
         elif command is not None:
             yield name, command
 

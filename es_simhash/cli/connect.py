@@ -64,7 +64,7 @@ def _names_like(server: Server, headers: Mapping[str, str], index: str) -> list[
             client.close()
     except Exception:  # noqa: BLE001 -- a login may see no other index; that the first is not there is said anyway
         return []
-    aliases = [alias for each in found.values() for alias in each.get("aliases") or ()]
+    aliases = [alias for described in found.values() for alias in described.get("aliases") or ()]
     return difflib.get_close_matches(index, dict.fromkeys([*found, *aliases]), n=3)
 
 

@@ -173,14 +173,14 @@ def show(
     told = 0
     rows: list[dict[str, Any]] = []
     gone: list[DuplicateResult] = []  # the first ones, as long as nothing else was found
-    for each in records:
-        counts.add(each)
+    for record in records:
+        counts.add(record)
         if is_listed and as_json:
-            print_json(each.to_dict())
+            print_json(record.to_dict())
         if counts.all_gone:
-            gone += [each] if len(gone) < SHOWN else []
+            gone += [record] if len(gone) < SHOWN else []
             continue
-        for one in (*gone, each):
+        for one in (*gone, record):
             if len(rows) < SHOWN and not one.earlier:
                 rows.append(_cells(one))
             if not one.is_done and one.kind is not None and (told := told + 1) <= SHOWN_FAILURES:

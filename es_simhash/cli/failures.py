@@ -147,7 +147,7 @@ def _reason(error: BaseException) -> str:
     if isinstance(details, Mapping):
         causes = [details, *(details.get("root_cause") or [])[:1]]
         said = [_said(cause) for cause in causes if isinstance(cause, Mapping) and cause.get("reason")]
-        said = [_QUOTED.sub(lambda found: f"[{found[1][:79]}…]", each) for each in said]
+        said = [_QUOTED.sub(lambda found: f"[{found[1][:79]}…]", sentence) for sentence in said]
         return "; ".join(dict.fromkeys(said)) or str(details.get("type"))
     # A text is no answer of a search server, but perhaps a whole page of what stands before it.
     return shorten(body, limit=300) if body and isinstance(body, str) else str(details or error)

@@ -38,9 +38,9 @@ def numbers_option(command: Function) -> Function:
 
 
 _NUMBERS = [
-    f"{each.name}: {each.max_distance} bits, {each.similarity:g}"
-    + ("" if each.text_measure() == WORD_SHINGLES else f" ({each.text_measure()})")
-    for each in PRESETS.values()
+    f"{preset.name}: {preset.max_distance} bits, {preset.similarity:g}"
+    + ("" if preset.text_measure() == WORD_SHINGLES else f" ({preset.text_measure()})")
+    for preset in PRESETS.values()
 ]
 PRESET_NUMBERS = f"{'; '.join(_NUMBERS)}."
 
@@ -116,11 +116,11 @@ def grouping(command: Function) -> Function:
 def _words_of(context: click.Context) -> list[str]:
     """Return the options of the command line that ask for a grouping, as they are typed."""
     words: list[str] = []
-    for each in context.command.params:
-        name, value = each.name or "", context.params.get(each.name or "")
+    for parameter in context.command.params:
+        name, value = parameter.name or "", context.params.get(parameter.name or "")
         if name in _ASKING and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             for one in value if isinstance(value, tuple) else (value,):
-                words += [each.opts[-1]] if one is True else [each.opts[-1], str(one)]
+                words += [parameter.opts[-1]] if one is True else [parameter.opts[-1], str(one)]
     return words
 
 

@@ -230,8 +230,8 @@ class IngestRun:
                 stop_requests(lambda: actions.is_idle) as actions.request,
                 closing(connection.simhash.ingest(index, actions, **arguments)) as outcomes,
             ):
-                for each in outcomes:
-                    self._count(each, tracker)
+                for outcome in outcomes:
+                    self._count(outcome, tracker)
                     if actions.request.stop is not None and actions.is_idle:
                         break
                 self._count_settled()

@@ -144,7 +144,7 @@ def read_text(path: str) -> str:
 
 def piped_text(*subjects: Any) -> str | None:
     """Return the text that a file or program gives on stdin, if no *subjects* are given; ``None`` for an empty one."""
-    if any(each is not None for each in subjects) or sys.stdin is None or sys.stdin.isatty():
+    if any(subject is not None for subject in subjects) or sys.stdin is None or sys.stdin.isatty():
         return None
     return read_text(STDIN) or None
 

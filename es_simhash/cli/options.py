@@ -36,9 +36,9 @@ class Manual(click.Command):
 
     def __init__(self, *args: Any, examples: Sequence[str], common: str = "", **settings: Any) -> None:
         super().__init__(*args, **settings)
-        for each in self.params:
-            if isinstance(each, click.Option) and isinstance(each.default, str | int | float):
-                each.show_default = True if each.show_default is None else each.show_default
+        for parameter in self.params:
+            if isinstance(parameter, click.Option) and isinstance(parameter.default, str | int | float):
+                parameter.show_default = True if parameter.show_default is None else parameter.show_default
         self.examples = tuple(examples)
         self.common = frozenset(f"{common} --help-all --help".split() if common else ())
         self.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs."))
@@ -55,9 +55,9 @@ class Manual(click.Command):
         if not self.common or ctx.meta.get(_ALL):
             super().format_options(ctx, formatter)
             return
-        found = [each for each in self.get_params(ctx) if self.common.intersection(each.opts)]
+        found = [parameter for parameter in self.get_params(ctx) if self.common.intersection(parameter.opts)]
         with formatter.section("Common options"):
-            formatter.write_dl([row for each in found if (row := each.get_help_record(ctx))])
+            formatter.write_dl([row for option in found if (row := option.get_help_record(ctx))])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's
         """Write each example on one line, so that it can be copied."""
@@ -88,9 +88,9 @@ def manual(*examples: str, common: str = "", group: click.Group | None = None) -
 def refuse_given(why: str, *names: str) -> None:
     """Raise UsageError if the command line has one of the options whose values are *names*; *why*: what it needs."""
     context = click.get_current_context()
-    for each in context.command.params:
-        if each.name in names and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{each.opts[-1]} {why}")
+    for parameter in context.command.params:
+        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{parameter.opts[-1]} {why}")
 
 
 def number(*names: str, help: str, least: int = 1, most: int | None = None, **more: Any) -> Decorator:
@@ -122,7 +122,7 @@ def takes(options: type[Any], *, has_defaults: bool = True) -> Decorator:
     """Add an option for each field of a class of *options* that has a text; without a default it is ``None``."""
 
     def add(command: Function) -> Function:
-        for taken in reversed([each for each in parameters(options).values() if each.help]):
+        for taken in reversed([parameter for parameter in parameters(options).values() if parameter.help]):
             check, default, more = taken.check, taken.default, dict[str, Any](multiple=taken.default == ())
             metavar: str | None = taken.metavar
             kind = _KINDS.get(taken.metavar)
@@ -280,7 +280,7 @@ def _build_scheme(name: str | None, settings: dict[str, Any], steps: tuple[str, 
 
 def split_names(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names in *values*, each of which may be several names separated by commas."""
-    return tuple(name for value in values for each in value.split(",") if (name := each.strip()))
+    return tuple(name for value in values for part in value.split(",") if (name := part.strip()))
 
 
 def _parse_fields(_ctx: click.Context, _param: click.Parameter, source: str | None) -> bool | list[str]:

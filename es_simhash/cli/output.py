@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from es_simhash import Progress
 
 INDEX, PREFIX, GROUPING, FILES, COMMAND = (
-    f"es_simhash.{each}" for each in ["index", "prefix", "grouping", "files", "command"]
+    f"es_simhash.{key}" for key in ["index", "prefix", "grouping", "files", "command"]
 )
 """What a context keeps for messages: index, prefix if not the default, options of a grouping, files, the command."""
 
@@ -52,7 +52,7 @@ def for_shell(message: str, ctx: click.Context | None = None) -> str:
     A command gets the index of the one that *ctx* runs, and a change of the grouping what that one asks for.
     """
     context = ctx or click.get_current_context(silent=True)
-    return "".join(_say_part(each, context) for each in message.parts) if isinstance(message, Said) else message
+    return "".join(_say_part(part, context) for part in message.parts) if isinstance(message, Said) else message
 
 
 def _say_part(part: str | Argument | Advice, context: click.Context | None) -> str:
@@ -76,8 +76,8 @@ def option_of(argument: str, ctx: click.Context) -> str | None:
     # What ends a command is said by the program, when the context of the command is closed.
     command: click.Command = ctx.meta.get(COMMAND, ctx.command)
     option = "--" + argument.replace("_", "-")
-    known = {each for parameter in command.params for each in parameter.opts}
-    return next((each for each in (option, option.removesuffix("s")) if each in known), None)
+    known = {opt for parameter in command.params for opt in parameter.opts}
+    return next((spelling for spelling in (option, option.removesuffix("s")) if spelling in known), None)
 
 
 SHOWN_FAILURES = 10
@@ -199,8 +199,8 @@ def dry_run_ending(*, is_dry: bool) -> str:
 
 
 def failures_as_json(failures: Iterable[Failed]) -> list[dict[str, Any]]:
-    fields = [each.to_dict() for each in failures]
-    return [each | {"reason": for_shell(each["reason"])} for each in fields]
+    fields = [failure.to_dict() for failure in failures]
+    return [field | {"reason": for_shell(field["reason"])} for field in fields]
 
 
 def print_failures(failures: Sequence[Failed], *, total: int | None = None, advice: str = "run it again") -> None:
@@ -209,8 +209,8 @@ def print_failures(failures: Sequence[Failed], *, total: int | None = None, advi
     *total*: number of all failures, where *failures* are only the first of them.
     """
     shown = failures[:SHOWN_FAILURES]
-    for each, fields in zip(shown, failures_as_json(shown), strict=True):
-        error(str(each), **fields)
+    for failure, fields in zip(shown, failures_as_json(shown), strict=True):
+        error(str(failure), **fields)
     rest = (len(failures) if total is None else total) - len(shown)
     if rest > 0:
         error(f"and {rest:,} more: {advice}", kind="more", number=rest)

@@ -50,7 +50,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 def write_whole(path: Path, pieces: Iterable[str]) -> None:
     """Write the text file *path*, as :func:`whole_file` says."""
     with whole_file(path) as file:
-        file.writelines(each.encode("utf-8", "backslashreplace") for each in pieces)
+        file.writelines(piece.encode("utf-8", "backslashreplace") for piece in pieces)
 
 
 class _Kept(io.FileIO):

@@ -114,15 +114,15 @@ def fill(part: Any, values: Mapping[str, Any]) -> Any:
         whole = _PLACEHOLDER.fullmatch(part)
         return values[whole[1]] if whole else _PLACEHOLDER.sub(lambda found: str(values[found[1]]), part)
     if isinstance(part, list):
-        return [each for each in (fill(item, values) for item in part) if each is not None]
+        return [filled_item for filled_item in (fill(item, values) for item in part) if filled_item is not None]
     if not isinstance(part, dict):
         return part
     if "$if" in part and values[part["$if"]] is None:
         return None
     filled = {
-        fill(name, values): fill(each, values) for name, each in part.items() if name not in {"$if", "$use", "$why"}
+        fill(name, values): fill(inner, values) for name, inner in part.items() if name not in {"$if", "$use", "$why"}
     }
-    found = {name: each for name, each in filled.items() if each is not None}
+    found = {name: inner for name, inner in filled.items() if inner is not None}
     return fill(read("parts.json")[part["$use"]], {**values, **found}) if "$use" in part else found
 
 
@@ -189,7 +189,7 @@ def panel_chart(subject: Subject, kind: str) -> dict[str, Any]:
 
 def _by_size(results: Sequence[Any]) -> str:
     """Return the expression that chooses the one of *results* that belongs to ``datum.size``."""
-    choices = (f"datum.size < {end} ? {each} : " for end, each in zip(_STARTS[1:], results, strict=False))
+    choices = (f"datum.size < {end} ? {result} : " for end, result in zip(_STARTS[1:], results, strict=False))
     return "".join(choices) + str(results[-1])
 
 

@@ -96,7 +96,7 @@ def _saved(
             f"kibanaSavedObjectMeta.searchSourceJSON.filter[{number}].meta.index" for number in range(len(filters))
         ]
         pattern = {"type": "index-pattern", "id": subject.id_of("index-pattern")}
-        source["filter"] = [_filter(*each, name) for each, name in zip(filters.items(), names, strict=True)]
+        source["filter"] = [_filter(*labelled, name) for labelled, name in zip(filters.items(), names, strict=True)]
         source["indexRefName"] = _INDEX_REFERENCE
         references = [{"name": name, **pattern} for name in (_INDEX_REFERENCE, *names)]
     attributes = {**attributes, "kibanaSavedObjectMeta": {"searchSourceJSON": _dump(source)}}
@@ -134,7 +134,7 @@ def _dashboard(
     references: list[dict[str, Any]] = []
     top = 0
     for height, row in read("objects.json")[kind]:
-        there = [each for each in row if each[0] in saved]  # a pack does not have all
+        there = [panel for panel in row if panel[0] in saved]  # a pack does not have all
         total, left, passed = sum(width for _, _, width in there), 0, 0
         for name, shown, width in there:
             passed += width
@@ -233,9 +233,9 @@ def _searches(subject: Subject) -> dict[str, dict[str, Any]]:
     newest = [[subject.time_field, "desc"]] if subject.time_field else []
     sorts = {"newest": newest, "newest_or_by_group": newest or [[subject.fields.group, "asc"]]}
     found = {}
-    for kind, each in fill(read("objects.json")["searches"], subject.values | sorts).items():
-        filters = each.pop("filters")
-        attributes = {**each, "title": _title(subject, each["title"]), "hits": 0, "version": 1}
+    for kind, search in fill(read("objects.json")["searches"], subject.values | sorts).items():
+        filters = search.pop("filters")
+        attributes = {**search, "title": _title(subject, search["title"]), "hits": 0, "version": 1}
         found[kind] = _saved(subject, "search", kind, attributes, filters=filters)
     return found
 
@@ -315,10 +315,10 @@ class DashboardPack:
 async def read_pack(server: Port, subject: Subject) -> DashboardPack:
     """Return the pack of *subject*, with the recorded text field where it has none. Cost: one request."""
     answer = await server.patient.get_mapping(index=subject.index)
-    mappings = {name: dict(each.get("mappings") or {}) for name, each in dict(answer).items()}
+    mappings = {name: dict(described.get("mappings") or {}) for name, described in dict(answer).items()}
     if subject.text_field is None:
         recorded = (read_settings(mapping, prefix=subject.prefix) for mapping in mappings.values())
-        names = [each.text_fields[0] for each in recorded if each and each.text_fields]
+        names = [settings.text_fields[0] for settings in recorded if settings and settings.text_fields]
         subject = replace(subject, text_field=names[0] if names else None)
     objects = build_dashboards(**asdict(subject))
     return DashboardPack(tuple(objects), subject.text_field, tuple(find_pack_faults(subject, mappings)), subject.prefix)

@@ -57,10 +57,10 @@ class Options(BaseModel):
     ) -> Iterator[tuple[_Document, dict[str, Any] | None]]:
         """Yield the documents that stay, in order, each with its new metadata if it stands for others."""
         documents = list(documents)
-        items = [read(each) for each in documents]
+        items = [read(document) for document in documents]
         # A text without a fingerprint stays.
-        found = self._distinct([each.text or "" for each in items])
-        others = {group.kept: [items[each.position] for each in group.dropped] for group in found.groups}
+        found = self._distinct([item.text or "" for item in items])
+        others = {group.kept: [items[document.position] for document in group.dropped] for group in found.groups}
         for position in found.kept:
             told = _tell(items[position], others[position]) if position in others else None
             yield documents[position], told
@@ -71,11 +71,11 @@ def _tell(kept: Item, dropped: Sequence[Item]) -> dict[str, Any] | None:
     without_id, ids = _told(kept)
     before = without_id + len(ids)
     known = {kept.id, *ids}
-    for each in dropped:
-        more, its_ids = _told(each)
-        if each.id is None or each.id not in known:  # else the same document, found twice
-            without_id += more + (each.id is None)
-        new = [id_ for id_ in dict.fromkeys((each.id, *its_ids)) if id_ is not None and id_ not in known]
+    for document in dropped:
+        more, its_ids = _told(document)
+        if document.id is None or document.id not in known:  # else the same document, found twice
+            without_id += more + (document.id is None)
+        new = [id_ for id_ in dict.fromkeys((document.id, *its_ids)) if id_ is not None and id_ not in known]
         known.update(new)
         ids += new
     count = without_id + len(ids)
@@ -89,7 +89,7 @@ def _told(item: Item) -> tuple[int, list[str]]:
     """
     count, ids = item.metadata.get(COUNT), item.metadata.get(IDS)
     is_count = count is None or (type(count) is int and count >= 0)
-    if is_count and (ids is None or (isinstance(ids, list) and all(isinstance(each, str) for each in ids))):
+    if is_count and (ids is None or (isinstance(ids, list) and all(isinstance(id_, str) for id_ in ids))):
         return max((count or 0) - len(ids or ()), 0), [*(ids or ())]
     name, value = (IDS, ids) if is_count else (COUNT, count)
     raise InvalidInputError(

@@ -48,7 +48,7 @@ class NearDupFilter:
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
         """Return the documents that stay, as ``documents``."""
         found = self.options.filtered(documents, _item)
-        return {"documents": [each if meta is None else replace(each, meta=meta) for each, meta in found]}
+        return {"documents": [document if meta is None else replace(document, meta=meta) for document, meta in found]}
 
     @component.output_types(documents=list[Document])
     async def run_async(self, documents: list[Document]) -> dict[str, list[Document]]:
@@ -100,14 +100,17 @@ class NearDupGuard:
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
         """Return the documents to store, and the others."""
         # By their places: one document may be given twice, and only its second place is near something.
-        asked = [] if self._force else [n for n, each in enumerate(documents) if each.blob is None]
+        asked = [] if self._force else [n for n, document in enumerate(documents) if document.blob is None]
         screened = self._guard.screen(_chunk(documents[n]) for n in asked) if asked else []
-        near = {n: each for n, each in zip(asked, screened, strict=True) if not is_stored(each)}
-        winners = {n: each.id if each.place is None else documents[asked[each.place]].id for n, each in near.items()}
+        near = {n: outcome for n, outcome in zip(asked, screened, strict=True) if not is_stored(outcome)}
+        winners = {
+            n: outcome.id if outcome.place is None else documents[asked[outcome.place]].id
+            for n, outcome in near.items()
+        }
         others = [
             replace(documents[n], meta={**documents[n].meta, "similar_to": winner}) for n, winner in winners.items()
         ]
-        return {"documents": [each for n, each in enumerate(documents) if n not in near], "duplicates": others}
+        return {"documents": [document for n, document in enumerate(documents) if n not in near], "duplicates": others}
 
     def tag(self, ids: Sequence[str]) -> list[Written]:
         """

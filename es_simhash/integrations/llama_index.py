@@ -60,7 +60,7 @@ class NearDupPostprocessor(Options, BaseNodePostprocessor):
         del query_bundle
         found = self.filtered(nodes, lambda each: _item(each.node))
         return [
-            each if told is None else each.model_copy(update={"node": _copy(each.node, told)}) for each, told in found
+            node if told is None else node.model_copy(update={"node": _copy(node.node, told)}) for node, told in found
         ]
 
 
@@ -116,10 +116,10 @@ class NearDupGuard(TransformComponent):
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
         """Return the nodes that are to be stored, in order."""
         del kwargs
-        asked = [] if self.force else [n for n, each in enumerate(nodes) if _is_text(each)]
+        asked = [] if self.force else [n for n, node in enumerate(nodes) if _is_text(node)]
         screened = self._guard.screen(self._chunk(nodes[n]) for n in asked) if asked else []
-        dropped = {n for n, each in zip(asked, screened, strict=True) if not is_stored(each)}
-        return [each for n, each in enumerate(nodes) if n not in dropped]
+        dropped = {n for n, outcome in zip(asked, screened, strict=True) if not is_stored(outcome)}
+        return [node for n, node in enumerate(nodes) if n not in dropped]
 
     async def acall(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
         """Return the nodes that are to be stored; the index is asked in a thread."""

@@ -37,13 +37,13 @@ async def diagnose(server: Port, index: Index, options: SampleOptions) -> Diagno
     """
     shown = index_key(check_index(index))
     checks = await check_indices(server, index)
-    documents = sum(each.documents for each in checks)
-    fingerprinted = sum(each.fingerprinted for each in checks)
-    faults = [(each, fault) for each in checks for fault in each.faults]
+    documents = sum(check.documents for check in checks)
+    fingerprinted = sum(check.fingerprinted for check in checks)
+    faults = [(check, fault) for check in checks for fault in check.faults]
     unusable = [
-        Finding("error", "not_ready", {"index": each.index, "fault": str(fault), "advice": fault.advice})
-        for each, fault in faults
-        if not each.ready
+        Finding("error", "not_ready", {"index": checked.index, "fault": str(fault), "advice": fault.advice})
+        for checked, fault in faults
+        if not checked.ready
     ]
     if unusable or not checks:
         return Diagnosis(shown, documents, fingerprinted, findings=tuple(unusable))
@@ -51,8 +51,8 @@ async def diagnose(server: Port, index: Index, options: SampleOptions) -> Diagno
     fields = options.fields(settings)
     hits, gaps, findings = await _examine(server, index, settings, options, fields)
     findings += [
-        Finding("warning", fault.kind, {"index": each.index, "left_out": fault.found})
-        for each, fault in faults
+        Finding("warning", fault.kind, {"index": checked.index, "left_out": fault.found})
+        for checked, fault in faults
         if fault.kind == "no_source" or fault.kind == "partial_source"  # noqa: PLR1714 -- mypy reads only this
     ]
     findings += await _find_missing(server, index, settings, documents - fingerprinted, fields)
@@ -75,7 +75,7 @@ async def find_large_group(server: Port, index: Index) -> list[Finding]:
     """Return the finding about the largest group, if it is so large that its documents may be no copies."""
     documents, _ = await count_documents(server, index, {"exists": {"field": Fields(server.prefix).fingerprint}})
     findings, _ = await _count_terms(server, index, documents)
-    return [each for each in findings if each.kind == "large_group"]
+    return [finding for finding in findings if finding.kind == "large_group"]
 
 
 async def find_short_texts(server: Port, index: Index) -> list[Finding]:
@@ -164,8 +164,8 @@ async def _count_terms(server: Port, index: Index, fingerprinted: int) -> tuple[
     answer = await server.patient.search(index=index, body={"size": 0, "aggs": aggs})
     found = answer.get("aggregations") or {}
     counts = {
-        name: [(bucket["key"], bucket["doc_count"]) for bucket in each["most"]["buckets"]]
-        for name, each in found.items()
+        name: [(bucket["key"], bucket["doc_count"]) for bucket in counted["most"]["buckets"]]
+        for name, counted in found.items()
     }
     largest = judge_groups(counts.pop(ours.group, ()), fingerprinted, index=index_key(index))
     # OpenSearch calls it an early end when it counts terms without looking at documents.

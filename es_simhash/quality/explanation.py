@@ -204,10 +204,10 @@ async def explain_documents(
 ) -> Explanation:
     """Return how the documents *ids* and *texts*, two together, differ; costs a search for each document."""
     check_index(index)
-    for each in ids:
-        check_key("first" if each is ids[0] else "second", each, wanted="the id of a document")
+    for id_ in ids:
+        check_key("first" if id_ is ids[0] else "second", id_, wanted="the id of a document")
     given = tuple(check_items("texts", texts, of="texts"))
-    if not all(isinstance(each, str) for each in given):
+    if not all(isinstance(text, str) for text in given):
         raise WrongTypeError(f"texts must be a list of texts, not {shorten(texts)}")
     if len(ids) + len(given) != 2:
         raise InvalidInputError(f"{len(ids)} documents and {len(given)} texts are given: give two together")
@@ -221,8 +221,8 @@ async def explain_documents(
     if ids and not scope.text_fields.all:
         raise no_text_field("documents cannot be compared", NAME_TEXT_FIELD, index=str(index))
     read = []
-    for each in ids:
-        read.append(await _read_document(server, each, scope))
+    for id_ in ids:
+        read.append(await _read_document(server, id_, scope))
     how = partial(_explain_by, scope, max_changes, indices, is_recorded_text=not named)
     found: Explanation = await server.compute(how, [*read, *map(_Side, given)])
     return found
@@ -271,7 +271,7 @@ def _explain_by(
     present = found.first, found.second
     values = [now if side.digits is None else from_hex(side.digits) for side, now in zip(sides, present, strict=True)]
     # What is found is the second, unless only the first is a document.
-    hits = [each.hit for each in sides if each.hit is not None]
+    hits = [one_side.hit for one_side in sides if one_side.hit is not None]
     index = str(hits[-1]["_index"]) if hits else max(indices, default="the index")
     recorded, is_text = scope.rule, len(hits) < 2
     rule = replace(recorded, per=None, within=None) if is_text else recorded
@@ -290,7 +290,7 @@ def _explain_by(
         by_rule=share,
         not_applied=tuple(name for name in ("per", "within") if is_text and getattr(recorded, name) is not None),
     )
-    if judged.distance is None or any(each.hit is not None and each.digits is None for each in sides):
+    if judged.distance is None or any(one_side.hit is not None and one_side.digits is None for one_side in sides):
         return replace(judged, because="fingerprint")
     comparison = compare_contents(one, other, rule, distance=judged.distance)
     if comparison.unread is not None:

@@ -185,15 +185,15 @@ class Diagnosis(Tabular):
     @property
     def is_healthy(self) -> bool:
         """Whether no error was found, and every document asked for was looked at."""
-        return not self.reasons and all(each.severity != "error" for each in self.findings)
+        return not self.reasons and all(finding.severity != "error" for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
-        findings = [each.to_dict() for each in self.findings]
+        findings = [finding.to_dict() for finding in self.findings]
         return {**asdict(replace(self, findings=())), "findings": findings, "healthy": self.is_healthy}
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        return [each.to_row() for each in self.findings]
+        return [finding.to_row() for finding in self.findings]
 
     def _title(self) -> str:
         state = "healthy" if self.is_healthy else "not healthy"
@@ -201,8 +201,13 @@ class Diagnosis(Tabular):
 
     def _sheets(self) -> Sequence[Part]:
         findings = [
-            {"severity": each.severity, "topic": each.topic, "found": each.message, "what to do": each.advice}
-            for each in self.findings
+            {
+                "severity": finding.severity,
+                "topic": finding.topic,
+                "found": finding.message,
+                "what to do": finding.advice,
+            }
+            for finding in self.findings
         ]
         return [Sheet("Findings", findings, folded=("found", "what to do"))]
 

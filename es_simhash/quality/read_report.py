@@ -61,8 +61,8 @@ class _Groups:
         """Return the largest groups, and some with a distant member."""
         if not stats.groups.largest:
             return ()
-        for each in stats.groups.largest[:_LARGEST]:
-            self._add(each.id, "largest", each.documents)
+        for group in stats.groups.largest[:_LARGEST]:
+            self._add(group.id, "largest", group.documents)
         await self._add_farthest(server)
         counts = await aggregate_named(server, self.index, self.clauses, self.fields.group, list(self.why))
         shown = []
@@ -70,7 +70,7 @@ class _Groups:
             documents = counts[name]["doc_count"] if name in counts else 0
             shown.append(await self._read_group(server, name, documents))
             server.tell(Progress(len(shown), len(self.why), "reading groups"))
-        return tuple(each for each in shown if each.documents > 1)
+        return tuple(group for group in shown if group.documents > 1)
 
     def _add(self, name: str, reason: Reason, number: int) -> None:
         self.why.setdefault(name, []).append(WhyShown(reason, number))
@@ -104,7 +104,7 @@ class _Groups:
         canonical, text = canonicals[0] if canonicals else (None, None)
         if text is not None:
             members = await server.compute(_compare, text, members, self.measure)
-        return ShownGroup(name, documents, tuple(self.why[name]), canonical, tuple(each for each, _ in members))
+        return ShownGroup(name, documents, tuple(self.why[name]), canonical, tuple(member for member, _ in members))
 
     async def _search(self, server: Port, query: Mapping[str, Any], size: int) -> list[tuple[Member, str | None]]:
         """Return documents that match *query*, with their whole texts; those with the largest distance first."""
@@ -123,7 +123,7 @@ class _Groups:
 
         def said(kind: str) -> str:
             values = read_values(hit.get("_source") or {}, self.shown[kind]) if kind in self.shown else []
-            return next((each for each in values if isinstance(each, str)), "")[:_LONGEST_TITLE]
+            return next((value for value in values if isinstance(value, str)), "")[:_LONGEST_TITLE]
 
         text = text_or_none(hit, self.texts) if self.texts else None
         member = Member(
@@ -149,13 +149,13 @@ def _compare(
     measure = measure.noting_numbers()
     [whole] = measure.prepare([text])
     found: list[tuple[Member, str | None]] = []
-    for each, own in members:
+    for member, own in members:
         if own is not None and len(own) <= _COMPARED:
             score = measure.compare(whole, measure.prepare([own])[0])
-            compared = replace(each, similarity=score.similarity, has_other_numbers=score.numbers == "only")
+            compared = replace(member, similarity=score.similarity, has_other_numbers=score.numbers == "only")
             found.append((compared, own))
         else:
-            found.append((each, own))
+            found.append((member, own))
     return found
 
 
@@ -219,6 +219,10 @@ def _recorded_time(resolved: Resolved) -> str | None:
     for name, own in resolved.each.items():
         grouping, mapping = Grouping.read(own), resolved.mappings.get(name, {})
         fields = [key.field for key in grouping.order_keys if key.kind == "field"] if grouping is not None else []
-        dates = [each for each in fields if (node_of(mapping, each) or {}).get("type") in ("date", "date_nanos")]
+        dates = [
+            field_name
+            for field_name in fields
+            if (node_of(mapping, field_name) or {}).get("type") in ("date", "date_nanos")
+        ]
         found.add(next(iter(dates), None))
     return found.pop() if len(found) == 1 else None

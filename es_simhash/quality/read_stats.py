@@ -280,7 +280,7 @@ async def _count_sources(
         return -count.duplicates, -count.documents, name
 
     while page := await reader.read(server):
-        counted = [(key, _count_bucket(each)) for key, each in page]
+        counted = [(key, _count_bucket(bucket)) for key, bucket in page]
         without += sum((count for key, count in counted if key is None), Count())
         named = [(str(key), count) for key, count in counted if key is not None]
         number += len(named)
@@ -294,7 +294,7 @@ async def _count_sources(
 async def _read_canonicals(
     server: Port, index: Index, fields: Fields, groups: GroupCounts, text_field: str
 ) -> GroupCounts:
-    names = [each.id for each in groups.largest]
+    names = [group.id for group in groups.largest]
     in_group, is_duplicate = {"terms": {fields.group: names}}, {"exists": {"field": fields.duplicate_of}}
     query = {"bool": {"filter": [in_group], "must_not": [is_duplicate]}}
     # Several indices may have a document of the same id, but hardly a hundred of them.
@@ -306,4 +306,4 @@ async def _read_canonicals(
         text = text_or_none(hit, [text_field])
         if text is not None:
             texts.setdefault(hit["fields"][fields.group][0], " ".join(text[: 2 * LONGEST_TEXT].split())[:LONGEST_TEXT])
-    return replace(groups, largest=tuple(replace(each, text=texts.get(each.id)) for each in groups.largest))
+    return replace(groups, largest=tuple(replace(group, text=texts.get(group.id)) for group in groups.largest))

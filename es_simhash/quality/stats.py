@@ -54,9 +54,9 @@ class TimeCounts(Record):
 
     def rows(self, earlier: str = "(earlier)", later: str = "(later)", none: str = "(none)") -> list[tuple[str, Count]]:
         """Return what is there by name, in order; *earlier*, *later* and *none* name what is in no interval."""
-        parts = [(utc_text(start).removesuffix("T00:00:00Z"), each) for start, each in self.parts.items()]
+        parts = [(utc_text(start).removesuffix("T00:00:00Z"), part) for start, part in self.parts.items()]
         rows = [(earlier, self.earlier), *parts, (later, self.later), (none, self.without)]
-        return [(name, each) for name, each in rows if each.documents]
+        return [(name, numbers) for name, numbers in rows if numbers.documents]
 
     def to_dict(self) -> dict[str, Any]:
         parts = [{"from": utc_text(start), **count.to_dict()} for start, count in self.parts.items()]
@@ -80,11 +80,13 @@ class SourceCounts(Record):
     def rows(self, others: Callable[[int], str], none: str = "(none)") -> list[tuple[str, Count]]:
         """Return what is there by name; a source may have any, also that of *none*. *others* names how many others."""
         rest = others(self.number - len(self.parts)), self.others
-        return [(name, each) for name, each in (*self.parts.items(), rest, (none, self.without)) if each.documents]
+        return [
+            (name, numbers) for name, numbers in (*self.parts.items(), rest, (none, self.without)) if numbers.documents
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         return Record.to_dict(self) | {
-            "parts": [{"source": name, **each.to_dict()} for name, each in self.parts.items()]
+            "parts": [{"source": name, **part.to_dict()} for name, part in self.parts.items()]
         }
 
 
@@ -190,26 +192,26 @@ class Stats(Tabular):
             "largest": self.largest,
             "sizes": [{"size": size, "groups": number} for size, number in self.groups.sizes.items()],
             "distances": [{"distance": bits, "duplicates": number} for bits, number in self.distances.items()],
-            "largest_groups": [each.to_dict() for each in self.groups.largest],
+            "largest_groups": [group.to_dict() for group in self.groups.largest],
             "without_canonical": self.groups.without_canonical,
             "several_canonicals": self.groups.several_canonicals,
             "time": self.time and self.time.to_dict(),
             "sources": self.sources and self.sources.to_dict(),
             "scheme": self.scheme,
-            "grouping": [dict(each) for each in self.grouping],
+            "grouping": [dict(grouping) for grouping in self.grouping],
         }
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a row for each size of groups, distance, interval of time and source; ``by`` says of which it is."""
         plain = self.to_dict()
-        rows = [{"by": "size", "value": each["size"], "groups": each["groups"]} for each in plain["sizes"]]
+        rows = [{"by": "size", "value": part["size"], "groups": part["groups"]} for part in plain["sizes"]]
         rows += [
-            {"by": "distance", "value": each["distance"], "duplicates": each["duplicates"]}
-            for each in plain["distances"]
+            {"by": "distance", "value": part["distance"], "duplicates": part["duplicates"]}
+            for part in plain["distances"]
         ]
         for by, name, key in (("time", "time", "from"), ("source", "sources", "source")):
-            for each in (plain[name] or {}).get("parts", ()):
-                rows.append({"by": by, "value": each[key], **{k: v for k, v in each.items() if k != key}})
+            for part in (plain[name] or {}).get("parts", ()):
+                rows.append({"by": by, "value": part[key], **{k: v for k, v in part.items() if k != key}})
         return rows
 
     def _title(self) -> str:
@@ -234,10 +236,12 @@ class Stats(Tabular):
         if self.groups.several_canonicals:
             numbers["groups with several canonicals"] = self.groups.several_canonicals
         summary = [{"": name, "number": number} for name, number in numbers.items()]
-        largest = [{"group": each.id, "documents": each.documents, "text": each.text} for each in self.groups.largest]
-        sizes = [{"documents": each["label"], "groups": each["groups"]} for each in size_rows(self.groups.sizes)]
+        largest = [
+            {"group": group.id, "documents": group.documents, "text": group.text} for group in self.groups.largest
+        ]
+        sizes = [{"documents": row["label"], "groups": row["groups"]} for row in size_rows(self.groups.sizes)]
         distances = [{"bits": bits, "duplicates": number} for bits, number in self.distances.items()]
-        most = {"groups": max((each["groups"] for each in sizes), default=0)}
+        most = {"groups": max((size["groups"] for size in sizes), default=0)}
         most |= {"duplicates": max(self.distances.values(), default=0), "share": 1}
         parts = {"Largest groups": largest, "Groups by number of documents": sizes, "Duplicates by distance": distances}
         if self.sources is not None:
@@ -249,8 +253,8 @@ class Stats(Tabular):
 
 def _counted(name: str, counts: Iterable[tuple[str, Count]]) -> list[dict[str, Any]]:
     return [
-        {name: key, "documents": each.documents, "duplicates": each.duplicates, "share": each.share}
-        for key, each in counts
+        {name: key, "documents": numbers.documents, "duplicates": numbers.duplicates, "share": numbers.share}
+        for key, numbers in counts
     ]
 
 

@@ -53,7 +53,9 @@ class Edited:
     similarity: NDArray[np.float64]
 
     def mean_by_kind(self, values: NDArray[Any]) -> dict[str, float]:
-        return {kind: float(values[[each == kind for each in self.kinds]].mean()) for kind in dict.fromkeys(self.kinds)}
+        return {
+            kind: float(values[[other == kind for other in self.kinds]].mean()) for kind in dict.fromkeys(self.kinds)
+        }
 
 
 def inject(texts: Sequence[str], *, seed: int = 0) -> Edited:
@@ -116,8 +118,8 @@ class Tuning(Tabular):
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a row for each preset."""
         rows = []
-        for each in self.presets:
-            row = asdict(each)
+        for preset in self.presets:
+            row = asdict(preset)
             shares = row.pop("by_edit")
             rows.append(row | {f"recall.{kind}": share for kind, share in shares.items()})
         return rows
@@ -129,16 +131,16 @@ class Tuning(Tabular):
     def _sheets(self) -> Sequence[Part]:
         presets = [
             {
-                "preset": each.preset,
-                "max distance": each.max_distance,
-                "similarity": each.similarity,
-                "recall": each.recall,
-                "recall above 0.8": each.recall_similar,
+                "preset": preset.preset,
+                "max distance": preset.max_distance,
+                "similarity": preset.similarity,
+                "recall": preset.recall,
+                "recall above 0.8": preset.recall_similar,
             }
-            for each in self.presets
+            for preset in self.presets
         ]
         copies = [
-            {"edit": kind, "copies": number, **{each.preset: each.by_edit[kind] for each in self.presets}}
+            {"edit": kind, "copies": number, **{preset.preset: preset.by_edit[kind] for preset in self.presets}}
             for kind, number in self.copies.items()
         ]
         bars = {"recall": 1.0, "recall above 0.8": 1.0}
@@ -180,7 +182,9 @@ def recommend(figures: Sequence[PresetFigures]) -> str | None:
     """
     # Presets that compare letters are left out: no sample can tell whether other letters are errors or other numbers.
     known = [
-        each for each in figures if each.recall is not None and PRESETS[each.preset].text_measure() == WORD_SHINGLES
+        figure
+        for figure in figures
+        if figure.recall is not None and PRESETS[figure.preset].text_measure() == WORD_SHINGLES
     ]
     best = max((each.recall or 0.0 for each in known), default=0.0)
     enough = [each for each in known if (each.recall_similar or 0.0) >= ENOUGH_RECALL]

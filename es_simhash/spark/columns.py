@@ -43,7 +43,7 @@ def check_against(df: DataFrame, against: Any, names: Sequence[str]) -> None:
     for name in names:
         if name not in against.columns:
             raise InvalidInputError(f"against has no column {shorten(name)}, which df has: select it under this name")
-        kinds = [each.schema[name].dataType.simpleString() for each in (df, against)]
+        kinds = [frame.schema[name].dataType.simpleString() for frame in (df, against)]
         if kinds[0] != kinds[1]:
             raise WrongTypeError(f"column {shorten(name)} is {kinds[1]} in against, and {kinds[0]} in df: cast it")
 
@@ -185,8 +185,8 @@ def _computation(
                 provide_file(content, purpose=purpose)
         for batch in batches:
             texts = batch.to_pylist()
-            found = iter(fingerprints([each for each in texts if each is not None], scheme=scheme))
-            values = (None if each is None else next(found) for each in texts)
+            found = iter(fingerprints([text for text in texts if text is not None], scheme=scheme))
+            values = (None if text is None else next(found) for text in texts)
             yield pa.array([None if value is None else to_hex(value) for value in values], pa.string())
 
     return compute
@@ -198,8 +198,8 @@ def prepared_of(text: Column, measure: TextMeasure) -> Column:
     def prepare(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         for batch in batches:
             texts = batch.to_pylist()
-            found = iter(measure.prepare([each for each in texts if each is not None]))
-            yield pa.array([None if each is None else next(found).tobytes() for each in texts], pa.binary())
+            found = iter(measure.prepare([value for value in texts if value is not None]))
+            yield pa.array([None if value is None else next(found).tobytes() for value in texts], pa.binary())
 
     return arrow_udf(prepare, "binary").asNondeterministic()(text)
 
@@ -239,7 +239,7 @@ def _similarity_of(left: Column, right: Column, measure: TextMeasure, bound: flo
     def compare(left: pa.Array, right: pa.Array) -> pa.Array:
         found = []
         for pair in zip(left, right, strict=True):
-            sets = [np.frombuffer(each.as_buffer(), np.uint64) for each in pair if each.is_valid]
+            sets = [np.frombuffer(prepared.as_buffer(), np.uint64) for prepared in pair if prepared.is_valid]
             found.append(measure.compare(*sets, bound=bound).similarity if len(sets) == 2 else None)
         return pa.array(found, pa.float64())
 

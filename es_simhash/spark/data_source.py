@@ -104,7 +104,7 @@ def read_connection(options: Mapping[str, str]) -> Connection:
         raise InvalidInputError("the options url and index are needed, such as https://host:9200 and news")
     urls, logins = zip(*map(split_url, read_list(options, "url")), strict=True)
     own = Login(options.get("api_key"), options.get("user"), options.get("password"))
-    login = next((each for each in (own, login_of_environment(), *logins) if each.headers), Login())
+    login = next((candidate for candidate in (own, login_of_environment(), *logins) if candidate.headers), Login())
     if (own.user is None) != (own.password is None) or (own.user and own.api_key):
         raise InvalidInputError("give the option api_key, or the options user and password together")
     product = check_choice("product", options.get("product", "auto"), ("auto", "elasticsearch", "opensearch"))
@@ -239,11 +239,11 @@ class _Writer(DataSourceArrowWriter):
 
     def commit(self, messages: list[Any]) -> None:
         """Raise IncompleteWriteError if documents were not written that may not be skipped."""
-        changed = sum(each.changed for each in messages)
-        refused = sum(each.refused for each in messages)
+        changed = sum(message.changed for message in messages)
+        refused = sum(message.refused for message in messages)
         if refused or (changed and not self.skips):
-            reasons = [reason for each in messages for reason in each.reasons][:SHOWN]
-            written = sum(each.written for each in messages)
+            reasons = [reason for message in messages for reason in message.reasons][:SHOWN]
+            written = sum(message.written for message in messages)
             raise IncompleteWriteError(
                 f"{written:,} documents were written; {changed:,} were changed or deleted since they were read, and "
                 f"{refused:,} refused ({'; '.join(reasons)}): read these again, and write them",
@@ -443,9 +443,9 @@ class _Reader(DataSourceReader):
 
 def _as_string(values: Sequence[Any]) -> str | None:
     """Return the values of a field: strings joined by line feeds, as a text is read; anything else as JSON."""
-    values = [each for each in values if each is not None]
+    values = [value for value in values if value is not None]
     if not values:
         return None
-    if all(isinstance(each, str) for each in values):
+    if all(isinstance(value, str) for value in values):
         return "\n".join(values).encode("utf-8", "replace").decode("utf-8")
     return json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=True)

@@ -72,8 +72,8 @@ class Rounds:
             undecided = self.keeper.keep(_without(_without(undecided, "earlier", members[-1]), "later", members[-1]))
         else:
             raise self._spent(undecided)
-        for each in members:
-            pairs = _without(pairs, "earlier", each)
+        for member in members:
+            pairs = _without(pairs, "earlier", member)
         found = pairs.groupBy(sql.col("later").alias("place"))
         return found.agg(sql.min("earlier").alias("canonical"))
 
@@ -171,16 +171,16 @@ def groups(
     order = check_names("canonical", canonical)
     if against is not None:
         fields = (text, per, None if span is None else span.field)
-        named = [*order, *(each for each in fields if each is not None)]
+        named = [*order, *(field for field in fields if field is not None)]
         check_against(df, against, (id, fingerprint, *named))
     keeper = Keeper(checkpoints)
     limits = Rounds(keeper, check_count("rounds", rounds), check_count("driver_pairs", driver_pairs, 0))
 
     def columns(frame: DataFrame, *, is_older: bool = False) -> list[Column]:
         """Return what decides about a document besides its fingerprint."""
-        keys = [order_column(frame, each) for each in order]
+        keys = [order_column(frame, name) for name in order]
         # Spark's order of structures has null first.
-        parts = [sql.lit(not is_older), *(part for each in keys for part in (each.isNull(), each))]
+        parts = [sql.lit(not is_older), *(part for key in keys for part in (key.isNull(), key))]
         found = [sql.struct(*parts).alias("order"), sql.lit(is_older).alias("is_older")]
         found += [] if text is None else [check_text(frame, "text", text).alias("text")]
         found += [] if per is None else [per_column(frame, per).alias("per")]

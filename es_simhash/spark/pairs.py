@@ -148,14 +148,14 @@ def _looking_up(values: NDArray[np.uint64], max_distance: int) -> Callable[[Batc
         for older in _collected(as_values(batch.column(0)) for batch in batches):
             distinct = np.unique(older)
             row, near = table.near_pairs(distinct)
-            yield pa.record_batch([pa.array(each.view(np.int64)) for each in (near, distinct[row])], ["left", "right"])
+            yield pa.record_batch([pa.array(side.view(np.int64)) for side in (near, distinct[row])], ["left", "right"])
 
     return look_up
 
 
 def distance_of(left: str | Column, right: str | Column) -> Column:
     """Return the column ``distance`` of two columns of fingerprints as numbers, in bits."""
-    columns = [sql.col(each) if isinstance(each, str) else each for each in (left, right)]
+    columns = [sql.col(column) if isinstance(column, str) else column for column in (left, right)]
     return sql.bit_count(columns[0].bitwiseXOR(columns[1])).cast("int").alias("distance")
 
 
@@ -203,7 +203,7 @@ def _joining(shares: Shares) -> Callable[[Batches], Batches]:
     def join(batches: Batches) -> Batches:
         for number, values in _shares(batches):
             for left, right in shares.pairs(number, values):
-                columns = [pa.array(each.view(np.int64)) for each in (left, right)]
+                columns = [pa.array(column.view(np.int64)) for column in (left, right)]
                 yield pa.record_batch(columns, ["left", "right"])
 
     return join

@@ -133,7 +133,7 @@ class Sheet:
     def is_number(self, name: str) -> bool:
         """Return whether a column has nothing but numbers, percent among them, and empty cells."""
         values = [row.get(name) for row in self.rows]
-        return all(_is_number(each) or (isinstance(each, str) and each.endswith(" %")) for each in values)
+        return all(_is_number(value) or (isinstance(value, str) and value.endswith(" %")) for value in values)
 
     def shown(self, usual: int) -> tuple[Sequence[Mapping[str, Any]], int]:
         """Return the rows that are shown, by default *usual* ones, and how many are left out."""
@@ -182,8 +182,8 @@ def flat_source(source: Mapping[str, Any] | None) -> dict[str, Any]:
 
     def take(name: str, value: Any) -> None:
         if isinstance(value, Mapping) and value:
-            for key, each in value.items():
-                take(f"{name}.{key}", each)
+            for key, inner in value.items():
+                take(f"{name}.{key}", inner)
         else:
             found[name] = value
 

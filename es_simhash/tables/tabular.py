@@ -57,7 +57,7 @@ class Tabular:
         return {}
 
     def _repr_html_(self) -> str:
-        notes = [{"note": kind, "what": each} for kind, lines in self._notes().items() for each in lines]
+        notes = [{"note": kind, "what": line} for kind, lines in self._notes().items() for line in lines]
         return str(render(self._title(), [*self._sheets(), *([Sheet("Notes", notes)] if notes else [])]))
 
 
@@ -76,16 +76,16 @@ def to_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> 
 
 
 def _of_one_type(values: list[Any]) -> list[Any]:
-    types = {type(each) for each in values if each is not None}
+    types = {type(value) for value in values if value is not None}
     if types == {int, float}:
-        return [None if each is None else float(each) for each in values]
+        return [None if value is None else float(value) for value in values]
     is_plain = len(types) <= 1 and types <= {str, bool, int, float}
-    if is_plain and not (types == {int} and any(each is not None and abs(each) >= _LARGEST for each in values)):
+    if is_plain and not (types == {int} and any(value is not None and abs(value) >= _LARGEST for value in values)):
         return values
     # As JSON, but for strings.
     return [
-        each if each is None or isinstance(each, str) else json.dumps(each, ensure_ascii=False, default=str)
-        for each in values
+        value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        for value in values
     ]
 
 

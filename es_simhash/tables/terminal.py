@@ -64,7 +64,7 @@ def lay_out(columns: Sequence[Column], *, width: int, keys: Sequence[int] = (0,)
     for place in range(len(columns)):
         together = [*parts[-1], place]
         if set(parts[-1]) - {*keys} and _width([columns[each].least for each in together]) > width:
-            parts.append([*(each for each in keys if each != place), place])
+            parts.append([*(key for key in keys if key != place), place])
         else:
             parts[-1] = together
     return [Layout(tuple(part), _widths([columns[each] for each in part], width)) for part in parts]
@@ -75,13 +75,13 @@ def _width(widths: Sequence[int]) -> int:
 
 
 def _widths(columns: Sequence[Column], width: int) -> tuple[int, ...]:
-    wanted = [each.wanted for each in columns]
-    least = [each.least for each in columns]
+    wanted = [column.wanted for column in columns]
+    least = [column.least for column in columns]
     # A key that is too wide even alone is cut below its least.
-    lowest = [each.least if each.kind == "number" else 4 for each in columns]
+    lowest = [column.least if column.kind == "number" else 4 for column in columns]
     free = width - _GAP * (len(columns) - 1)
     # A whole text gives way to its title.
-    long = [each.least if each.kind == "text" and each.longest > width else each.wanted for each in columns]
+    long = [column.least if column.kind == "text" and column.longest > width else column.wanted for column in columns]
     return tuple(fit(fit(fit(wanted, long, free), least, free), lowest, free))
 
 
@@ -118,9 +118,12 @@ def draw_sheet(
     order = {f"{SOURCE}{name}": place for place, name in enumerate(first)}
     names = sheet.columns(known)
     sources = iter(
-        sorted((each for each in names if each.startswith(SOURCE)), key=lambda each: order.get(each, len(order)))
+        sorted(
+            (column_name for column_name in names if column_name.startswith(SOURCE)),
+            key=lambda each: order.get(each, len(order)),
+        )
     )
-    names = [next(sources) if each.startswith(SOURCE) else each for each in names]
+    names = [next(sources) if column_name.startswith(SOURCE) else column_name for column_name in names]
     columns, cells = [], []
     for name, heading in zip(names, headings(names), strict=True):
         kind = "number" if sheet.is_number(name) else "sentence" if name in sheet.folded else "text"
@@ -130,7 +133,7 @@ def draw_sheet(
     drawn: list[Table | Text] = [Text(visible(sheet.title), style="italic")] if sheet.title else []
     cut: set[int] = set()
     for part in lay_out(
-        columns, width=width, keys=[names.index(each) for each in sheet.keys or names[:1] if each in names]
+        columns, width=width, keys=[names.index(key) for key in sheet.keys or names[:1] if key in names]
     ):
         drawn.append(_draw(part, columns, cells, len(rows)))
         shown = zip(part.places, part.widths, strict=True)

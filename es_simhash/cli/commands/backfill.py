@@ -163,7 +163,7 @@ def _lines(found: Setup, *, is_dry: bool) -> Iterator[str]:
     """Yield what was recorded."""
     names = "" if found.indices == (found.index,) else f" ({', '.join(found.indices)})"
     verb = "would be recorded" if is_dry else "recorded"
-    new = f"{verb} now: {', '.join(_PARTS[each] for each in found.recorded)}" if found.recorded else "recorded already"
+    new = f"{verb} now: {', '.join(_PARTS[part] for part in found.recorded)}" if found.recorded else "recorded already"
     yield f"{found.index}{names}: {count(found.documents, 'document')}, text in {', '.join(found.text_fields)} ({new})"
     other = " (another: --preset)" if is_dry and "grouping" in found.recorded else ""
     name = f"preset {found.preset}{other}" if found.preset else "no preset"
@@ -229,7 +229,7 @@ def _show_measured(found: Setup) -> None:
         print_line(f"measured: nothing: {found.unmeasured}")
     elif found.presets:
         rows = [
-            {"edit": kind, **{each.preset: percent(each.by_edit[kind]) for each in found.presets}}
+            {"edit": kind, **{preset.preset: percent(preset.by_edit[kind]) for preset in found.presets}}
             for kind in found.presets[0].by_edit
         ]
         print_sheets(Sheet(f"found of edited copies of {found.sampled:,} of your texts", rows))

@@ -54,7 +54,7 @@ def command(url: str | None, product: str, *, insecure: bool, as_json: bool) -> 
                     if written.action == "refused":
                         raise SimHashError(f"document {written.id} of the demo was refused: {written.reason}")
                 connection.client.indices.refresh(index=index)
-                groups = {group.id: [each.id for each in group.members] for group in simhash.groups(index)}
+                groups = {group.id: [member.id for member in group.members] for group in simhash.groups(index)}
                 canonical, (one, *_) = next(iter(groups.items()))
                 explained = simhash.explain(index, one if one != canonical else groups[canonical][1], canonical)
                 rule = simhash.get_rule(index)

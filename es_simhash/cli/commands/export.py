@@ -201,6 +201,6 @@ def dashboards(index: str, target: Target, *, check: bool, as_json: bool, **fiel
         if any(fault.is_fatal for fault in pack.faults):
             return 1
         objects = pack.objects
-    for each in objects:
-        print_json(each)
+    for saved in objects:
+        print_json(saved)
     return 0

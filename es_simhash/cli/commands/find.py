@@ -182,7 +182,7 @@ def command(
             _warn_of_unfilled(connection, index)
             return code
         if not as_json and lookup["source"] is False:
-            fields = list(dict.fromkeys(name for each in settings for name in each.text_fields))
+            fields = list(dict.fromkeys(name for index_settings in settings for name in index_settings.text_fields))
             lookup["source"] = fields or False
         fields = lookup["source"] if isinstance(lookup["source"], list) else []
         recorded = None if lookup["max_distance"] is None else max(map(_recorded_distance, settings), default=None)
@@ -204,7 +204,7 @@ def command(
         _warn_of_unfilled(connection, index)
     _print_near_dups(found, index, as_json=as_json, recorded=recorded, fields=fields)
     if not found and found.plan is not None and not as_json:
-        _say_where_to_go_on(index, content, has_passages=any(each.passages for each in settings))
+        _say_where_to_go_on(index, content, has_passages=any(index_settings.passages for index_settings in settings))
     return 0
 
 
@@ -306,7 +306,11 @@ def _find_many(
 
 
 def _recorded_text_fields(connection: Connection, index: str) -> tuple[str, ...]:
-    recorded = [each.text_fields for each in connection.simhash.get_settings(index).values() if each.text_fields]
+    recorded = [
+        index_settings.text_fields
+        for index_settings in connection.simhash.get_settings(index).values()
+        if index_settings.text_fields
+    ]
     if not recorded:
         raise InvalidInputError(f"index {index} does not record its text field: pass --text-field")
     return recorded[0]
@@ -374,7 +378,7 @@ def _print(found: Overlaps, index: str, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                "overlaps": [each.to_dict() for each in found],
+                "overlaps": [overlap.to_dict() for overlap in found],
                 "complete": found.complete,
                 "min_contained": found.min_contained,
                 "min_run": found.min_run,

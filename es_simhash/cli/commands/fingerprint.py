@@ -95,11 +95,11 @@ def _batches(named: Iterable[_Named | None]) -> Iterator[tuple[list[_Named], boo
     """Yield batches, and whether the source pauses or ends after each; ``None`` says that it pauses."""
     batch: list[_Named] = []
     characters = 0
-    for each in named:
-        if each is not None:
-            batch.append(each)
-            characters += len(each[1])
-        if each is None or len(batch) == _BATCH_TEXTS or characters >= _BATCH_CHARACTERS:
-            yield batch, each is None
+    for item in named:
+        if item is not None:
+            batch.append(item)
+            characters += len(item[1])
+        if item is None or len(batch) == _BATCH_TEXTS or characters >= _BATCH_CHARACTERS:
+            yield batch, item is None
             batch, characters = [], 0
     yield batch, True

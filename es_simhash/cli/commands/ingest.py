@@ -180,7 +180,7 @@ def _check_text_field(reader: Reader, text_field: Sequence[str], skip: int, end:
     """
     if reader.total is None:
         return  # a stream can be read only once
-    wanted = {*text_field, *(each.partition(".")[0] for each in text_field)}
+    wanted = {*text_field, *(field_name.partition(".")[0] for field_name in text_field)}
     names: dict[str, None] = {}
     lines = 0
     for record in islice(reader, skip, end):
@@ -200,7 +200,7 @@ def _check_text_field(reader: Reader, text_field: Sequence[str], skip: int, end:
 
 def _check_grouping(index: str, text_field: Sequence[str], grouping: Mapping[str, Any]) -> None:
     """Refuse to create an index for a grouping by fields of the user's, which it would not map."""
-    orders = [each for each in grouping["canonical"] or () if each not in ("id", "longest")]
+    orders = [order for order in grouping["canonical"] or () if order not in ("id", "longest")]
     wanted = {"--per": grouping["per"], "--within": grouping["within"], "--canonical": orders}
     if given := [name for name, value in wanted.items() if value]:
         texts = [word for name in text_field for word in ("--text-field", name)]

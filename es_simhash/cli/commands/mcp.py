@@ -83,9 +83,9 @@ def _make(reader: Reader) -> Server[Any]:
     )
     output = {"type": "object", "properties": {"note": {"type": "string"}}, "required": ["note"]}
     tools = []
-    for name, each in reader.tools.items():
-        schemas: Any = {"input_schema": each.schema(reader.patterns), "output_schema": output}
-        tools.append(types.Tool(name=name, description=each.description, annotations=hints, **schemas))
+    for name, tool in reader.tools.items():
+        schemas: Any = {"input_schema": tool.schema(reader.patterns), "output_schema": output}
+        tools.append(types.Tool(name=name, description=tool.description, annotations=hints, **schemas))
 
     async def list_tools(*_: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)

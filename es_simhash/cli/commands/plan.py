@@ -54,7 +54,7 @@ def command(
             made = connection.simhash.plan_removal(index, out, **given)
         warn_of_plan(connection, index, made)
     if out is None:
-        records = (DuplicateResult.of(each, "would delete") for each in made.removals)
+        records = (DuplicateResult.of(line, "would delete") for line in made.removals)
         show(records, as_json=as_json)
     elif as_json:
         print_json({name: value for name, value in asdict(made).items() if name != "removals"})
@@ -67,8 +67,8 @@ def command(
     print_line(f"rule: {made.rule}")
     if made.left_out:
         print_line(f"left out: {', '.join(made.left_out_words)}")
-    for each in made.refusals:
-        print_line(f"apply will refuse this: {for_shell(each)}")
+    for refusal in made.refusals:
+        print_line(f"apply will refuse this: {for_shell(refusal)}")
     if out:
         print_line(f"sha256: {made.sha256}")
         print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")
@@ -143,8 +143,8 @@ def history(names: tuple[str, ...], *, as_json: bool) -> int:
     if not files:
         named = ["ID", names[0]] if names and Path(names[0]).is_file() else [*names, "REMOVAL"]
         raise click.UsageError(f"give an ID and a removal: {shlex.join(['es-simhash', 'history', *named])}")
-    for each in files:
-        FILE.convert(each, None, None)
+    for file in files:
+        FILE.convert(file, None, None)
     found = removal_history(names[0], files)
     if as_json:
         print_json(found.to_dict())

@@ -147,7 +147,7 @@ def explain(
     if fingerprints:
         if target.scheme is not None:
             raise click.UsageError("a scheme applies to texts: leave --scheme out, or --fingerprints")
-        _explain_fingerprints(*(FINGERPRINT.convert(each, None, None) for each in (a, b)), as_json=as_json)
+        _explain_fingerprints(*(FINGERPRINT.convert(digits, None, None) for digits in (a, b)), as_json=as_json)
         return
     if before:
         with connect(target, before[0]) as connection:
@@ -155,7 +155,7 @@ def explain(
     else:
         from es_simhash.quality import explain as explain_texts  # noqa: PLC0415 - loads numpy
 
-        first, second = (read_text(each) if is_file else each for each in (a, b))
+        first, second = (read_text(path) if is_file else path for path in (a, b))
         found = explain_texts(first, second, scheme=target.scheme or DEFAULT_SCHEME, max_changes=how["max_changes"])
     if as_json:
         print_json(found.to_dict(), indent=2)
@@ -232,37 +232,46 @@ def check(
         if sample is not None:
             found = connection.simhash.check_sample(index, sample=sample, seed=seed, text_field=text_field)
     if as_json:
-        shown = [asdict(each) | {"problems": [for_shell(one) for one in each.problems]} for each in checks]
+        shown = [
+            asdict(index_check) | {"problems": [for_shell(one) for one in index_check.problems]}
+            for index_check in checks
+        ]
         print_json({"indices": shown} | ({} if found is None else {"sample": _sample_to_dict(found) | {"seed": seed}}))
     else:
         rows = [
             {
-                "index": each.index,
-                "ready": each.ready,
-                "scheme": each.scheme,
-                "text fields": ", ".join(each.text_fields) or None,
-                "documents": each.documents,
-                "fingerprinted": each.fingerprinted,
+                "index": index_check.index,
+                "ready": index_check.ready,
+                "scheme": index_check.scheme,
+                "text fields": ", ".join(index_check.text_fields) or None,
+                "documents": index_check.documents,
+                "fingerprinted": index_check.fingerprinted,
             }
-            for each in checks
+            for index_check in checks
         ]
-        rules = [{"index": each.index, "rule": each.rule} for each in checks if each.rule is not None]
+        rules = [
+            {"index": index_check.index, "rule": index_check.rule}
+            for index_check in checks
+            if index_check.rule is not None
+        ]
         print_sheets(Sheet("", rows), Sheet("", rules, folded=("rule",)))
-        known = [each.candidates for each in checks if each.candidates is not None]
+        known = [index_check.candidates for index_check in checks if index_check.candidates is not None]
         if known:
             print_line(f"a lookup has about {count(round(sum(known)), 'candidate')}, whose distance is computed")
-        for each in checks:
-            for fault in each.faults:
-                said = f"{each.index}: {fault}: {for_shell(fault.advice)}"
-                warn(said, index=each.index, **asdict(fault))
+        for index_check in checks:
+            for fault in index_check.faults:
+                said = f"{index_check.index}: {fault}: {for_shell(fault.advice)}"
+                warn(said, index=index_check.index, **asdict(fault))
         if found is not None:
             _show_sample(found, seed)
-    return 0 if all(each.ready for each in checks) and (found is None or found.is_healthy) else 1
+    return 0 if all(index_check.ready for index_check in checks) and (found is None or found.is_healthy) else 1
 
 
 def _sample_to_dict(found: Diagnosis) -> dict[str, Any]:
     shown = found.to_dict()
-    findings = [each | {name: for_shell(each[name]) for name in ("message", "advice")} for each in shown["findings"]]
+    findings = [
+        finding | {name: for_shell(finding[name]) for name in ("message", "advice")} for finding in shown["findings"]
+    ]
     return shown | {"findings": findings, "reasons": list(map(for_shell, found.reasons))}
 
 
@@ -275,7 +284,9 @@ def _show_sample(found: Diagnosis, seed: int) -> None:
     if not found.findings:
         print_line("nothing is wrong")
     # What is wrong with the mapping the check has said.
-    _, parts = sheets_of(replace(found, findings=tuple(each for each in found.findings if each.topic != "mapping")))
+    _, parts = sheets_of(
+        replace(found, findings=tuple(finding for finding in found.findings if finding.topic != "mapping"))
+    )
     print_sheets(*parts)
     for reason in found.reasons:
         warn(str(reason))

@@ -73,9 +73,9 @@ def command(
         damage: DamagedError | None = None
         with closing(connection.simhash.restore(removals, **how)) as records:
             try:
-                for each in records:
-                    counts.add(each)
-                    connection.to_refresh.add(each.index)
+                for record in records:
+                    counts.add(record)
+                    connection.to_refresh.add(record.index)
             except DamagedError as found:
                 damage = found
         end_report(counts.report)

@@ -56,8 +56,8 @@ def _bars(numbers: Mapping[str, int]) -> list[tuple[Sequence[str], float]]:
 def _counted(key: str, name: str, counts: Iterable[tuple[str, Count]], say: Speech, *, note: str = "") -> NumberTable:
     """Return a table whose bars are the share of duplicates."""
     rows = [
-        ((label, f"{each.documents:,}", f"{each.duplicates:,}", say.percent(each.share)), each.share or 0.0)
-        for label, each in counts
+        ((label, f"{count.documents:,}", f"{count.duplicates:,}", say.percent(count.share)), count.share or 0.0)
+        for label, count in counts
     ]
     return NumberTable(say(key), (say(name), say("documents"), say("duplicates"), say("share")), rows, note)
 
@@ -77,7 +77,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     "en": {
         **_EN["words"],
         **rule_words("en"),
-        **_health((kind, (each.message, each.advice)) for kind, each in SENTENCES.items()),
+        **_health((kind, (sentence.message, sentence.advice)) for kind, sentence in SENTENCES.items()),
     },
     "zh": {**_ZH["words"], **rule_words("zh"), **_health(_ZH["findings"].items())},
 }
@@ -100,7 +100,7 @@ class Speech:
         """Return the words *key*, those for one where *number* is 1; numbers are written with separators."""
         if values.get("number") == 1 and f"{key}_1" in WORDS[self.language]:
             key = f"{key}_1"
-        written = {name: f"{each:,}" if isinstance(each, int) else each for name, each in values.items()}
+        written = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
         return WORDS[self.language][key].format(**written)
 
     def html(self, key: str, **values: Child | float) -> Html:
@@ -181,9 +181,9 @@ class ShownGroup:
         return {
             "id": self.id,
             "documents": self.documents,
-            "why": {each.reason: each.number for each in self.why},
+            "why": {reason.reason: reason.number for reason in self.why},
             "canonical": self.canonical and self.canonical.to_dict(),
-            "members": [each.to_dict() for each in self.members],
+            "members": [member.to_dict() for member in self.members],
         }
 
 
@@ -248,7 +248,7 @@ class IndexReport(Record):
             tiles=_tiles(self.stats, say),
             tables=number_tables(self.stats, say),
             hints=[say(f"no_{name}") for name in self.uncharted],
-            groups=[_group(each, say) for each in self.groups],
+            groups=[_group(group, say) for group in self.groups],
             measured=_measured(self, say),
         )
 
@@ -264,9 +264,9 @@ def _group(group: ShownGroup, say: Speech) -> dict[str, Any]:
     return {
         "id": group.id,
         "documents": group.documents,
-        "why": [say(f"why_{each.reason}", number=each.number) for each in group.why],
+        "why": [say(f"why_{reason.reason}", number=reason.number) for reason in group.why],
         "canonical": canonical and _about(canonical, None, [], say),
-        "members": [_about(each, canonical, _nearness(each, say), say) for each in group.members],
+        "members": [_about(member, canonical, _nearness(member, say), say) for member in group.members],
         "left": group.documents - len(group.members) - (canonical is not None),
     }
 
@@ -285,7 +285,7 @@ def _about(member: Member, canonical: Member | None, nearness: list[str], say: S
         "id": member.id,
         "title": member.title,
         "url": member.url if _WEB.match(member.url) else "",
-        "facts": [*nearness, *(user_text(each) for each in (member.source, member.time) if each)],
+        "facts": [*nearness, *(user_text(fact) for fact in (member.source, member.time) if fact)],
         "beginning": None,
         "excerpts": (),
     }
@@ -328,7 +328,9 @@ def _sentence(report: IndexReport, say: Speech) -> str:
     if not stats.documents:
         return say("sentence_empty")
     words = {"documents": stats.documents, "duplicates": stats.duplicates, "share": say.percent(stats.share)}
-    if lost := [each.values["documents"] for each in report.diagnosis.findings if each.kind == "lost_canonicals"]:
+    if lost := [
+        finding.values["documents"] for finding in report.diagnosis.findings if finding.kind == "lost_canonicals"
+    ]:
         return say("sentence_lost", number=lost[0], **words)
     if stats.duplicates:
         return say("sentence", **words)
@@ -337,14 +339,14 @@ def _sentence(report: IndexReport, say: Speech) -> str:
 
 
 def _rule(stats: Stats, say: Speech) -> str:
-    rule = say("list_mark").join(_grouping(each, say) for each in stats.grouping)
+    rule = say("list_mark").join(_grouping(grouping, say) for grouping in stats.grouping)
     return say("by_rule", rule=rule) if rule else ""
 
 
 def _measured(report: IndexReport, say: Speech) -> dict[str, str]:
     stats = report.stats
     given = [part.field for part in (stats.time, stats.sources) if part is not None]
-    groupings = [_grouping(each, say) for each in stats.grouping] or [say("never_grouped")]
+    groupings = [_grouping(grouping, say) for grouping in stats.grouping] or [say("never_grouped")]
     return {
         "index": stats.index,
         "moment": _moment(report),
