@@ -42,17 +42,17 @@ _NUMBERS = [
     + ("" if preset.text_measure() == WORD_SHINGLES else f" ({preset.text_measure()})")
     for preset in PRESETS.values()
 ]
-PRESET_NUMBERS = f"{'; '.join(_NUMBERS)}."
+preset_option = click.option(
+    "--preset",
+    type=click.Choice(list(PRESETS)),
+    help=f"Use the distance and similarity of this preset. {'; '.join(_NUMBERS)}.",
+)
 
 
 def verification(command: Function) -> Function:
     """Add the options that compare texts; the command gets *preset* and *verify*, as the client's methods take them."""
 
-    @click.option(
-        "--preset",
-        type=click.Choice(list(PRESETS)),
-        help=f"Use the distance and similarity of this preset. {PRESET_NUMBERS}",
-    )
+    @preset_option
     @options.share(
         "--verify",
         help="Near-duplicates are only documents whose texts are so similar: by default, that share this part of their "

@@ -156,7 +156,7 @@ class Tally:
 
 
 def _find_id(action: Mapping[str, Any]) -> str | None:
-    if "_id" in action or action["_op_type"] not in ("index", "create"):
+    if "_id" in action:
         return None
     return next((name for name in action["_source"] if name.casefold() in ("id", "uuid", "guid", "url")), None)
 

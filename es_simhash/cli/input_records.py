@@ -362,10 +362,7 @@ def _check_id(given: Any) -> str:
         way = f": pass --id-field '_id.{next(iter(given))}'" if isinstance(given, dict) and len(given) == 1 else ""
         raise InvalidInputError(f"the id {shorten(given)} is neither a string nor a whole number{way}")
     text = str(given)
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidInputError(f"the id {shorten(text)} has half a character (a lone surrogate)") from error
+    size = len(text.encode())
     # A server refuses the whole bulk request for one such id.
     if not 0 < size <= LONGEST_ID_BYTES:
         raise InvalidInputError(f"the id {shorten(text)} has {size} bytes: give 1 to {LONGEST_ID_BYTES}")

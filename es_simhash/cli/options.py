@@ -97,10 +97,6 @@ def number(*names: str, help: str, least: int = 1, most: int | None = None, **mo
     return click.option(*names, type=click.IntRange(least, most), help=help, **{"metavar": "N", **more})
 
 
-def distance(*names: str, help: str, **more: Any) -> Decorator:
-    return number("-d", *names, "--max-distance", "max_distance", least=0, most=64, metavar="BITS", help=help, **more)
-
-
 def share(name: str, *, help: str, **more: Any) -> Decorator:
     return click.option(name, type=click.FloatRange(0, 1), metavar="SHARE", help=help, **more)
 
@@ -114,7 +110,6 @@ _KINDS: dict[str, Any] = {
     "N": click.FloatRange(min=0, min_open=True),
     "SHARE": click.FloatRange(0, 1),
     "SECONDS": click.FloatRange(min=0, min_open=True),
-    "FILE": click.Path(dir_okay=False),
 }
 
 
@@ -299,8 +294,14 @@ prefix = click.option(
     help="Name of the object field that holds the fingerprint fields.",
 )
 
-max_distance = distance(
-    help="Largest distance of a near-duplicate in bits, inclusive, 0 to 64. Default: that of the index's rule, else 12."
+max_distance = number(
+    "-d",
+    "--max-distance",
+    least=0,
+    most=64,
+    metavar="BITS",
+    help="Largest distance of a near-duplicate in bits, inclusive, 0 to 64. Default: that of the index's rule, else "
+    "12.",
 )
 
 

@@ -21,7 +21,7 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.duplicates import warn_of_lacking
 from es_simhash.cli.failures import UnfingerprintedText, describe, kind_of
-from es_simhash.cli.grouping_options import PRESET_NUMBERS, lookup_options, numbers_option
+from es_simhash.cli.grouping_options import lookup_options, numbers_option, preset_option
 from es_simhash.cli.input_files import piped_text, read_text_argument
 from es_simhash.cli.input_records import Reader, Record, document_of
 from es_simhash.cli.options import Target
@@ -108,11 +108,7 @@ def _print_answer(record: Record, text: str | Exception, outcome: NearDups | Exc
 @options.text_field
 @options.max_distance
 @options.takes(LookupOptions)
-@click.option(
-    "--preset",
-    type=click.Choice(list(PRESETS)),
-    help=f"Use the distance and similarity of this preset. {PRESET_NUMBERS}",
-)
+@preset_option
 @click.option(
     "--query",
     "form",
