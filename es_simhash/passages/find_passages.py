@@ -35,7 +35,6 @@ from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.conversation import search_texts, text_body
 from es_simhash.transport.pages import Hits, Pages, Reading
 from es_simhash.transport.protocol import Call, Index, Key, check_index, document_key, index_key
-from es_simhash.transport.refusals import NO_SOURCE
 from es_simhash.transport.server import Answer
 
 
@@ -197,20 +196,11 @@ async def _read_all(server: Port, lookup: PassageLookup, query: Query) -> Pages:
     """Yield all pages of *query*; none is given on before the settings were confirmed in its view."""
     sizes, routing = lookup.options.sizes, lookup.options.routing
     body = text_body({"query": query}, lookup.fields)
-    for wanted in (body, {**body, "_source": True}):
-        confirm_once = confirming(server, lookup.index, lookup.settings)
-        reading = Reading(server, lookup.index, wanted, page=sizes.next_page, routing=routing)
-        try:
-            async with aclosing(reading.pages()) as pages:
-                async for hits in pages:
-                    await confirm_once()
-                    yield hits
+    confirm_once = confirming(server, lookup.index, lookup.settings)
+    reading = Reading(server, lookup.index, body, page=sizes.next_page, routing=routing)
+    async with aclosing(reading.pages()) as pages:
+        async for hits in pages:
             await confirm_once()
-            is_refused = NO_SOURCE.meets(reading.gaps)
-        except Exception as error:
-            if wanted is not body or not NO_SOURCE.meets(error):
-                raise
-            is_refused = True
-        if not is_refused:
-            break
+            yield hits
+    await confirm_once()
     lookup.note(reading.gaps)

@@ -204,7 +204,7 @@ async def search_texts(
 
 def ask_whole(body: dict[str, Any]) -> bool:
     """Have *body* ask for the whole source of hits; return whether it did not before."""
-    asked, body["_source"] = body["_source"], True
+    asked, body["_source"] = body.get("_source", True), True
     return asked is not True
 
 

@@ -10,12 +10,13 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from es_simhash.transport.answers import Gap, find_gaps
-from es_simhash.transport.conversation import Patience, until
+from es_simhash.transport.conversation import Patience, ask_whole, changing, until
 from es_simhash.transport.protocol import MAX_HITS, Call, Index, status_of
-from es_simhash.transport.refusals import NO_ORDER, NO_SLICE, NO_VIEW, Row
+from es_simhash.transport.refusals import NO_ORDER, NO_SLICE, NO_SOURCE, NO_VIEW
 from es_simhash.transport.server import Answer, Server
 
 Hits = Sequence[Mapping[str, Any]]
@@ -68,7 +69,7 @@ class Cursor:
 
     def __init__(self, body: Mapping[str, Any], page: int, *, part: tuple[int, int] = (0, 1)) -> None:
         number, slices = part
-        self._body = {**body, "slice": {"id": number, "max": slices}} if slices > 1 else body
+        self._body = {**body, **({"slice": {"id": number, "max": slices}} if slices > 1 else {})}
         self._page = page
         self._after: Any = None
         self.has_ties = False
@@ -80,6 +81,14 @@ class Cursor:
         if self._after is not None:
             request["search_after"] = self._after
         return view.call(request)
+
+    def take_ties(self, view: View) -> bool:
+        """Have the next page in an order with ties; return whether this one was in another."""
+        view.has_ties = True
+        return not self.has_ties
+
+    def ask_whole(self) -> bool:
+        return ask_whole(self._body)
 
     def advance(self, hits: Hits) -> Hits:
         """Return those of the *hits* of a page that are given away now: what ties with the last one comes again."""
@@ -152,7 +161,7 @@ class Reading:
             if view is not None:
                 cursors = [Cursor(self.body, page, part=(number, self.slices)) for number in range(self.slices)]
                 answers = await self._send(view, cursors)
-                if self.slices > 1 and any(_is(NO_SLICE, answer) for answer in answers):
+                if self.slices > 1 and any(map(_is_slice_refused, answers)):
                     cursors = [Cursor(self.body, page)]
                     answers = await self._send(view, cursors)
                 while cursors:
@@ -236,18 +245,21 @@ async def viewing(
             await close_view(server, view)
 
 
-def _is(row: Row, answer: Any) -> bool:
-    """Return whether *answer*, perhaps an exception, is refused as *row* says, if only by some of the shards."""
-    return row.meets(answer if isinstance(answer, BaseException) else find_gaps(answer))
+def _is_slice_refused(answer: Any) -> bool:
+    return NO_SLICE.meets(answer if isinstance(answer, BaseException) else find_gaps(answer))
 
 
 async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hits:
-    """Return the hits of *answer*; a server that does not know the order is asked by another one."""
-    if not cursor.has_ties and _is(NO_ORDER, answer):
-        view.has_ties = True
-        answer = await server.send(cursor.call(view))
-    if isinstance(answer, BaseException):
-        raise answer
+    """Return the hits of *answer*, or of the same page asked for as the server can give it."""
+    given = [answer]
+
+    async def read() -> Answer:
+        came = given.pop() if given else await server.send(cursor.call(view))
+        if isinstance(came, BaseException):
+            raise came
+        return came
+
+    answer = await changing(read, {NO_ORDER: lambda: cursor.take_ties(view), NO_SOURCE: cursor.ask_whole}, find_gaps)
     view.note(answer)
     view.gaps |= dict.fromkeys(find_gaps(answer))
     hits: Hits = answer["hits"]["hits"]
@@ -280,7 +292,9 @@ class Scroll:
     async def read(self) -> Pages:
         server = self.server
         patience = Patience(server.attempts)
-        answer = await until(server, self._open, patience=patience)
+        body = dict(self.body)
+        opening = partial(until, server, lambda: self._open(body), patience=patience)
+        answer = await changing(opening, {NO_SOURCE: lambda: ask_whole(body)}, find_gaps)
         scroll, left = answer.get("_scroll_id"), answer["hits"]["total"]["value"]
 
         async def following() -> Answer:
@@ -304,10 +318,10 @@ class Scroll:
         finally:
             await _end_scroll(server, scroll)
 
-    async def _open(self) -> dict[str, Any]:
+    async def _open(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the first page; cancelled, end the scroll."""
         # A scroll always counts its hits: both products refuse one that must not count them.
-        request = {**self.body, "size": self.page, **_UNORDERED, "track_total_hits": True}
+        request = {**body, "size": self.page, **_UNORDERED, "track_total_hits": True}
         opening = self.server.search(index=self.index, body=request, scroll=f"{self.keep_alive}s", **self.options)
         answer, cancelled = await self.server.to_the_end(opening)
         if cancelled is not None:

@@ -35,7 +35,7 @@ def test_the_record_of_passages():
     assert IndexSettings.from_dict(recorded) == settings
     assert marker_name(settings) != marker_name(build_settings(text_field="body"))
     for wrong in ({**recorded["passages"], "gram": 30}, {**recorded["passages"], "state": "new"}, {}):
-        with pytest.raises(MappingError, match="cannot be read"):
+        with pytest.raises(MappingError, match="cannot read"):
             IndexSettings.from_dict({**recorded, "passages": wrong})
 
 

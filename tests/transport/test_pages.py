@@ -147,3 +147,27 @@ def test_a_view_outlives_a_slow_caller(kind, rate, page, keep_alive):
     [search, *_] = [call.arguments for call in carry_out(work(), store).calls if call.api == "search"]
     lives = search["body"]["pit"]["keep_alive"] if store.has_pit else search["scroll"]
     assert (search["body"]["size"], lives) == (page, f"{keep_alive}s")
+
+
+class SourceLess(FakeServer):
+    """Has documents without a ``_source`` among the later ones: parts of it are refused where they are on the page."""
+
+    def search(self, body, index=None, scroll=None):
+        if isinstance(body["_source"], list) and (scroll or body.get("search_after", [0])[0] > 3):
+            return ServerError(400, "unable to fetch fields from _source field: _source is disabled")
+        return super().search(body, index, scroll)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_whose_source_is_refused_is_asked_for_whole(kind):
+    """The pages before it are not read again."""
+    store = SourceLess({f"{n:02}": {"n": n} for n in range(30)}, **kind)
+
+    async def work():
+        reading = Reading(scripted(), INDEX, {**EVERYTHING, "_source": ["n"]}, page=5)
+        async with aclosing(reading.pages()) as pages:
+            return [hit["_id"] async for hits in pages for hit in hits]
+
+    run = carry_out(work(), store)
+    assert run.result == sorted(store.docs)
+    assert sum(call.api in ("search", "scroll") for call in run.calls) <= 12
