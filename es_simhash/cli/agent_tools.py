@@ -313,7 +313,7 @@ async def _find(
     if source and total > shown.offset:
         found = await method(**asked, source=source, size=shown.offset + shown.limit)
     # Of more that are asked for, the first are the same.
-    return Answer.page("near_dups", sorted(found, key=lambda each: each.order), total, shown, head)
+    return Answer.page("near_dups", sorted(found, key=lambda near_dup: near_dup.order), total, shown, head)
 
 
 @_tool("explain", "index first second texts text_field max_changes characters")

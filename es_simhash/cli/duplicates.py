@@ -75,13 +75,13 @@ class Counts:
     kinds: Counter[str] = field(default_factory=Counter)
     again: set[str] = field(default_factory=set)
 
-    def add(self, each: DuplicateResult) -> None:
+    def add(self, record: DuplicateResult) -> None:
         self.total += 1
-        self.decided += each.kind == "decided"
-        self.earlier += each.earlier
-        if not each.is_done and each.kind is not None:
-            self.kinds[each.kind] += 1
-            self.again |= {each.kind} if each.may_be_done else set()
+        self.decided += record.kind == "decided"
+        self.earlier += record.earlier
+        if not record.is_done and record.kind is not None:
+            self.kinds[record.kind] += 1
+            self.again |= {record.kind} if record.may_be_done else set()
 
     @property
     def all_gone(self) -> bool:
@@ -226,10 +226,12 @@ def _advice(found: set[str], again: set[str]) -> str:
     return ", and ".join(parts or ["nothing is left to do for what is gone"])
 
 
-def _cells(each: DuplicateResult) -> dict[str, Any]:
-    what = {"what": "gone" if each.kind == "missing" else each.action, "id": each.id}
+def _cells(record: DuplicateResult) -> dict[str, Any]:
+    what = {"what": "gone" if record.kind == "missing" else record.action, "id": record.id}
     # Documents of several indices may share an id.
-    one, two = (each.index, each.canonical_index) if each.canonical_index not in ("", each.index) else (None, None)
-    which = {"index": one, "duplicate of": each.canonical, "in": two}
-    why = "by decision" if each.kind == "decided" else None
-    return what | which | {"bits": each.distance, "similarity": each.similarity, "why": why}
+    one, two = (
+        (record.index, record.canonical_index) if record.canonical_index not in ("", record.index) else (None, None)
+    )
+    which = {"index": one, "duplicate of": record.canonical, "in": two}
+    why = "by decision" if record.kind == "decided" else None
+    return what | which | {"bits": record.distance, "similarity": record.similarity, "why": why}

@@ -91,18 +91,18 @@ class Tally:
     def lacks_fingerprints(self) -> bool:
         return self._written > 0 and not self._sums["fingerprinted"]
 
-    def add(self, record: Record, each: Written) -> None:
+    def add(self, record: Record, written: Written) -> None:
         self.last = record
-        self._actions[each.action] += 1
-        self._sums["fingerprinted"] += each.fingerprinted and each.action in _IN_THE_INDEX
-        self._sums["updated"] += each.updated
-        if each.action == "refused":
-            self._fail(record, each.kind or "refused", each.reason or "", each.id)
-        elif each.reason is not None:
+        self._actions[written.action] += 1
+        self._sums["fingerprinted"] += written.fingerprinted and written.action in _IN_THE_INDEX
+        self._sums["updated"] += written.updated
+        if written.action == "refused":
+            self._fail(record, written.kind or "refused", written.reason or "", written.id)
+        elif written.reason is not None:
             self._sums["problems"] += 1
             if len(self._warnings) < SHOWN_FAILURES:
-                self._warnings.append(f"{record.place}: {each.reason}")
-        self._write(record, {name: value for name, value in each.to_dict().items() if name not in _NOT_REPORTED})
+                self._warnings.append(f"{record.place}: {written.reason}")
+        self._write(record, {name: value for name, value in written.to_dict().items() if name not in _NOT_REPORTED})
 
     def add_unreadable(self, record: Record, reason: str) -> None:
         self.last = record
@@ -258,7 +258,7 @@ class IngestRun:
             if not is_new:
                 list(checked)
         problems: dict[int, str] = {}
-        how: dict[str, Any] = {"on_problem": lambda each: problems.update({each.position: each.reason})}
+        how: dict[str, Any] = {"on_problem": lambda problem: problems.update({problem.position: problem.reason})}
         how |= {name: arguments[name] for name in ("text_field", "workers")}
         if is_new:
             scheme = target.scheme or DEFAULT_SCHEME
@@ -274,13 +274,13 @@ class IngestRun:
             self._count(Written(number, action.get("_id"), index, "written", reason, fingerprinted=is_done), tracker)
         self._count_settled()
 
-    def _count(self, each: Any, tracker: Tracker) -> None:
-        if each.position != self._actions.answered:
+    def _count(self, written: Any, tracker: Tracker) -> None:
+        if written.position != self._actions.answered:
             return  # before an error reports may lack a document, and its line is the first to send again
         self._count_settled()
         record, _ = self._actions.waiting.popleft()
         self._actions.answered += 1
-        self._tally.add(record, each)
+        self._tally.add(record, written)
         tracker.advance(1, completed=self._reader.position)
 
     def _count_settled(self) -> None:

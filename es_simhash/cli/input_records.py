@@ -213,7 +213,7 @@ def _rows(lines: _Lines, head: bytes, delimiter: str | None) -> Iterator[Record]
             continue
         delimiter, first, is_given = delimiter or said[1].decode(), rest.partition(b"\n")[0], True
     # Spreadsheets of many countries write semicolons.
-    delimiter = delimiter or max(",;\t", key=lambda each: first.count(each.encode()))
+    delimiter = delimiter or max(",;\t", key=lambda separator: first.count(separator.encode()))
     header: list[str] = []
     # In prose a blank follows the comma, and in a number three digits.
     between = re.escape(delimiter)

@@ -205,9 +205,9 @@ def build_dashboards(
 
     Examples:
         >>> pack = build_dashboards("news", time_field="published_at", text_field="body")
-        >>> sorted({each["type"] for each in pack})
+        >>> sorted({saved["type"] for saved in pack})
         ['dashboard', 'index-pattern', 'search', 'visualization']
-        >>> [each["attributes"]["title"] for each in pack if each["type"] == "dashboard"]
+        >>> [saved["attributes"]["title"] for saved in pack if saved["type"] == "dashboard"]
         ['Near-duplicates: news, one group', 'Near-duplicates: news']
     """
     subject = Subject(index, time_field, source_field, text_field, prefix)

@@ -43,7 +43,7 @@ class NearDupPostprocessor(Options, BaseNodePostprocessor):
     Examples:
         >>> from llama_index.core.schema import NodeWithScore, TextNode
         >>> text = "The council approved the new bridge over the river on Tuesday after a long debate."
-        >>> nodes = [NodeWithScore(node=TextNode(text=each, id_=each[4:7])) for each in (text, text.upper())]
+        >>> nodes = [NodeWithScore(node=TextNode(text=copy, id_=copy[4:7])) for copy in (text, text.upper())]
         >>> [found] = NearDupPostprocessor().postprocess_nodes(nodes)
         >>> found.node.metadata
         {'similar_count': 1, 'similar_ids': ['COU']}
@@ -58,7 +58,7 @@ class NearDupPostprocessor(Options, BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         del query_bundle
-        found = self.filtered(nodes, lambda each: _item(each.node))
+        found = self.filtered(nodes, lambda scored: _item(scored.node))
         return [
             node if told is None else node.model_copy(update={"node": _copy(node.node, told)}) for node, told in found
         ]

@@ -66,7 +66,7 @@ async def diagnose(server: Port, index: Index, options: SampleOptions) -> Diagno
         documents,
         fingerprinted,
         len(hits),
-        tuple(sorted(findings, key=lambda each: ranks[each.severity])),
+        tuple(sorted(findings, key=lambda finding: ranks[finding.severity])),
         (*sentences([*gaps, *uncounted]), *lost[1]),
     )
 

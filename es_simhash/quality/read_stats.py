@@ -61,7 +61,7 @@ async def count_groups(server: Port, index: Index, clauses: Sequence[Mapping[str
         several += sum(found.get(name, 0) > 1 for name, _ in page)
         counted = [(found.get(name, 0) + bucket["doc_count"], name) for name, bucket in page]
         sizes.update(size for size, _ in counted)
-        largest = nsmallest(LARGEST, [*largest, *counted], key=lambda each: (-each[0], each[1]))
+        largest = nsmallest(LARGEST, [*largest, *counted], key=lambda sized: (-sized[0], sized[1]))
     return GroupCounts(
         {size: number for size, number in sorted(sizes.items()) if size > 1},
         tuple(GroupSize(name, size) for size, name in largest if size > 1),

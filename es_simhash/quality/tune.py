@@ -186,9 +186,9 @@ def recommend(figures: Sequence[PresetFigures]) -> str | None:
         for figure in figures
         if figure.recall is not None and PRESETS[figure.preset].text_measure() == WORD_SHINGLES
     ]
-    best = max((each.recall or 0.0 for each in known), default=0.0)
-    enough = [each for each in known if (each.recall_similar or 0.0) >= ENOUGH_RECALL]
-    enough = enough or [each for each in known if (each.recall or 0.0) >= best - 0.02]
+    best = max((figure.recall or 0.0 for figure in known), default=0.0)
+    enough = [figure for figure in known if (figure.recall_similar or 0.0) >= ENOUGH_RECALL]
+    enough = enough or [figure for figure in known if (figure.recall or 0.0) >= best - 0.02]
     return enough[0].preset if enough else None
 
 
@@ -226,8 +226,8 @@ async def tune(server: Port, index: Index, options: TuneOptions, *, scheme: Sche
     mappings = (await resolve_index(server, index)).mappings
     with suppress(MappingError):  # an index without our fields
         settings = await read_present_settings(server, index)
-    for each, mapping in mappings.items():
-        check_texts(each, mapping, options.fields(None))
+    for concrete, mapping in mappings.items():
+        check_texts(concrete, mapping, options.fields(None))
     fields = options.named_fields(index, settings)
     used = settings.scheme if settings else scheme or get_scheme(server.context.wanted or DEFAULT_SCHEME)
     texts, documents, reasons = await _draw(server, index, options, fields, mappings.values())

@@ -63,11 +63,11 @@ def lay_out(columns: Sequence[Column], *, width: int, keys: Sequence[int] = (0,)
     parts: list[list[int]] = [[]]
     for place in range(len(columns)):
         together = [*parts[-1], place]
-        if set(parts[-1]) - {*keys} and _width([columns[each].least for each in together]) > width:
+        if set(parts[-1]) - {*keys} and _width([columns[number].least for number in together]) > width:
             parts.append([*(key for key in keys if key != place), place])
         else:
             parts[-1] = together
-    return [Layout(tuple(part), _widths([columns[each] for each in part], width)) for part in parts]
+    return [Layout(tuple(part), _widths([columns[number] for number in part], width)) for part in parts]
 
 
 def _width(widths: Sequence[int]) -> int:
@@ -120,7 +120,7 @@ def draw_sheet(
     sources = iter(
         sorted(
             (column_name for column_name in names if column_name.startswith(SOURCE)),
-            key=lambda each: order.get(each, len(order)),
+            key=lambda name: order.get(name, len(order)),
         )
     )
     names = [next(sources) if column_name.startswith(SOURCE) else column_name for column_name in names]
