@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_count
 from es_simhash.errors import (
+    SET_UP,
     Advice,
     IncompleteSearchError,
     MappingError,
     Said,
     SchemeMismatchError,
+    count,
     shorten,
 )
 from es_simhash.groups.read import read_all, read_texts
@@ -40,6 +43,7 @@ from es_simhash.transport.protocol import Index, Progress, check_index
 if TYPE_CHECKING:
     from es_simhash.groups.table import Table, Texts
 
+logger = logging.getLogger("es_simhash")
 
 BUCKETS = 200
 # Duplicates in the groups that are read at once, of one group where it has more: 20 MB without their sources.
@@ -121,6 +125,11 @@ async def pairs(
     for name in names:
         split = len(table)
         await read_all(server, name, table)
+    if table.first_unreadable is not None:
+        missing = (
+            f"{count(table.unreadable, 'document')} left out: no readable fingerprint, as {table.first_unreadable}"
+        )
+        logger.warning(Said(f"{missing}: run ", SET_UP))
     found = table.pairs(split=split if against is not None else None)
     every = [name for each_name in names for name in ([each_name] if isinstance(each_name, str) else each_name)]
     texts: Texts | None = None

@@ -92,7 +92,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
         Said(_BACKFILL, " (texts without features get none)"),
     ),
     "unreadable_fingerprint": (
-        "documents with something else than 16 hex digits in {field!r}, which another program wrote: {found}",
+        "documents without 16 hex digits in {field!r}, or without its blocks, as another program wrote them: {found}",
         Said(_BACKFILL),
     ),
     "no_source": (

@@ -242,7 +242,7 @@ class _Planning:
     async def add_all(self, server: Port, groups: Groups) -> Found:
         places = await server.compute(_by_canonical, groups)
         lines: list[int] = []
-        left_out: Counter[str] = Counter(unreadable=groups.unread)
+        left_out: Counter[str] = Counter(unreadable=groups.unread, no_fingerprint=groups.table.unreadable)
         done, size = 0, FIRST
         while part := places[done : done + size]:
             self.characters = 0

@@ -273,7 +273,7 @@ LEFT_OUT: Mapping[str, str] = {
     "filtered": "left out by the filter",
     "decided": "kept by people before",
     "limit": "beyond the limit",
-    "common": "with passages that very many documents have, so that it was not compared with all of these",
+    "no_fingerprint": "without a readable fingerprint: run setup",
 }
 """Why a duplicate is not in a plan, by kind; what gives another kind (``may_delete``, ``make_plan``) adds it here."""
 

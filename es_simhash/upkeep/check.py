@@ -184,9 +184,11 @@ async def _count(server: Port, index: Index, name: str, query: Mapping[str, Any]
 
 
 async def _find_unreadable(server: Port, index: Index, name: str) -> list[Fault]:
-    """Return whether documents of index *name* have a fingerprint that is none; the server may refuse to look."""
-    field = Fields(server.prefix).fingerprint
-    query = {"bool": {"filter": {"exists": {"field": field}}, "must_not": {"regexp": {field: "[0-9a-f]{16}"}}}}
+    """Return whether documents of index *name* have a fingerprint that lookups miss; the server may refuse to look."""
+    fields = Fields(server.prefix)
+    field = fields.fingerprint
+    whole = [{"regexp": {field: "[0-9a-f]{16}"}}, *({"exists": {"field": block}} for block in fields.blocks)]
+    query = {"bool": {"filter": {"exists": {"field": field}}, "must_not": {"bool": {"filter": whole}}}}
     found = await unless_refused(_count(server, index, name, query), 400, 401, 403)
     return [Fault("unreadable_fingerprint", field, str(found[0]))] if found and found[0] else []
 

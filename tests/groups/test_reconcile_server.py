@@ -269,7 +269,7 @@ def test_an_id_that_ends_in_nul(server, index, simhash):
     assert (group.id, [each.id for each in group.members]) == ("a", ["a", "a\0"])
 
 
-def test_what_has_no_readable_fingerprint_is_counted_and_named(server, index, simhash):
+def test_what_has_no_readable_fingerprint_is_counted_and_named(server, index, simhash, caplog):
     """Left out of the rule until setup mends it; of a group that is shown, too."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     text = texts(1)[0]
@@ -281,3 +281,7 @@ def test_what_has_no_readable_fingerprint_is_counted_and_named(server, index, si
     [group] = simhash.groups(index)
     assert ([each.id for each in group.members], group.unreadable) == (["a", "c"], ("b",))
     assert "b: no readable fingerprint" in group._repr_html_()
+    assert [(pair.id, pair.other_id) for pair in simhash.pairs(index)] == [("a", "c")]
+    assert f"1 document left out: no readable fingerprint, as {index}/b: run setup" in caplog.text
+    plan = simhash.plan_removal(index)
+    assert (plan.count, plan.left_out) == (1, {"no_fingerprint": 1})

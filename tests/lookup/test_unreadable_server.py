@@ -60,11 +60,14 @@ def test_other_flows_go_on_and_a_backfill_mends(server, filled, call, simhash):
     server.request("POST", f"/{filled}/_refresh")
     brought = read_all(server, filled)["brought"]["simhash"]
     assert brought["fingerprint"] == document_fields(FAR)["simhash"]["fingerprint"]
+    without_block = {"doc": {"simhash": {"block2": None}}}
+    server.request("POST", f"/{filled}/_update/b?refresh=true", without_block)
     counted = [fault.found for fault in call(simhash.check(filled))[0].faults if fault.kind == "unreadable_fingerprint"]
-    assert counted == ["3"]
+    assert counted == ["4"]
     call(simhash.setup(filled))
     stored = read_all(server, filled)
     assert stored["bad"]["simhash"]["fingerprint"] == stored["a"]["simhash"]["fingerprint"]
+    assert stored["b"]["simhash"]["block2"] == stored["a"]["simhash"]["block2"]
     assert stored["alone"]["simhash"]["fingerprint"] == brought["fingerprint"]
     assert not (stored["worse"].get("simhash") or {}).get("fingerprint")
     assert not [fault for fault in call(simhash.check(filled))[0].faults if fault.kind == "unreadable_fingerprint"]
