@@ -9,7 +9,7 @@ out, which only adds candidates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, combinations, pairwise
@@ -54,35 +54,29 @@ class Part:
 Parts = tuple[Part, ...]
 
 
-def choose_parts(count: int, max_distance: int, density: Callable[[Part], float] = lambda _: 1.0) -> Parts:
+def choose_parts(count: int, max_distance: int) -> Parts:
     """
-    Return the parts that find all near ones of *count* fingerprints at the least estimated cost.
-    Empty if it is cheapest to compare with all. The same arguments always give the same parts. *density*: returns how
-    many times more fingerprints have the word of a part than if words were evenly spread.
+    Return the parts that find all near ones of *count* fingerprints at the least estimated cost, if words are evenly
+    spread. Empty if it is cheapest to compare with all. The same arguments always give the same parts.
     """
-    best, chosen = SCANNED * count, Parts()
-    if count < WINDOW:
-        return chosen
-    for parts in sorted(_choices(count.bit_length(), max_distance), key=lambda each: _cost(each, count)):
-        if _cost(parts, count) >= best:
-            break  # uneven words only add to the cost
-        cost = _cost(parts, count, density)
-        if cost < best:
-            best, chosen = cost, parts
-    return chosen
+    choices = _choices(count.bit_length(), max_distance) if count >= WINDOW else ()
+    return min(((), *choices), key=lambda parts: _cost(parts, count))
 
 
-def _cost(parts: Parts, count: int, density: Callable[[Part], float] = lambda _: 1.0) -> float:
+def _cost(parts: Parts, count: int) -> float:
     """Return the nanoseconds that a lookup is expected to take."""
-    spread = ((each.words, count / (1 << each.width), density(each)) for each in parts)
-    return sum((words * (WORD + BEGUN * min(1.0, run) + CANDIDATE * run * more) for words, run, more in spread), 0.0)
+    cost = 0.0 if parts else SCANNED * count
+    for part in parts:
+        run = count / (1 << part.width)
+        cost += part.words * (WORD + BEGUN * min(1.0, run) + CANDIDATE * run)
+    return cost
 
 
 @cache
 def _choices(count_bits: int, max_distance: int) -> tuple[Parts, ...]:
     widest = min(max(count_bits + 1, FEWEST_BITS), MOST_BITS)
     found = (tuple(_cut(parts, max_distance, widest)) for parts in range(1, min(MOST_PARTS, max_distance + 1) + 1))
-    return tuple(parts for parts in found if sum(each.words for each in parts) <= MOST_WORDS)
+    return tuple(parts for parts in found if sum(part.words for part in parts) <= MOST_WORDS)
 
 
 def _cut(parts: int, max_distance: int, widest: int) -> Iterator[Part]:
@@ -112,8 +106,6 @@ SHARE = 1 / 16
 # Compared at once: a few arrays of this length stay in a core's second-level cache.
 BLOCK = 1 << 16
 
-SAMPLE = 1 << 14
-
 
 class FingerprintTable:
     """
@@ -130,18 +122,20 @@ class FingerprintTable:
         self._tail = np.empty(0, np.uint64)
 
     def __len__(self) -> int:
-        return sum(len(each) for each in self._levels) + len(self._tail)
+        return sum(map(len, self._levels)) + len(self._tail)
 
     @property
     def nbytes(self) -> int:
         """How many bytes the fingerprints and their tables occupy."""
-        return sum(each.nbytes for each in self._levels) + self._tail.nbytes
+        levels = sum(bytes_for(len(level), self._max_distance) for level in self._levels)
+        return levels + self._tail.nbytes
 
     def add(self, fingerprints: Fingerprints) -> Fingerprints:
         """Add *fingerprints* and return those that the table did not have, sorted, each once."""
         new = _unique(fingerprints)
-        for known in (self._tail, *(each.ordered for each in self._levels)):
-            new = new[~_is_in(new, known)]
+        for known in (self._tail, *(level.ordered for level in self._levels)):
+            if len(known):
+                new = new[known.take(np.searchsorted(known, new), mode="clip") != new]
         if len(new):
             self._tail = np.sort(np.concatenate((self._tail, new)))
             if len(self._tail) > TAIL:
@@ -155,11 +149,6 @@ class FingerprintTable:
             merged = np.concatenate((self._levels.pop().ordered, merged))
         merged.sort(kind="stable")  # runs that are sorted are only merged
         self._levels.append(_Level(merged, self._max_distance))
-
-    def take_ordered(self, fingerprints: Fingerprints) -> None:
-        """Take *fingerprints*, in order and each once, into the table, which is empty; they are not copied."""
-        if len(fingerprints):
-            self._levels.append(_Level(fingerprints, self._max_distance))
 
     def near(self, wanted: Sequence[int]) -> Near:
         """Return the fingerprints of the table within the distance of each of *wanted*, in order."""
@@ -189,11 +178,8 @@ class FingerprintTable:
 
 
 def bytes_for(count: int, max_distance: int) -> int:
-    """Return about how many bytes a table of *count* fingerprints needs, where these are evenly spread."""
-    return _bytes_of(count, choose_parts(count, max_distance))
-
-
-def _bytes_of(count: int, parts: Parts) -> int:
+    """Return how many bytes *count* sorted fingerprints and their tables occupy, once they were asked."""
+    parts = choose_parts(count, max_distance)
     return 8 * count + sum(5 * (1 << part.width) + (8 * count if part.begin else 0) for part in parts)
 
 
@@ -203,17 +189,10 @@ def _unique(values: Fingerprints) -> Fingerprints:
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
 
 
-def _is_in(values: Fingerprints, ordered: Fingerprints) -> NDArray[np.bool_]:
-    if not len(ordered):
-        return np.zeros(len(values), np.bool_)
-    is_in: NDArray[np.bool_] = ordered.take(np.searchsorted(ordered, values), mode="clip") == values
-    return is_in
-
-
 def _each_once(found: list[Found]) -> Found:
     if not found:
         return np.empty(0, np.int64), np.empty(0, np.uint64)
-    row, value = (np.concatenate(each) for each in zip(*found, strict=True))
+    row, value = map(np.concatenate, zip(*found, strict=True))
     order = np.lexsort((value, row))
     row, value = row[order], value[order]
     is_new = np.ones(len(row), np.bool_)
@@ -234,9 +213,11 @@ def _by_fingerprint(found: list[Found], wanted: Fingerprints) -> Near:
 
 def _near_pairs(wanted: Fingerprints, values: Fingerprints, max_distance: int) -> Iterator[Found]:
     """Yield every pair of *wanted* and *values* within *max_distance*, comparing each with each."""
+    if not len(values):
+        return
     columns = min(len(values), BLOCK)
-    rows = BLOCK // columns if columns else 0
-    for top in range(0, len(wanted), rows or 1) if columns else ():
+    rows = BLOCK // columns
+    for top in range(0, len(wanted), rows):
         for begin in range(0, len(values), columns):
             part = values[begin : begin + columns]
             near = np.flatnonzero(count_bits(wanted[top : top + rows, np.newaxis] ^ part) <= max_distance)
@@ -251,38 +232,19 @@ class _Level:
     def __init__(self, ordered: Fingerprints, max_distance: int) -> None:
         self.ordered = ordered
         self._max_distance = max_distance
-        self._parts = _parts_for(ordered, max_distance)
         self._columns: list[_Column] | None = None
 
     def __len__(self) -> int:
         return len(self.ordered)
 
-    @property
-    def nbytes(self) -> int:
-        """How many bytes it occupies, or will when it was asked."""
-        return _bytes_of(len(self.ordered), self._parts)
-
     def near(self, wanted: Fingerprints) -> Iterator[Found]:
-        if not self._parts:
-            yield from _near_pairs(wanted, self.ordered, self._max_distance)
         if self._columns is None:
-            self._columns = [_Column(self.ordered, part) for part in self._parts]
-        for each in self._columns:
-            yield from each.near(wanted, self._max_distance)
-
-
-def _parts_for(ordered: Fingerprints, max_distance: int) -> Parts:
-    chance = np.random.default_rng(0)
-    sample = ordered if len(ordered) <= SAMPLE else ordered[chance.integers(0, len(ordered), SAMPLE)]
-
-    def density(part: Part) -> float:
-        words = _turned(sample, part.begin) >> np.uint64(BITS - part.width)
-        _, counts = np.unique(words, return_counts=True)
-        # Of the pairs of the sample, how many have an equal word, and how many would have by chance?
-        equal = float((counts * (counts - 1)).sum()) / max(1, len(sample) * (len(sample) - 1))
-        return max(1.0, equal * (1 << part.width))
-
-    return choose_parts(len(ordered), max_distance, density)
+            parts = choose_parts(len(self.ordered), self._max_distance)
+            self._columns = [_Column(self.ordered, part) for part in parts]
+        if not self._columns:
+            yield from _near_pairs(wanted, self.ordered, self._max_distance)
+        for column in self._columns:
+            yield from column.near(wanted, self._max_distance)
 
 
 def _turned(values: Fingerprints, bits: int) -> Fingerprints:
@@ -317,7 +279,7 @@ class _Column:
             looked_up = (words[top : top + rows, np.newaxis] ^ self._flips).ravel()
             filled = np.flatnonzero(self._is_filled.take(looked_up))
             found = looked_up.take(filled)
-            starts, ends = (self._starts.take(each).astype(np.int64) for each in (found, found + 1))
+            starts, ends = (self._starts.take(word).astype(np.int64) for word in (found, found + 1))
             yield from self._compare(turned, filled // len(self._flips) + top, starts, ends, max_distance)
 
     def _compare(

@@ -30,7 +30,7 @@ from es_simhash.mapping.shards import NOTHING, Position, Positions, PositionsErr
 from es_simhash.transport.answers import Gap, find_gaps
 from es_simhash.transport.conversation import attempt, check_shards, refresh, rounds
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, Hits, View, close_view, open_view
-from es_simhash.transport.protocol import Call, Compute, status_of
+from es_simhash.transport.protocol import Call, status_of
 from es_simhash.transport.refusals import NO_SHARD, VIEW_ENDED, is_passing
 
 logger = logging.getLogger("es_simhash")
@@ -44,8 +44,6 @@ DIGITS = 16
 GONE = 404
 # What to leave out of an answer, so that its buckets have nothing but their key.
 COUNTS = "-aggregations.fingerprints.buckets.doc_count"
-# A point in time that was not searched for so much of its life is searched for nothing.
-UNUSED = 0.25
 # Stands for all shards of a point in time.
 EVERYWHERE = Shard("", "", 0)
 
@@ -94,7 +92,6 @@ class IndexTable(FingerprintTable):
         self._written: Counter[str] | None = None
         self._positions = Positions(scope.index)
         self._view: View | None = None
-        self._used = 0.0
 
     async def open(self, server: Port) -> None:
         """Read the fingerprints of a point in time and keep it open; SettingsChanged if settings have changed."""
@@ -127,11 +124,6 @@ class IndexTable(FingerprintTable):
         hits: Hits = (await self._search(server, body))["hits"]["hits"]
         return hits if len(hits) < body["size"] else None
 
-    async def keep(self, server: Port) -> None:
-        """Search for nothing if the point in time would end otherwise, because nothing near was found for long."""
-        if self.scope.context.clock() - self._used > UNUSED * KEEP_ALIVE_SECONDS:
-            await self._search(server, self._body({"match_none": {}}, {}))
-
     async def _search(self, server: Port, body: Mapping[str, Any]) -> Any:
         """Return the whole answer to *body* in the point in time."""
         if (view := self._view) is None:
@@ -139,14 +131,13 @@ class IndexTable(FingerprintTable):
         answer: Any = await server.until(
             lambda: attempt(server.send(view.call(body))), _is_settled, attempts=NO_SHARD.attempts
         )
-        self._used = self.scope.context.clock()
-        gaps = [] if isinstance(answer, Exception) else _gaps(answer)
-        if VIEW_ENDED.meets(gaps or answer):
+        refusal = _refusal(answer)
+        if VIEW_ENDED.meets(refusal):
             raise TableError("expired")
-        if isinstance(answer, Exception):
-            raise as_fault(answer, "search") from answer
-        if gaps:
-            raise TableError("answer", str(gaps[0]))
+        if isinstance(refusal, Exception):
+            raise as_fault(refusal, "search") from refusal
+        if refusal:
+            raise TableError("answer", str(refusal[0]))
         view.note(answer)
         return answer
 
@@ -187,20 +178,18 @@ class IndexTable(FingerprintTable):
             return np.empty(0, np.uint64)
         known = set(self._readings)
         await self._take_positions(server)
-        shown = []
         if self._readings.keys() != known:
             self._written = None
-            shown = await self._read(server, [part for part in self._unread(PAGE) if part.shard not in known])
         if self._written is not None:
             # These were numbered after all that is certain, so if there are as many numbers, nobody else wrote.
             numbers = Counter[str]()
             for shard, reading in self._readings.items():
                 numbers[shard.index] += reading.latest.largest - reading.certain
-            if numbers != self._written:
-                self._written = None
-        if self._written is None:
-            behind = [(shard, reading) for shard, reading in self._readings.items() if reading.is_behind]
-            shown += await self._read(server, [Range(shard, reading.certain + 1) for shard, reading in behind])
+            if numbers == self._written:
+                return np.empty(0, np.uint64)
+            self._written = None
+        behind = [(shard, reading) for shard, reading in self._readings.items() if reading.is_behind]
+        shown = await self._read(server, [Range(shard, reading.certain + 1) for shard, reading in behind])
         return np.concatenate([np.empty(0, np.uint64), *shown])
 
     async def _take_positions(self, server: Port) -> None:
@@ -239,21 +228,16 @@ class IndexTable(FingerprintTable):
         return found
 
     async def _read(self, server: Port, ranges: Iterable[Range]) -> list[Fingerprints]:
-        """Search *ranges*, a few at once, and return what was shown; answers are taken while the server searches."""
+        """Search *ranges*, a few at once, and return what was shown."""
         pages: list[Page] = []
 
         async def read(ranges: Sequence[Range]) -> Sequence[Range]:
             """Return the ranges without an answer."""
             waiting, refused = deque(ranges), list[Range]()
-            asked: list[Range] = []
-            answers: list[Any] = []
-            while waiting or asked:
-                following = [waiting.popleft() for _ in range(min(SEARCHES, len(waiting)))]
-                work: list[Call | Compute] = [Compute(self._take, (asked, answers)), *map(self._call, following)]
-                taken, *answers = await server.together(work, concurrency=len(work))
-                if isinstance(taken, BaseException):
-                    raise taken
-                asked = following
+            while waiting:
+                asked = [waiting.popleft() for _ in range(min(SEARCHES, len(waiting)))]
+                answers = await server.together(list(map(self._call, asked)), concurrency=SEARCHES)
+                taken = await server.compute(self._take, asked, answers)
                 for page in taken:
                     (refused if page.fingerprints is None else waiting).extend(page.again)
                 pages.extend(taken)
@@ -262,7 +246,6 @@ class IndexTable(FingerprintTable):
         if await rounds(server, list(ranges), read):
             raise TableError("answer")
         self._advance(pages)
-        self._used = self.scope.context.clock()
         return [page.fingerprints for page in pages if page.fingerprints is not None]
 
     def _call(self, wanted: Range) -> Call:
@@ -303,12 +286,12 @@ class IndexTable(FingerprintTable):
         return pages
 
     def _page(self, asked: Range, answer: Any) -> Page:
-        refusal = answer if isinstance(answer, Exception) else _gaps(answer)
+        refusal = _refusal(answer)
         if self._view is not None and VIEW_ENDED.meets(refusal):
             raise TableError("expired")
         # A shard whose index is gone has no position the next time.
-        if isinstance(answer, Exception) and not is_passing(answer) and status_of(answer) != GONE:
-            raise as_fault(answer, "numbers")
+        if isinstance(refusal, Exception) and not is_passing(refusal) and status_of(refusal) != GONE:
+            raise as_fault(refusal, "numbers")
         if refusal:
             return Page(asked, None, again=[asked])
         if self._view is not None:
@@ -338,14 +321,16 @@ class IndexTable(FingerprintTable):
                 known.advance(first.last if is_one else None)
 
 
-def _gaps(answer: Mapping[str, Any]) -> list[Gap]:
-    return find_gaps(answer, ignore=["terminated_early"])  # which OpenSearch says of aggregations
+def _refusal(answer: Any) -> Exception | list[Gap]:
+    """Return the exception of a request, or why its answer is not whole."""
+    # OpenSearch says of aggregations that they were terminated early.
+    return answer if isinstance(answer, Exception) else find_gaps(answer, ignore=["terminated_early"])
 
 
 def _is_settled(answer: Any) -> bool:
     """Return whether the same search would have no better answer in a moment."""
-    refusal = answer if isinstance(answer, Exception) else _gaps(answer)
-    is_lasting = isinstance(answer, Exception) and not is_passing(answer)
+    refusal = _refusal(answer)
+    is_lasting = isinstance(refusal, Exception) and not is_passing(refusal)
     return not refusal or is_lasting or VIEW_ENDED.meets(refusal)
 
 
@@ -420,7 +405,6 @@ def _nothing_for(scope: Scope) -> NearDups:
 
 async def _answers(server: Port, table: IndexTable, scope: Scope, fingerprints: Sequence[int]) -> dict[int, NearDups]:
     near: Near = await server.compute(table.near, fingerprints)
-    await table.keep(server)
     nothing, sizes = _nothing_for(scope), scope.options.sizes
     answers = {wanted: nothing for wanted in fingerprints if wanted not in near}
     waiting = deque(_groups(near, sizes.fingerprints))

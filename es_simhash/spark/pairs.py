@@ -144,7 +144,7 @@ def read_against(
 def _looking_up(values: NDArray[np.uint64], max_distance: int) -> Callable[[Batches], Batches]:
     def look_up(batches: Batches) -> Batches:
         table = FingerprintTable(max_distance)
-        table.take_ordered(values)
+        table.add(values)
         for older in _collected(as_values(batch.column(0)) for batch in batches):
             distinct = np.unique(older)
             row, near = table.near_pairs(distinct)

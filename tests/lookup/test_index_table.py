@@ -206,15 +206,6 @@ def test_nothing_only_makes_a_plain_client_faster(monkeypatch):
     assert "open_point_in_time" in look(filled(), MEMORY).apis
 
 
-def test_a_point_in_time_is_kept_while_nothing_near_is_found():
-    """Else it would end during a long call, and be missing for the first text that is near something."""
-    seconds = iter(range(0, 10**6, 100))
-    run = look(filled(), MEMORY, [2**63 + 2**20 + 7] * 100, context=Context(clock=lambda: next(seconds)))
-    kept = [call for call in run.calls if "match_none" in str(call.arguments)]
-    assert len(kept) >= 5
-    assert all(each.items == () for each in run.result)
-
-
 def test_what_a_server_refuses_is_said_whole():
     """The first cause, in its words, and what to do; not the beginning of all that the exception holds."""
     reason = "[range] queries on [keyword] fields cannot be executed when 'search.allow_expensive_queries' is false."
