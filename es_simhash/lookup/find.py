@@ -8,7 +8,7 @@ No answer depends on an estimate: a wrong one makes a lookup slower.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -38,7 +38,7 @@ from es_simhash.transport.answers import (
     find_gaps,
     sentences,
 )
-from es_simhash.transport.conversation import Changes, changing
+from es_simhash.transport.conversation import Changes, change_for, changing
 from es_simhash.transport.pages import Hits, Reading
 from es_simhash.transport.protocol import Call, Index, Key, check_index, document_key
 from es_simhash.transport.refusals import NO_SCRIPT, NO_SOURCE, VIEW_ENDED
@@ -419,35 +419,36 @@ class Lookup:
 
 async def search(server: Port, lookup: Lookup, answer: Mapping[str, Any] | None = None) -> NearDups:
     """Return the near-duplicates, from one page or from all. *answer*: that to the first search, if it was sent."""
-    scope, given = lookup.scope, [] if answer is None else [answer]
+    scope, changes = lookup.scope, lookup.changes
+    lookup.forget()
 
-    async def read() -> list[Gap]:
-        lookup.forget()
-        if not lookup.is_full:
-            call = Call("search", {"index": scope.index, "body": lookup.body(), **scope.routing})
-            came = given.pop() if given else await send_confirmed(server, scope.index, call, settings=scope.settings)
-            hits = came["hits"]["hits"]
-            if len(hits) < lookup.page:
-                lookup.add(hits)
-                return find_gaps(came)
-            lookup.is_full = True
-        if scope.is_one_page:
-            raise Crowded
-        return await _read_all(server, lookup)
+    def ask() -> Coroutine[Any, Any, Mapping[str, Any]]:
+        call = Call("search", {"index": scope.index, "body": lookup.body(), **scope.routing})
+        return send_confirmed(server, scope.index, call, settings=scope.settings)
 
     # Where shards refused what others accepted, nothing is known of their documents.
-    gaps = await changing(read, lookup.changes, lambda gaps: gaps)
+    if answer is None or change_for(find_gaps(answer), changes):
+        answer = await changing(ask, changes, find_gaps)
+    gaps = find_gaps(answer)
+    if len(hits := answer["hits"]["hits"]) < lookup.page:
+        lookup.add(hits)
+    elif scope.is_one_page:
+        raise Crowded
+    else:
+        lookup.is_full = True
+        gaps = await changing(lambda: _read_all(server, lookup), changes, list)
     return lookup.result([*gaps, *await _read_unreadable(server, lookup)])
 
 
 async def _read_all(server: Port, lookup: Lookup) -> list[Gap]:
     """Read all candidates, page by page."""
+    lookup.forget()
     scope, options = lookup.scope, lookup.scope.options
     confirm_once = confirming(server, scope.index, scope.settings)
     reading = Reading(server, scope.index, lookup.body(), page=options.sizes.next_page, routing=options.routing)
-    async with aclosing(reading.pages()) as pages:
-        async for hits in pages:
-            lookup.add(hits)
+    async with aclosing(reading.steps()) as steps:
+        async for step in steps:
+            lookup.add(step.hits)
     await confirm_once()
     return reading.gaps
 
