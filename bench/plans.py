@@ -24,7 +24,7 @@ from vectors import INDEX, serve
 
 from es_simhash import SimHashClient
 from es_simhash.lookup import find
-from es_simhash.lookup.plan import PER_THOUSAND, LookupPlan, estimate, explain_plan, make_plan
+from es_simhash.lookup.plan import MS_PER_THOUSAND, LookupPlan, estimate, explain_plan, make_plan
 from es_simhash.lookup.query import build_body, candidate_clauses
 from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import DEFAULT_PREFIX
@@ -172,7 +172,7 @@ def fit(rows: list[dict[str, Any]]) -> dict[str, Any]:
         return max(found), statistics.mean(found)
 
     fitted = min(product(*GRID.values()), key=judge)
-    in_use = tuple(PER_THOUSAND[name] for name in GRID)
+    in_use = tuple(MS_PER_THOUSAND[name] for name in GRID)
     return {
         name: {
             "per_thousand": dict(zip(GRID, constants, strict=True)),

@@ -18,7 +18,7 @@ import numpy as np
 from es_simhash.errors import count
 from es_simhash.lookup.find import Scope
 from es_simhash.lookup.fingerprint_table import Fingerprints, FingerprintTable, Near, bytes_for
-from es_simhash.lookup.lookup_options import CUT, LookupRequest, TableError, as_fault, pays
+from es_simhash.lookup.lookup_options import MESSAGE_CHARACTERS, LookupRequest, TableError, as_fault, pays
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, rescore
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.query import check_filter
@@ -69,7 +69,7 @@ def read_fingerprints(buckets: Sequence[Mapping[str, Any]] | Fingerprints) -> Fi
     joined = "".join(keys)
     if joined.strip("0123456789abcdef") or set(map(len, keys)) - {DIGITS}:
         wrong = (digits for digits in keys if len(digits) != DIGITS or digits.strip("0123456789abcdef"))
-        raise TableError("fingerprint", next(wrong)[:CUT])
+        raise TableError("fingerprint", next(wrong)[:MESSAGE_CHARACTERS])
     return np.frombuffer(bytes.fromhex(joined), ">u8").astype(np.uint64)
 
 

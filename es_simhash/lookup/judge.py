@@ -25,7 +25,7 @@ from es_simhash.lookup.content import (
     why_apart,
 )
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.near_dups import REJECTED, NearDup, NearDups, Reason, Rejected
+from es_simhash.lookup.near_dups import MOST_REJECTED, NearDup, NearDups, Reason, Rejected
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.meta import IndexSettings, no_text_field
 from es_simhash.mapping.port import Port
@@ -219,7 +219,7 @@ async def search_hits(
 
 
 # One id may stand in several indices, and in several shards of one.
-COPIES = 100
+COPIES_OF_ID = 100
 
 
 async def read_documents(
@@ -232,7 +232,7 @@ async def read_documents(
     docvalue_fields: Sequence[Any] = (),
 ) -> tuple[Hits, list[Gap]]:
     """Return the documents with that *id*, and why some may be missing; those with the *routing*, if there are any."""
-    body = {"size": COPIES, "query": {"ids": {"values": [id]}}}
+    body = {"size": COPIES_OF_ID, "query": {"ids": {"values": [id]}}}
     answer = await search_hits(server, index, body, text_fields, docvalue_fields=docvalue_fields)
     hits: Hits = answer["hits"]["hits"]
     if routing is not None:
@@ -261,12 +261,12 @@ class _Case:
 
     def may_note(self, near_dup: NearDup) -> bool:
         """Return whether *near_dup* is among the nearest that were rejected."""
-        return len(self.rejected) < REJECTED or near_dup.order < self.rejected[-1].near_dup.order
+        return len(self.rejected) < MOST_REJECTED or near_dup.order < self.rejected[-1].near_dup.order
 
     def reject(self, near_dup: NearDup, because: Reason, rule: PairRule) -> None:
         if self.may_note(near_dup):
             rejected = [*self.rejected, Rejected(near_dup, because, rule)]
-            self.rejected = sorted(rejected, key=lambda one: one.near_dup.order)[:REJECTED]
+            self.rejected = sorted(rejected, key=lambda one: one.near_dup.order)[:MOST_REJECTED]
 
     def accept(self, near_dup: NearDup, comparison: Comparison) -> None:
         """Keep *near_dup*, with what the comparison of the texts says."""

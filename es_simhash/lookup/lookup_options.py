@@ -114,11 +114,11 @@ Lookups = Literal["auto", "server", "memory"]
 MEMORY_BYTES = 1 << 30
 
 # Fewer lookups than these are never worth a table, which takes some six requests however small it is.
-FEWEST = 50
+FEWEST_LOOKUPS = 50
 
 # Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: estimates from
 # runs of bench/memory.py and bench/many.py. They decide only which way is faster.
-READING, ASKING = 0.0015, 0.7
+READ_FINGERPRINT_MS, LOOKUP_MS = 0.0015, 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +157,13 @@ class LookupRequest:
 
 def pays(lookups: int, *, milliseconds: float, documents: int) -> bool:
     """Return whether *lookups* by block terms, of *milliseconds* each, cost more than to read all fingerprints."""
-    return lookups >= FEWEST and lookups * (ASKING + milliseconds) > READING * documents
+    return lookups >= FEWEST_LOOKUPS and lookups * (LOOKUP_MS + milliseconds) > READ_FINGERPRINT_MS * documents
 
 
 TableFault = Literal["statistics", "primary", "numbers", "search", "answer", "fingerprint", "memory", "view", "expired"]
 
 # Most characters of a server's message.
-CUT = 200
+MESSAGE_CHARACTERS = 200
 
 
 class TableError(Exception):
@@ -211,7 +211,9 @@ def as_fault(error: Exception, kind: TableFault) -> Exception:
     if isinstance(error, IncompleteSearchError):
         return TableError("answer", error.reasons[0])
     is_plain = status_of(error) is None or CLOSED.meets(error)
-    return error if is_plain else TableError("answer" if is_passing(error) else kind, cause_of(error)[:CUT])
+    return (
+        error if is_plain else TableError("answer" if is_passing(error) else kind, cause_of(error)[:MESSAGE_CHARACTERS])
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,7 +112,7 @@ def cells_of(near_dup: NearDup) -> dict[str, Any]:
     return alike | which | flat_source(near_dup.source)
 
 
-REJECTED = 5
+MOST_REJECTED = 5
 """Most rejected documents that an answer carries."""
 
 

@@ -28,7 +28,6 @@ from typing import Any, TypeAlias
 from es_simhash.hashing import BLOCK_BITS, BLOCKS
 from es_simhash.mapping.context import ASSUMED, IndexStats
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.meta import check_max_distance
 from es_simhash.mapping.port import Port
 from es_simhash.transport.protocol import Index, status_of
 
@@ -63,12 +62,6 @@ def blocks_needed(radii: BlockRadii, should_match: int) -> int:
     """Return the least number of blocks in which a document is near, if it matches *should_match* clauses."""
     counts = sorted(map(len, radii), reverse=True)
     return next((n for n in range(len(counts) + 1) if sum(counts[:n]) >= should_match), len(counts))
-
-
-@cache
-def fewest_matches(max_distance: int, radii: BlockRadii) -> int:
-    """Return the fewest clauses of *radii* that a fingerprint within *max_distance* matches; 0 without radii."""
-    return int(least_matches(count_matches([radii]), max_distance)[0]) if radii else 0
 
 
 @cache
@@ -189,13 +182,14 @@ class LookupPlan:
         return f"{terms} + script" if self.script else terms
 
 
+@cache
 def minimum_should_match(max_distance: int, radii: Radii | BlockRadii) -> int:
     """
     Return the fewest clauses, one for each block and radius, that a fingerprint within the distance matches.
     0: the clauses exclude nothing.
     """
-    check_max_distance(max_distance)
-    return fewest_matches(max_distance, for_each_block(radii))
+    by_block = for_each_block(radii)
+    return int(least_matches(count_matches([by_block]), max_distance)[0]) if by_block else 0
 
 
 def make_plan(max_distance: int, radii: Radii | BlockRadii, *, script: bool = False) -> LookupPlan:
@@ -241,7 +235,7 @@ class PlanEstimate:
 # Milliseconds by the thousand, fitted to measurements on both products by bench/plans.py (docs/benchmarks.md). A term
 # is looked up in each of eight segments; a posting list is read to its end; a check is a script run for one document;
 # a hit is fetched, sent and rescored. Only their proportions decide.
-PER_THOUSAND = {"terms": 6.5, "postings": 0.01, "checks": 0.05, "hits": 36.0}
+MS_PER_THOUSAND = {"terms": 6.5, "postings": 0.01, "checks": 0.05, "hits": 36.0}
 
 
 def estimate(plan: LookupPlan, stats: IndexStats) -> PlanEstimate:
@@ -258,7 +252,7 @@ def estimate(plan: LookupPlan, stats: IndexStats) -> PlanEstimate:
         "checks": passing if plan.script else 0.0,
         "hits": hits,
     }
-    milliseconds = sum(PER_THOUSAND[name] * amount / 1000 for name, amount in thousands.items())
+    milliseconds = sum(MS_PER_THOUSAND[name] * amount / 1000 for name, amount in thousands.items())
     return PlanEstimate(plan, postings, passing, hits, milliseconds)
 
 

@@ -186,7 +186,7 @@ def test_who_may_not_see_the_numbers_of_shards(secured, users, run, index, use, 
     assert refused.exit_code == 1
     [message] = refused.stderr.splitlines()
     assert "sequence numbers" in message
-    monkeypatch.setattr(request, "FEWEST", 1)
-    monkeypatch.setattr(request, "READING", 0.0)
+    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 1)
+    monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
     done = run("ingest INDEX -", users[use], PASSWORD)
     assert done.exit_code == 0, done.output

@@ -75,8 +75,8 @@ def test_batches_are_small_first_and_large_where_the_server_need_not_be_asked(mo
     assert batches_of({"on_duplicate": None}) == ([1, 1, 4, 4, 2], None)
     assert batches_of({"on_duplicate": "tag"}) == ([1, 1, 2, 2, 2, 2, 2], None)
     assert batches_of({**MEMORY, "batch": 3}) == ([1, 1, 3, 3, 3, 1], 0)
-    monkeypatch.setattr(request, "FEWEST", 4)
-    monkeypatch.setattr(request, "READING", 0.0)
+    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 4)
+    monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
     assert batches_of({"on_duplicate": "tag"}) == ([1, 1, 2, 4, 4], 1)
 
 
@@ -84,8 +84,8 @@ def test_batches_are_small_first_and_large_where_the_server_need_not_be_asked(mo
 @pytest.mark.parametrize("first", [1, 2])
 def test_auto_reports_before_it_reads_fingerprints(monkeypatch, given, first):
     """However many documents are known to come, unless reading costs less than asking about the first two batches."""
-    monkeypatch.setattr(request, "FEWEST", 3)
-    monkeypatch.setattr(request, "READING", 0.0)
+    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 3)
+    monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
     documents = given([{"_id": id_, "body": body} for id_, body in NEW.items()])
     calls = run_ingest(filled(), {"on_duplicate": "tag", "sizes": IngestSizes(first=first)}, documents).calls
     apis = [each.api for each in calls if each.api != "bulk" or is_writing(each)]
@@ -108,8 +108,8 @@ def number_of(api, run):
 @pytest.mark.parametrize("status", [400, 403])
 def test_auto_asks_the_server_where_fingerprints_cannot_be_read(monkeypatch, api, status):
     """Such as a user who may not see the numbers of the shards; where memory is demanded, that is an error."""
-    monkeypatch.setattr(request, "FEWEST", 1)
-    monkeypatch.setattr(request, "READING", 0.0)
+    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 1)
+    monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
     auto = {"on_duplicate": "tag"}
     store = filled()
     run = run_ingest(store, auto, fail_at=number_of(api, run_ingest(filled(), auto)), failure=ServerError(status, "no"))

@@ -325,8 +325,8 @@ def test_too_little_memory(server, index, simhash, client, call, monkeypatch, ca
         ingest_in_batches(client, call, index, given, batch=5, max_distance=3, lookups="memory", memory_bytes=100)
     server.request("POST", f"/{index}/_refresh")
     assert server.request("GET", f"/{index}/_count")["count"] == 30
-    monkeypatch.setattr(request, "FEWEST", 1)
-    monkeypatch.setattr(request, "READING", 0.0)
+    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 1)
+    monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
     with caplog.at_level(logging.INFO, "es_simhash"):
         reports = ingest_in_batches(client, call, index, given, batch=5, max_distance=3, memory_bytes=100)
     assert len(tagged(reports)) == 30
@@ -338,7 +338,7 @@ def test_auto_changes_to_memory(server, index, simhash, client, call, monkeypatc
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     fill(server, index, [fingerprint(each) for each in texts(30)])
     given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts(30))]
-    monkeypatch.setattr(request, "FEWEST", 12)
+    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 12)
     with caplog.at_level(logging.INFO, "es_simhash"):
         reports = ingest_in_batches(client, call, index, given, batch=5, max_distance=3)
     assert len(tagged(reports)) == 30
@@ -352,8 +352,8 @@ def test_an_index_that_allows_few_doc_values(server, index, simhash, client, cal
     given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts(30))]
     with pytest.raises(InvalidInputError, match="docvalue_fields"):
         ingest_in_batches(client, call, index, given, batch=5, max_distance=3, lookups="memory")
-    monkeypatch.setattr(request, "FEWEST", 1)
-    monkeypatch.setattr(request, "READING", 0.0)
+    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 1)
+    monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
     reports = ingest_in_batches(client, call, index, given, batch=5, max_distance=3)
     assert len(tagged(reports)) == 30
 

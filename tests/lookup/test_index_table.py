@@ -94,8 +94,8 @@ def test_all_answers_are_of_one_moment():
 @pytest.mark.parametrize("failure", failures(), ids=repr)
 def test_a_failure_at_any_call(monkeypatch, failure):
     """With "auto" the server is asked instead; where memory is demanded, that is an error, or waited for."""
-    monkeypatch.setattr(request, "FEWEST", 1)
-    monkeypatch.setattr(request, "READING", 0.0)
+    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 1)
+    monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
     quiet = look(filled(), LookupRequest())
     expected = found_in(quiet)
     opened = quiet.apis.index("open_point_in_time")
@@ -146,8 +146,8 @@ def own(value, **more):
 )
 def test_what_cannot_be_in_memory(monkeypatch, caplog, store, memory_bytes, word):
     """It is an error of one line where memory is demanded, unless one document is the cause; the log says why."""
-    monkeypatch.setattr(request, "FEWEST", 1)
-    monkeypatch.setattr(request, "READING", 0.0)
+    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 1)
+    monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
     asked = [1 << 40, 5, None]
     wanted = found_in(look(store(), SERVER, asked))
     if word not in ("point in time", "memory_bytes"):
@@ -176,8 +176,8 @@ def test_shards_that_do_not_answer():
 
 def test_auto_reads_at_once_or_after_some(monkeypatch):
     """At once where it knows how many texts there are; of a generator after it has asked for as many as that costs."""
-    monkeypatch.setattr(request, "FEWEST", 25)
-    monkeypatch.setattr(request, "READING", 0.0)
+    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 25)
+    monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
     for asked, before in (
         (ASKED[:30], 0),
         ((each for each in ASKED[:40]), 3),
@@ -194,8 +194,8 @@ def test_auto_reads_at_once_or_after_some(monkeypatch):
 
 def test_nothing_only_makes_a_plain_client_faster(monkeypatch):
     """It reads no table unless that is demanded, and each lookup has a search of its own; the answers are the same."""
-    monkeypatch.setattr(request, "FEWEST", 1)
-    monkeypatch.setattr(request, "READING", 0.0)
+    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 1)
+    monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
     quick = look(filled(), SERVER)
     monkeypatch.setenv(PLAIN, "1")
     for way in (LookupRequest(), SERVER):

@@ -162,8 +162,8 @@ def test_what_a_writer_changes_meanwhile(server, index):
 
 def test_auto_reads_and_gives_up(server, index, simhash, monkeypatch):
     """It reads fingerprints where that pays; where they cannot be read, the server is asked."""
-    monkeypatch.setattr(request, "FEWEST", 1)
-    monkeypatch.setattr(request, "READING", 0.0)
+    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 1)
+    monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
     simhash.create_index(index, settings=ONE_SHARD)
     fill(server, index, STORED)
     server_way = answers(simhash, index, {"fingerprints": ASKED}, lookups="server", max_distance=8)
