@@ -22,7 +22,7 @@ from es_simhash.lookup.judge import FETCH_DOCUMENTS, LookupRule, fetch_hits
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, no_fingerprint_shown
 from es_simhash.lookup.plan import index_stats
-from es_simhash.mapping.context import ASSUMED, Context, IndexStats, TextFields
+from es_simhash.mapping.context import Context, IndexStats, TextFields
 from es_simhash.mapping.fields import Fields, full_name, read_text, text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
@@ -65,7 +65,7 @@ class GroupLookups:
 
     async def prepare(self, server: Port, *, again: bool = True) -> None:
         """Learn the size that plans are made for; repeat it now and then, since the index grows under a writer."""
-        found = await index_stats(server, self.scope.index, again=again) or ASSUMED
+        found = await index_stats(server, self.scope.index, again=again)
         self.documents = found.documents
         stats = replace(found, documents=max(found.documents, SMALLEST))
         self.scope = replace(self.scope, stats=stats)

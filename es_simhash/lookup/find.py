@@ -20,7 +20,7 @@ from es_simhash.lookup.content import Content, docvalue_fields, read_content
 from es_simhash.lookup.judge import Asker, LookupRule, accept, choose_rule, read_documents
 from es_simhash.lookup.lookup_options import LookupOptions, check_complete
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, no_fingerprint_shown, rescore
-from es_simhash.lookup.plan import LookupPlan, estimate, index_stats, plan_lookup
+from es_simhash.lookup.plan import UNMEASURED, LookupPlan, estimate, index_stats, plan_lookup
 from es_simhash.lookup.query import Query, build_body, candidate_clauses
 from es_simhash.mapping.context import Context, IndexStats, TextFields
 from es_simhash.mapping.fields import Fields, read_fingerprint
@@ -190,9 +190,6 @@ def _shared_content(hits: Hits, id: str, scope: Scope) -> Content:
     return contents[0]
 
 
-# The plan for an index that was not measured suits a large and skewed one. It costs little more in a small one.
-UNMEASURED = IndexStats(documents=64_000_000, density=8.0)
-
 # Most hits of a search that bring their texts, and the characters of these: more texts are read by themselves, once it
 # is known which are wanted.
 HIT_TEXTS, HIT_CHARACTERS = 300, 4_000_000
@@ -202,7 +199,7 @@ HIT_TEXTS, HIT_CHARACTERS = 300, 4_000_000
 class Scope:
     """
     What lookups in one index have in common: its settings, the caller's options, and the rule that decides.
-    *text_fields*: where the texts are of which the fingerprints are. *stats*: ``None`` if they were not measured.
+    *text_fields*: where the texts are of which the fingerprints are. *stats*: the size that plans are made for.
     *nearest*: how many near-duplicates are kept, the nearest; ``None`` for all. *leave*: documents that are not found.
     *is_one_page*: what one page does not answer is not answered.
     """
@@ -213,7 +210,7 @@ class Scope:
     options: LookupOptions
     rule: LookupRule
     text_fields: TextFields = field(default_factory=TextFields)
-    stats: IndexStats | None = None
+    stats: IndexStats = UNMEASURED
     nearest: int | None = None
     leave: frozenset[Key] = frozenset()
     is_one_page: bool = False
@@ -241,12 +238,12 @@ class Scope:
         return self.settings.allows_scripts and self.context.may_script(self.index)
 
     def plan(self, *, scripts: bool) -> LookupPlan:
-        return plan_lookup(self.max_distance, stats=self.stats or UNMEASURED, scripts=scripts)
+        return plan_lookup(self.max_distance, stats=self.stats, scripts=scripts)
 
     @property
     def milliseconds(self) -> float:
         """How long one lookup by block terms is expected to take the server."""
-        return estimate(self.plan(scripts=self.may_script), self.stats or UNMEASURED).milliseconds
+        return estimate(self.plan(scripts=self.may_script), self.stats).milliseconds
 
     @property
     def most_hit_texts(self) -> int:
@@ -289,13 +286,13 @@ class Lookup:
     The lookup of one fingerprint: the plan and page of its next search, the candidates read so far, and the
     near-duplicates among them. *changes*: what is asked after a refusal: without a script, without texts, or all anew.
     *contents*: where the texts go that hits bring with them, if few are expected; ``None`` if none are wanted.
-    *may_script*: whether a script may filter, as far as is known. *page*: most hits of the first search. *expected*:
-    candidates by the cost model; 0 if not measured. *is_full*: the first page was full.
+    *may_script*: whether a script may filter, as far as is known. *page*: most hits of the first search.
+    *is_full*: the first page was full.
     """
 
     __slots__ = (
-        *("_is_again", "contents", "expected", "fingerprint", "is_full", "may_script", "page", "plan", "reads_texts"),
-        *("count", "near_dups", "reasons", "scope", "unreadable"),
+        *("_is_again", "contents", "count", "fingerprint", "is_full", "may_script", "near_dups", "page", "plan"),
+        *("reads_texts", "reasons", "scope", "unreadable"),
     )
 
     def __init__(self, scope: Scope, fingerprint: int, contents: dict[Key, Content] | None = None) -> None:
@@ -311,8 +308,7 @@ class Lookup:
         """Choose the plan, and with it the size of the first page."""
         scope, sizes = self.scope, self.scope.options.sizes
         self.plan = scope.plan(scripts=self.may_script)
-        hits = estimate(self.plan, scope.stats or UNMEASURED).hits
-        self.expected = 0.0 if scope.stats is None else hits
+        hits = estimate(self.plan, scope.stats).hits
         self.page = int(min(max(2 * hits, sizes.first_page), sizes.largest_page))
         most = self.most_hit_texts
         # A page that is full shows that more were found than that: then they are read without texts.

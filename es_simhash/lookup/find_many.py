@@ -15,7 +15,7 @@ from es_simhash.errors import SearchFailedError, SimHashError, WrongTypeError
 from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.lookup.content import Content
-from es_simhash.lookup.find import UNMEASURED, Lookup, Scope, read_scope, search
+from es_simhash.lookup.find import Lookup, Scope, read_scope, search
 from es_simhash.lookup.judge import Asker, accept
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, check_complete
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, hit_fingerprints
@@ -163,7 +163,7 @@ async def _look_up(server: Port, scope: Scope, fingerprints: Sequence[int], tabl
 
 
 async def _ask_server(server: Port, lookups: Sequence[Lookup]) -> list[Outcome]:
-    if not lookups or lookups[0].expected <= MANY_CANDIDATES:
+    if not lookups or estimate(lookups[0].plan, lookups[0].scope.stats).hits <= MANY_CANDIDATES:
         return await ask_together(server, lookups)
     # One after another: the candidates of many lookups at once would fill the memory.
     outcomes: list[Outcome] = []
@@ -204,7 +204,7 @@ def _most_together(lookup: Lookup) -> int:
     sizes = lookup.scope.options.sizes
     if lookup.plan.is_scan or lookup.scope.context.is_plain:
         return 1
-    passing = estimate(lookup.plan, lookup.scope.stats or UNMEASURED).passing
+    passing = estimate(lookup.plan, lookup.scope.stats).passing
     most = (
         sizes.shared,
         sizes.shared_terms // lookup.plan.terms,

@@ -22,7 +22,6 @@ from es_simhash.lookup.lookup_options import MESSAGE_CHARACTERS, LookupRequest, 
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, rescore
 from es_simhash.lookup.plan import make_plan
 from es_simhash.lookup.query import check_filter
-from es_simhash.mapping.context import ASSUMED
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirm
@@ -375,7 +374,7 @@ class TableLookups:
 
     def _pays(self, scope: Scope) -> bool:
         lookups = self._asked if self._total is None else self._total - self._asked
-        documents = (scope.stats or ASSUMED).documents
+        documents = scope.stats.documents
         return not scope.context.is_plain and pays(lookups, milliseconds=scope.milliseconds, documents=documents)
 
     async def _load(self, server: Port, scope: Scope) -> None:

@@ -299,7 +299,10 @@ def plan_lookup(max_distance: int, *, stats: IndexStats = ASSUMED, scripts: bool
     return explain_plan(max_distance, stats=stats, scripts=scripts)[0].plan
 
 
-# Up to this distance the plan for a large and skewed index costs little more in a small one.
+UNMEASURED = IndexStats(documents=64_000_000, density=8.0)
+"""The size that plans are made for where it was not measured: they suit a large and skewed index."""
+
+# Up to this distance such a plan costs little more in a small index.
 STATS_FROM_DISTANCE = 2
 # Documents whose block terms are counted.
 SAMPLE_DOCUMENTS = 40
@@ -307,15 +310,15 @@ SAMPLE_DOCUMENTS = 40
 
 async def index_stats(
     server: Port, index: Index, max_distance: int | None = None, *, again: bool = False
-) -> IndexStats | None:
+) -> IndexStats:
     """
-    Return the size and skew of *index*, or ``None`` if a lookup does not need them.
+    Return the size and skew of *index*, which a lookup is planned for.
     Cost: two requests, once in ten minutes; with *again* in any case. None within a small *max_distance*, where the
     size of the index decides little; *max_distance* is ``None`` for many lookups. If the server refuses, a million
     random fingerprints are assumed.
     """
     if max_distance is not None and max_distance <= STATS_FROM_DISTANCE:
-        return None
+        return UNMEASURED
     known = None if again else server.context.recall_stats(index)
     if known is None:
         try:
