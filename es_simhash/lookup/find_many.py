@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from es_simhash.arguments import check_items
 from es_simhash.errors import SearchFailedError, SimHashError, WrongTypeError
-from es_simhash.hashing import fingerprint as compute_fingerprint, fingerprints as compute_fingerprints
+from es_simhash.hashing import fingerprints as compute_fingerprints
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.lookup.content import Content
 from es_simhash.lookup.find import Lookup, Scope, read_scope, search
@@ -142,12 +142,7 @@ def _or_error(function: Callable[[_T], _R], item: _T) -> _R | Exception:
 
 def _fingerprint_texts(texts: Sequence[Any], settings: IndexSettings) -> list[int | Exception | None]:
     """Return the fingerprint of each text, or the ``TypeError`` for what is no text; the strings go in one batch."""
-    strings = [text for text in texts if isinstance(text, str)]
-    computed: Iterator[int | Exception | None]
-    try:
-        computed = iter(compute_fingerprints(strings, scheme=settings.scheme))
-    except Exception:  # noqa: BLE001 -- one text must not take the others with it
-        computed = (_or_error(partial(compute_fingerprint, scheme=settings.scheme), text) for text in strings)
+    computed = iter(compute_fingerprints((text for text in texts if isinstance(text, str)), scheme=settings.scheme))
     return [
         next(computed) if isinstance(text, str) else WrongTypeError(f"text must be a string, not {type(text).__name__}")
         for text in texts

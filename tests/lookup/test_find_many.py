@@ -35,21 +35,6 @@ def test_many_keep_their_order_and_their_failures():
     assert found[3].status == 404
 
 
-def test_a_text_that_cannot_be_fingerprinted_is_its_own_failure(monkeypatch):
-    """The others of its batch have their answers."""
-    from es_simhash.lookup import find_many as module
-
-    def one(text, scheme):
-        if text == "bad":
-            raise ValueError("bad")
-        return 0
-
-    monkeypatch.setattr(module, "compute_fingerprint", one)
-    monkeypatch.setattr(module, "compute_fingerprints", lambda texts, scheme: [one(each, scheme) for each in texts])
-    found, _, _ = drive(find_many(scripted(), "i", ["a", "bad", "b"], None, LookupOptions()), Candidates([0]))
-    assert [type(each).__name__ for each in found] == ["NearDups", "ValueError", "NearDups"]
-
-
 def test_a_multi_search_that_is_too_much_is_halved():
     """Refused whole for its size or for load, it is asked in parts; what is too much alone fails alone."""
 
