@@ -12,13 +12,10 @@ from es_simhash.errors import IncompleteSearchError
 from es_simhash.lookup.content import (
     Content,
     TextStore,
-    Unread,
-    docvalue_fields,
-    read_content,
 )
 from es_simhash.lookup.find import Crowded, Lookup, Scope
 from es_simhash.lookup.find_many import MultiSearch, Outcome, make_multi_search, take_answer
-from es_simhash.lookup.judge import FETCH_DOCUMENTS, LookupRule, fetch_hits
+from es_simhash.lookup.judge import FETCH_DOCUMENTS, LookupRule, fetch_hits, read_contents
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, no_fingerprint_shown
 from es_simhash.lookup.plan import index_stats
@@ -327,13 +324,8 @@ async def read_texts(
     versions = np.full((len(table), 2), -1, np.int64)
     for begin in range(0, len(places), FETCH_DOCUMENTS):
         keys = {place: table.row(place).key for place in places[begin : begin + FETCH_DOCUMENTS]}
-        hits: dict[Key, Mapping[str, Any]] = {}
-
-        def take(hit: Mapping[str, Any], hits: dict[Key, Mapping[str, Any]] = hits) -> None:
-            hits[document_key(hit)] = hit
-
-        unanswered = await fetch_hits(
-            server, index, list(keys.values()), take, text_fields=text_fields.all, versions=True
+        hits, unanswered = await fetch_hits(
+            server, index, list(keys.values()), text_fields=text_fields.all, versions=True
         )
         check_whole(gap for gap in unanswered.values() if gap is not None)
         texts: dict[int, str] = {}
@@ -363,15 +355,14 @@ async def fetch_contents(
     Return what each *wanted* document is compared by, without documents that are gone.
     Cost: one search for every 500 documents, repeated while the server is busy or shards do not answer.
     """
-    found: dict[Key, Content] = {}
-
-    def take(hit: Mapping[str, Any]) -> None:
-        found[document_key(hit)] = read_content(hit, grouping, text_fields)
-
-    fields = text_fields.all if grouping.similarity is not None else ()
-    values = docvalue_fields(grouping)
-    gaps = await server.until(
-        lambda: fetch_hits(server, index, wanted, take, text_fields=fields, docvalue_fields=values),
-        is_done=lambda missing: not any(missing.values()),
+    contents = await server.until(
+        lambda: read_contents(server, index, wanted, grouping, text_fields),
+        is_done=lambda contents: not any(map(_is_unanswered, contents.values())),
     )
-    return found | {key: Content(unread=Unread("not_read", str(gap))) for key, gap in gaps.items() if gap is not None}
+    return {
+        key: content for key, content in contents.items() if content.unread is None or content.unread.kind != "deleted"
+    }
+
+
+def _is_unanswered(content: Content) -> bool:
+    return content.unread is not None and content.unread.kind == "not_read"

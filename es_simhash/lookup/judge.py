@@ -8,7 +8,7 @@ rejects are noted. ``content`` compares two documents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -157,21 +157,21 @@ async def fetch_hits(
     server: Port,
     index: Index,
     wanted: Sequence[Key],
-    take: Callable[[Mapping[str, Any]], object],
     *,
     text_fields: Sequence[str],
     source: Sequence[str] = (),
     docvalue_fields: Sequence[Any] = (),
     page: int = FETCH_DOCUMENTS,
     versions: bool = False,
-) -> dict[Key, Gap | None]:
+) -> tuple[dict[Key, Mapping[str, Any]], dict[Key, Gap | None]]:
     """
-    Give *take* the hit of each document *wanted*; return those without one, and why.
-    The reason is ``None`` for a document that is gone, a gap if shards did not answer. *take* also gets hits of other
-    documents with one of the ids. *text_fields* come from ``_source``, or from stored fields of an index without it;
-    they may be empty. *source* names more of it. *versions*: whether hits have ``_seq_no`` and ``_primary_term``.
+    Return the hits of the documents *wanted*, perhaps with others that have one of the ids; and which have none, and
+    why: ``None`` for a document that is gone, a gap if shards did not answer. *text_fields* come from ``_source``, or
+    from stored fields of an index without it; they may be empty. *source* names more of it. *versions*: whether hits
+    have ``_seq_no`` and ``_primary_term``.
     Cost: one search for every *page* of documents.
     """
+    found: dict[Key, Mapping[str, Any]] = {}
     unanswered: dict[Key, Gap | None] = {}
     done, copies = 0, 1
     while done < len(wanted):
@@ -188,16 +188,15 @@ async def fetch_hits(
             body["seq_no_primary_term"] = True
         answer = await search_hits(server, index, body, text_fields, source=source, docvalue_fields=docvalue_fields)
         hits = answer["hits"]["hits"]
-        for hit in hits:
-            take(hit)
-        missing = set(part) - set(map(document_key, hits))
+        found.update((document_key(hit), hit) for hit in hits)
+        missing = [key for key in part if key not in found]
         if missing and len(hits) >= size:
             copies, page = 2 * copies, max(1, page // 2)
             continue
         done += len(part)
         gaps = find_gaps(answer)
         unanswered.update(dict.fromkeys(missing, gaps[0] if gaps else None))
-    return unanswered
+    return found, unanswered
 
 
 async def search_hits(
@@ -312,31 +311,35 @@ async def accept(
         for case in waiting:
             pairs += [(case, near_dup) for near_dup in case.left[:step]]
             case.left = [] if step is None else case.left[step:]
-        await _read_contents(server, scope, dict.fromkeys(near_dup.key for _, near_dup in pairs), contents, page)
+        unread = [key for key in dict.fromkeys(near_dup.key for _, near_dup in pairs) if key not in contents]
+        contents |= await read_contents(server, scope.index, unread, rule, scope.text_fields, page=page)
         await server.compute(_compare, pairs, contents, rule, scope.settings.scheme)
         step = None if size is None else page
     return [case.result(rule, size) for case in cases]
 
 
-async def _read_contents(
-    server: Port, scope: Scope, wanted: Iterable[Key], contents: dict[Key, Content], page: int
-) -> None:
-    """Add to *contents* what documents are compared by, unless it was read before."""
-
-    def take(hit: Mapping[str, Any]) -> None:
-        contents[document_key(hit)] = read_content(hit, scope.rule, scope.text_fields)
-
-    unanswered = await fetch_hits(
+async def read_contents(
+    server: Port,
+    index: Index,
+    wanted: Sequence[Key],
+    rule: PairRule,
+    text_fields: TextFields,
+    *,
+    page: int = FETCH_DOCUMENTS,
+) -> dict[Key, Content]:
+    """Return what documents are compared by, or why that is not known. Cost: one search for every *page* of them."""
+    hits, unanswered = await fetch_hits(
         server,
-        scope.index,
-        [key for key in wanted if key not in contents],
-        take,
-        text_fields=() if scope.rule.similarity is None else scope.text_fields.all,
-        docvalue_fields=docvalue_fields(scope.rule),
+        index,
+        wanted,
+        text_fields=() if rule.similarity is None else text_fields.all,
+        docvalue_fields=docvalue_fields(rule),
         page=page,
     )
+    contents = {key: read_content(hit, rule, text_fields) for key, hit in hits.items()}
     for key, gap in unanswered.items():
         contents[key] = Content(unread=Unread("deleted") if gap is None else Unread("not_read", str(gap)))
+    return contents
 
 
 def _compare(

@@ -97,13 +97,15 @@ async def sample_documents(
         wanted = size - len(hits) if drawn == len(hits) else _PAGE
         page = min(_PAGE, wanted, max(1, _PAGE_LETTERS * drawn // letters) if letters else _FIRST)
         part = keys[drawn : drawn + page]
-        found: dict[Key, Mapping[str, Any]] = {}
-
-        def take(hit: Mapping[str, Any], found: dict[Key, Mapping[str, Any]] = found) -> None:
-            found[document_key(hit)] = hit
-
-        named: dict[str, Any] = {"text_fields": text_fields, "source": source, "docvalue_fields": docvalue_fields}
-        missing = await fetch_hits(server.patient, index, part, take, page=page, **named)
+        found, missing = await fetch_hits(
+            server.patient,
+            index,
+            part,
+            text_fields=text_fields,
+            source=source,
+            docvalue_fields=docvalue_fields,
+            page=page,
+        )
         reasons += [gap for gap in dict.fromkeys(missing.values()) if gap is not None and gap not in reasons]
         for hit in (found[key] for key in part if key in found):
             if len(hits) == size:
