@@ -95,13 +95,8 @@ def punctuation_and_width(text: str, chance: Random) -> str | None:
 def traditional_and_simplified(text: str, chance: Random) -> str | None:
     """Convert Chinese to the other way of writing it; needs OpenCC."""
     _ = chance
-    if _HAN.search(text) is None or not conversion_is_available():
-        return None
-    for configuration in ("s2t", "t2s"):
-        changed = convert(text, configuration)
-        if changed != text:
-            return changed
-    return None
+    changes = (convert(text, configuration) for configuration in ("s2t", "t2s") if _HAN.search(text))
+    return next((changed for changed in changes if changed != text), None)
 
 
 EDITS: dict[str, Edit] = {
@@ -120,22 +115,16 @@ EDITS: dict[str, Edit] = {
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def conversion_is_available() -> bool:
-    """Return whether traditional and simplified Chinese can be converted here (extra ``preprocess``)."""
-    try:
-        import opencc  # noqa: F401, PLC0415 - an extra
-    except ImportError:
-        return False
-    return True
-
-
 def convert(text: str, configuration: str) -> str:
-    converted: str = _converter(configuration).convert(_UNWRITABLE.sub(" ", text))
-    return converted
+    """Return *text* converted by OpenCC, as it is where the extra ``preprocess`` is not installed."""
+    converter = _converter(configuration)
+    return text if converter is None else str(converter.convert(_UNWRITABLE.sub(" ", text)))
 
 
 @cache
 def _converter(configuration: str) -> Any:
-    import opencc  # noqa: PLC0415 - an extra
-
+    try:
+        import opencc  # noqa: PLC0415 - an extra
+    except ImportError:
+        return None
     return opencc.OpenCC(configuration)
