@@ -63,7 +63,7 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["tune", index, "--sample", "3"],
         ["report", index, "--out", tmp_path / "report.html"],
         ["fingerprint", TEXT],
-        ["explain", "--fingerprints", "0123456789abcdef", "0123456789abcdee"],
+        ["explain", TEXT, "another text"],
         ["export", "mapping", "-t", "body"],
         ["export", "pipeline", "-t", "body"],
         ["export", "search-template"],

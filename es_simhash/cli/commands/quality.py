@@ -10,9 +10,6 @@ import click
 
 from es_simhash import (
     DEFAULT_SCHEME,
-    estimated_cosine,
-    hamming_distance,
-    to_hex,
 )
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
@@ -31,7 +28,7 @@ from es_simhash.cli.output import (
     warn,
 )
 from es_simhash.cli.output_files import refuse_output, write_whole
-from es_simhash.cli.parameter_types import FINGERPRINT, NEW_FILE
+from es_simhash.cli.parameter_types import NEW_FILE
 from es_simhash.quality import LANGUAGES
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import sheets_of
@@ -109,11 +106,9 @@ def _show_stats(stats: Stats) -> None:
     'es-simhash explain "the boat leaves at nine" "the boat leaves at ten"',
     "es-simhash explain --file old.txt new.txt",
     "es-simhash explain news 4711 4712",
-    "es-simhash explain --fingerprints 0123456789abcdef 0123456789abcdee",
 )
 @click.argument("words", metavar="[INDEX] A B", nargs=-1, required=True)
 @click.option("--file", "is_file", is_flag=True, help="A and B are files; each file is one text; - is stdin.")
-@click.option("--fingerprints", is_flag=True, help="A and B are fingerprints of 16 hex digits.")
 @options.text_field
 @options.number("--changes", "max_changes", default=4, help="Show at most N places where the texts differ.")
 @options.scheme
@@ -123,7 +118,6 @@ def explain(
     target: Target,
     *,
     is_file: bool,
-    fingerprints: bool,
     as_json: bool,
     **how: Any,
 ) -> None:
@@ -131,24 +125,16 @@ def explain(
     Explain why texts A and B are near-duplicates, or why not.
 
     Shows the distance, the exact similarity, and the words that differ; of documents also what the rule of INDEX says.
-    A and B are texts, files, or ids of documents. Three arguments are INDEX,
-    as for other commands, and two ids. Of two fingerprints it shows the distance: 0 bits for texts with the same
-    features, about 32 of 64 for texts with nothing in common.
+    A and B are texts, files, or ids of documents. Three arguments are INDEX, as for other commands, and two ids. The
+    distance is 0 bits for texts with the same features, about 32 of 64 for texts with nothing in common.
     """
-    if not 2 <= len(words) <= (2 if is_file or fingerprints else 3):
-        raise click.UsageError("pass two texts, files or fingerprints, or INDEX and two ids")
+    if not 2 <= len(words) <= (2 if is_file else 3):
+        raise click.UsageError("pass two texts or files, or INDEX and two ids")
     *before, a, b = words
-    if is_file and fingerprints:
-        raise click.UsageError("pass --file or --fingerprints, not both")
     if how["text_field"] and not before:
         raise click.UsageError("--text-field is for documents: pass INDEX and two ids")
     if is_file and a == b == STDIN:
         raise click.UsageError("stdin can be read only once: give a file for A or for B")
-    if fingerprints:
-        if target.scheme is not None:
-            raise click.UsageError("a scheme applies to texts: leave --scheme out, or --fingerprints")
-        _explain_fingerprints(*(FINGERPRINT.convert(digits, None, None) for digits in (a, b)), as_json=as_json)
-        return
     if before:
         with connect(target, before[0]) as connection:
             found = connection.simhash.explain(before[0], a, b, **how)
@@ -161,15 +147,6 @@ def explain(
         print_json(found.to_dict(), indent=2)
     else:
         print_result(found)
-
-
-def _explain_fingerprints(first: int, second: int, *, as_json: bool) -> None:
-    bits = hamming_distance(first, second)
-    cosine = round(estimated_cosine(bits), 4)
-    if as_json:
-        print_json({"fingerprints": [to_hex(first), to_hex(second)], "distance": bits, "estimated_cosine": cosine})
-    else:
-        print_line(f"{count(bits, 'bit')} of 64; by that, about {cosine:.4f} of the weighted features are the same")
 
 
 @options.manual(
