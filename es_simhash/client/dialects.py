@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,8 +20,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from es_simhash.client.answer_shapes import is_answer, odd_answer, what_came
-from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
-from es_simhash.transport.protocol import Call, status_of
+from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
+from es_simhash.transport.protocol import Call, error_text, status_of
 from es_simhash.transport.raw_json import split_items, split_members
 from es_simhash.transport.refusals import NO_OPTION
 from es_simhash.transport.secrets import Secrets, login_in, secrets_of
@@ -145,6 +146,11 @@ def _explaining(client: Any, call: Call) -> Iterator[None]:
         _secrets(client).hide_in(error)
         if (came := what_came(error)) is not None:
             raise odd_answer(call, came, _place(client)) from error
+        if (masked := _MASKED.search(error_text(error))) is not None:
+            raise MappingError(
+                f"this login sees {masked[2]} masked, and no server reads a masked number: use a login that sees the "
+                "field as it is"
+            ) from error
         _note_remedy(error)
         raise
 
@@ -171,6 +177,10 @@ def _secrets(client: Any) -> Secrets:
     # Of opensearch-py's async client: a pair of aiohttp's, which knows its header.
     pairs: list[Any] = [getattr(node, "_http_auth", None) for node in _nodes(client)]
     return secrets_of(*login_in(*headers), *(pair.encode() for pair in pairs if hasattr(pair, "password")))
+
+
+# OpenSearch, of a number that it masks: by its doc values it would be as expected.
+_MASKED = re.compile(r"docvalues type (\w+) for field '([^']+)' \(expected one of \[[^\]]*\b\1\b")
 
 
 def _note_remedy(error: Exception) -> None:

@@ -27,6 +27,7 @@ from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import READ
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, View, close_view, open_view
 from es_simhash.transport.protocol import Call, Index, check_index
+from es_simhash.writes.targets import refuse_masked_values
 
 # Groups that are asked for in one request, and the most hits that are read at once.
 _GROUPS = 1_000
@@ -236,6 +237,8 @@ class _Reader:
         if len(groups) < len(shown):
             refuse_group_faults(await resolve_index(server, self.search.index), server.prefix, grouped_only=True)
         await self._ask(server, [group for group in groups if group not in self._known], first=False)
+        if groups and not self._known:
+            await refuse_masked_values(server, self.search.index, self.search.fields.group, is_read=True)
         hits = tuple(map(self._result, shown))
         self._known.clear()
         return DistinctPage(hits, self._after(), None, self._aggregations)

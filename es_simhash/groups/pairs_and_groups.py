@@ -18,7 +18,6 @@ from es_simhash.errors import (
     Said,
     SchemeMismatchError,
     count,
-    shorten,
 )
 from es_simhash.groups.read import read_all, read_texts
 from es_simhash.groups.recorded import refuse_group_faults, refuse_regrouping
@@ -39,6 +38,7 @@ from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import BucketReader, aggregate_named
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Index, Progress, check_index
+from es_simhash.writes.targets import refuse_masked_values
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Table, Texts
@@ -135,7 +135,7 @@ async def pairs(
     texts: Texts | None = None
     if limits.similarity is not None:
         places = await server.compute(table.with_candidates)
-        texts = await read_texts(server, every, table, places.tolist(), text_fields, limits.measure)
+        texts = await read_texts(server, every, table, places.tolist(), text_fields, limits.measure, settings.scheme)
     while step := await server.compute(list, islice(found, STEP)):
         for left, right, bits, similarity, unverified in await server.compute(_take, table, step, limits, texts):
             a, b = table.row(left), table.row(right)
@@ -167,7 +167,7 @@ def _take(table: Table, step: Sequence[tuple[int, int, int]], limits: Grouping, 
     return [(*step[place], *((float(similarity[place]), None) if known[place] else (None, _UNREAD))) for place in kept]
 
 
-_UNREAD = "a text could not be read"
+_UNREAD = "a text could not be read, or is masked for this login"
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,19 +363,15 @@ class _Reader:
             "_source": source,
         }
         check_whole(await read_each(server, self._index, body, note, page=PAGE))
-        if not seen:
-            raise IncompleteSearchError(
-                f"no document has the groups that {fields.group} shows, such as {shorten(names[0])}: use a login that "
-                "sees the field without a mask, or read again if documents are deleted now",
-                reasons=("groups without documents",),
-            )
+        if not seen:  # they are gone, or not there by the names that are shown
+            await refuse_masked_values(server, self._index, fields.group, is_read=True)
         found = []
         for name, parts in members.items():
             canonicals, others = (sorted(part, key=attrgetter("order")) for part in parts)
             if canonicals or others:
                 broken = tuple(sorted(unreadable[name]))
                 found.append(Group(name, (*canonicals, *others), max(1, len(canonicals)), broken))
-        if not found:
+        if seen and not found:
             reason = no_fingerprint_shown(self._index, fields.fingerprint)
             raise IncompleteSearchError(reason, reasons=(reason,))
         return found

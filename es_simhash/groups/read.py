@@ -9,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import IncompleteSearchError
+from es_simhash.hashing import Scheme, fingerprint
 from es_simhash.lookup.content import (
     Content,
     TextStore,
@@ -20,7 +21,7 @@ from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, no_fingerprint_shown
 from es_simhash.lookup.plan import index_stats
 from es_simhash.mapping.context import Context, IndexStats, TextFields
-from es_simhash.mapping.fields import Fields, full_name, read_text, text_or_none
+from es_simhash.mapping.fields import Fields, full_name, is_masked, read_text, text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import begin_anew, check_unchanged, read_index_settings
@@ -313,8 +314,12 @@ async def read_texts(
     places: Sequence[int],
     text_fields: TextFields,
     measure: TextMeasure,
+    scheme: Scheme,
 ) -> Texts:
-    """Return the present texts of the documents at *places*: one search for every 500; raise on gaps."""
+    """
+    Return the present texts of the documents at *places*: one search for every 500; raise on gaps.
+    A mask, which is not the text of its fingerprint by *scheme*, is none.
+    """
     import numpy as np  # noqa: PLC0415
 
     from es_simhash.groups.table import Texts  # noqa: PLC0415 -- loads numpy
@@ -335,8 +340,9 @@ async def read_texts(
                 continue
             versions[place] = hit["_seq_no"], hit["_primary_term"]
             text = text_or_none(hit, text_fields[key.index])
-            if text is not None:
-                texts[place] = text
+            if text is None or (is_masked(text) and fingerprint(text, scheme=scheme) != table.row(place).fingerprint):
+                continue
+            texts[place] = text
         numbers[list(texts)] = await server.compute(store.add, list(texts.values()))
         server.tell(Progress(min(begin + FETCH_DOCUMENTS, len(places)), len(places), "reading texts"))
     unread = int((numbers[list(places)] < 0).sum()) if len(places) else 0

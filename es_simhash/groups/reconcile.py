@@ -27,14 +27,14 @@ from es_simhash.mapping.fields import (
     read_values,
 )
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import resolve_index
+from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.conversation import refresh
 from es_simhash.transport.protocol import Index, Key, Progress, ids_query, noting, were
 from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
 from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
-from es_simhash.writes.targets import refuse_masked, refuse_updates
+from es_simhash.writes.targets import refuse_masked, refuse_masked_values, refuse_updates
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Groups, Table, Texts
@@ -139,7 +139,8 @@ async def read_groups(
     texts: Texts | None = None
     if grouping.similarity is not None:
         places = await server.compute(table.with_candidates)
-        texts = await read_texts(server, index, table, places.tolist(), text_fields, grouping.measure)
+        scheme = agree(resolved, server.context).scheme
+        texts = await read_texts(server, index, table, places.tolist(), text_fields, grouping.measure, scheme)
     groups = await server.compute(table.group, texts)
     return table, groups
 
@@ -176,7 +177,10 @@ async def reconcile(
     resolved = await resolve_index(server, index)
     if if_grouped and all(target_of(own) is None for own in resolved.each.values()):
         return Reconciled(0, 0, 0, 0)
-    if not dry_run:
+    if dry_run:
+        for field in (Fields(server.prefix).group, Fields(server.prefix).duplicate_of):
+            await refuse_masked_values(server, index, field, is_read=True)
+    else:
         await refuse_updates(server, index, resolved.mappings)
     if regroup and not dry_run:
         await refuse_masked(server, resolved.mappings)  # once a change is recorded, nobody else may use the groups

@@ -285,6 +285,14 @@ def text_or_none(hit: Mapping[str, Any], fields: Sequence[str]) -> str | None:
         return None
 
 
+_MASK = re.compile(r"(?:[0-9a-f]{32,128}\s*)+")  # what OpenSearch shows in place of a value: its digest
+
+
+def is_masked(text: str) -> bool:
+    """Return whether *text* is nothing but digests: the mask of a text, unless it fits its fingerprint."""
+    return _MASK.fullmatch(text) is not None
+
+
 def read_hit(hit: Mapping[str, Any], fields: Sequence[str]) -> str:
     """Return the text of a hit of :func:`search_texts`; if it has none, raise one line that says why."""
     text = read_text(hit.get("_source") or hit.get("fields") or {}, fields)

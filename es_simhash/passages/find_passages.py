@@ -36,6 +36,7 @@ from es_simhash.transport.conversation import search_texts, text_body
 from es_simhash.transport.pages import Hits, Pages, Reading
 from es_simhash.transport.protocol import Call, Index, Key, check_index, document_key, index_key
 from es_simhash.transport.server import Answer
+from es_simhash.writes.targets import refuse_masked_values
 
 
 async def find(server: Port, index: Index, text: str, options: PassageOptions) -> Overlaps:
@@ -84,7 +85,7 @@ async def _stream(
         async for hits in pages:
             await server.compute(lookup.compare, hits)
             yield lookup.take_found()
-    lookup.result()
+    await _finish(server, lookup)
 
 
 async def _look_up(
@@ -98,7 +99,7 @@ async def _look_up(
     async with aclosing(_read_candidates(server, lookup)) as pages:
         async for hits in pages:
             await server.compute(lookup.compare, hits)
-    return lookup.result()
+    return await _finish(server, lookup)
 
 
 async def _prepare(server: Port, index: Index, options: PassageOptions, *, is_stream: bool = False) -> PassageLookup:
@@ -125,10 +126,17 @@ async def _check_filled(server: Port, lookup: PassageLookup) -> None:
         lookup.note(gaps)
         if missing:
             lookup.note([without_passages(index_key(index), missing)])
-        elif not gaps:
-            context.learn_filled(index)
     if lookup.gaps and lookup.is_stream:
         lookup.result()
+
+
+async def _finish(server: Port, lookup: PassageLookup) -> Overlaps:
+    """Return the answer; costs two searches where the first one in a minute has no candidates: are terms masked?"""
+    if not lookup.gaps and not server.context.is_filled(lookup.index):
+        if not lookup.candidates:
+            await refuse_masked_values(server, lookup.index, Fields(server.prefix).passages, is_read=True)
+        server.context.learn_filled(lookup.index)
+    return lookup.result()
 
 
 async def _read_document(server: Port, lookup: PassageLookup, id: str, routing: str | None) -> str:

@@ -11,7 +11,7 @@ from es_simhash.errors import Advice, InvalidInputError, MappingError, Said
 from es_simhash.lookup.lookup_options import check_complete
 from es_simhash.lookup.query import Filter, Query, check_filter
 from es_simhash.mapping.context import TextFields
-from es_simhash.mapping.fields import Fields, read_hit
+from es_simhash.mapping.fields import Fields, is_masked, read_hit
 from es_simhash.mapping.meta import IndexSettings, require_text_fields
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.texts.measures import check_bound
@@ -199,7 +199,12 @@ class PassageLookup:
             self._found = self._best()
         terms = set(self.terms())
         for key, present in zip(too_little, passage_term_list(list(too_little.values())), strict=True):
-            if terms.isdisjoint(present):
+            if not terms.isdisjoint(present):
+                continue
+            if is_masked(too_little[key]):
+                masked = ", ".join(self.text_fields[key.index])
+                self.note([f"document {key.id!r} of {key.index!r} was not compared: this login sees {masked} masked"])
+            else:
                 self._stale.append(f"document {key.id!r} of {key.index!r}: its text changed since it was indexed")
 
     def _best(self) -> list[Overlap]:

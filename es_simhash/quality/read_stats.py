@@ -29,6 +29,7 @@ from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import BucketReader, aggregate, aggregate_named
 from es_simhash.transport.conversation import search_texts
 from es_simhash.transport.protocol import Index, Progress, check_index, index_key
+from es_simhash.writes.targets import refuse_masked_values
 
 PAGE = 10_000
 """Groups a request."""
@@ -62,6 +63,8 @@ async def count_groups(server: Port, index: Index, clauses: Sequence[Mapping[str
         counted = [(found.get(name, 0) + bucket["doc_count"], name) for name, bucket in page]
         sizes.update(size for size, _ in counted)
         largest = nsmallest(LARGEST, [*largest, *counted], key=lambda sized: (-sized[0], sized[1]))
+    if without and without == done:  # there may be none, or none by the names that are shown
+        await refuse_masked_values(server, index, fields.group, is_read=True)
     return GroupCounts(
         {size: number for size, number in sorted(sizes.items()) if size > 1},
         tuple(GroupSize(name, size) for size, name in largest if size > 1),

@@ -267,7 +267,7 @@ class DuplicateResult(Record):
 
 LEFT_OUT: Mapping[str, str] = {
     "not_similar": "with a text that is not similar enough",
-    "unreadable": "with a text that could not be read",
+    "unreadable": "with a text that could not be read, or is masked for this login",
     "changed": "changed or deleted meanwhile",
     "stale": "with a fingerprint that is not that of the present text",
     "filtered": "left out by the filter",

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from es_simhash.errors import WRITE_RECORD, Said, WritesRefusedError, shorten
+from es_simhash.errors import WRITE_RECORD, MappingError, Said, WritesRefusedError, shorten
 from es_simhash.hashing import fingerprint, from_hex
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
-from es_simhash.mapping.fields import Fields, full_name, is_fingerprint, text_or_none
+from es_simhash.mapping.fields import Fields, full_name, is_fingerprint, read_values, text_or_none
 from es_simhash.mapping.mapping import mapping_update, with_source_mode
 from es_simhash.mapping.meta import (
     IndexSettings,
@@ -38,13 +38,15 @@ from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.conversation import search_texts, unless_refused
 from es_simhash.transport.pages import Hits
-from es_simhash.transport.protocol import Call, Index, Key, document_key, error_text, status_of
+from es_simhash.transport.protocol import Call, Index, Key, document_key, error_text, index_key, status_of
 from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import Operation, new_id
 
 PAGE = 500
 # Documents that are looked at to see which field is masked, of canonicals and of copies.
 SAMPLE = 20
+# Documents whose values are looked for, and most of these values.
+FEW, VALUES = 5, 1_000
 
 
 async def put_fields(server: Port, call: Call) -> None:
@@ -208,21 +210,28 @@ async def refuse_unseen(server: Port, resolved: Resolved) -> None:
             raise _unseen(name, field)
 
 
-async def refuse_masked_values(server: Port, index: str, field: str) -> None:
+async def refuse_masked_values(server: Port, index: Index, field: str, *, is_read: bool = False) -> None:
     """
-    Raise WritesRefusedError if this login sees the keyword *field* masked: what is given has its values as they are.
+    Raise WritesRefusedError, or MappingError where *is_read* alone, if this login sees the keyword *field* masked.
     A search for what is shown finds nothing then. Costs two searches.
     """
-    shown = {"query": {"exists": {"field": field}}, "size": SAMPLE, "docvalue_fields": [field], "_source": False}
-    hits = (await server.patient.search(index=index, body=shown))["hits"]["hits"]
-    values = sorted({value for hit in hits for value in (hit.get("fields") or {}).get(field, ())})
-    if values and not await count_whole(server, index, {"terms": {field: values}}):
-        raise _unseen(index, field)
+    body: dict[str, Any] = {"query": {"exists": {"field": field}}, "size": FEW}
+    if field == Fields(server.prefix).passages:  # they have no doc values
+        hits = (await search_texts(server.patient, index, body, [field]))["hits"]["hits"]
+        shown = {value for hit in hits for value in read_values(hit.get("_source") or {}, field)}
+    else:
+        body |= {"docvalue_fields": [field], "_source": False}
+        hits = (await server.patient.search(index=index, body=body))["hits"]["hits"]
+        shown = {value for hit in hits for value in (hit.get("fields") or {}).get(field, ())}
+    values = sorted(shown)[:VALUES]
+    if values and not await count_whole(server.patient, index, {"terms": {field: values}}):
+        error = _unseen(index_key(index), field)
+        raise MappingError(str(error)) if is_read else error
 
 
 def _unseen(index: str, field: str) -> WritesRefusedError:
     return WritesRefusedError(
-        f"this login sees {field} of index {shorten(index)} masked, or not at all, so it can decide nothing there: "
+        f"this login sees {field} of index {shorten(index)} masked, or not at all, so nothing can be decided by it: "
         "use a login that sees the field as it is",
         kind="forbidden",
         index=index,

@@ -299,7 +299,8 @@ def masked(guarded, login):
         let(guarded, "masked", ["*"], {"index_patterns": [name], "allowed_actions": ["*"], **limits})
         with make_client(guarded, *guarded.login) as client:
             simhash = SimHashClient(client)
-            simhash.create_index(name, text_field="body", mappings={"properties": {"team": {"type": "keyword"}}})
+            mapping = {"properties": {"team": {"type": "keyword"}}}
+            simhash.create_index(name, text_field="body", mappings=mapping, passages=True)
             documents = [
                 {"_id": f"{n}", "body": text, "note": "n", "team": "ours" if n else "theirs"} for n in range(3)
             ]
@@ -344,9 +345,48 @@ def test_who_sees_no_text_or_group_reads_no_wrong_answer(masked, tmp_path):
     for read in (simhash.stats, lambda name: simhash.search_distinct(name, {"query": {"match_all": {}}})):
         with pytest.raises(MappingError, match=r"simhash\.group.*use a login that sees it"):
             read(index)
+
+
+def test_masked_groups_are_no_groups(masked):
+    """Whatever reads or compares them is refused by one sentence."""
     index, simhash, _ = masked(MASKS["group masked"][0])
-    with pytest.raises(IncompleteSearchError, match=r"simhash\.group shows"):
-        list(simhash.groups(index))
+    said = r"this login sees simhash\.group of index .* masked, or not at all"
+    for read in (
+        lambda: list(simhash.groups(index)),
+        lambda: simhash.stats(index),
+        lambda: simhash.report(index),
+        lambda: simhash.check_sample(index, sample=10),
+        lambda: simhash.search_distinct(index, {"query": {"match_all": {}}}),
+        lambda: list(simhash.search_distinct_pages(index, {"query": {"match_all": {}}})),
+        lambda: simhash.reconcile(index, dry_run=True),
+    ):
+        with pytest.raises(MappingError, match=said):
+            read()
+    index, simhash, _ = masked({"masked_fields": ["simhash.distance"]})
+    for read in (simhash.stats, lambda name: list(simhash.groups(name)), lambda name: list(simhash.pairs(name))):
+        with pytest.raises(MappingError, match=r"this login sees simhash\.distance masked"):
+            read(index)
+
+
+def test_masked_texts_are_not_compared(masked, tmp_path):
+    """Equal masks are no equal texts."""
+    index, simhash, _ = masked(MASKS["text masked"][0])
+    plan = simhash.plan_removal(index, tmp_path / "plan", max_share=1)
+    assert (plan.count, dict(plan.left_out)) == (0, {"unreadable": 3})
+    assert {(pair.similarity, pair.unverified) for pair in simhash.pairs(index)} == {
+        (None, "a text could not be read, or is masked for this login")
+    }
+    assert simhash.reconcile(index, dry_run=True).unread == 3
+
+
+def test_masked_passages_are_no_empty_answer(masked):
+    """One reason names what is masked: the text, or the terms by which it is found."""
+    index, simhash, text = masked(MASKS["text masked"][0])
+    with pytest.raises(IncompleteSearchError, match=r"'0' of .* was not compared: this login sees body masked"):
+        simhash.find_passages(index, text)
+    index, simhash, text = masked({"masked_fields": ["simhash.passages"]})
+    with pytest.raises(MappingError, match=r"this login sees simhash\.passages of index .* masked"):
+        simhash.find_passages(index, text)
 
 
 def test_values_that_keep_apart_are_not_decided_by_masked(masked):
