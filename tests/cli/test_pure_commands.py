@@ -16,7 +16,6 @@ from es_simhash.mapping.mapping import build_mapping
 from tests.servers.command_line import failed
 
 FOX = "the quick brown fox jumps over the lazy dog"
-PRINT = "00000000000000ff"
 
 
 def test_fingerprint_of_a_text_is_the_librarys(local):
