@@ -108,7 +108,7 @@ Changes: TypeAlias = Mapping[Row, Callable[[], bool]]
 
 def change_for(refusal: Refusal, changes: Changes) -> bool:
     """Return whether what is asked was changed because of a *refusal*, perhaps of some of the shards only."""
-    return any(row.meets(refusal) and change() for row, change in changes.items())
+    return bool(refusal) and any(row.meets(refusal) and change() for row, change in changes.items())
 
 
 async def changing(work: Callable[[], Awaitable[_T]], changes: Changes, gaps_in: Callable[[_T], Refusal]) -> _T:

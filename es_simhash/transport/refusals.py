@@ -39,7 +39,7 @@ class Look(NamedTuple):
         return is_status and is_said and not any(word in text for word in self.without)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Row:
     """
     A refusal that is not the last word. *change*: what is sent then; *attempts*: how often a request is sent in all;
