@@ -67,14 +67,15 @@ class Existing:
     The documents near those of one batch, as searches show them.
     *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *gaps*: why a
     lookup is incomplete. *unseen*: fingerprints whose near copies were not read yet; with each, the fingerprints of the
-    table that are near it. *held*: the hits of what the index has under the ids of the batch, with ``_source``.
+    table that are near it. *held*: the hits of what the index has under the ids of the batch, with ``_source``;
+    ``None`` if that is not known.
     """
 
     near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
     gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     is_compared: bool = False
     unseen: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    held: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    held: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
 
     def of(self, draft: Document) -> Sequence[Document]:
         """Return the documents near *draft*, the one grouped first comes first."""

@@ -143,17 +143,20 @@ class ExistingLookup:
 
     async def take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
-        held = await self._held(server, asked.ids, answers[-1]) if asked.ids else {}
+        held = await self._held(server, asked.ids, answers[-1]) if asked.ids else None
         answers = answers[:-1] if asked.ids else answers
         existing = await self._take(server, asked, answers) if asked.fingerprints else Existing()
         return replace(existing, held=held)
 
-    async def _held(self, server: Port, ids: Sequence[str], answer: Any) -> dict[str, list[Mapping[str, Any]]]:
-        """Return what the index has under *ids*; what cannot be read now counts as not there, and is written again."""
+    async def _held(self, server: Port, ids: Sequence[str], answer: Any) -> dict[str, list[Mapping[str, Any]]] | None:
+        """Return what the index has under *ids*; ``None`` where that cannot be read now."""
         if isinstance(answer, Mapping) and not find_gaps(answer) and len(answer["hits"]["hits"]) < DOCUMENTS:
             hits = answer["hits"]["hits"]
         else:
-            hits = (await self._hits(server, _held_body(ids), answer))[0].values()
+            found, gaps = await self._hits(server, _held_body(ids), answer)
+            if gaps:
+                return None
+            hits = found.values()
         held: dict[str, list[Mapping[str, Any]]] = {}
         for hit in hits:
             held.setdefault(hit["_id"], []).append(hit)
@@ -194,10 +197,15 @@ class ExistingLookup:
         wanted = _fingerprints_of(items)
         return await self.with_copies(server, items, await self._ask(server, wanted)) if wanted else Existing()
 
-    async def find_present(self, server: Port, drafts: Sequence[Document]) -> list[Document]:
+    async def find_present(
+        self,
+        server: Port,
+        drafts: Sequence[Document],
+        held: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    ) -> list[Document]:
         """
         Return those of *drafts* whose id searches show in the index that they go to; all if that is not known.
-        Cost: one search without texts, and for an alias one request for its write index, which may roll over.
+        Cost: one search without texts where *held*, by id, is not known; for an alias one request for its write index.
         """
         written = await find_write_index(server, self._index, (self._index,)) if self._is_alias else ""
         self._is_alias = bool(written)  # if it is not known, ids alone are compared from now on
@@ -206,14 +214,19 @@ class ExistingLookup:
             name = written if draft.index in (None, self._index) else draft.index or ""
             return name if self._is_alias else "", draft.id
 
-        names, ids = ({*each} for each in zip(*map(place, drafts), strict=True))
-        among: list[dict[str, Any]] = [{"ids": {"values": sorted(ids)}}]
-        among += [{"terms": {"_index": sorted(names)}}] if self._is_alias else []
-        body = {"query": {"bool": {"filter": among}}, "size": min(len(ids) * len(names), MAX_HITS), "_source": False}
-        answer = await server.patient.search(index=self._index, body=body)
-        if find_gaps(answer) or len(answer["hits"]["hits"]) == MAX_HITS:
-            return list(drafts)
-        found = {(hit["_index"] if self._is_alias else "", hit["_id"]) for hit in answer["hits"]["hits"]}
+        if held is None:
+            names, ids = ({*each} for each in zip(*map(place, drafts), strict=True))
+            among: list[dict[str, Any]] = [{"ids": {"values": sorted(ids)}}]
+            among += [{"terms": {"_index": sorted(names)}}] if self._is_alias else []
+            size = min(len(ids) * len(names), MAX_HITS)
+            body = {"query": {"bool": {"filter": among}}, "size": size, "_source": False}
+            answer = await server.patient.search(index=self._index, body=body)
+            hits = answer["hits"]["hits"]
+            if find_gaps(answer) or len(hits) == MAX_HITS:
+                return list(drafts)
+        else:
+            hits = list(chain.from_iterable(held.values()))
+        found = {(hit["_index"] if self._is_alias else "", hit["_id"]) for hit in hits}
         return [each for each in drafts if place(each) in found]
 
     def _is_worth_it(self) -> bool:

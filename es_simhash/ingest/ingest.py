@@ -173,7 +173,7 @@ class _Grouper:
 
     async def decide(self, server: Port, entries: Sequence[Entry], existing: Existing) -> list[Entry]:
         if existing.held:
-            entries = await server.compute(self._keep_unchanged, entries, existing)
+            entries = await server.compute(self._keep_unchanged, entries, existing.held)
         straight = await server.compute(self._find_straight, entries, existing)
         entries = [straight.get(each.position) or self.source.as_item(each) for each in entries]
         items: Sequence[Item] = [each for each in entries if isinstance(each, Item)]
@@ -191,13 +191,13 @@ class _Grouper:
             in_flight.forget_settled()
         return list(entries)
 
-    def _keep_unchanged(self, entries: Sequence[Entry], existing: Existing) -> list[Entry]:
+    def _keep_unchanged(self, entries: Sequence[Entry], held: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Entry]:
         """Return *entries*; one that the index holds as it is given is done, and keeps its group."""
         kept: list[Entry] = []
         written: set[str | None] = set()
         for entry in entries:
             kept.append(entry)
-            hits = () if entry.given_id is None else existing.held.get(entry.given_id, ())
+            hits = () if entry.given_id is None else held.get(entry.given_id, ())
             # Searches do not show yet what this ingest wrote.
             if hits and entry.given_id not in written and not self.ingest.decider.in_flight.hides(hits[0]["_id"]):
                 kept[-1] = self.source.as_item(entry).unless_held(hits, self.ingest.index, self.ingest.prefix)
@@ -225,7 +225,7 @@ class _Grouper:
         """Let none of *items* be skipped whose id is in the index: what is there would keep its old text."""
         drafts = await server.compute(may_be_skipped, self.ingest.decider, items, existing)
         if drafts:
-            for each in await self.lookup.find_present(server, drafts):
+            for each in await self.lookup.find_present(server, drafts, existing.held):
                 each.must_write = True
 
     async def settle(self, server: Port, entries: Sequence[Entry]) -> tuple[list[Entry], Exception | None]:
