@@ -17,7 +17,6 @@ from es_simhash.cli import app
 from es_simhash.cli.application import each_command
 from es_simhash.cli.failures import UnfingerprintedText
 from es_simhash.cli.output import error, messages_as_json, note, warn
-from es_simhash.transport.protocol import were
 
 COMMANDS = dict(each_command())
 
@@ -63,12 +62,6 @@ def test_what_ends_a_command_is_one_json_object(name):
     result = CliRunner().invoke(app, [*name.split(), *_arguments(name), "--url", "no address", "--json"])
     assert (result.exit_code > 0, result.stdout) == (True, "")
     assert _failure(result)["kind"] == ("usage" if result.exit_code == 2 else "InvalidInputError")
-
-
-def test_without_json_a_failure_is_a_line():
-    result = CliRunner().invoke(app, ["fingerprint", "--scheme", "no such", "text"])
-    assert result.exit_code == 1
-    assert result.stderr.startswith("error: unknown scheme")
 
 
 MISTYPED = {"fnd": "find", "back-fill": "backfill", "查找": "--help"}
@@ -153,19 +146,6 @@ def test_a_filter_that_is_no_query_is_named_before_anything_is_asked(name, given
     assert result.exit_code == 2
     found = _failure(result)
     assert (found["kind"], "--filter" in found["message"]) == ("usage", True)
-
-
-def test_the_help_of_the_program_leads_to_all_options():
-    words = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
-    assert "--help-all shows all" in words
-
-
-@pytest.mark.parametrize(
-    ("number", "said"),
-    [(0, "no document was deleted"), (1, "1 document was deleted"), (1200, "1,200 documents were deleted")],
-)
-def test_one_is_singular(number, said):
-    assert were(number, "deleted") == said
 
 
 # Interrupts the process when a module is imported, as somebody does who has seen a mistake in the command line.

@@ -76,7 +76,3 @@ def test_nothing_is_installed_by_a_name_that_no_index_has(page, line):
     wanted = re.fullmatch(r"\.(?:\[([a-z,-]+)\])?", shlex.split(line)[2])
     assert wanted, page
     assert set((wanted[1] or "").split(",")) - {""} <= extras
-
-
-def test_many_pages_say_how_to_install():
-    assert len({page for page, _ in INSTALLS}) > 5

@@ -274,12 +274,6 @@ def test_groups_sorted_filtered_and_shown(server, index, simhash):
         }
 
 
-@pytest.mark.parametrize("wrong", [{"sort": "distance"}, {"min_size": 1}])
-def test_groups_that_cannot_be_asked_for(server, index, simhash, wrong):
-    with pytest.raises(InvalidInputError):
-        list(simhash.groups(index, **wrong))
-
-
 def test_pairs_whose_texts_are_similar(server, index, simhash):
     """Texts are compared as they are now; one that cannot be read is in a pair that says so."""
     fill(simhash, server, index)

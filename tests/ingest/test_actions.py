@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from es_simhash import InvalidInputError, Problem, document_fields, with_fingerprints
+from es_simhash import InvalidInputError, document_fields, with_fingerprints
 from es_simhash.mapping.fields import GROUPED, OWNED
 
 TEXT = "The council approved the new bridge over the river on Tuesday."
@@ -356,15 +356,3 @@ def test_wrong_arguments_are_refused_before_anything_is_read(options, error, wor
     """At the call, not at the first document."""
     with pytest.raises(error, match=words):
         with_fingerprints(iter(()), **options)
-
-
-@pytest.mark.parametrize("actions", ["text", {"body": TEXT}, 7])
-def test_one_document_is_no_iterable_of_documents(actions):
-    """An easy slip, told at once."""
-    with pytest.raises(TypeError, match="list of documents"):
-        with_fingerprints(actions, text_field="body")
-
-
-def test_problem_is_a_value():
-    """It can be compared and kept."""
-    assert Problem(0, "1", None, "x") == Problem(0, "1", None, "x")

@@ -269,14 +269,6 @@ def test_what_a_refused_write_hid_is_found_again(server, index, simhash, client,
     assert simhash.reconcile(index).changed == 0
 
 
-def test_documents_that_are_no_iterable_of_documents(index, simhash):
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    for documents in ("abc", b"abc", {"body": "abc"}, 5, None):
-        said = f"^documents must be a list of documents, not {type(documents).__name__} "
-        with pytest.raises(TypeError, match=said):
-            list(simhash.ingest(index, documents))
-
-
 def test_a_missing_index_is_the_error_of_the_client(index, simhash):
     """As in every method, with a note that says how to make one."""
     with pytest.raises(Exception, match="index_not_found_exception") as caught:

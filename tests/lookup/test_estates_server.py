@@ -162,22 +162,6 @@ def test_who_insists_on_a_scheme_is_told_that_the_index_has_another_one_now(serv
         ours.find_near_dups(index, fingerprint=1)
 
 
-def test_an_alias_that_moves_to_an_index_of_another_scheme(server, index, make_simhash):
-    """The name stays, what stands behind it does not; several indices behind it have to agree."""
-    ours, theirs = make_simhash(), make_simhash()
-    fill_with(theirs, server, f"{index}-1.a", "keywords")
-    fill_with(theirs, server, f"{index}-2.b", "shingles")
-    alias = f"{index}-alias"
-    move = {"actions": [{"add": {"index": f"{index}-1.a", "alias": alias}}]}
-    server.request("POST", "/_aliases", move)
-    assert own_lookups(ours, alias) == EVERY
-    server.request("POST", "/_aliases", {"actions": [{"add": {"index": f"{index}-2.b", "alias": alias}}]})
-    with pytest.raises(SchemeMismatchError):
-        ours.find_near_dups(alias, WORDS[0])
-    server.request("POST", "/_aliases", {"actions": [{"remove": {"index": f"{index}-1.a", "alias": alias}}]})
-    assert own_lookups(ours, alias) == EVERY
-
-
 def scheme_and_ids(simhash, index, number, kind):
     """Return the scheme that a lookup of *kind* went by, and what it found of the text of that number."""
     text = WORDS[number]

@@ -200,18 +200,6 @@ def test_painless_missing(elasticsearch):
             elasticsearch.remove(index)
 
 
-def test_half_of_the_documents_without_fingerprint(server, index, simhash):
-    """They match nothing, at any distance, and the rest is complete."""
-    simhash.create_index(index, settings=ONE_SHARD)
-    fingerprints = planted(200)
-    fill(server, index, fingerprints)
-    send_lines(server, [line for n in range(200) for line in ({"index": {"_index": index, "_id": f"x{n}"}}, {"n": n})])
-    for max_distance in (3, 10, 64):
-        found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=max_distance)
-        assert answer_of(found) == truth(fingerprints, fingerprints[0], max_distance)
-        assert found.complete
-
-
 def test_the_nearest_of_many(server, index, simhash):
     """With a size, of 20,000 candidates the nearest come."""
     simhash.create_index(index, settings=ONE_SHARD)

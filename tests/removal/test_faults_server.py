@@ -218,23 +218,6 @@ def test_one_plan_twice_at_once(server, index, plan, tmp_path, round_):
         assert {each.kind for each in records} <= {None, "missing"}
 
 
-def test_a_plan_that_another_run_has_begun(server, index, plan, tmp_path):
-    """What it has deleted is no share that would be removed now: 33 of the 35 documents, and not 40."""
-    with make_client(server) as client:
-        simhash = SimHashClient(client)
-        fill(server, index, simhash, copies(COPIES))
-        simhash.plan_removal(index, plan, **ALL)
-        other = tmp_path / "other.db"
-        other.write_bytes(plan.read_bytes())
-        begun = apply_in_batches(simhash, plan, 7)
-        first = [next(begun) for _ in range(7)]
-        begun.close()
-        rest = list(apply_in_batches(simhash, other, 7))
-    assert {each.action for each in first} == {"deleted"}
-    assert {each.kind for each in rest} == {None, "missing"}
-    assert set(sources(server, index)) == set("ar")
-
-
 FAULTS = ["lost", "timeout", "503 after the work", "503 for items after the work", "429 for items", "repeated", "502"]
 
 

@@ -27,7 +27,6 @@ from es_simhash.servers.launch import (
     prepare_home,
     read_port,
 )
-from tests.servers.cluster import embedded_cluster
 
 CONTENT = b"a jar"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -283,12 +282,6 @@ class TestLaunch:
         """A heap is a number and a unit, and cannot carry other options."""
         with pytest.raises(InvalidInputError, match="heap"):
             EmbeddedServer("opensearch", heap=heap)
-
-    @pytest.mark.parametrize("nodes", [1, 10])
-    def test_cluster_of_no_sense_is_refused(self, nodes):
-        """A cluster has two to nine nodes."""
-        with pytest.raises(InvalidInputError, match="nodes must be 2 to 9"):
-            embedded_cluster("opensearch", nodes=nodes)
 
 
 def test_causes_are_listed_once_and_on_one_line():

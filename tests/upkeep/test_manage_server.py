@@ -67,13 +67,6 @@ def test_one_document_that_refuses_its_change_leaves_scripts_on(server, index, s
     assert held["0"]["simhash"]["fingerprint"]
 
 
-def test_an_index_that_exists_is_not_created_again(index, simhash):
-    """The client's own error, unchanged."""
-    simhash.create_index(index, settings=ONE_SHARD)
-    with pytest.raises(Exception, match="resource_already_exists"):
-        simhash.create_index(index)
-
-
 def test_an_index_that_parses_no_document_is_refused(server, index, simhash):
     """With or without our fields: searches there find nothing, and say that they are complete."""
     plain, document = f"{index}-plain", {"_id": "a", "body": TEXT}
