@@ -213,7 +213,7 @@ class IndexTable(FingerprintTable):
         operations = sum(reading.latest.largest + 1 for reading in self._readings.values())
         share = operations / max(1, documents)  # below 1, several documents have one number
         await self._read(server, self._unread(max(1, int(PAGE * (share * FILLED if share < 1 else share // 1)))))
-        if documents > 1 and not len(self):  # as where a user may not see the field of the numbers
+        if documents > 1 and operations and not len(self):  # as where a user may not see the field of the numbers
             raise TableError("numbers", f"none of {documents:,} documents was shown")
 
     def _unread(self, width: int) -> list[Range]:
