@@ -24,8 +24,8 @@ from es_simhash.hashing.scheme import Scheme
 
 logger = logging.getLogger("es_simhash")
 
-# The most of a part that is sent to a process: enough to outweigh the sending, few enough that all end about together.
-PART_CHARACTERS, PART_TEXTS = 250_000, 2_000
+# The most that is sent to a process at once: enough to outweigh the sending, few enough that all end about together.
+PROCESS_CHARACTERS, PROCESS_TEXTS = 250_000, 2_000
 
 
 class TextHashes(NamedTuple):
@@ -39,7 +39,7 @@ Pending = Callable[[], list[TextHashes]]
 """Waits for what was computed of each text of a batch, in order, and returns it, or raises what went wrong."""
 
 
-def check_workers(workers: int | None) -> int:
+def _usable(workers: int | None) -> int:
     """Return how many processes are asked for; 0 in a daemonic process, which Python forbids to start others."""
     number = 0 if workers is None else check_count("workers", workers)
     # A process that multiprocessing started has loaded this module; the import would cost all others some time.
@@ -62,7 +62,7 @@ class FingerprintPool:
         self, scheme: Scheme, *, workers: int | None = None, thread: bool = False, passages: bool = False
     ) -> None:
         self._work = partial(_hashes, scheme=scheme, passages=passages)
-        self._workers = check_workers(workers)
+        self._workers = _usable(workers)
         self.ahead = self._workers or int(thread)
         self._executor: Executor | None = None
         if self._workers:
@@ -101,7 +101,9 @@ class FingerprintPool:
     def _parts(self, texts: Sequence[str]) -> list[Sequence[str]]:
         from es_simhash.hashing.characters import text_parts  # noqa: PLC0415 -- loads numpy
 
-        return [texts[part] for part in text_parts(texts, PART_CHARACTERS, PART_TEXTS)] if self._workers else [texts]
+        if not self._workers:
+            return [texts]
+        return [texts[part] for part in text_parts(texts, PROCESS_CHARACTERS, PROCESS_TEXTS)]
 
 
 def _hashes(texts: Sequence[str], scheme: Scheme, *, passages: bool) -> list[TextHashes]:

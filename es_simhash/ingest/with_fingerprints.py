@@ -12,7 +12,7 @@ from typing import Any, overload
 from es_simhash.arguments import check_choice, check_count, check_function, check_items
 from es_simhash.errors import MissingDependencyError, SchemeError, WorkerError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
-from es_simhash.hashing.pool import FingerprintPool, Pending, TextHashes, check_workers
+from es_simhash.hashing.pool import FingerprintPool, Pending, TextHashes
 from es_simhash.ingest.actions import (
     ActionRules,
     IdFrom,
@@ -330,7 +330,8 @@ def check_options(
     check_choice("id_from", id_from, ("random", None))
     if on_problem is not None:
         check_function("on_problem", on_problem)
-    check_workers(workers)
+    if workers is not None:
+        check_count("workers", workers)
 
 
 def check_iterable(name: str, actions: Any) -> None:

@@ -21,7 +21,7 @@ from es_simhash import (
     get_scheme,
     with_fingerprints,
 )
-from es_simhash.hashing.pool import PART_TEXTS, FingerprintPool, TextHashes
+from es_simhash.hashing.pool import PROCESS_TEXTS, FingerprintPool, TextHashes
 
 TEXTS = [f"text number {number}, some words of its own {number * 7}" for number in range(700)] + ["", "?!", "京都"]
 
@@ -43,7 +43,7 @@ def test_the_same_in_the_same_order():
     assert fingerprints(iter(texts), workers=2) == fingerprints(texts)
     scheme = get_scheme("shingles", size=3)
     with FingerprintPool(scheme, workers=1, passages=True) as pool, FingerprintPool(scheme, passages=True) as alone:
-        assert len(texts) > PART_TEXTS
+        assert len(texts) > PROCESS_TEXTS
         assert pool.compute(texts) == alone.compute(texts)
         assert len(children(pool)) == 1
 
