@@ -298,7 +298,7 @@ async def _decide(
 
 def _with_fields(context: Context, resolved: Resolved, named: tuple[str, ...]) -> Resolved:
     """Return *resolved* as if each index had our fields and recorded its text fields; raise where that cannot be."""
-    if any(each.fault.kind != "no_scheme" for each in resolved.faults):
+    if any(fault.kind != "no_scheme" for _, fault in resolved.faults):
         agree(resolved, context)  # raises
     mappings, every = dict(resolved.mappings), {}
     new = IndexSettings(get_scheme(context.wanted or DEFAULT_SCHEME))

@@ -77,7 +77,7 @@ async def check_indices(server: Port, index: str, resolved: Resolved, written: s
     if resolved.assumed is not None or written <= resolved.mappings.keys():
         return resolved
     now = await resolve_index(server, index)
-    faulty = {fault.index for fault in now.faults} | set(now.unmapped)
+    faulty = {index for index, _ in now.faults} | set(now.unmapped)
     if wrong := sorted(written & faulty):
         raise _unmapped(index, wrong, server.prefix)
     return now

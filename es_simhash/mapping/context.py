@@ -47,17 +47,6 @@ ASSUMED = IndexStats()
 """What is assumed of an index as long as nobody could ask."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexFault:
-    """One reason why a concrete index cannot be used."""
-
-    index: str
-    fault: Fault
-
-    def __str__(self) -> str:
-        return f"index {self.index!r}: {self.fault}"
-
-
 class TextFields(dict[str, tuple[str, ...]]):
     """Text fields by index; *others* serve an index that records none, or that a rollover made since."""
 
@@ -79,13 +68,14 @@ class Resolved:
     """
     The concrete indices behind a name, an alias, a pattern, a data stream or a list of these.
     *mappings*: what is below ``mappings``, by name, sorted; empty if it may not be read or settings were remembered.
-    *each*: the settings of each index with the fields, by name, sorted. *assumed*: the settings to use if the mappings
-    may not be read. *marker*: full name of the marker that all of them have, for searches to insist on.
+    *each*: the settings of each index with the fields, by name, sorted. *faults*: with the index of each. *assumed*:
+    the settings to use if the mappings may not be read. *marker*: full name of the marker that all of them have, for
+    searches to insist on.
     """
 
     mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     each: Mapping[str, IndexSettings] = field(default_factory=dict)
-    faults: tuple[IndexFault, ...] = ()
+    faults: tuple[tuple[str, Fault], ...] = ()
     assumed: IndexSettings | None = None
     marker: str | None = None
 
@@ -96,7 +86,7 @@ class Resolved:
     @property
     def unmapped(self) -> tuple[str, ...]:
         """Names of the indices that have no field of ours at all."""
-        faulty = {fault.index for fault in self.faults}
+        faulty = {index for index, _ in self.faults}
         return tuple(name for name in self.mappings if name not in self.each and name not in faulty)
 
 

@@ -199,43 +199,56 @@ def say_prefixes(known: Sequence[str]) -> Said:
 
 def mapping_error(index: str, faults: Iterable[Fault]) -> MappingError:
     """Return the error that names the first of *faults* (at least one) of *index* and carries all of them."""
-    first, *others = faults
+    return mappings_error([(index, fault) for fault in faults])
+
+
+def mappings_error(faults: Sequence[tuple[str, Fault]], said: str = "", advice: str = "") -> MappingError:
+    """Return the error that carries all *faults* (at least one), each with its index; by default it says the first."""
+    (index, first), *others = faults
     more = f" (and {len(others)} more)" if others else ""
     return MappingError(
-        Said(f"index {index!r}: {first}{more}: ", first.advice),
-        problems=tuple(map(str, (first, *others))),
-        kinds=tuple(each.kind for each in (first, *others)),
+        Said(said or f"index {index!r}: {first}{more}", ": ", advice or first.advice),
+        problems=tuple(f"index {name!r}: {fault}" for name, fault in faults),
+        kinds=tuple(fault.kind for _, fault in faults),
     )
 
 
 def nothing_recorded(index: str, mappings: Mapping[str, Mapping[str, Any]], prefix: str) -> MappingError:
     """Return the error of fields to remove where no index records them."""
-    known = sorted({name for each in mappings.values() for name in recorded_prefixes(each)})
+    known = prefixes_of(mappings)
+    said = f"index {shorten(index)} does not record the prefix {prefix!r}, so nothing there is ours to remove"
     fault = Fault("no_fields", prefix, wanted=",".join(known))
-    advice = say_prefixes(known) if known else "see what check says"
-    return MappingError(
-        Said(
-            f"index {shorten(index)} does not record the prefix {prefix!r}, so nothing there is ours to remove: ",
-            advice,
-        ),
-        problems=(str(fault),),
-        kinds=(fault.kind,),
-    )
+    return mappings_error([(index, fault)], said, say_prefixes(known) if known else "see what check says")
+
+
+def no_fields(mappings: Mapping[str, Mapping[str, Any]], prefix: str) -> MappingError:
+    """Return the error of indices that all lack our fields; where one has a field of the user's, it says so."""
+    for index, mapping in mappings.items():
+        if (faults := find_faults(mapping, prefix=prefix)) and faults[0].kind == "own_field":
+            return mapping_error(index, faults)
+    index, fault = next(iter(mappings)), Fault("no_fields", prefix, wanted=",".join(prefixes_of(mappings)))
+    return mappings_error([(index, fault)], f"index {shorten(index)} has no {prefix!r} fields")
+
+
+def prefixes_of(mappings: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the prefixes that any of *mappings* records, sorted."""
+    return sorted({name for mapping in mappings.values() for name in recorded_prefixes(mapping)})
 
 
 # What a parameter is where a mapping does not name it.
 _USUAL: dict[str, Any] = {"index": True, "doc_values": True, "enabled": True, "coerce": True}
-# The allow list: what may be otherwise than we map it, as it changes nothing for us; by parameter, in which fields.
 _BLOCKS = ("block0", "block1", "block2", "block3")
+# The allow list: what may be otherwise than we map it, as it changes nothing for us. By parameter, in which fields.
 _MAY_DIFFER: dict[str, Collection[str]] = {
     "type": ("value", "passages", "error"),  # where it is not mapped at all: not every index has them
     "index": ("fingerprint", "value", "error"),
     "doc_values": (*_BLOCKS, "passages", "error"),
-    # How values are stored, kept in memory, described, copied and scored. No lookup goes by any of it.
-    **dict.fromkeys(("boost", "copy_to", "eager_global_ordinals", "fields", "index_options", "meta"), FIELD_TYPES),
-    **dict.fromkeys(("norms", "similarity", "skip_list", "split_queries_on_whitespace", "store"), FIELD_TYPES),
-    **dict.fromkeys(("ignore_malformed", "locale", "time_series_dimension", "time_series_metric"), FIELD_TYPES),
-    **dict.fromkeys(("synthetic_source_keep", "use_similarity"), FIELD_TYPES),
+}
+# How values are stored, kept in memory, described, copied and scored, in all fields. No lookup goes by any of it.
+_HARMLESS = {
+    *("boost", "copy_to", "eager_global_ordinals", "fields", "ignore_malformed", "index_options", "locale", "meta"),
+    *("norms", "similarity", "skip_list", "split_queries_on_whitespace", "store", "synthetic_source_keep"),
+    *("time_series_dimension", "time_series_metric", "use_similarity"),
 }
 # How long our values are. A server drops longer ones than ignore_above without a word. Groups are named by ids.
 _LONGEST = {**dict.fromkeys(_BLOCKS, 4), "fingerprint": 16, "passages": 6, "group": 512, "duplicate_of": 512}
@@ -302,20 +315,18 @@ def _compare_field(name: str, full: str, found: Mapping[str, Any] | None, wanted
     if (type_ := found.get("type", "object")) != wanted["type"]:
         return [Fault("wrong_type", full, str(type_), wanted["type"])]
     faults = []
-    for parameter in sorted(found.keys() | wanted.keys()):
-        usual = wanted.get(parameter, _USUAL.get(parameter))
+    for parameter in sorted((found.keys() | wanted.keys()) - _HARMLESS):
+        right = wanted.get(parameter, _USUAL.get(parameter))
         held = found.get(parameter, _USUAL.get(parameter))
         held = held == "true" if held in ("true", "false") else held  # as templates may have it
-        if held in (usual, None) or name in _MAY_DIFFER.get(parameter, ()):
+        is_long = parameter == "ignore_above" and held is not None and int(held) >= _LONGEST.get(name, 0)
+        if held in (right, None) or is_long or name in _MAY_DIFFER.get(parameter, ()):
             continue
-        if parameter == "ignore_above" and int(held) >= _LONGEST.get(name, 0):
-            continue
-        kind = _KIND_OF.get(parameter, "other_parameter")
-        if kind == "other_parameter":
-            right = f"no {parameter}" if usual is None else f"{parameter} {usual}"
-            faults.append(Fault(kind, full, f"{parameter} {shorten(held)}", right))
+        if parameter in _KIND_OF:
+            faults.append(Fault(_KIND_OF[parameter], full, "" if isinstance(held, bool) else str(held)))
         else:
-            faults.append(Fault(kind, full, "" if isinstance(held, bool) else str(held)))
+            must = f"no {parameter}" if right is None else f"{parameter} {right}"
+            faults.append(Fault("other_parameter", full, f"{parameter} {shorten(held)}", must))
     return faults
 
 

@@ -27,8 +27,8 @@ from es_simhash.errors import (
     shorten,
 )
 from es_simhash.hashing import Scheme
-from es_simhash.mapping.context import Context, IndexFault, Resolved
-from es_simhash.mapping.faults import Fault, find_faults, mapping_error
+from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.faults import Fault, find_faults, mappings_error, no_fields
 from es_simhash.mapping.meta import (
     META_KEY,
     IndexSettings,
@@ -38,7 +38,6 @@ from es_simhash.mapping.meta import (
     marker_name,
     marker_sort,
     read_settings,
-    recorded_prefixes,
 )
 from es_simhash.mapping.port import Port
 from es_simhash.transport.conversation import attempt, unless_refused
@@ -140,7 +139,7 @@ def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
     """Return the indices of a get-mapping *answer* with their settings, and why some of them cannot be used."""
     mappings = {name: each.get("mappings") or {} for name, each in sorted(answer.items())}
     each: dict[str, IndexSettings] = {}
-    faults: list[IndexFault] = []
+    faults: list[tuple[str, Fault]] = []
     for name, mapping in mappings.items():
         settings = read_settings(mapping, prefix=context.prefix)
         has_prefix = context.prefix in (mapping.get("properties") or {})
@@ -149,13 +148,13 @@ def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
         if (settings is None and not has_prefix) or (found and found[0].kind == "own_field"):
             continue
         if found:
-            faults += [IndexFault(name, fault) for fault in found]
+            faults += [(name, fault) for fault in found]
         elif (known := settings or context.assumed_settings()) is not None:
             # The mapping names the user's own files by digest; the caller's equal scheme knows where they are.
             wanted = context.wanted if isinstance(context.wanted, Scheme) else None
             each[name] = replace(known, scheme=wanted) if wanted and wanted == known.scheme else known
         else:
-            faults.append(IndexFault(name, Fault("no_scheme")))
+            faults.append((name, Fault("no_scheme")))
     return Resolved(mappings, each, tuple(faults), marker=_common_marker(mappings, each, context.prefix))
 
 
@@ -176,15 +175,9 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
     if resolved.assumed is not None:
         return resolved.assumed
     if resolved.faults:
-        worst, *others = resolved.faults
-        more = f" (and {len(others)} more)" if others else ""
-        raise MappingError(
-            Said(f"{worst}{more}: ", worst.fault.advice),
-            problems=tuple(map(str, resolved.faults)),
-            kinds=tuple(each.fault.kind for each in resolved.faults),
-        )
+        raise mappings_error(resolved.faults)
     if not resolved.each:
-        raise _no_fields(resolved.mappings, context.prefix)
+        raise no_fields(resolved.mappings, context.prefix)
     first, settings = next(iter(resolved.each.items()))
     for name, each in resolved.each.items():
         if each.scheme != settings.scheme:
@@ -202,21 +195,6 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
         value=all(each.value for each in every),
         is_assumed=any(each.is_assumed for each in every),
         passages=_agree_on_passages(every),
-    )
-
-
-def _no_fields(mappings: Mapping[str, Mapping[str, Any]], prefix: str) -> MappingError:
-    """Return the error of indices that all lack our fields; where one has a field of the user's own, it says so."""
-    found = {name: find_faults(each, prefix=prefix) for name, each in mappings.items()}
-    for name, faults in found.items():
-        if faults and faults[0].kind == "own_field":
-            return mapping_error(name, faults)
-    known = sorted({each for mapping in mappings.values() for each in recorded_prefixes(mapping)})
-    fault = Fault("no_fields", prefix, wanted=",".join(known))
-    return MappingError(
-        Said(f"index {shorten(next(iter(mappings)))} has no {prefix!r} fields: ", fault.advice),
-        problems=(str(fault),),
-        kinds=(fault.kind,),
     )
 
 

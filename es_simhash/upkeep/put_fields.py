@@ -277,7 +277,7 @@ async def _add_fields(server: Port, resolved: Resolved, targets: Mapping[str, Ta
 
 def _find_lacking(context: Context, resolved: Resolved, text_field: str | Sequence[str] | None) -> list[str]:
     """Return the indices to which our fields, or the record of their scheme, can be added."""
-    without_scheme = [each.index for each in resolved.faults if each.fault.kind == "no_scheme"]
+    without_scheme = [index for index, fault in resolved.faults if fault.kind == "no_scheme"]
     if len(without_scheme) < len(resolved.faults) or (resolved.faults and not text_field):
         agree(resolved, context)  # raises
     for name in resolved.unmapped:

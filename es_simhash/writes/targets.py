@@ -9,7 +9,7 @@ values: it gets a changed mapping, and lookups read its mapping.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -51,18 +51,24 @@ FEW, VALUES = 5, 1_000
 
 async def put_fields(server: Port, call: Call) -> None:
     """Carry out *call*, which creates an index with our fields or adds them; repeat it changed for derived source."""
-    try:
-        await server.send(call)
-    except Exception as error:
-        if not is_derived_refusal(error_text(error), prefix=server.prefix):
-            raise
-    else:
-        return
     body = call.arguments["body"]
-    own = for_derived_source(body.get("mappings", body), prefix=server.prefix)
-    await server.send(
-        replace(call, arguments={**call.arguments, "body": {**body, "mappings": own} if "mappings" in body else own})
-    )
+    changed = for_derived_source(body.get("mappings", body), prefix=server.prefix)
+    derived = {**body, "mappings": changed} if "mappings" in body else changed
+    await _send_first(server, call, body, derived)
+
+
+async def _send_first(server: Port, call: Call, *bodies: Mapping[str, Any], statuses: Collection[int] = ()) -> None:
+    """Send *call* with the first of the *bodies* that an index takes: not full, and with derived source or not."""
+    *others, last = bodies
+    for body in others:
+        try:
+            await server.send(replace(call, arguments={**call.arguments, "body": body}))
+        except Exception as error:
+            if status_of(error) not in statuses and not is_derived_refusal(error_text(error), prefix=server.prefix):
+                raise
+        else:
+            return
+    await server.send(replace(call, arguments={**call.arguments, "body": last}))
 
 
 async def change_mapping(server: Port, name: str, mapping: Mapping[str, Any], body: Mapping[str, Any]) -> None:
@@ -99,33 +105,22 @@ async def write_settings(
     Two programs that record at the same time do not see the marker of each other. So the mapping is read again: the
     program whose settings are recorded in the end retires the other marker.
     """
-    prefix, own = server.prefix, {marker_name(settings)}
+    prefix = server.prefix
     for _ in range(ATTEMPTS):
         if adds_fields:
             await change_mapping(server, name, mapping, mapping_update(mapping, settings, prefix=prefix))
         else:
             record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=prefix)}
-            wanted = marker_properties(settings, prefix=prefix, mapping=mapping)
-            await _put_first(server, name, record, (wanted, retired_markers(mapping, prefix=prefix), {}))
+            marked = marker_properties(settings, prefix=prefix, mapping=mapping)
+            retired = retired_markers(mapping, prefix=prefix)
+            bodies = [{**record, "properties": {prefix: {"properties": some}}} for some in (marked, retired) if some]
+            await _send_first(server, Call("put_mapping", {"index": name}), *bodies, record, statuses=[400])
         server.context.forget()
         mapping = (await server.get_mapping(index=name))[name]["mappings"]
-        others = set(markers_in_use(mapping, prefix=prefix)) - own
+        others = set(markers_in_use(mapping, prefix=prefix)) - {marker_name(settings)}
         if not others or read_settings(mapping, prefix=prefix) != settings:
             break
     return mapping
-
-
-async def _put_first(server: Port, name: str, record: Mapping[str, Any], markers: Sequence[Mapping[str, Any]]) -> None:
-    """Put *record* with the first of the *markers* that the mapping of *name* takes."""
-    for marker in markers:
-        properties = {"properties": {server.prefix: {"properties": marker}}} if marker else {}
-        try:
-            await server.put_mapping(index=name, body={**record, **properties})
-            break
-        except Exception as error:
-            is_refused = status_of(error) == 400 or is_derived_refusal(error_text(error), prefix=server.prefix)
-            if not marker or not is_refused:
-                raise
 
 
 # Statuses of a server without the API, of a name it does not know, and of a user without the right.
@@ -309,12 +304,15 @@ async def _check_next(server: Port, index: str, settings: IndexSettings) -> None
             return
         template = f"the index template for {created!r}"
         simulated = await ask_about(server, "simulate_index", created)
-    if simulated is not None and not simulated.get("template"):
-        raise mapping_error(
-            index, [Fault("no_template", server.prefix, found=f"{template} does not exist", wanted=index)]
-        )
-    if simulated is not None and (reason := _judge_template(server.context, simulated, template, settings)):
-        raise mapping_error(index, [Fault("template", server.prefix, found=reason, wanted=index)])
+    if simulated is None:
+        return
+    if not simulated.get("template"):
+        fault = Fault("no_template", server.prefix, found=f"{template} does not exist", wanted=index)
+    else:
+        reason = _judge_template(server.context, simulated, template, settings)
+        fault = Fault("template", server.prefix, found=reason, wanted=index)
+    if fault.found:
+        raise mapping_error(index, [fault])
 
 
 def _judge_template(context: Context, simulated: Mapping[str, Any], template: str, settings: IndexSettings) -> str:
