@@ -68,7 +68,7 @@ class Existing:
     *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *gaps*: why a
     lookup is incomplete. *unseen*: fingerprints whose near copies were not read yet; with each, the fingerprints of the
     table that are near it. *held*: the hits of what the index has under the ids of the batch, with ``_source``;
-    ``None`` if that is not known.
+    ``None`` if that is not known. *lost*: canonicals that these name, and that are gone.
     """
 
     near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
@@ -76,6 +76,7 @@ class Existing:
     is_compared: bool = False
     unseen: Mapping[int, Sequence[int]] = field(default_factory=dict)
     held: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+    lost: AbstractSet[str] = frozenset()
 
     def of(self, draft: Document) -> Sequence[Document]:
         """Return the documents near *draft*, the one grouped first comes first."""

@@ -25,7 +25,7 @@ from es_simhash.lookup.content import Content, docvalue_fields, prepare_together
 from es_simhash.lookup.find_many import MultiSearch
 from es_simhash.lookup.lookup_options import TableError, as_fault, pays
 from es_simhash.lookup.near_dups import NearDups
-from es_simhash.mapping.fields import Fields, read_fingerprint
+from es_simhash.mapping.fields import Fields, our_object, read_fingerprint
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.user_fields import milliseconds_of
 from es_simhash.transport.answers import Gap, find_gaps, sentences
@@ -142,11 +142,17 @@ class ExistingLookup:
         return Asked(fingerprints, [*calls, *held], near=near, ids=ids)
 
     async def take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
-        """Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with."""
+        """
+        Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with.
+        Costs a search where copies are there under the ids: for their canonicals.
+        """
         held = await self._held(server, asked.ids, answers[-1]) if asked.ids else None
         answers = answers[:-1] if asked.ids else answers
         existing = await self._take(server, asked, answers) if asked.fingerprints else Existing()
-        return replace(existing, held=held)
+        ours = (our_object(hit.get("_source") or {}, self._ingest.prefix) for hit in chain(*(held or {}).values()))
+        named = {str(each["duplicate_of"]) for each in ours if each.get("duplicate_of") is not None}
+        canonicals, _ = await self._canonicals(server, named)
+        return replace(existing, held=held, lost=named - canonicals.keys())
 
     async def _held(self, server: Port, ids: Sequence[str], answer: Any) -> dict[str, list[Mapping[str, Any]]] | None:
         """Return what the index has under *ids*; ``None`` where that cannot be read now."""

@@ -8,7 +8,7 @@ fingerprinted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence, Set as AbstractSet
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from operator import attrgetter, length_hint
@@ -173,7 +173,7 @@ class _Grouper:
 
     async def decide(self, server: Port, entries: Sequence[Entry], existing: Existing) -> list[Entry]:
         if existing.held:
-            entries = await server.compute(self._keep_unchanged, entries, existing.held)
+            entries = await server.compute(self._keep_unchanged, entries, existing.held, existing.lost)
         straight = await server.compute(self._find_straight, entries, existing)
         entries = [straight.get(each.position) or self.source.as_item(each) for each in entries]
         items: Sequence[Item] = [each for each in entries if isinstance(each, Item)]
@@ -191,8 +191,10 @@ class _Grouper:
             in_flight.forget_settled()
         return list(entries)
 
-    def _keep_unchanged(self, entries: Sequence[Entry], held: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Entry]:
-        """Return *entries*; one that the index holds as it is given is done, and keeps its group."""
+    def _keep_unchanged(
+        self, entries: Sequence[Entry], held: Mapping[str, Sequence[Mapping[str, Any]]], lost: AbstractSet[str]
+    ) -> list[Entry]:
+        """Return *entries*; one that the index holds as it is given is done, and keeps its group, none of *lost*."""
         kept: list[Entry] = []
         written: set[str | None] = set()
         for entry in entries:
@@ -200,7 +202,7 @@ class _Grouper:
             hits = () if entry.given_id is None else held.get(entry.given_id, ())
             # Searches do not show yet what this ingest wrote.
             if hits and entry.given_id not in written and not self.ingest.decider.in_flight.hides(hits[0]["_id"]):
-                kept[-1] = self.source.as_item(entry).unless_held(hits, self.ingest.index, self.ingest.prefix)
+                kept[-1] = self.source.as_item(entry).unless_held(hits, self.ingest.index, self.ingest.prefix, lost)
             if kept[-1].outcome is None and entry.operation is not None:
                 written.add(str(entry.operation.header.get("_id")))
         return kept

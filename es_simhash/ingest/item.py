@@ -13,7 +13,7 @@ import hashlib
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -150,8 +150,8 @@ class Item:
         item.outcome = outcome
         return item
 
-    def unless_held(self, hits: Iterable[Mapping[str, Any]], index: str, prefix: str) -> Item:
-        """Return it; where one of *hits* is the same document and has a group, that is its outcome."""
+    def unless_held(self, hits: Iterable[Mapping[str, Any]], index: str, prefix: str, lost: AbstractSet[str]) -> Item:
+        """Return it; where one of *hits* is the same document and has a group, none of *lost*, that is its outcome."""
         operation = self.operation
         # A pipeline may change the document, a version forbid it.
         if operation is None or not operation.header.keys() <= {"_index", "_id", "routing"}:
@@ -161,6 +161,7 @@ class Item:
             source = hit.get("_source") or {}
             ours = our_object(source, prefix)
             is_there = operation.header["_index"] in (index, hit["_index"]) and "at" in ours
+            is_there = is_there and ours.get("duplicate_of") not in lost
             if is_there and hit.get("_routing") == (None if routing is None else str(routing)):
                 plain = {**source, prefix: _without_group(ours)}
                 if _as_json(plain) == _as_json({prefix: {}, **operation.document(prefix)}):

@@ -7,7 +7,7 @@ import pytest
 from es_simhash import AsyncSimHashClient, InvalidInputError, fingerprint, hamming_distance
 from tests.reference import star
 from tests.servers.batches import ingest_in_batches
-from tests.servers.support import ONE_SHARD, ByDistance, numbered, read_all, texts
+from tests.servers.support import ONE_SHARD, ByDistance, numbered, read_all, send_lines, stored_groups, texts
 
 
 @pytest.fixture
@@ -139,6 +139,19 @@ def test_what_is_there_as_it_is_given_is_not_written_again(server, index, simhas
             reports = list(simhash.ingest(index, given, batch=batch))
             assert "unchanged" not in [each.action for each in reports]
             assert read_all(server, index)["9"]["n"] == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"lookups": "memory"}, {"verify": 0.5}])
+def test_a_copy_that_lost_its_canonical_is_decided_anew(server, index, simhash, options):
+    """Though it is given as it is, so that no reconcile is needed first. A copy whose canonical is there stays."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    one, other = texts(2)
+    first = [{"_id": id_, "body": one if id_ < "c" else other} for id_ in "abcde"]
+    list(simhash.ingest(index, first, **options))
+    send_lines(server, [{"delete": {"_index": index, "_id": "a"}}])
+    reports = list(simhash.ingest(index, first[1:], **options))
+    assert [report.action for report in reports] == ["written", *["unchanged"] * 3]
+    assert stored_groups(read_all(server, index)) == {"b": "b", "c": "c", "d": "c", "e": "c"}
 
 
 def test_ids_from_content_add_nothing_the_second_time(server, index, simhash):
