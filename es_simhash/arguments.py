@@ -116,7 +116,7 @@ class Parameter:
 
 def public_fields(options: type[Any]) -> list[Field[Any]]:
     """Return the fields of a class of *options* that are not private."""
-    return [each for each in fields(options) if "private" not in each.metadata]
+    return [given for given in fields(options) if "private" not in given.metadata]
 
 
 def stands_for(options_field: Field[Any]) -> type[Any] | None:
@@ -158,10 +158,10 @@ def entries_of(documented: Any) -> dict[str, str]:
 
 def check_options(options: Any) -> None:
     """Put what the checks return in the fields of *options* that have another value than their default."""
-    for each in fields(options):
-        value = getattr(options, each.name)
-        if value is not each.default and (check := each.metadata.get("check")):
-            object.__setattr__(options, each.name, check(each.name, value))
+    for given in fields(options):
+        value = getattr(options, given.name)
+        if value is not given.default and (check := given.metadata.get("check")):
+            object.__setattr__(options, given.name, check(given.name, value))
 
 
 def check_number(name: str, value: Any, *, above: float | None = None, advice: str) -> float:
@@ -243,11 +243,11 @@ def check_fields(name: str, value: Any, *, may_lack: bool = False) -> tuple[str,
         return ()
     names = (value,) if isinstance(value, str) else value
     # Not any iterable: the order counts, and a generator would be empty the second time.
-    if not isinstance(names, (list, tuple)) or not all(isinstance(each, str) for each in names):
+    if not isinstance(names, (list, tuple)) or not all(isinstance(item, str) for item in names):
         _wrong_type(name, "the name of a field or a list of them", value)
     if not names or len(set(names)) < len(names):
         raise InvalidInputError(Said(Argument(name), f" {shorten(value)} must name at least one field, and each once"))
-    return tuple(check_field(name, each) for each in names)
+    return tuple(check_field(name, item) for item in names)
 
 
 def check_items(name: str, value: Any, *, of: str) -> Iterable[Any]:
@@ -262,9 +262,9 @@ def check_names(
 ) -> tuple[str, ...]:
     """Return the strings in *value*, each of which a request can hold; none is right too."""
     items = tuple(check_items(name, value, of=of))
-    if not all(isinstance(each, str) for each in items):
+    if not all(isinstance(item, str) for item in items):
         _wrong_type(name, f"a list of {of}", value)
-    return tuple(check(name, each) for each in items)
+    return tuple(check(name, item) for item in items)
 
 
 def check_ids(name: str, value: Any) -> tuple[str, ...]:
@@ -289,16 +289,16 @@ def check_sendable(name: str, value: Any, *, depth: int = 0) -> None:
             Said(Argument(name), f" has {shorten(value)}, with half a character (a lone surrogate): correct it")
         )
     if isinstance(value, Mapping):
-        for key, each in value.items():
+        for key, item in value.items():
             if not isinstance(key, str):
                 raise WrongTypeError(
                     Said(Argument(name), f" has the key {shorten(key)}, which is no string: give names as keys")
                 )
             check_sendable(name, key)
-            check_sendable(name, each, depth=depth + 1)
+            check_sendable(name, item, depth=depth + 1)
     elif isinstance(value, (list, tuple)):
-        for each in value:
-            check_sendable(name, each, depth=depth + 1)
+        for item in value:
+            check_sendable(name, item, depth=depth + 1)
 
 
 def check_path(name: str, value: Any) -> FilePath:

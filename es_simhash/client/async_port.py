@@ -43,12 +43,12 @@ class AsyncioServer(Port):
     async def together(self, calls: Sequence[Call | Compute], *, concurrency: int = 4) -> list[Any]:
         gate = asyncio.Semaphore(max(1, concurrency))
 
-        async def outcome(each: Call | Compute) -> Any:
+        async def outcome(call: Call | Compute) -> Any:
             async with gate:
                 try:
-                    if isinstance(each, Call):
-                        return await self._dialect.call_async(self._client, each)
-                    return await self.compute(each.function, *each.arguments)
+                    if isinstance(call, Call):
+                        return await self._dialect.call_async(self._client, call)
+                    return await self.compute(call.function, *call.arguments)
                 except Exception as error:  # noqa: BLE001 -- a failure is a value here
                     return error
 

@@ -240,8 +240,8 @@ OPENSEARCH = Dialect(
     {"search_pipeline": "_none"},
 )
 
-_LIBRARIES = frozenset({"elastic_transport"}).union(*(each.modules for each in (ELASTICSEARCH, OPENSEARCH)))
-_DIALECTS = {each.name: each for each in (ELASTICSEARCH, OPENSEARCH)}
+_LIBRARIES = frozenset({"elastic_transport"}).union(*(dialect.modules for dialect in (ELASTICSEARCH, OPENSEARCH)))
+_DIALECTS = {dialect.name: dialect for dialect in (ELASTICSEARCH, OPENSEARCH)}
 
 
 def find_dialect(client: Any, name: str | None = None) -> Dialect:
@@ -274,10 +274,10 @@ def is_async_client(client: Any) -> bool:
 def writes_standard_json(client: Any) -> bool:
     """Return whether *client* writes JSON by the classes of its library that use :mod:`json`."""
     transport = getattr(client, "transport", None)
-    own = getattr(transport, "serializer", None)  # of opensearch-py
+    serializer = getattr(transport, "serializer", None)  # of opensearch-py
     kept = getattr(getattr(transport, "serializers", None), "serializers", None)  # of elastic_transport, by media type
-    found = [own] if own is not None else list(kept.values()) if isinstance(kept, dict) else []
-    kinds = {(type(each).__module__.partition(".")[0], type(each).__name__) for each in found}
+    found = [serializer] if serializer is not None else list(kept.values()) if isinstance(kept, dict) else []
+    kinds = {(type(one).__module__.partition(".")[0], type(one).__name__) for one in found}
     return bool(kinds) and all(module in _LIBRARIES and "Orjson" not in name for module, name in kinds)
 
 
@@ -371,7 +371,7 @@ def read_keys(data: bytes | str, read_rest: Callable[[bytes | str], Any]) -> Any
     rest += text[read_to:]
     answer = read_rest(rest if isinstance(data, bytes) else rest.decode())
     for response in answer.get("responses", [answer]) if found else ():
-        for each in response.get("aggregations", {}).values():
-            if each.get("buckets"):
-                each["buckets"] = found[each["buckets"][0] - 1]
+        for aggregation in response.get("aggregations", {}).values():
+            if aggregation.get("buckets"):
+                aggregation["buckets"] = found[aggregation["buckets"][0] - 1]
     return answer

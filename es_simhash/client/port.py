@@ -79,7 +79,7 @@ def stream(parts: AsyncGenerator[Sequence[_T], None]) -> Generator[_T, None, Non
 def note_unanswered(error: BaseException, calls: Sequence[Call | Compute]) -> None:
     """Note on an interrupt or a cancellation how many operations were sent in *calls*, whose answer nobody reads."""
     if not isinstance(error, Exception):
-        bodies = [each.arguments["body"] for each in calls if isinstance(each, Call) and each.api == "bulk"]
+        bodies = [call.arguments["body"] for call in calls if isinstance(call, Call) and call.api == "bulk"]
         if number := sum(map(count_operations, bodies)):
             error.add_note(f"up to {number:,} more operations were sent, and their answer was not read")
 
@@ -113,17 +113,17 @@ class BlockingServer(Port):
         outcomes: list[Any] = [None] * len(calls)
 
         def settle(number: int) -> None:
-            each = calls[number]
+            call = calls[number]
             try:
-                if isinstance(each, Call):
-                    outcomes[number] = self._dialect.call(self._client, each)
+                if isinstance(call, Call):
+                    outcomes[number] = self._dialect.call(self._client, call)
                 else:
-                    outcomes[number] = each.function(*each.arguments)
+                    outcomes[number] = call.function(*call.arguments)
             except Exception as error:  # noqa: BLE001 -- a failure is a value here
                 outcomes[number] = error
 
-        sent = deque(number for number, each in enumerate(calls) if isinstance(each, Call))
-        computed = [number for number, each in enumerate(calls) if not isinstance(each, Call)]
+        sent = deque(number for number, call in enumerate(calls) if isinstance(call, Call))
+        computed = [number for number, call in enumerate(calls) if not isinstance(call, Call)]
         try:
             if min(len(calls), concurrency) <= 1 or not sent:
                 for number in range(len(calls)):

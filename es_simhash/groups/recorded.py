@@ -59,8 +59,10 @@ async def settle_grouping(
     if not may_differ and not regroup:
         refuse_regrouping(resolved.each)
     has_texts = bool(resolved.each) and all(one.text_fields for one in resolved.each.values())
-    how: Any = {"has_texts": has_texts, "may_differ": may_differ or regroup}
-    grouping, *others = {choose_grouping(base, request, **how) for base in _find_bases(resolved.each, settings)}
+    bases = _find_bases(resolved.each, settings)
+    grouping, *others = {
+        choose_grouping(base, request, has_texts=has_texts, may_differ=may_differ or regroup) for base in bases
+    }
     if others:
         raise _different(resolved.each)
     field_kinds(resolved, grouping)

@@ -25,14 +25,14 @@ from es_simhash.ingest.decide import Decider, Decision, Existing, Uncompared
 from es_simhash.ingest.in_flight import Document, InFlight, Straight
 from es_simhash.lookup.content import Content, Unread, per_of, prepare_together
 from es_simhash.mapping.fields import (
+    FINGERPRINTED,
     GROUPED,
-    OWNED,
     carries,
     group_fields,
     our_object,
-    own_content,
     read_fingerprint,
     read_text,
+    users_content,
     with_fields,
     without_fingerprint,
 )
@@ -138,7 +138,7 @@ class Item:
                 if self.part is not None:
                     self.operation.body = self.part.place(fields)
             elif fields or isinstance(self.part, Whole):
-                self.operation.own = fields[0] if fields else {}
+                self.operation.ours = fields[0] if fields else {}
         self.texts, self.part = (), None
         return self
 
@@ -234,15 +234,15 @@ def _as_json(document: Mapping[str, Any]) -> str | None:
 
 
 def has_fingerprint(operation: Operation, prefix: str) -> bool:
-    if operation.own is not None:
-        return operation.own.get("fingerprint") is not None
+    if operation.ours is not None:
+        return operation.ours.get("fingerprint") is not None
     body = operation.body.get("doc") if operation.kind == "update" else operation.body
     return isinstance(body, Mapping) and our_object(body, prefix).get("fingerprint") is not None
 
 
 def read_own(body: Any, prefix: str) -> dict[str, Any] | None:
     """Return our fields of a whole document, without the prefix; ``None`` if it has something of the user's there."""
-    is_ours = isinstance(body, Mapping) and not isinstance(body, str) and own_content(body, prefix) is None
+    is_ours = isinstance(body, Mapping) and not isinstance(body, str) and users_content(body, prefix) is None
     return dict(body.get(prefix) or {}) if is_ours else None
 
 
@@ -284,7 +284,7 @@ def _content_of(operation: Operation, reader: ContentReader) -> Content | None:
 
 def _fingerprint_of(operation: Operation, prefix: str) -> tuple[int | None, bool]:
     """Return the fingerprint that the document will have, and whether the operation decides that."""
-    own: Mapping[str, Any] = operation.own or {}
+    own: Mapping[str, Any] = operation.ours or {}
     if operation.kind == "update":
         body = operation.body if isinstance(operation.body, Mapping) else {}
         doc = body.get("doc")
@@ -323,8 +323,8 @@ def put_decision(
     written. A document without fingerprint is a group by itself, so that ``collapse`` does not fold all into one.
     """
     body, doc = operation.body, None
-    if operation.own is not None:
-        own = _without_group(operation.own)
+    if operation.ours is not None:
+        own = _without_group(operation.ours)
         own |= {key: value for key, value in _fields_of(draft, decision).items() if value is not None}
         return Operation(operation.kind, operation.header, body, own)
     if operation.kind == "update" and isinstance(body, Mapping):
@@ -337,7 +337,7 @@ def put_decision(
         ours = _without_group(ours) | (
             {key: each for key, each in fields.items() if each is not None} if with_upsert else {}
         )
-        changed["upsert"] = with_fields(upsert, {prefix: ours}, prefix=prefix, gone=(*OWNED, *GROUPED))
+        changed["upsert"] = with_fields(upsert, {prefix: ours}, prefix=prefix, gone=(*FINGERPRINTED, *GROUPED))
     return Operation(operation.kind, operation.header, keep_text(body, changed))
 
 

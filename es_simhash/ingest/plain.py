@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from es_simhash.hashing.pool import TextHashes
 from es_simhash.ingest.in_flight import Document
 from es_simhash.ingest.item import ContentReader, Item
-from es_simhash.mapping.fields import own_text
+from es_simhash.mapping.fields import our_fields_json
 from es_simhash.mapping.user_fields import to_moment
 from es_simhash.transport.raw_json import JsonObject, JsonText
 from es_simhash.writes.operations import Operation, Outcome
@@ -122,7 +122,7 @@ def put_fields(documents: Iterable[Plain], prefix: str, *, value: bool) -> None:
     """Put our fields into the JSON of *documents*, with those of their groups where they are grouped."""
     at, moment = 0, ""
     for each in documents:
-        own = own_text(each.fingerprint or 0, value=value)
+        own = our_fields_json(each.fingerprint or 0, value=value)
         if each.at:
             if each.at != at:
                 at, moment = each.at, to_moment(each.at)

@@ -32,7 +32,7 @@ from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, fingerprint_act
 from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import USE_COMPONENT
-from es_simhash.mapping.fields import dotted_names, own_content, own_fields
+from es_simhash.mapping.fields import dotted_names, our_fields, users_content
 from es_simhash.mapping.meta import IndexSettings, check_text_fields, text_fields_of
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
@@ -357,7 +357,7 @@ class Source:
         """Return *entry* as an item; if it was decided, with that decision."""
         if isinstance(entry, Item):
             return entry
-        own = own_fields(entry.fingerprint, value=self._target.settings.value)
+        own = our_fields(entry.fingerprint, value=self._target.settings.value)
         operation = Operation(entry.kind, entry.header, entry.body, own)
         item = Item(entry.position, operation, weight=entry.weight, outcome=entry.outcome)
         if self._options.on_duplicate is not None:
@@ -383,8 +383,8 @@ class Source:
         operation = item.operation
         if operation is None:
             return item
-        if operation.own is None and operation.kind in ("index", "create"):
-            operation.own = read_own(operation.body, self._prefix)
+        if operation.ours is None and operation.kind in ("index", "create"):
+            operation.ours = read_own(operation.body, self._prefix)
         if item.position in self._problems:
             item.problem = self._problems.pop(item.position)
         if self._options.id_from == "content" and operation.kind in ("index", "create"):
@@ -421,4 +421,4 @@ class Source:
 def _is_taken(body: Any, prefix: str) -> bool:
     """Return whether a document, or a part of an update, has something of the user's own where our object goes."""
     parts = (body, *map(body.get, ("doc", "upsert"))) if isinstance(body, Mapping) else ()
-    return any(isinstance(part, Mapping) and own_content(part, prefix, is_kept=True) is not None for part in parts)
+    return any(isinstance(part, Mapping) and users_content(part, prefix, is_kept=True) is not None for part in parts)

@@ -21,7 +21,7 @@ from es_simhash.ingest.actions import (
     prepare_action,
     with_id,
 )
-from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, own_fields
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, our_fields
 from es_simhash.mapping.meta import check_text_fields
 from es_simhash.transport.feed import as_given
 
@@ -296,7 +296,7 @@ class _Batcher:
         return finished if self._hand_on is None else list(map(self._hand_on, finished))
 
     def _fields(self, hashes: TextHashes) -> dict[str, Any]:
-        own = own_fields(hashes.fingerprint, value=self._value)
+        own = our_fields(hashes.fingerprint, value=self._value)
         if hashes.passages:
             own["passages"] = list(hashes.passages)
         return own

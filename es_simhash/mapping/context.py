@@ -50,9 +50,9 @@ ASSUMED = IndexStats()
 class TextFields(dict[str, tuple[str, ...]]):
     """Text fields by index; *others* serve an index that records none, or that a rollover made since."""
 
-    def __init__(self, each: Mapping[str, tuple[str, ...]] | None = None, others: Sequence[str] = ()) -> None:
+    def __init__(self, by_index: Mapping[str, tuple[str, ...]] | None = None, others: Sequence[str] = ()) -> None:
         self.others = tuple(others)
-        super().__init__({name: fields or self.others for name, fields in (each or {}).items()})
+        super().__init__({name: fields or self.others for name, fields in (by_index or {}).items()})
 
     def __missing__(self, index: str) -> tuple[str, ...]:
         """Return the text fields of an *index* made after the others were read: by default as the last one by name."""
@@ -81,7 +81,7 @@ class Resolved:
 
     @property
     def text_fields(self) -> TextFields:
-        return TextFields({name: own.text_fields for name, own in self.each.items()})
+        return TextFields({name: settings.text_fields for name, settings in self.each.items()})
 
     @property
     def unmapped(self) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ FaultKind = Literal[
     "normalizer", "null_value", "values_dropped", "runtime_field", "no_scheme", "bad_record", "other_scheme",
     "not_searchable", "without_fingerprint", "no_source", "partial_source", "hidden_groups", "hidden_field",
     "template", "no_template", "not_verified", "regrouping", "no_marker", "several_markers", "pipeline_errors",
-    "without_passages", "passages_partial", "no_fields", "own_field",
+    "without_passages", "passages_partial", "no_fields", "users_field",
     "unreadable_fingerprint", "other_parameter",
 ]
 # fmt: on
@@ -60,7 +60,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
         "there are no {field!r} fields",
         Said("{known}", "add and fill them with ", Advice("setup", command="setup INDEX --text-field FIELD --yes")),
     ),
-    "own_field": (
+    "users_field": (
         "field {field!r} is one of your own ({found}), and not that of fingerprints",
         Said("{known}", "choose ", OTHER_PREFIX),
     ),
@@ -183,9 +183,9 @@ class Fault:
     def _say(self, part: int) -> str:
         found, wanted = self.found, self.wanted
         if self.kind in ("without_fingerprint", "unreadable_fingerprint", "without_passages", "pipeline_errors"):
-            found, wanted = (f"{int(each):,}" if each.isdecimal() else each for each in (found, wanted))
+            found, wanted = (f"{int(text):,}" if text.isdecimal() else text for text in (found, wanted))
         known = ""
-        if self.kind in ("no_fields", "own_field") and wanted:
+        if self.kind in ("no_fields", "users_field") and wanted:
             known = Said(say_prefixes(wanted.split(",")), "; or ")
         return _SENTENCES[self.kind][part].format(field=self.field, found=found, wanted=wanted, known=known)
 
@@ -224,7 +224,7 @@ def nothing_recorded(index: str, mappings: Mapping[str, Mapping[str, Any]], pref
 def no_fields(mappings: Mapping[str, Mapping[str, Any]], prefix: str) -> MappingError:
     """Return the error of indices that all lack our fields; where one has a field of the user's, it says so."""
     for index, mapping in mappings.items():
-        if (faults := find_faults(mapping, prefix=prefix)) and faults[0].kind == "own_field":
+        if (faults := find_faults(mapping, prefix=prefix)) and faults[0].kind == "users_field":
             return mapping_error(index, faults)
     index, fault = next(iter(mappings)), Fault("no_fields", prefix, wanted=",".join(prefixes_of(mappings)))
     return mappings_error([(index, fault)], f"index {shorten(index)} has no {prefix!r} fields")
@@ -251,7 +251,7 @@ _HARMLESS = {
     *("time_series_dimension", "time_series_metric", "use_similarity"),
 }
 # How long our values are. A server drops longer ones than ignore_above without a word. Groups are named by ids.
-_LONGEST = {**dict.fromkeys(_BLOCKS, 4), "fingerprint": 16, "passages": 6, "group": 512, "duplicate_of": 512}
+_LONGEST_CHARACTERS = {**dict.fromkeys(_BLOCKS, 4), "fingerprint": 16, "passages": 6, "group": 512, "duplicate_of": 512}
 _KIND_OF: dict[str, FaultKind] = {
     "index": "not_indexed",
     "doc_values": "no_doc_values",
@@ -291,7 +291,7 @@ def _compare(mapping: Mapping[str, Any], prefix: str) -> list[Fault]:
     is_object = type_ in ("object", "nested")
     if prefix not in known and (not is_object or (properties and properties.keys().isdisjoint(NEEDED_FIELDS))):
         found = ", ".join(sorted(properties)) or type_
-        return [Fault("own_field", prefix, shorten(found), ",".join(known))]
+        return [Fault("users_field", prefix, shorten(found), ",".join(known))]
     if not is_object and not properties:
         return [Fault("wrong_type", prefix, type_, "object")]
     # The blocks of a nested object, or of one that is not parsed, match no query on the document.
@@ -319,7 +319,7 @@ def _compare_field(name: str, full: str, found: Mapping[str, Any] | None, wanted
         right = wanted.get(parameter, _USUAL.get(parameter))
         held = found.get(parameter, _USUAL.get(parameter))
         held = held == "true" if held in ("true", "false") else held  # as templates may have it
-        is_long = parameter == "ignore_above" and held is not None and int(held) >= _LONGEST.get(name, 0)
+        is_long = parameter == "ignore_above" and held is not None and int(held) >= _LONGEST_CHARACTERS.get(name, 0)
         if held in (right, None) or is_long or name in _MAY_DIFFER.get(parameter, ()):
             continue
         if parameter in _KIND_OF:
@@ -359,8 +359,8 @@ def _is_off(source: Mapping[str, Any]) -> bool:
 
 def _is_named(name: str, patterns: Iterable[str]) -> bool:
     """Return whether one of *patterns*, in which ``*`` stands for anything, names the field or an object around it."""
-    regexes = [".*".join(map(re.escape, each.split("*"))) for each in patterns]
-    return any(re.fullmatch(rf"{each}(\..*)?", name) for each in regexes)
+    regexes = [".*".join(map(re.escape, pattern.split("*"))) for pattern in patterns]
+    return any(re.fullmatch(rf"{regex}(\..*)?", name) for regex in regexes)
 
 
 def _names(source: Mapping[str, Any], key: str) -> list[str]:
@@ -376,7 +376,7 @@ def refuse_other_use(name: str, mapping: Mapping[str, Any], prefix: str) -> None
 
 
 def refuse_hidden_groups(mappings: Mapping[str, Mapping[str, Any]], *, prefix: str) -> None:
-    names = [f"{prefix}.{each}" for each in ("group", "duplicate_of", "at")]
+    names = [f"{prefix}.{name}" for name in ("group", "duplicate_of", "at")]
     refuse_hidden_fields(mappings, names, kind="hidden_groups")
 
 

@@ -43,7 +43,7 @@ class Fields:
         self.at = f"{prefix}.at"  # date of the moment a document was grouped
 
 
-OWNED = ("fingerprint", "block0", "block1", "block2", "block3", "value", "passages", "error")
+FINGERPRINTED = ("fingerprint", "block0", "block1", "block2", "block3", "value", "passages", "error")
 """Names, without the prefix, of what another text makes wrong; the group fields are not among them."""
 
 GROUPED = ("group", "duplicate_of", "distance", "at")
@@ -100,13 +100,13 @@ def fingerprint_fields(
     Fields(prefix)
     if fingerprint is not None:
         to_hex(fingerprint)  # refuses what is no fingerprint
-    fields = own_fields(fingerprint, value=value)
+    ours = our_fields(fingerprint, value=value)
     if passages:
-        fields["passages"] = list(check_items("passages", passages, of="strings"))
-    return {prefix: fields} if fields else {}
+        ours["passages"] = list(check_items("passages", passages, of="strings"))
+    return {prefix: ours} if ours else {}
 
 
-def own_fields(fingerprint: int | None, *, value: bool) -> dict[str, Any]:
+def our_fields(fingerprint: int | None, *, value: bool) -> dict[str, Any]:
     """Return what :func:`fingerprint_fields` puts below the prefix; *fingerprint* was computed here."""
     if fingerprint is None:
         return {}
@@ -123,8 +123,8 @@ def own_fields(fingerprint: int | None, *, value: bool) -> dict[str, Any]:
     return fields
 
 
-def own_text(fingerprint: int, *, value: bool) -> str:
-    """Return the members of :func:`own_fields` as JSON; ten times as fast."""
+def our_fields_json(fingerprint: int, *, value: bool) -> str:
+    """Return the members of :func:`our_fields` as JSON; ten times as fast."""
     digits = f"{fingerprint:016x}"
     blocks = f'"block0":"{digits[:4]}","block1":"{digits[4:8]}","block2":"{digits[8:12]}","block3":"{digits[12:]}"'
     signed = f',"value":"{to_signed(fingerprint)}"' if value else ""
@@ -150,17 +150,17 @@ def full_name(index: str, id_: str, routing: str | None = None) -> str:
 
 @cache
 def dotted_names(prefix: str) -> frozenset[str]:
-    return frozenset(f"{prefix}.{name}" for name in (*OWNED, *GROUPED))
+    return frozenset(f"{prefix}.{name}" for name in (*FINGERPRINTED, *GROUPED))
 
 
-def made_wrong(own: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the fields that the new fields *own* make wrong; without a fingerprint a document has no other group."""
-    return OWNED if own.get("fingerprint") is not None and "group" not in own else (*OWNED, *GROUPED)
+def made_wrong(ours: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the fields that the new fields *ours* make wrong; without a fingerprint a document has no other group."""
+    return FINGERPRINTED if ours.get("fingerprint") is not None and "group" not in ours else (*FINGERPRINTED, *GROUPED)
 
 
-def whole_update(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *own* for a partial update: the server merges objects, so what *own* makes wrong is a null."""
-    return dict.fromkeys(made_wrong(own)) | dict(own)
+def whole_update(ours: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *ours* for a partial update: the server merges objects, so what *ours* makes wrong is a null."""
+    return dict.fromkeys(made_wrong(ours)) | dict(ours)
 
 
 def clearing(source: Mapping[str, Any], names: Iterable[str], *, prefix: str) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def clearing(source: Mapping[str, Any], names: Iterable[str], *, prefix: str) ->
 
 
 def without_fingerprint(
-    document: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX, names: Collection[str] = OWNED
+    document: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX, names: Collection[str] = FINGERPRINTED
 ) -> dict[str, Any]:
     """
     Return a copy of *document* without *names*, the fields of an earlier fingerprint, nested or dotted.
@@ -241,8 +241,8 @@ def document_fields(
 def _values(node: Any, path: Sequence[str]) -> Iterator[Any]:
     """Yield what stands at *path* below *node*: keys may be dotted, and lists are walked in order."""
     if isinstance(node, (list, tuple)):
-        for each in node:
-            yield from _values(each, path)
+        for item in node:
+            yield from _values(item, path)
     elif not path:
         yield node
     elif isinstance(node, Mapping):
@@ -317,9 +317,9 @@ def carries(partial: Mapping[str, Any], field: str) -> bool:
     return decides(partial, field.split("."))
 
 
-def own_content(document: Mapping[str, Any], prefix: str, *, is_kept: bool = False) -> Any:
+def users_content(document: Mapping[str, Any], prefix: str, *, is_kept: bool = False) -> Any:
     """
-    Return what *document* has of the user's own where our object goes; ``None`` if nothing.
+    Return what *document* has of the user's where our object goes; ``None`` if nothing.
     An object is ours if it has a fingerprint, something else in its place beside the block terms, or only what a
     document may have of ours without one. Keys of others beside a fingerprint stay there. *is_kept*: the fields are not
     made anew, so that something else in the place of a fingerprint is none of ours.
@@ -334,24 +334,26 @@ def own_content(document: Mapping[str, Any], prefix: str, *, is_kept: bool = Fal
     ours = {**dotted, **(held or {})}
     if not ours or read_fingerprint(ours.get("fingerprint")) is not None:
         return None
-    if ours.keys() >= {*OWNED[:5]} and not (is_kept and ours["fingerprint"] is not None):
+    if ours.keys() >= {*FINGERPRINTED[:5]} and not (is_kept and ours["fingerprint"] is not None):
         return None
     return ours if any(ours[name] is not None for name in ours.keys() - WITHOUT_FINGERPRINT) else None
 
 
 def is_broken(held: Any) -> bool:
-    """Return whether what :func:`own_content` found has no names but ours, with another value as the fingerprint."""
-    return isinstance(held, Mapping) and held.get("fingerprint") is not None and held.keys() <= {*OWNED, *GROUPED}
+    """Return whether what :func:`users_content` found has no names but ours, with another value as the fingerprint."""
+    return (
+        isinstance(held, Mapping) and held.get("fingerprint") is not None and held.keys() <= {*FINGERPRINTED, *GROUPED}
+    )
 
 
 def _read_dotted(document: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    names = {name: document.get(f"{prefix}.{name}") for name in (*OWNED, *GROUPED)}
+    names = {name: document.get(f"{prefix}.{name}") for name in (*FINGERPRINTED, *GROUPED)}
     return {name: value for name, value in names.items() if value is not None}
 
 
 def our_object(document: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
     """Return our object in *document*; empty if there is none, or one of the user's own in its place."""
-    return {} if own_content(document, prefix) is not None else document.get(prefix) or {}
+    return {} if users_content(document, prefix) is not None else document.get(prefix) or {}
 
 
 def say_taken(held: Any, prefix: str) -> Said:
@@ -359,8 +361,8 @@ def say_taken(held: Any, prefix: str) -> Said:
 
 
 def check_prefix(document: Mapping[str, Any], prefix: str, *, is_kept: bool = False) -> None:
-    """Raise if *document* has something of its own where our object goes, as :func:`own_content` says."""
-    if (held := own_content(document, prefix, is_kept=is_kept)) is not None:
+    """Raise if *document* has something of its own where our object goes, as :func:`users_content` says."""
+    if (held := users_content(document, prefix, is_kept=is_kept)) is not None:
         raise InvalidInputError(say_taken(held, prefix))
 
 
@@ -371,10 +373,10 @@ def with_fields(
     if prefix not in document and dotted_names(prefix).isdisjoint(document):  # most documents, without detours
         return {**document, **fields}
     check_prefix(document, prefix)
-    own = fields.get(prefix) or {}
-    copy = without_fingerprint(document, prefix=prefix, names=made_wrong(own) if gone is None else gone)
-    if own:
-        copy[prefix] = {**(copy.get(prefix) or {}), **own}
+    ours = fields.get(prefix) or {}
+    copy = without_fingerprint(document, prefix=prefix, names=made_wrong(ours) if gone is None else gone)
+    if ours:
+        copy[prefix] = {**(copy.get(prefix) or {}), **ours}
     return copy
 
 

@@ -100,7 +100,7 @@ def build_mapping(
 
 
 def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
-    _refuse_own_fields(settings.text_fields, prefix)
+    _refuse_our_fields(settings.text_fields, prefix)
     optional = {"value": settings.value, "passages": settings.passages is not None}
     properties = {name: dict(type_) for name, type_ in FIELD_TYPES.items() if optional.get(name, True)}
     properties |= marker_properties(settings, prefix=prefix)
@@ -111,7 +111,7 @@ def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict
     }
 
 
-def _refuse_own_fields(text_fields: Sequence[str], prefix: str) -> None:
+def _refuse_our_fields(text_fields: Sequence[str], prefix: str) -> None:
     Fields(prefix)
     for field in text_fields:
         if field.split(".")[0] == prefix:
@@ -125,7 +125,7 @@ def _refuse_own_fields(text_fields: Sequence[str], prefix: str) -> None:
             )
 
 
-def check_own_mapping(mapping: Any, *, prefix: str, text_fields: Sequence[str] = ()) -> dict[str, Any]:
+def check_users_mapping(mapping: Any, *, prefix: str, text_fields: Sequence[str] = ()) -> dict[str, Any]:
     """Return a copy of the caller's *mapping* if it leaves *prefix* free and takes the *text_fields*."""
     for part in ("properties", "_meta", "_source", "runtime"):
         if check_object("mappings", mapping).get(part) is not None:

@@ -70,7 +70,7 @@ class Around(Port):
         return await until(self._inner, lambda: self._inner.send(call), patience=patience)
 
     async def together(self, calls: Sequence[Call | Compute], *, concurrency: int = 4) -> list[Any]:
-        changed = [self.change(each) if isinstance(each, Call) else each for each in calls]
+        changed = [self.change(call) if isinstance(call, Call) else call for call in calls]
         answers = await self._inner.together(changed, concurrency=concurrency)
         for number, (call, answer) in enumerate(zip(calls, answers, strict=True)):
             is_refused = isinstance(answer, Exception) and is_passing(answer)

@@ -122,22 +122,22 @@ async def narrowed(server: Port, index: Index) -> list[str]:
     names = [name for name in names_in(index) if not name.startswith("-")]
 
     def is_named(name: str) -> bool:
-        return any(fnmatchcase(name, each) for each in names)
+        return any(fnmatchcase(name, pattern) for pattern in names)
 
     # OpenSearch finds no data stream here.
     call = Call("get_alias", {"index": ",".join(names_in(index))})
     answer = await unless_refused(server.send(call), 401, 403, 404)
     found = []
-    for name, each in sorted((answer or {}).items()):
-        used = [own for alias, own in (each.get("aliases") or {}).items() if is_named(alias)]
-        if used and not is_named(name) and all("filter" in own or "search_routing" in own for own in used):
+    for name, held in sorted((answer or {}).items()):
+        used = [alias for alias_name, alias in (held.get("aliases") or {}).items() if is_named(alias_name)]
+        if used and not is_named(name) and all("filter" in alias or "search_routing" in alias for alias in used):
             found.append(name)
     return found
 
 
 def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
     """Return the indices of a get-mapping *answer* with their settings, and why some of them cannot be used."""
-    mappings = {name: each.get("mappings") or {} for name, each in sorted(answer.items())}
+    mappings = {name: held.get("mappings") or {} for name, held in sorted(answer.items())}
     each: dict[str, IndexSettings] = {}
     faults: list[tuple[str, Fault]] = []
     for name, mapping in mappings.items():
@@ -145,7 +145,7 @@ def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
         has_prefix = context.prefix in (mapping.get("properties") or {})
         found = find_faults(mapping, prefix=context.prefix) if settings or has_prefix else []
         # With this name the user has something else: no document there can have a fingerprint that a search finds.
-        if (settings is None and not has_prefix) or (found and found[0].kind == "own_field"):
+        if (settings is None and not has_prefix) or (found and found[0].kind == "users_field"):
             continue
         if found:
             faults += [(name, fault) for fault in found]
@@ -179,28 +179,28 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
     if not resolved.each:
         raise no_fields(resolved.mappings, context.prefix)
     first, settings = next(iter(resolved.each.items()))
-    for name, each in resolved.each.items():
-        if each.scheme != settings.scheme:
-            raise _mismatch(name, each.scheme, f"index {first!r}", settings.scheme)
-        if not context.accepts(each.scheme):
-            raise _mismatch(name, each.scheme, "this client", context.wanted)
+    for name, other in resolved.each.items():
+        if other.scheme != settings.scheme:
+            raise _mismatch(name, other.scheme, f"index {first!r}", settings.scheme)
+        if not context.accepts(other.scheme):
+            raise _mismatch(name, other.scheme, "this client", context.wanted)
     every = list(resolved.each.values())
-    text_fields = {each.text_fields for each in every if each.text_fields}
+    text_fields = {one.text_fields for one in every if one.text_fields}
     return replace(
         settings,
         text_fields=text_fields.pop() if len(text_fields) == 1 else (),
         # The largest default finds what any of them promises.
-        max_distance=max((each.max_distance for each in every if each.max_distance is not None), default=None),
+        max_distance=max((one.max_distance for one in every if one.max_distance is not None), default=None),
         # A script fails on a shard whose index does not map the copy it reads.
-        value=all(each.value for each in every),
-        is_assumed=any(each.is_assumed for each in every),
+        value=all(one.value for one in every),
+        is_assumed=any(one.is_assumed for one in every),
         passages=_agree_on_passages(every),
     )
 
 
 def _agree_on_passages(every: Sequence[IndexSettings]) -> PassageState:
     """Return the state of all indices together; where only some have passages, they are not complete."""
-    states = {each.passages for each in every}
+    states = {settings.passages for settings in every}
     if states == {None}:
         return None
     return "complete" if states == {"complete"} else "partial"
@@ -287,7 +287,7 @@ async def send_confirmed(server: Port, index: Index, call: Call, *, settings: In
         # The indices with our fields are unchanged: one without them is there now, or the user may not see the marker.
         server.context.distrust_marker(index, resolved)
         return await _send_beside(server, index, call, settings=settings)
-    if any((each.get("_shards") or {}).get("skipped") for each in answer.get("responses", [answer])):
+    if any((one.get("_shards") or {}).get("skipped") for one in answer.get("responses", [answer])):
         # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
         await confirm(server, index, settings=settings)
     elif not refusal:
@@ -307,10 +307,10 @@ def _marked(call: Call, marker: str) -> Call:
 def _refusal(answer: Mapping[str, Any]) -> str:
     """Return what the server says of the searches or shards that failed in *answer*; empty if none did."""
     words = []
-    for each in answer.get("responses", [answer]):
-        shards = each.get("_shards") or {}
-        if "error" in each or shards.get("failed"):
-            words.append(str(each.get("error") or shards))
+    for one in answer.get("responses", [answer]):
+        shards = one.get("_shards") or {}
+        if "error" in one or shards.get("failed"):
+            words.append(str(one.get("error") or shards))
     return " ".join(words)
 
 
@@ -403,7 +403,7 @@ def _question(context: Context, index: Index, settings: IndexSettings, after_sec
     if _known(context, index, settings) is None or context.seconds_since_confirmed(index) < after_seconds:
         return None
     settings_and_fields = f"_meta.{META_KEY}", f"properties.{context.prefix}", "enabled", "runtime"
-    parts = (f"*.mappings.{each}" for each in settings_and_fields)
+    parts = (f"*.mappings.{part}" for part in settings_and_fields)
     return Call("get_mapping", {"index": ",".join(names_in(index)), "filter_path": ",".join(parts)})
 
 

@@ -51,7 +51,7 @@ class OrderKey:
         if self.kind in ("id", "longest"):
             return say(f"order_{self.kind}")
         if self.kind == "preference":
-            values = (say("order_others") if each == OTHERS else each for each in self.values)
+            values = (say("order_others") if value == OTHERS else value for value in self.values)
             return say("order_preference", field=self.field, values=say("order_before").join(values))
         return say("order_latest" if self.is_descending else "order_earliest", field=self.field)
 
@@ -62,9 +62,9 @@ class OrderKey:
         return min((-float(value) if self.is_descending else float(value) for value in values), default=inf)
 
     def _place(self, value: str) -> int:
-        for each in (value, OTHERS):
-            if each in self.values:
-                return self.values.index(each)
+        for named in (value, OTHERS):
+            if named in self.values:
+                return self.values.index(named)
         return len(self.values)
 
 
@@ -105,10 +105,10 @@ def check_order(canonical: Canonical) -> tuple[str, ...]:
     if not isinstance(canonical, (str, list, tuple)):
         raise WrongTypeError(f"canonical must be a string or a list of strings, not {type(canonical).__name__}")
     keys = (canonical,) if isinstance(canonical, str) else tuple(canonical)
-    parsed = [parse_key(each) for each in keys]
+    parsed = [parse_key(key) for key in keys]
     if not keys:
         raise InvalidInputError("canonical names no order: give 'id', 'longest' or a field")
-    subjects = [(each.kind, each.field) for each in parsed]
+    subjects = [(key.kind, key.field) for key in parsed]
     if len(set(subjects)) < len(subjects):
         raise InvalidInputError(f"canonical {shorten(list(keys))} names a key twice: name each once")
     if BY_ID in keys[:-1]:
@@ -117,7 +117,7 @@ def check_order(canonical: Canonical) -> tuple[str, ...]:
 
 
 # Largest first: a span is written in the largest unit that divides it.
-_UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+_UNIT_MILLISECONDS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 _SPAN = re.compile(r"([0-9]{1,15})(d|h|m|s|ms)")
 
 
@@ -131,8 +131,8 @@ class Within:
     @property
     def span(self) -> str:
         """The difference as text, such as ``7d``."""
-        unit = next(unit for unit, size in _UNITS.items() if self.milliseconds % size == 0)
-        return f"{self.milliseconds // _UNITS[unit]}{unit}"
+        unit = next(unit for unit, size in _UNIT_MILLISECONDS.items() if self.milliseconds % size == 0)
+        return f"{self.milliseconds // _UNIT_MILLISECONDS[unit]}{unit}"
 
     def __str__(self) -> str:
         return f"{self.field}:{self.span}"
@@ -148,7 +148,7 @@ def parse_within(value: Within | Sequence[str]) -> Within:
     if isinstance(value, Within):
         return value
     pair: Any = value
-    if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(isinstance(each, str) for each in pair):
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
         raise WrongTypeError(f'within must be a pair such as ("published", "7d"), not {shorten(value)}')
     field, span = pair
     match = _SPAN.fullmatch(span)
@@ -156,7 +156,7 @@ def parse_within(value: Within | Sequence[str]) -> Within:
         raise InvalidInputError(
             f"within {shorten(list(pair))} cannot be used: give a date field and a span, such as 7d, 12h or 30m"
         )
-    return Within(check_field("within", field), int(match[1]) * _UNITS[match[2]])
+    return Within(check_field("within", field), int(match[1]) * _UNIT_MILLISECONDS[match[2]])
 
 
 RULE_WORDS = {
@@ -178,7 +178,7 @@ RULE_WORDS = {
     "order_latest": "the latest by {field}",
     "order_earliest": "the earliest by {field}",
     "order_then": ", then ",
-    **{f"rule_{each}_{unit}": TextMeasure(each, unit).of_what for each in get_args(Measure) for unit in get_args(Unit)},
+    **{f"rule_{name}_{unit}": TextMeasure(name, unit).of_what for name in get_args(Measure) for unit in get_args(Unit)},
 }
 """How a rule is said in English; ``rule_words.zh.json`` has the same keys."""
 

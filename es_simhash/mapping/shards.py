@@ -93,7 +93,7 @@ class ShardReading:
 
     def note_refresh(self) -> None:
         """Note a refresh that began after the last position was read and is done."""
-        self._positions = [Position(each.checkpoint, NOTHING - 1) for each in self._positions]
+        self._positions = [Position(one.checkpoint, NOTHING - 1) for one in self._positions]
 
     def advance(self, shown: int | None) -> None:
         """
@@ -101,9 +101,9 @@ class ShardReading:
         Give ``None`` for several searches, or for one that showed nothing.
         """
         last = NOTHING if shown is None else shown
-        passed = [each for each in self._positions if each.largest < last]
-        self._positions = [each for each in self._positions if each.largest >= last]
-        self.certain = max([self.certain, *(each.checkpoint for each in passed)])
+        passed = [position for position in self._positions if position.largest < last]
+        self._positions = [position for position in self._positions if position.largest >= last]
+        self.certain = max([self.certain, *(position.checkpoint for position in passed)])
 
 
 def read_positions(answer: Mapping[str, Any]) -> dict[Shard, Position]:
@@ -111,7 +111,7 @@ def read_positions(answer: Mapping[str, Any]) -> dict[Shard, Position]:
     found = {}
     for name, index in (answer.get("indices") or {}).items():
         for number, copies in (index.get("shards") or {}).items():
-            copy = next((each for each in copies if each["routing"]["primary"] and "seq_no" in each), None)
+            copy = next((one for one in copies if one["routing"]["primary"] and "seq_no" in one), None)
             if copy is not None:
                 numbers, commit = copy["seq_no"], copy.get("commit") or {}
                 history = (commit.get("user_data") or {}).get("history_uuid") or ""
@@ -155,9 +155,9 @@ class Positions:
     async def _check(self, server: Port, positions: Mapping[Shard, Position]) -> None:
         """Raise an error unless *positions* has every shard of every index."""
         numbers: dict[str, set[int]] = {}
-        for each in positions:
-            numbers.setdefault(each.uuid, set()).add(each.number)
-        if new := {each.index: each.uuid for each in positions if each.uuid not in self._shards_of}:
+        for shard in positions:
+            numbers.setdefault(shard.uuid, set()).add(shard.number)
+        if new := {shard.index: shard.uuid for shard in positions if shard.uuid not in self._shards_of}:
             asked = sorted(new)
             answer = await server.patient.get_settings(index=asked, name="index.number_of_shards")
             for name in new.keys() & answer.keys():
@@ -205,8 +205,8 @@ async def _may_lag(server: Port, index: Index) -> bool:
         return False
     answer = await reading_settings(server, index)
     if answer is not None:
-        settings = [(each.get("settings") or {}).get("index") or {} for each in answer.values()]
-        return any((each.get("replication") or {}).get("type") == "SEGMENT" for each in settings)
+        settings = [(held.get("settings") or {}).get("index") or {} for held in answer.values()]
+        return any((some.get("replication") or {}).get("type") == "SEGMENT" for some in settings)
     # A user who may not read settings may search: only OpenSearch knows the preference. One who may not search either
     # reads nothing that could lag.
     searched = server.search(index=names, body={"size": 0}, preference=_PRIMARY)

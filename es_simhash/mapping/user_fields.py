@@ -381,7 +381,7 @@ def treatment_of(mapping: Mapping[str, Any], field: str) -> str:
 _USUAL_FORMAT = "strict_date_optional_time||epoch_millis"
 _USUAL_NANOS_FORMAT = "strict_date_optional_time_nanos||epoch_millis"
 # The last millisecond of a date_nanos, which is a number of nanoseconds in 63 bits.
-_LAST_OF_NANOS = (2**63 - 1) // 1_000_000
+_LAST_NANOS_MILLISECONDS = (2**63 - 1) // 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Later moments have no four digits of the year.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
@@ -442,7 +442,7 @@ def milliseconds_of(value: Any, date_format: str | None = None, *, of_nanos: boo
         except (ValueError, OverflowError):
             return None  # no day of a calendar, or one that Python does not have, such as in year 0
         if found is not None:
-            return None if of_nanos and not 0 <= found <= _LAST_OF_NANOS else floor(found)
+            return None if of_nanos and not 0 <= found <= _LAST_NANOS_MILLISECONDS else floor(found)
     return None
 
 

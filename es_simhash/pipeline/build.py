@@ -9,7 +9,7 @@ from typing import Any
 from es_simhash.errors import FROM_HERE, Said, SchemeError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.lookup.plan import plan_lookup
-from es_simhash.mapping.fields import DEFAULT_PREFIX, OWNED, WITHOUT_FINGERPRINT, Fields
+from es_simhash.mapping.fields import DEFAULT_PREFIX, FINGERPRINTED, WITHOUT_FINGERPRINT, Fields
 from es_simhash.mapping.meta import check_text_fields
 from es_simhash.pipeline.script_source import character_tables, script_source
 
@@ -74,7 +74,7 @@ def build_pipeline(
         "text_fields": list(names),
         "prefix": prefix,
         "value": bool(value),
-        "owned": list(OWNED),
+        "owned": list(FINGERPRINTED),
         "bare": list(WITHOUT_FINGERPRINT),
         "tables": list(character_tables()),
         "plans": _plans(),

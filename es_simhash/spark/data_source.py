@@ -42,9 +42,9 @@ from es_simhash.mapping.fields import (
     group_fields,
     now,
     our_object,
-    own_content,
     read_values,
     say_taken,
+    users_content,
     whole_update,
 )
 from es_simhash.mapping.port import Port
@@ -268,7 +268,7 @@ class _Writer(DataSourceArrowWriter):
         def change(key: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
             version, fields = wanted[key]
             source, prefix = found.get("_source") or {}, self.connection.prefix
-            if fields and (held := own_content(source, prefix)) is not None:
+            if fields and (held := users_content(source, prefix)) is not None:
                 taken.append(f"{key.index}/{key.id}: {say_taken(held, prefix)}")
                 return None
             own = our_object(source, prefix)

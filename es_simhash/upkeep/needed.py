@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool, TextHashes
 from es_simhash.mapping.fields import (
-    OWNED,
+    FINGERPRINTED,
     clearing,
     fingerprint_fields,
     is_broken,
     made_wrong,
-    own_content,
     read_text,
     say_taken,
+    users_content,
 )
 from es_simhash.mapping.mapping import NEEDED_FIELDS
 from es_simhash.transport.protocol import Key, document_key
@@ -139,7 +139,7 @@ class Judge:
             wanted["value"] = int(wanted["value"])
         is_empty = hashes.fingerprint is None
         place = document_key(document)
-        if (held := own_content(document["_source"], self._prefix)) is not None and not is_broken(held):
+        if (held := users_content(document["_source"], self._prefix)) is not None and not is_broken(held):
             # Where there is nothing to write, what is there is right.
             failure = Failure("taken", place.index, place.id, say_taken(held, self._prefix)) if wanted else None
             return Judgement(place, self.key_of(document), failure=failure, is_empty=is_empty)
@@ -169,7 +169,7 @@ def change_of(
     is_ours = has("fingerprint")
     # A document that never had a fingerprint may have a group of its own, as ingest gives it, but is no duplicate.
     is_ungrouped = not (is_ours or has("duplicate_of") or has("distance"))
-    gone = [name for name in (OWNED if is_ungrouped else made_wrong(wanted)) if name not in wanted]
+    gone = [name for name in (FINGERPRINTED if is_ungrouped else made_wrong(wanted)) if name not in wanted]
     if not wanted:
         # Only what is there is taken out: a null that is new would be one more key in the user's document.
         return clearing(source, gone, prefix=prefix) or None, is_ours

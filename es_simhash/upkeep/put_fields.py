@@ -14,7 +14,7 @@ from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_source_faults, refuse_other_use
 from es_simhash.mapping.mapping import (
     build_mapping,
-    check_own_mapping,
+    check_users_mapping,
     has_synthetic_source,
     mapping_of,
     with_source_mode,
@@ -58,7 +58,7 @@ async def create_index(
     mappings, or with those of a template.
     """
     check_index(check_name("index", index))
-    theirs = check_own_mapping(
+    theirs = check_users_mapping(
         {} if mappings is None else mappings, prefix=server.prefix, text_fields=settings.text_fields
     )
     check_texts(index, theirs, settings.text_fields)

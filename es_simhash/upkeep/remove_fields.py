@@ -9,7 +9,7 @@ from typing import Any
 
 from es_simhash.errors import count
 from es_simhash.mapping.faults import nothing_recorded
-from es_simhash.mapping.fields import GROUPED, OWNED, clearing, own_content
+from es_simhash.mapping.fields import FINGERPRINTED, GROUPED, clearing, users_content
 from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings, recorded_prefixes, retired_markers
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import narrowed
@@ -72,7 +72,7 @@ async def remove_fields(
         return RemovedFields(0, (), ())
     await refuse_updates(server, index, mappings)
     names = list(mappings)
-    fields = GROUPED if groups_only else (*OWNED, *GROUPED)
+    fields = GROUPED if groups_only else (*FINGERPRINTED, *GROUPED)
     documents, failures = 0, list[Failure]()
     query: dict[str, Any] = {
         "bool": {"should": [{"exists": {"field": f"{prefix}.{name}"}} for name in fields], "minimum_should_match": 1}
@@ -98,7 +98,7 @@ async def remove_fields(
         reading = Reading(server, index, body, page=PAGE)
         async with aclosing(reading.pages()) as pages:
             async for hits in pages:
-                ours = [hit for hit in hits if own_content(hit.get("_source") or {}, prefix) is None]
+                ours = [hit for hit in hits if users_content(hit.get("_source") or {}, prefix) is None]
                 outcomes = await _clear(server, ours, fields)
                 documents += sum(outcome.is_done for outcome in outcomes)
                 # A document deleted meanwhile has no fields left to clear.

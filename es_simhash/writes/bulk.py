@@ -35,7 +35,7 @@ _CREATED, MISSING, CONFLICT, UNREADABLE = 201, 404, 409, 503
 NO_INDEX = "index_not_found_exception"
 # Refusals that may come after the server has done the work.
 _UNSURE = frozenset({502, 503, 504})
-Kinship: TypeAlias = Literal["own", "same", "other"]
+Kinship: TypeAlias = Literal["ours", "same", "other"]
 # From a document as it is now (the item of a multi-get) to ("update", its body), or None to leave it.
 Change = Callable[[Key, Mapping[str, Any]], tuple[str, Any] | None]
 
@@ -43,9 +43,9 @@ Change = Callable[[Key, Mapping[str, Any]], tuple[str, Any] | None]
 def compare_created(sent: Any, found: Mapping[str, Any], *, prefix: str, is_unsure: bool) -> Kinship:
     """
     Say what a document is that was found when *sent* was to be created under its id.
-    ``"own"``: this operation created it; ``"same"``: it was there, and is equal apart from group fields; ``"other"``:
+    ``"ours"``: this operation created it; ``"same"``: it was there, and is equal apart from group fields; ``"other"``:
     it differs, or cannot be compared. The moment of grouping in a grouped document tells our document from an earlier
-    one; without that moment, an equal document is ``"own"`` only if *is_unsure*: an answer was lost.
+    one; without that moment, an equal document is ``"ours"`` only if *is_unsure*: an answer was lost.
     """
     try:
         plain = json.loads(json.dumps(sent))
@@ -53,23 +53,23 @@ def compare_created(sent: Any, found: Mapping[str, Any], *, prefix: str, is_unsu
         return "other"  # a client serialises such values in its own way
     if not isinstance(plain, dict):
         return "other"
-    mine, theirs = _own(plain, prefix), _own(found, prefix)
+    mine, theirs = _our_fields(plain, prefix), _our_fields(found, prefix)
     if "at" not in mine:
-        return "other" if plain != dict(found) else "own" if is_unsure else "same"
+        return "other" if plain != dict(found) else "ours" if is_unsure else "same"
     # A pipeline may have changed the rest of a document that we wrote.
     if mine == theirs and (is_unsure or plain == dict(found)):
-        return "own"
+        return "ours"
     return "same" if _ungrouped(plain, prefix) == _ungrouped(found, prefix) else "other"
 
 
-def _own(document: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    own = document.get(prefix)
-    return dict(own) if isinstance(own, Mapping) else {}
+def _our_fields(document: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    held = document.get(prefix)
+    return dict(held) if isinstance(held, Mapping) else {}
 
 
 def _ungrouped(document: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    own = {key: value for key, value in _own(document, prefix).items() if key not in GROUPED}
-    return {**document, prefix: own}
+    ours = {key: value for key, value in _our_fields(document, prefix).items() if key not in GROUPED}
+    return {**document, prefix: ours}
 
 
 class Bulk:
@@ -171,7 +171,7 @@ class Bulk:
             is_unsure=place in self._unsure,
         )
         version = (item["_seq_no"], item["_primary_term"]) if "_seq_no" in item else None
-        if kinship == "own" and not self._is_another(place, item.get("_routing"), version):
+        if kinship == "ours" and not self._is_another(place, item.get("_routing"), version):
             self.outcomes[place] = Outcome(outcome.id, outcome.index, 201, version=version)
         elif kinship != "other":
             self.outcomes[place] = replace(outcome, is_same=True)
@@ -185,8 +185,8 @@ class Bulk:
             for number, other in enumerate(self.outcomes)
             if other is not None and other.is_done and other.version is not None
         }
-        own = self.outcomes[place]
-        return own is not None and (own.index, own.id, routing, version) in written
+        outcome = self.outcomes[place]
+        return outcome is not None and (outcome.index, outcome.id, routing, version) in written
 
     def _routing(self, place: int) -> str | None:
         routing = self._operations[place].header.get("routing")
@@ -280,7 +280,7 @@ def _is_passing(outcome: Outcome) -> bool:
 
 def _waves(operations: Sequence[Operation]) -> list[list[int]]:
     """Return positions to send together, in order: a wave goes out when the one before it has all its outcomes."""
-    if len({str(each.header.get("_id")) for each in operations}) == len(operations):
+    if len({str(operation.header.get("_id")) for operation in operations}) == len(operations):
         return [list(range(len(operations)))]
     waves: list[list[int]] = [[]]
     last: dict[str, tuple[int, Operation]] = {}
@@ -307,7 +307,7 @@ def _may_share(earlier: Operation, later: Operation) -> bool:
     """Return whether both may be in one request: the *later* leaves nothing of what the *earlier* wrote."""
     if earlier is later:
         return True
-    places = [(each.header.get("_index"), each.header.get("routing")) for each in (earlier, later)]
+    places = [(operation.header.get("_index"), operation.header.get("routing")) for operation in (earlier, later)]
     return later.kind in ("index", "delete") and places[0] == places[1]
 
 
@@ -393,7 +393,7 @@ async def rewrite(
         sent = await send_bulk(server, list(operations.values()))
         for i, outcome in zip(operations, sent, strict=True):
             outcomes[i] = outcome
-        return unread + [i for i, each in zip(operations, sent, strict=True) if each.status == CONFLICT]
+        return unread + [i for i, outcome in zip(operations, sent, strict=True) if outcome.status == CONFLICT]
 
     await rounds(server, range(len(places)), attempt_all, CHANGED_MEANWHILE)
     return outcomes
@@ -403,7 +403,7 @@ async def _read(server: Port, places: Sequence[Key], *, source: bool | Sequence[
     if not places:
         return []
     wanted = source if isinstance(source, bool) else list(source)
-    docs = [{**each.header(), "_source": wanted} for each in places]
+    docs = [{**key.header(), "_source": wanted} for key in places]
     answer = await server.patient.mget(body={"docs": docs})
     items: list[Mapping[str, Any]] = answer["docs"]
     return items

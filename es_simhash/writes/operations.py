@@ -72,8 +72,8 @@ class Refusal:
     cause: Refusal | None = None
 
     def __str__(self) -> str:
-        own = f"{self.type}: {self.reason}" if self.type else self.reason or f"status {self.status}"
-        return own if self.cause is None else f"{own}; {self.cause}"
+        said = f"{self.type}: {self.reason}" if self.type else self.reason or f"status {self.status}"
+        return said if self.cause is None else f"{said}; {self.cause}"
 
     @property
     def hindrance(self) -> Hindrance | None:
@@ -120,19 +120,19 @@ class Failure(Record):
 class Operation:
     """
     One operation of a bulk request: ``index``, ``create``, ``update`` or ``delete``; *header* is its action line.
-    *own*: our fields, without the prefix, that a whole document gets when it is sent; ``None``: it is sent as it is.
+    *ours*: our fields, without the prefix, that a whole document gets when it is sent; ``None``: it is sent as it is.
     """
 
     kind: str
     header: Mapping[str, Any]
     body: Any = None
-    own: Mapping[str, Any] | None = None
+    ours: Mapping[str, Any] | None = None
 
     def document(self, prefix: str) -> Any:
         """Return the body as it is sent."""
-        if self.own is None:
+        if self.ours is None:
             return self.body
-        return keep_text(self.body, with_fields(self.body, {prefix: self.own} if self.own else {}, prefix=prefix))
+        return keep_text(self.body, with_fields(self.body, {prefix: self.ours} if self.ours else {}, prefix=prefix))
 
     def lines(self, prefix: str) -> list[Any]:
         first: list[Any] = [{self.kind: dict(self.header)}]
@@ -228,12 +228,12 @@ def find_hindrance(outcomes: Iterable[Outcome | None]) -> WritesRefusedError | N
     Return the error for the first of *outcomes* that shows that no write is taken now, whichever the document.
     Of a busy server only if it took none of them: one document alone may be too much for it each time.
     """
-    given = [each for each in outcomes if each is not None]
-    is_taking = any(each.is_done for each in given)
-    for each in given:
-        kind = each.hindrance
+    given = [outcome for outcome in outcomes if outcome is not None]
+    is_taking = any(outcome.is_done for outcome in given)
+    for outcome in given:
+        kind = outcome.hindrance
         if kind is not None and not (kind == "busy" and is_taking):
-            return writes_refused(kind, each.index or "", str(each.error))
+            return writes_refused(kind, outcome.index or "", str(outcome.error))
     return None
 
 

@@ -42,7 +42,6 @@ from es_simhash.transport.protocol import Call, Index, Key, document_key, error_
 from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import Operation, new_id
 
-PAGE = 500
 # Documents that are looked at to see which field is masked, of canonicals and of copies.
 SAMPLE = 20
 # Documents whose values are looked for, and most of these values.

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from es_simhash import InvalidInputError, document_fields, with_fingerprints
-from es_simhash.mapping.fields import GROUPED, OWNED
+from es_simhash.mapping.fields import FINGERPRINTED, GROUPED
 
 TEXT = "The council approved the new bridge over the river on Tuesday."
 NOTHING_ELSE = {"passages": None, "error": None}
@@ -221,7 +221,7 @@ class TestUpdates:
             passages=True,
         )
         own = action["doc"]["simhash"]
-        assert set(own) == set(OWNED) | set(GROUPED)
+        assert set(own) == set(FINGERPRINTED) | set(GROUPED)
         assert [name for name in own if own[name] is not None] == ["passages"]
 
     @pytest.mark.parametrize("text", [None, "", "?!"])

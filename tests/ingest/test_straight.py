@@ -9,7 +9,7 @@ from es_simhash import fingerprint
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.ingest import ingest
 from es_simhash.ingest.reading import IngestOptions, IngestSizes
-from es_simhash.mapping.fields import own_fields, own_text
+from es_simhash.mapping.fields import our_fields, our_fields_json
 from tests.ingest.ingesting import A, B, C, D, filled, is_writing
 from tests.transport.by_hand import carry_out, scripted
 from tests.transport.fake_server import INDEX
@@ -101,7 +101,7 @@ def test_the_straight_way_does_what_the_long_way_does(documents, way, rule, refu
 @given(st.integers(0, 2**64 - 1), st.booleans())
 def test_our_fields_as_text(number, value):
     """They are those that other documents get."""
-    assert json.loads("{" + own_text(number, value=value) + "}") == own_fields(number, value=value)
+    assert json.loads("{" + our_fields_json(number, value=value) + "}") == our_fields(number, value=value)
 
 
 def test_what_goes_straight():

@@ -27,7 +27,7 @@ from es_simhash.mapping.faults import (
     mapping_error,
     refuse_hidden_groups,
 )
-from es_simhash.mapping.mapping import FIELD_TYPES, check_own_mapping
+from es_simhash.mapping.mapping import FIELD_TYPES, check_users_mapping
 from es_simhash.mapping.meta import (
     META_KEY,
     build_settings,
@@ -245,12 +245,12 @@ def test_text_fields_are_names():
 )
 def test_own_mappings_that_leave_no_room_are_refused(mapping, text_fields):
     with pytest.raises(InvalidInputError):
-        check_own_mapping(mapping, prefix="simhash", text_fields=text_fields)
+        check_users_mapping(mapping, prefix="simhash", text_fields=text_fields)
 
 
 def test_own_mappings_that_leave_room_stay_as_they_are():
     mapping = {"dynamic": "strict", "properties": {"article.body": {"type": "text"}, "simhash2": {"type": "keyword"}}}
-    assert check_own_mapping(mapping, prefix="simhash", text_fields=["article.body"]) == mapping
+    assert check_users_mapping(mapping, prefix="simhash", text_fields=["article.body"]) == mapping
 
 
 @pytest.mark.parametrize("text_field", ["simhash", "simhash.fingerprint"])

@@ -122,7 +122,7 @@ def test_an_object_of_other_fields_in_the_mapping(server, index, simhash):
     for work in (lambda: simhash.setup(index, text_field="body"), lambda: simhash.put_mapping(index)):
         with pytest.raises(MappingError, match="one of your own") as caught:
             work()
-        assert caught.value.kinds == ("own_field",)
+        assert caught.value.kinds == ("users_field",)
     with pytest.raises((MappingError, InvalidInputError), match="not record"):
         simhash.remove_fields(index)
     assert sources(server, index, "a") == {"a": {"body": TEXT, "simhash": {"algo": "x"}}}

@@ -122,7 +122,7 @@ class AsyncQualityMethods(AsyncBase):
         """
         from es_simhash.quality.explanation import explain_documents
 
-        ids = [each for each in (first, second) if each is not None]
+        ids = [id_ for id_ in (first, second) if id_ is not None]
         return await self._run(lambda: explain_documents(self._server(), index, ids, texts, text_field, max_changes))
 
     async def stats(

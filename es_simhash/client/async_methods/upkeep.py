@@ -127,7 +127,7 @@ class AsyncUpkeepMethods(AsyncBase):
         from es_simhash.upkeep.put_fields import create_index
 
         self._check_flags(value=value, passages=passages, dry_run=dry_run)
-        used = next(each for each in (scheme, self._context.wanted, DEFAULT_SCHEME) if each is not None)
+        used = next(named for named in (scheme, self._context.wanted, DEFAULT_SCHEME) if named is not None)
         ours = build_settings(
             scheme=used, text_field=text_field, max_distance=max_distance, value=value, passages=passages
         )

@@ -86,7 +86,7 @@ class QualityMethods(SyncBase):
         """
         from es_simhash.quality.explanation import explain_documents
 
-        ids = [each for each in (first, second) if each is not None]
+        ids = [id_ for id_ in (first, second) if id_ is not None]
         return self._run(lambda: explain_documents(self._server(), index, ids, texts, text_field, max_changes))
 
     def stats(self, index: Index, *, options: StatsOptions, progress: OnProgress | None = None) -> Stats:
