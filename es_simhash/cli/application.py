@@ -15,12 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from es_simhash import __version__
-from es_simhash.cli.failures import (
-    asks_for_json,
-    describe,
-    kind_of,
-    say_failure,
-)
+from es_simhash.cli.failures import asks_for_json, describe, kind_of, say_failure
 from es_simhash.cli.output import error, messages_as_json, saying_warnings, warn
 from es_simhash.cli.stopping import exit_code, interrupts, remember_arguments, say_stopped
 

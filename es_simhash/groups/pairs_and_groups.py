@@ -10,15 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_count
-from es_simhash.errors import (
-    SET_UP,
-    Advice,
-    IncompleteSearchError,
-    MappingError,
-    Said,
-    SchemeMismatchError,
-    count,
-)
+from es_simhash.errors import SET_UP, Advice, IncompleteSearchError, MappingError, Said, SchemeMismatchError, count
 from es_simhash.groups.read import read_all, read_texts
 from es_simhash.groups.recorded import refuse_group_faults, refuse_regrouping
 from es_simhash.hashing import from_hex

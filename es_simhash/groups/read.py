@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import Scheme, fingerprint
-from es_simhash.lookup.content import (
-    Content,
-    TextStore,
-)
+from es_simhash.lookup.content import Content, TextStore
 from es_simhash.lookup.find import Crowded, Lookup, Scope
 from es_simhash.lookup.find_many import MultiSearch, Outcome, make_multi_search, take_answer
 from es_simhash.lookup.judge import FETCH_DOCUMENTS, LookupRule, fetch_hits, read_contents

@@ -18,14 +18,7 @@ from es_simhash.groups.read import grouped_without_fingerprint, read_all, read_t
 from es_simhash.groups.recorded import check_recorded, field_kinds, finish_regrouping, settle_grouping
 from es_simhash.hashing import to_hex
 from es_simhash.mapping.context import Resolved
-from es_simhash.mapping.fields import (
-    GROUPED,
-    Fields,
-    clearing,
-    group_fields,
-    now,
-    read_values,
-)
+from es_simhash.mapping.fields import GROUPED, Fields, clearing, group_fields, now, read_values
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, target_of

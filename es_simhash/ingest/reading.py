@@ -14,14 +14,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Literal, get_args
 
-from es_simhash.arguments import (
-    Count,
-    check_choice,
-    check_fields,
-    check_options,
-    option,
-    private,
-)
+from es_simhash.arguments import Count, check_choice, check_fields, check_options, option, private
 from es_simhash.errors import InvalidInputError, MappingError, Said, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.actions import ActionRules, body_of, prepare_body

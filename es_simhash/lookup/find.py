@@ -26,18 +26,8 @@ from es_simhash.mapping.context import Context, IndexStats, TextFields
 from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import (
-    confirming,
-    read_index_settings,
-    read_settings_by_index,
-    send_confirmed,
-)
-from es_simhash.transport.answers import (
-    Gap,
-    check_whole,
-    find_gaps,
-    sentences,
-)
+from es_simhash.mapping.resolve import confirming, read_index_settings, read_settings_by_index, send_confirmed
+from es_simhash.transport.answers import Gap, check_whole, find_gaps, sentences
 from es_simhash.transport.conversation import Changes, change_for, changing
 from es_simhash.transport.pages import Hits, Reading
 from es_simhash.transport.protocol import Call, Index, Key, check_index, document_key

@@ -6,27 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
-from es_simhash.arguments import (
-    Choice,
-    Count,
-    check_field,
-    check_ids,
-    check_key,
-    check_options,
-    option,
-    private,
-)
+from es_simhash.arguments import Choice, Count, check_field, check_ids, check_key, check_options, option, private
 from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, Said, shorten
 from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.rule import PairRule, parse_within
-from es_simhash.texts.measures import (
-    DEFAULT_SIMILARITY,
-    NUMBERS,
-    Numbers,
-    Preset,
-    check_bound,
-    get_preset,
-)
+from es_simhash.texts.measures import DEFAULT_SIMILARITY, NUMBERS, Numbers, Preset, check_bound, get_preset
 from es_simhash.transport.protocol import Index, cause_of, index_key, status_of
 from es_simhash.transport.refusals import CLOSED, is_passing
 

@@ -9,15 +9,7 @@ from typing import Any, Literal
 
 from es_simhash.arguments import check_count, check_fields, check_items, check_key
 from es_simhash.errors import NAME_TEXT_FIELD, InvalidInputError, WrongTypeError, count, shorten
-from es_simhash.hashing import (
-    DEFAULT_SCHEME,
-    Scheme,
-    fingerprint,
-    from_hex,
-    get_scheme,
-    hamming_distance,
-    to_hex,
-)
+from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint, from_hex, get_scheme, hamming_distance, to_hex
 from es_simhash.lookup.content import Content, compare_contents, docvalue_fields, read_content, why_apart
 from es_simhash.lookup.find import Scope, no_document, read_scope
 from es_simhash.lookup.judge import CHANGED, read_documents, why_unread

@@ -13,15 +13,7 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.input_files import read_text
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import (
-    count,
-    dry_run_ending,
-    failures_as_json,
-    note,
-    print_failures,
-    print_json,
-    print_line,
-)
+from es_simhash.cli.output import count, dry_run_ending, failures_as_json, note, print_failures, print_json, print_line
 from es_simhash.cli.parameter_types import INPUT_FILE, JSON
 from es_simhash.cli.stopping import say_if_stopped
 from es_simhash.errors import shorten

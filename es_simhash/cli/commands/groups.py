@@ -15,10 +15,7 @@ import click
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import warn_of_lacking
-from es_simhash.cli.grouping_options import (
-    grouping as grouping_option,
-    verification,
-)
+from es_simhash.cli.grouping_options import grouping as grouping_option, verification
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
     count,

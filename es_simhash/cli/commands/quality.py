@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from es_simhash import (
-    DEFAULT_SCHEME,
-)
+from es_simhash import DEFAULT_SCHEME
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import warn_of_lacking

@@ -14,15 +14,7 @@ from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import Regrouped
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import (
-    SHOWN_FAILURES,
-    count,
-    dry_run_ending,
-    error,
-    failures_as_json,
-    print_json,
-    print_line,
-)
+from es_simhash.cli.output import SHOWN_FAILURES, count, dry_run_ending, error, failures_as_json, print_json, print_line
 from es_simhash.cli.output_files import end_report, open_report
 from es_simhash.cli.parameter_types import FILE, REPORT_FILE
 from es_simhash.cli.stopping import say_if_stopped
