@@ -6,12 +6,7 @@ import sys
 
 import pytest
 
-from es_simhash import (
-    fingerprint,
-    get_scheme,
-    hamming_distance,
-    to_hex,
-)
+from es_simhash import fingerprint, get_scheme, hamming_distance, to_hex
 from es_simhash.mapping.mapping import build_mapping
 from tests.servers.command_line import failed
 

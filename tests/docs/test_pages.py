@@ -15,14 +15,7 @@ from zlib import crc32
 import pytest
 from click.testing import CliRunner
 
-from es_simhash import (
-    AsyncSimHashClient,
-    SimHashClient,
-    build_dashboards,
-    fingerprint,
-    fingerprint_fields,
-    to_hex,
-)
+from es_simhash import AsyncSimHashClient, SimHashClient, build_dashboards, fingerprint, fingerprint_fields, to_hex
 from es_simhash.cli import app
 from es_simhash.dashboards.charts import LISTED_GROUPS, SHOWN_GROUPS, SHOWN_SOURCES
 from es_simhash.texts.measures import PRESETS

@@ -4,14 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from es_simhash.lookup.plan import (
-    estimate,
-    explain_plan,
-    make_plan,
-    minimum_should_match,
-    neighbour_count,
-    plan_lookup,
-)
+from es_simhash.lookup.plan import estimate, explain_plan, make_plan, minimum_should_match, neighbour_count, plan_lookup
 from es_simhash.mapping.context import IndexStats
 
 
