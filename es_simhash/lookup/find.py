@@ -348,7 +348,12 @@ class Lookup:
     def shared_body(self, fingerprints: Sequence[int], *, page: int) -> dict[str, Any]:
         """Return the body of one search for several *fingerprints*, with the plan of this one."""
         clauses = candidate_clauses(fingerprints, self.plan, prefix=self.scope.context.prefix)
-        return self.scope.body(clauses, page=page, reads_texts=self.reads_texts and not self.is_full)
+        return self.scope.body(clauses, page=page, reads_texts=self._brings_texts)
+
+    @property
+    def _brings_texts(self) -> bool:
+        """Whether hits bring all that documents are compared by; a ``source`` of the caller's is not all."""
+        return self.reads_texts and not self.is_full
 
     def add(self, hits: Hits) -> None:
         """Keep the near-duplicates among *hits*, a page of candidates; only the nearest if so many are wanted."""
@@ -376,7 +381,7 @@ class Lookup:
         """Return the near-duplicates among *hits*, all of which have a fingerprint."""
         scope = self.scope
         found = rescore(hits, self.fingerprint, max_distance=scope.max_distance, prefix=scope.context.prefix)
-        if self.contents is None or not scope.most_hit_texts:
+        if self.contents is None or not self._brings_texts:
             return found
         near = {near_dup.key for near_dup in found}
         for hit in hits:
@@ -388,8 +393,9 @@ class Lookup:
         """Return the answer, incomplete if there are *gaps* in what was read."""
         scope = self.scope
         self.reasons |= dict.fromkeys(sentences(gaps))
-        if not self.reasons and scope.settings.allows_scripts and not self.may_script:
-            # Only now: a search refused because of the caller's filter must not teach other lookups.
+        if not self.reasons and scope.may_script and not self.may_script:
+            # Only now: a search refused because of the caller's filter must not teach other lookups. And only what was
+            # refused now: what is remembered ends by itself.
             scope.context.note_scriptless(scope.index)
         found = {near_dup.key: near_dup for near_dup in self.near_dups}
         return NearDups(

@@ -1,7 +1,8 @@
 """
 Why a request is sent again: each refusal that a server may give, how it looks on both products, and what is done then.
 
-The table is data. ``conversation.py`` and ``pages.py`` act on it; no code looks for words of a server elsewhere.
+The table is data. ``conversation.py`` and ``pages.py`` act on it. What a lookup or a write makes of a refusal, it
+says by the row.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Look(NamedTuple):
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
     """
-    A refusal that is not the last word. *change*: what is sent then; *attempts*: how often a request is sent in all;
+    A refusal that is not the last word. *change*: what is sent then, for readers; *attempts*: how often a request is
+    sent in all, unless it is changed: each change is made once;
     *at_last*: what the caller is told.
     """
 

@@ -2,10 +2,13 @@
 
 import pytest
 
-from es_simhash import build_mapping
+from es_simhash import build_mapping, get_scheme
+from es_simhash.lookup.find import Lookup, Scope
 from es_simhash.lookup.find_many import find_many
+from es_simhash.lookup.judge import LookupRule
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.mapping.context import Context, IndexStats
+from es_simhash.mapping.meta import IndexSettings
 from tests.lookup.looking import look
 from tests.transport.by_hand import ServerError, drive, scripted
 from tests.transport.fake_server import Candidates
@@ -104,5 +107,8 @@ def test_what_was_refused_long_ago_is_tried_again():
     context = Context(clock=lambda: now[0])
     context.note_scriptless("i")
     assert not context.may_script("i")
+    now[0] = 599.0
+    scope = Scope(context, "i", IndexSettings(get_scheme()), LookupOptions(), LookupRule(3), stats=IndexStats())
+    assert Lookup(scope, 0).result([]).complete  # what others ask meanwhile does not begin the ten minutes anew
     now[0] = 601.0
     assert context.may_script("i")
