@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 SMALLEST = 1_000_000
 # Most documents that one page shows, unless more candidates are expected.
 CROWD = 300
+CROWDED_TOGETHER = 10
 ATTEMPTS = 8
 
 
@@ -114,11 +115,26 @@ class GroupLookups:
     async def ask(
         self, server: Port, fingerprints: Sequence[int], *, copies: bool | None = None
     ) -> dict[int, NearDups]:
-        """Return the documents near each of *fingerprints*, in one request."""
+        """Return the documents near each of *fingerprints*, in one request, and more for those that have many."""
+        found = await self._ask(server, fingerprints, copies=copies, is_one_page=True)
+        return found | await self.ask_crowded(server, [one for one in fingerprints if one not in found], copies=copies)
+
+    async def ask_crowded(
+        self, server: Port, fingerprints: Sequence[int], *, copies: bool | None = None
+    ) -> dict[int, NearDups]:
+        """Return the documents near each of *fingerprints* that have many, a few at a time: answers must fit a heap."""
+        found: dict[int, NearDups] = {}
+        for start in range(0, len(fingerprints), CROWDED_TOGETHER):
+            found |= await self._ask(server, fingerprints[start : start + CROWDED_TOGETHER], copies=copies)
+        return found
+
+    async def _ask(
+        self, server: Port, fingerprints: Sequence[int], *, copies: bool | None, is_one_page: bool = False
+    ) -> dict[int, NearDups]:
         if not fingerprints:
             return {}
         await check_unchanged(server, self.scope.index, self.scope.settings)
-        batch = self.batch(fingerprints, copies=copies)
+        batch = self.batch(fingerprints, copies=copies, is_one_page=is_one_page)
         return await self.take(server, batch, await attempt(server.send(batch.call())))
 
     def group_of(self, found: NearDup) -> str | None:

@@ -374,7 +374,7 @@ class ExistingLookup:
     async def _read(self, server: Port, found: dict[int, NearDups], asked: Sequence[int]) -> Existing:
         """Return the documents *found*, with what canonicals are compared by; those *asked* and not found are many."""
         crowded = [each for each in asked if each not in found]
-        found |= await self._group_lookups.ask(server, crowded, copies=False)
+        found |= await self._group_lookups.ask_crowded(server, crowded, copies=False)
         lookups = self._group_lookups
         wanted = {each.key: None for some in found.values() for each in some if lookups.duplicate_of(each) is None}
         contents = await self._contents(server, wanted)
