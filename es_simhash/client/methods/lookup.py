@@ -58,7 +58,7 @@ class LookupMethods(SyncBase):
             be compared come last. *size* takes the nearest in bits that the rule accepts, in that order too.
 
         Raises:
-            IncompleteSearchError: If near-duplicates may be missing: failed shards, a time-out, no such index.
+            IncompleteSearchError: If near-duplicates may be missing: failed shards, a time-out, a pattern of no index.
             SchemeMismatchError: If the index has another scheme than this client, or several that differ.
             MappingError: If the index lacks the fields.
             TypeError: If an argument has the wrong type, or not exactly one of text and fingerprint is given.
