@@ -44,7 +44,7 @@ class Connection:
 
     def run(self, operation: Callable[[Any], Coroutine[Any, Any, _T]]) -> _T:
         """Carry out an *operation* for which the library has no method."""
-        return run(lambda: operation(self.simhash._server()))  # noqa: SLF001
+        return run(lambda: operation(self.simhash._server()))  # noqa: SLF001 -- the port of this client
 
     def settings(self, index: str) -> Mapping[str, IndexSettings]:
         """Return what each index behind *index* records; a lookup by the same client needs no request for it again."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 SMALLEST = 1_000_000
 # Most documents that one page shows, unless more candidates are expected.
 CROWD = 300
+# Fingerprints with more documents than that in one request: the answer must fit into the memory of a small server.
 CROWDED_TOGETHER = 10
 ATTEMPTS = 8
 
@@ -122,7 +123,7 @@ class GroupLookups:
     async def ask_crowded(
         self, server: Port, fingerprints: Sequence[int], *, copies: bool | None = None
     ) -> dict[int, NearDups]:
-        """Return the documents near each of *fingerprints* that have many, a few at a time: answers must fit a heap."""
+        """Return the documents near each of *fingerprints*. Each has many, so one request asks for few."""
         found: dict[int, NearDups] = {}
         for start in range(0, len(fingerprints), CROWDED_TOGETHER):
             found |= await self._ask(server, fingerprints[start : start + CROWDED_TOGETHER], copies=copies)

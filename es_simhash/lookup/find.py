@@ -352,7 +352,7 @@ class Lookup:
 
     @property
     def _brings_texts(self) -> bool:
-        """Whether hits bring all that documents are compared by; a ``source`` of the caller's is not all."""
+        """Whether hits bring all that the rule compares. The ``source`` that a caller asks for is not enough."""
         return self.reads_texts and not self.is_full
 
     def add(self, hits: Hits) -> None:
@@ -394,8 +394,8 @@ class Lookup:
         scope = self.scope
         self.reasons |= dict.fromkeys(sentences(gaps))
         if not self.reasons and scope.may_script and not self.may_script:
-            # Only now: a search refused because of the caller's filter must not teach other lookups. And only what was
-            # refused now: what is remembered ends by itself.
+            # A search that is refused for the caller's filter does not get here, and teaches other lookups nothing.
+            # A refusal of before is not noted again, so that it ends after its ten minutes.
             scope.context.note_scriptless(scope.index)
         found = {near_dup.key: near_dup for near_dup in self.near_dups}
         return NearDups(

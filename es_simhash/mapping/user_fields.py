@@ -469,7 +469,7 @@ def _read_calendar(pattern: re.Pattern[str], text: str) -> Decimal | None:
         return None
     found = match.groupdict()
     numbers = [int(found.get(name) or least) for name, least in _PARTS]
-    moment = datetime(*numbers, tzinfo=UTC) - _offset(found.get("zone"))  # type: ignore[misc, arg-type]
+    moment = datetime(*numbers, tzinfo=UTC) - _offset(found.get("zone"))  # type: ignore[misc, arg-type]  # mypy does not count them
     passed = moment - _EPOCH
     seconds = Decimal(passed.days) * 86_400 + passed.seconds
     return seconds * 1000 + Decimal(int((found.get("fraction") or "0").ljust(9, "0"))) / 1_000_000
