@@ -158,7 +158,7 @@ class Setup:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
-        findings = [each.to_dict() for each in self.findings]
+        findings = [finding.to_dict() for finding in self.findings]
         return asdict(self) | {
             "findings": findings,
             "is_already": self.is_already,
@@ -262,9 +262,13 @@ async def _decide(
     for name, mapping in resolved.mappings.items():
         check_texts(name, mapping, named)
     future = _with_fields(server.context, resolved, named)
-    if documents and named and not any(may_hold(each, name) for each in resolved.mappings.values() for name in named):
+    if (
+        documents
+        and named
+        and not any(may_hold(mapping, name) for mapping in resolved.mappings.values() for name in named)
+    ):
         raise no_such_field(index_key(index), named[0], next(iter(resolved.mappings.values())))
-    recorded = next((each for own in resolved.each.values() if (each := target_of(own)) is not None), None)
+    recorded = next((rule for settings in resolved.each.values() if (rule := target_of(settings)) is not None), None)
     settings = agree(future, server.context)
     is_free = recorded is None and settings.max_distance is None
     is_open = is_free and (request.preset, request.verify, request.max_distance) == (None, None, None)
@@ -287,7 +291,7 @@ async def _decide(
         grouping = await settle_grouping(server, future, request, record=False)
         if has_presets:
             named_one = preset_of(grouping, settings) or tuning.recommended or WIDEST
-            measured = next(each for each in tuning.presets if each.preset == named_one)
+            measured = next(figures for figures in tuning.presets if figures.preset == named_one)
     lacking: dict[Part, list[str]] = {
         "fields": [name for name in resolved.mappings if _lacks(server.context, name, resolved)],
         "grouping": [name for name, own in future.each.items() if target_of(own) is None],

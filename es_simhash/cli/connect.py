@@ -24,7 +24,8 @@ from es_simhash.connection import (
     open_client,
     split_url,
 )
-from es_simhash.transport.protocol import error_text, status_of
+from es_simhash.transport.protocol import status_of
+from es_simhash.transport.refusals import is_no_index
 
 _T = TypeVar("_T")
 
@@ -99,7 +100,7 @@ def connect(target: Target, index: str, *, is_quiet: bool = False) -> Iterator[C
             client.close()
     except Exception as error:
         hide_login(error, headers)
-        if "index_not_found_exception" in error_text(error):
+        if is_no_index(error):
             click.get_current_context().meta["es_simhash.like"] = _names_like(server, headers, index)
         if status_of(error) is None and urlsplit(url).port != urlsplit(f"//{given.rpartition('//')[2]}").port:
             error.add_note(f"port {urlsplit(url).port} was tried, because the URL names none")

@@ -42,7 +42,8 @@ from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.conversation import check_shards, unless_refused
 from es_simhash.transport.feed import Feed
-from es_simhash.transport.protocol import Call, Compute, Progress, check_index, error_text
+from es_simhash.transport.protocol import Call, Compute, Progress, check_index
+from es_simhash.transport.refusals import is_no_index
 from es_simhash.writes.bulk import Bulk
 from es_simhash.writes.targets import read_source_modes, refuse_masked_values, refuse_unseen
 
@@ -56,7 +57,7 @@ async def ingest(
             async for part in parts:
                 yield part
     except Exception as error:
-        if "index_not_found_exception" in error_text(error):
+        if is_no_index(error):
             error.add_note(
                 Said(
                     f"There is no index {shorten(index)}: make it with ",

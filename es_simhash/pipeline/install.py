@@ -78,8 +78,8 @@ async def put_pipeline(
         await _refuse_others(server, resolved, use_as, name)
     users = tuple(resolved.each) if use_as else ()
     if not dry_run:
-        for index_name, each in resolved.each.items():
-            await _map_error(server, index_name, resolved.mappings[index_name], each)
+        for index_name, recorded in resolved.each.items():
+            await _map_error(server, index_name, resolved.mappings[index_name], recorded)
         await server.put_pipeline(id=name, body=pipeline)
         if users:
             await server.put_settings(index=",".join(users), body={f"index.{use_as}_pipeline": name})
@@ -88,9 +88,10 @@ async def put_pipeline(
 
 def _text_fields_of(resolved: Resolved) -> tuple[str, ...]:
     require_text_fields(
-        {name: each.text_fields for name, each in resolved.each.items()}, "a pipeline does not know what to read"
+        {name: recorded.text_fields for name, recorded in resolved.each.items()},
+        "a pipeline does not know what to read",
     )
-    different = {each.text_fields for each in resolved.each.values()}
+    different = {recorded.text_fields for recorded in resolved.each.values()}
     if len(different) > 1:
         first, second, *_ = sorted(different)
         raise InvalidInputError(
@@ -141,8 +142,8 @@ async def _refuse_others(server: Port, resolved: Resolved, use_as: UseAs, name: 
     """Refuse to take the place of a pipeline that an index uses already."""
     setting = f"{use_as}_pipeline"
     answer = await server.get_settings(index=",".join(resolved.each), name=f"index.{setting}")
-    for index, each in sorted(answer.items()):
-        found = (each["settings"].get("index") or {}).get(setting, "_none")
+    for index, held in sorted(answer.items()):
+        found = (held["settings"].get("index") or {}).get(setting, "_none")
         if found not in ("_none", name):
             other = "final" if use_as == "default" else "default"
             raise PipelineError(

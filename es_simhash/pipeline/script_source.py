@@ -107,7 +107,7 @@ def _entry(code: int, entry: int, kind: int) -> str:
 
 def _replacement(character: str, kinds: list[int]) -> str:
     folded = unicodedata.normalize("NFKC", character).casefold()
-    return "".join(each for each in unicodedata.normalize("NFKC", folded) if kinds[ord(each)] == WORD)
+    return "".join(character for character in unicodedata.normalize("NFKC", folded) if kinds[ord(character)] == WORD)
 
 
 def _counted(text: str) -> str:
@@ -138,7 +138,7 @@ def _compositions(assigned: Iterable[int]) -> str:
             first, second = (chr(int(part, 16)) for part in parts)
             if unicodedata.normalize("NFC", first + second) == chr(code):
                 found.append((first, second, chr(code)))
-    ordered = (ord(each) for row in sorted(found) for each in row)
+    ordered = (ord(character) for row in sorted(found) for character in row)
     return "".join(chr(_PART + (code >> 9)) + chr(_PART + (code & 0x1FF)) for code in ordered)
 
 
@@ -224,7 +224,7 @@ _WEIGHTS = {
 def script_source(scheme: Scheme) -> str:
     """Return the script that makes fingerprints of *scheme* (``shingles`` with XXH3), without comments."""
     size = scheme.parameters["size"]
-    early = [each for each in LOGOGRAPHS if each[0] < _FIRST_KANA]
+    early = [logograph for logograph in LOGOGRAPHS if logograph[0] < _FIRST_KANA]
     filled = {
         "longest": LONGEST,
         "size": size,
@@ -233,7 +233,7 @@ def script_source(scheme: Scheme) -> str:
         "worth": 3 * size,
         "weight": _WEIGHTS[scheme.parameters["weighting"]],
         "early_logographs": _is_within(early),
-        "logographs": _is_within([each for each in LOGOGRAPHS if each not in early]),
+        "logographs": _is_within([logograph for logograph in LOGOGRAPHS if logograph not in early]),
         "kana": _is_within(KANA),
     }
     texts = [_read("sums"), _read("characters"), _read("counts"), hash_function(size)]
@@ -299,7 +299,8 @@ def _nested(path: str, text: str) -> dict[str, Any]:
 
 def find_differences(answers: Sequence[Mapping[str, Any]], scheme: Scheme, *, prefix: str) -> list[Difference]:
     """Return the probes of which the server, by the ``docs`` of its answer, makes another fingerprint than Python."""
-    expected = [None if each is None else to_hex(each) for each in fingerprints(_TEXTS, scheme=scheme)]
-    found = [((each.get("doc") or {}).get("_source") or {}).get(prefix) or {} for each in answers]
-    compared = zip(_TEXTS, expected, (each.get("fingerprint") for each in found), strict=True)
+    computed = fingerprints(_TEXTS, scheme=scheme)
+    expected = [None if fingerprint is None else to_hex(fingerprint) for fingerprint in computed]
+    found = [((answer.get("doc") or {}).get("_source") or {}).get(prefix) or {} for answer in answers]
+    compared = zip(_TEXTS, expected, (fields.get("fingerprint") for fields in found), strict=True)
     return [Difference(given, wanted, made) for given, wanted, made in compared if wanted != made]

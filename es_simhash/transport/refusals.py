@@ -175,6 +175,28 @@ def is_passing(refusal: BaseException | int | None, kind: str = "") -> bool:
     return refusal is not None and BUSY.fits(refusal, kind)
 
 
+_CLIENTS = ("elastic_transport", "elasticsearch", "opensearchpy")
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Return whether no server answered. One whose certificate is not trusted did, and that does not pass."""
+    names = {kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in _CLIENTS}
+    return bool(names & {"ConnectionError", "ConnectionTimeout"}) and not names & {"TlsError", "SSLError"}
+
+
+def is_blocked(error: BaseException) -> bool:
+    return BLOCK in error_text(error)
+
+
+def is_no_index(error: BaseException) -> bool:
+    return "index_not_found_exception" in error_text(error)
+
+
+def is_there_already(error: BaseException) -> bool:
+    """Return whether an index cannot be made because there is one of that name."""
+    return "resource_already_exists_exception" in error_text(error)
+
+
 def may_be_lost(error: Exception) -> bool:
     """Return whether perhaps only the answer is lost: there is none, or the server is busy."""
     return status_of(error) is None or BUSY.meets(error)

@@ -94,8 +94,8 @@ async def backfill(
         work = _Backfill(index, options, Judge(server.prefix, targets, pool))
         with noting(lambda: were(0 if options.dry_run else work.ledger.changed, "changed")):
             async with aclosing(work.run(server)) as reports:
-                async for each in reports:
-                    yield [each]
+                async for report in reports:
+                    yield [report]
     finally:
         await server.compute(pool.close)
 
@@ -186,7 +186,7 @@ class _Backfill:
             ledger.changed += len(wrong)
             wrong = []
         parts = [wrong[begin : begin + BULK_DOCUMENTS] for begin in range(0, len(wrong), BULK_DOCUMENTS)]
-        bulks = [Bulk([each.operation for each in part if each.operation is not None]) for part in parts]
+        bulks = [Bulk([operation for judgement in part if (operation := judgement.operation)]) for part in parts]
         calls = [*(bulk.call() for bulk in bulks), *step.calls]
         answers = await server.patient.together(calls, concurrency=max(2, 2 * self._options.slices)) if calls else []
         changed: list[Key] = []

@@ -27,7 +27,8 @@ from es_simhash.passages.lookup import without_passages_query
 from es_simhash.transport.answers import Gap, sentences
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.conversation import unless_refused
-from es_simhash.transport.protocol import Call, Index, error_text, names_in, status_of
+from es_simhash.transport.protocol import Call, Index, names_in, status_of
+from es_simhash.transport.refusals import CLOSED
 from es_simhash.upkeep.put_fields import read_mappings
 from es_simhash.writes.targets import read_source_modes
 
@@ -119,7 +120,7 @@ async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, An
         if status_of(error) not in (400, 503):
             raise
         ready = False
-        faults.append(Fault("not_searchable", found="it is closed" if "closed" in error_text(error) else str(error)))
+        faults.append(Fault("not_searchable", found="it is closed" if CLOSED.meets(error) else str(error)))
     if settings is not None and ready and not is_marked(mapping, settings, prefix=server.prefix):
         used = len(markers_in_use(mapping, prefix=server.prefix))
         if used > 1 or not await _is_derived(server, name):

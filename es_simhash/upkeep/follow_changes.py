@@ -12,9 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import xxhash
@@ -27,7 +26,8 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import NOTHING, Position, Positions, Shard
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.pages import Hits
-from es_simhash.transport.protocol import Call, Index, error_text, index_key, status_of
+from es_simhash.transport.protocol import Call, Index, index_key
+from es_simhash.transport.refusals import is_there_already
 from es_simhash.upkeep.follow_options import LASTING, FollowOptions, Tally, UnreadableError
 from es_simhash.upkeep.needed import Judge, Judgement
 from es_simhash.upkeep.put_fields import Target, find_targets, has_passages, record_text_fields, scheme_of
@@ -57,7 +57,7 @@ class FollowedIndices:
     @property
     def purposes(self) -> dict[str, str]:
         """A digest of that, by UUID of the index."""
-        return {each.uuid: _purpose(each) for each in self.targets.values()}
+        return {target.uuid: _purpose(target) for target in self.targets.values()}
 
     async def check(self, server: Port) -> None:
         """Raise MappingError or InvalidInputError if the indices cannot be followed; nothing is changed."""
@@ -66,8 +66,8 @@ class FollowedIndices:
     async def look(self, server: Port, clock: float) -> dict[Shard, Position]:
         """Return the position of each shard; add our fields to a new index that lacks them."""
         found = await self._positions.read(server)
-        positions = {shard: each for shard, each in found.items() if shard.index != self._options.state_index}
-        is_new = {each.uuid for each in positions} - self.purposes.keys()
+        positions = {shard: found[shard] for shard in found if shard.index != self._options.state_index}
+        is_new = {shard.uuid for shard in positions} - self.purposes.keys()
         if is_new or clock - self._read_at >= TARGETS_SECONDS:
             await self._read_targets(server)
             self._read_at = clock
@@ -111,13 +111,15 @@ _UNKNOWN = Position(NOTHING, NOTHING)
 class Place:
     """
     How far one shard was read: all operations up to *read*. *purpose*: a digest of the scheme and text fields that its
-    documents were compared with. *position*: the shard's numbers at the last look.
+    documents were compared with. *position*: the shard's numbers at the last look. *written*: later operations that the
+    follower wrote itself; another may have replaced them since.
     """
 
     shard: Shard
     purpose: str
     read: int = NOTHING
     position: Position = _UNKNOWN
+    written: set[int] = field(default_factory=set)
 
     @property
     def is_behind(self) -> bool:
@@ -137,11 +139,11 @@ class Places:
 
     @property
     def lag(self) -> int:
-        return sum(each.lag for each in self._places.values())
+        return sum(place.lag for place in self)
 
     @property
     def behind(self) -> list[Place]:
-        return [each for each in self._places.values() if each.is_behind]
+        return [place for place in self if place.is_behind]
 
     def look(self, positions: Mapping[Shard, Position], purposes: Mapping[str, str]) -> None:
         """
@@ -161,36 +163,22 @@ class Places:
         self._places = places
 
     def to_dict(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "index": each.shard.index,
-                "uuid": each.shard.uuid,
-                "shard": each.shard.number,
-                "history": each.shard.history,
-                "purpose": each.purpose,
-                "read": each.read,
-            }
-            for each in self._places.values()
-        ]
+        return [{**asdict(place.shard), "purpose": place.purpose, "read": place.read} for place in self]
 
     def load(self, recorded: Any) -> None:
         """Take over the places that :meth:`to_dict` made; leave out what it cannot have made, which is read again."""
-        places = [_read_place(each) for each in recorded] if isinstance(recorded, list) else []
-        self._places = {each.shard: each for each in places if each is not None}
-
-
-def _read_place(recorded: Any) -> Place | None:
-    match recorded:
-        case {
-            "index": str(index),
-            "uuid": str(uuid),
-            "shard": int(number),
-            "history": str(history),
-            "purpose": str(purpose),
-            "read": int(read),
-        }:
-            return Place(Shard(index, uuid, number, history), purpose, read)
-    return None
+        for made in recorded if isinstance(recorded, list) else ():
+            match made:
+                case {
+                    "index": str(index),
+                    "uuid": str(uuid),
+                    "number": int(number),
+                    "history": str(history),
+                    "purpose": str(purpose),
+                    "read": int(read),
+                }:
+                    place = Place(Shard(index, uuid, number, history), purpose, read)
+                    self._places[place.shard] = place
 
 
 PAGE_DOCUMENTS = 500
@@ -208,67 +196,63 @@ class Page:
     may_lack: bool
 
 
-class Changes:
+async def read_page(server: Port, place: Place, judge: Judge, last: int) -> Page:
     """
-    Reads changed documents page by page, and repairs them. Pages end between two numbers: an index that was shrunk has
-    up to as many documents of one number as it had shards. What the follower itself wrote is read once more.
+    Return the first page of the operations to *last* that are not read; a partial answer is an error.
+    It ends between two numbers: an index that was shrunk has up to as many documents of one number as it had shards.
     """
+    first, end = place.read + 1, place.read
+    asked = PAGE_DOCUMENTS + 1  # one document more shows whether all of the last number are here
+    while end < first:
+        answer = await server.patient.send(_page_call(place, judge, first, last, asked))
+        check_whole(find_gaps(answer))
+        hits = answer["hits"]["hits"]
+        end = last if len(hits) < asked else hits[-1]["_seq_no"] - 1
+        asked *= 2  # where all are of one number
+    hits = [hit for hit in hits if hit["_seq_no"] <= end]
+    known = {hit["_seq_no"] for hit in hits} | {number for number in place.written if number <= end}
+    place.written -= known
+    # Where several documents have one number, those shown hide that others are gone: looked at once, at the start.
+    return Page(hits, end, may_lack=first == 0 or end + 1 - first > len(known))
 
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
 
-    async def read(self, server: Port, place: Place, judge: Judge, last: int) -> Page:
-        """Return the first page of the operations to *last* that are not read; a partial answer is an error."""
-        first, end = place.read + 1, place.read
-        asked = PAGE_DOCUMENTS + 1  # one document more shows whether all of the last number are here
-        while end < first:
-            answer = await server.patient.send(self._call(place, judge, first, last, asked))
-            check_whole(find_gaps(answer))
-            hits = answer["hits"]["hits"]
-            end = last if len(hits) < asked else hits[-1]["_seq_no"] - 1
-            asked *= 2  # where all are of one number
-        hits = [hit for hit in hits if hit["_seq_no"] <= end]
-        shown = {(hit["_seq_no"], hit["_primary_term"]) for hit in hits}
-        # Where several documents have one number, those shown hide that others are gone: looked at once, at the start.
-        return Page(hits, end, may_lack=first == 0 or end + 1 - first > len(shown))
+def _page_call(place: Place, judge: Judge, first: int, last: int, size: int) -> Call:
+    query = {"range": {"_seq_no": {"gte": first, "lte": last}}}
+    body = {
+        "size": size,
+        # Beside a filter a should clause excludes nothing: it only marks hits.
+        "query": {"bool": {"filter": [query], "should": [judge.not_indexed_query()]}},
+        "sort": [{"_seq_no": "asc"}],
+        "seq_no_primary_term": True,
+        "track_total_hits": False,
+        "_source": judge.source,
+    }
+    shard = place.shard
+    return Call("search", {"index": shard.index, "preference": f"_shards:{shard.number}", "body": body})
 
-    def _call(self, place: Place, judge: Judge, first: int, last: int, size: int) -> Call:
-        query = {"range": {"_seq_no": {"gte": first, "lte": last}}}
-        body = {
-            "size": size,
-            # Beside a filter a should clause excludes nothing: it only marks hits.
-            "query": {"bool": {"filter": [query], "should": [judge.not_indexed_query()]}},
-            "sort": [{"_seq_no": "asc"}],
-            "seq_no_primary_term": True,
-            "track_total_hits": False,
-            "_source": judge.source,
-        }
-        shard = place.shard
-        return Call("search", {"index": shard.index, "preference": f"_shards:{shard.number}", "body": body})
 
-    async def repair(self, server: Port, judge: Judge, hits: Hits) -> None:
-        """
-        Write the fingerprints that *hits* need, each only into the version that was read.
-        Raises WritesRefusedError if the server takes no writes now: what was not written is to be read again.
-        """
-        if not hits:
-            return
-        at = await server.compute(now)
-        judged: list[Judgement] = await server.compute(judge.judge, hits, at)
-        wrong = [each for each in judged if each.operation is not None]
-        outcomes = await send_bulk(server, [each.operation for each in wrong if each.operation is not None])
-        for each in judged:
-            if each.failure is not None:
-                self._tally.fail(each.failure)
-        for each, outcome in zip(wrong, outcomes, strict=True):
-            if outcome.is_done:
-                self._tally.sums["written"] += 1
-                self._tally.sums["stale"] += each.is_stale
-            elif outcome.status == CONFLICT:
-                self._tally.sums["conflicts"] += 1  # the change that was faster has a later number
-            elif outcome.status != MISSING and outcome.hindrance is None:
-                self._tally.fail(outcome.to_failure())
-        refuse_hindered(outcomes)  # what was written is read again, and so is grouped
+async def repair(server: Port, place: Place, judge: Judge, hits: Hits, tally: Tally) -> None:
+    """
+    Write the fingerprints that *hits* need, each only into the version that was read; what is written is read once
+    more. Raises WritesRefusedError if the server takes no writes now: what was not written is to be read again.
+    """
+    tally.sums["read"] += len(hits)
+    judged: list[Judgement] = await server.compute(judge.judge, hits, await server.compute(now)) if hits else []
+    wrong = [judgement for judgement in judged if judgement.operation is not None]
+    outcomes = await send_bulk(server, [operation for judgement in wrong if (operation := judgement.operation)])
+    for judgement in judged:
+        if judgement.failure is not None:
+            tally.fail(judgement.failure)
+    for judgement, outcome in zip(wrong, outcomes, strict=True):
+        if outcome.is_done:
+            tally.sums["written"] += 1
+            tally.sums["stale"] += judgement.is_stale
+            place.written.update(outcome.version[:1] if outcome.version else ())
+        elif outcome.status == CONFLICT:
+            tally.sums["conflicts"] += 1  # the change that was faster has a later number
+        elif outcome.status != MISSING and outcome.hindrance is None:
+            tally.fail(outcome.to_failure())
+    refuse_hindered(outcomes)
 
 
 _KEYWORD = {"type": "keyword", "ignore_above": 1024}
@@ -277,7 +261,6 @@ _MAPPING = {
     "properties": {"index": _KEYWORD, "prefix": _KEYWORD, "position": {"type": "object", "enabled": False}},
 }
 _SETTINGS = {"number_of_shards": 1, "auto_expand_replicas": "0-1"}
-_EXISTS = "resource_already_exists_exception"
 
 
 class PositionStore:
@@ -289,7 +272,6 @@ class PositionStore:
         self._fields = {"index": name, "prefix": prefix}
         self._id = hashlib.sha256(f"{prefix}\0{name}".encode()).hexdigest()[:40]
         self._written: Mapping[str, Any] | None = None
-        self._written_at = 0.0
 
     async def read(self, server: Port) -> Mapping[str, Any]:
         """Return the position that was written last; empty where there is none. Make the index if it is missing."""
@@ -307,10 +289,9 @@ class PositionStore:
         position = (found.get("_source") or {}).get("position")
         return position if isinstance(position, Mapping) else {}
 
-    async def write(self, server: Port, position: Mapping[str, Any], *, seconds: float = 0.0) -> None:
-        """Write *position* where it is another one, and the last was written that long ago."""
-        clock = await server.compute(time.monotonic)
-        if position == self._written or clock - self._written_at < seconds:
+    async def write(self, server: Port, position: Mapping[str, Any]) -> None:
+        """Write *position* where it is another one."""
+        if position == self._written:
             return
         body = {**self._fields, "position": position}
         [outcome] = await send_bulk(server, [Operation("index", {"_index": self._state_index, "_id": self._id}, body)])
@@ -321,12 +302,12 @@ class PositionStore:
                 f"the position in index {self._state_index!r} cannot be written: {outcome.error}; use a login that "
                 "may write there, or name another state index"
             )
-        self._written, self._written_at = position, clock
+        self._written = position
 
     async def _create_index(self, server: Port) -> None:
         body = {"mappings": _MAPPING, "settings": _SETTINGS}
         try:
             await server.create_index(index=self._state_index, body=body)
         except Exception as error:
-            if status_of(error) != 400 or _EXISTS not in error_text(error):
+            if not is_there_already(error):
                 raise

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 from es_simhash.arguments import Count, check_fields, check_name, check_number, check_options, option
 from es_simhash.errors import IncompleteSearchError, NoIndexError, WritesRefusedError
 from es_simhash.mapping.shards import PositionsError
-from es_simhash.transport.protocol import error_text, status_of
-from es_simhash.transport.refusals import BLOCK, is_passing
+from es_simhash.transport.protocol import status_of
+from es_simhash.transport.refusals import is_blocked, is_passing, is_unreachable
 from es_simhash.writes.operations import Failure
 
 FollowState: TypeAlias = Literal["reading", "grouping", "waiting", "retrying", "done"]
@@ -108,8 +108,6 @@ class FollowOptions:
             End when everything is done that was written before the call.
         interval:
             Seconds between two looks while nothing changes.
-        reconcile_seconds:
-            Seconds after which, if anything changed, the groups of all documents are decided again.
         workers:
             Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
         state_index:
@@ -119,13 +117,6 @@ class FollowOptions:
     text_field: str | Sequence[str] | None = None
     once: bool = False
     interval: float = option(5.0, _check_seconds, "SECONDS", "Time between two looks while nothing changes.")
-    reconcile_seconds: float = option(
-        3600.0,
-        _check_seconds,
-        "SECONDS",
-        "Time after which, if anything changed, all groups are decided again.",
-        "--reconcile-every",
-    )
     workers: int | None = option(None, Count(), "N", "Compute fingerprints in N additional processes.")
     state_index: str = option(
         "es-simhash-state",
@@ -140,11 +131,6 @@ class FollowOptions:
 
 
 Outage: TypeAlias = Literal["unreachable", "busy", "blocked", "shards", "missing"]
-_CLIENTS = ("elastic_transport", "elasticsearch", "opensearchpy")
-_UNREACHABLE = {"ConnectionError", "ConnectionTimeout"}
-# They are connection errors too, but nothing changes by itself.
-_LASTING = {"TlsError", "SSLError"}
-
 LASTING = frozenset({"illegal_argument_exception", "index_closed_exception", "security_exception"})
 """What a multi-get says of a document that cannot be read until the user changes something; all else passes."""
 
@@ -171,13 +157,10 @@ def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
         return "missing" if has_begun else None
     if isinstance(error, (UnreadableError, IncompleteSearchError, PositionsError)):
         return "shards"
-    classes = [each for each in type(error).__mro__ if each.__module__.partition(".")[0] in _CLIENTS]
-    names = {each.__name__ for each in classes}
-    status = status_of(error)
-    if status is None:
-        return "unreachable" if names & _UNREACHABLE and not names & _LASTING else None
+    if (status := status_of(error)) is None:
+        return "unreachable" if is_unreachable(error) else None
     if status == 404 and has_begun:
         return "missing"
-    if BLOCK in error_text(error):
+    if is_blocked(error):
         return "blocked"
-    return "busy" if is_passing(status) or status >= 500 else None
+    return "busy" if is_passing(error) or status >= 500 else None

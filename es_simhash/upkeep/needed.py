@@ -68,17 +68,17 @@ class Judge:
         self.targets = dict(targets)
         self.characters = 0  # of all texts that were judged
         # For each index whose text fields are not recorded yet: those that no document has shown so far.
-        self._unseen = {name: set(each.text_fields) for name, each in targets.items() if not each.is_recorded}
+        self._unseen = {name: set(target.text_fields) for name, target in targets.items() if not target.is_recorded}
 
     @property
     def source(self) -> list[str]:
-        texts = dict.fromkeys(field for each in self.targets.values() for field in each.text_fields)
+        texts = dict.fromkeys(field for target in self.targets.values() for field in target.text_fields)
         return [*texts, self._prefix, f"{self._prefix}.*"]
 
     def not_indexed_query(self) -> dict[str, Any]:
         """Return the query named :data:`NOT_INDEXED`; lookups read passages where all indices have them."""
         names = list(NEEDED_FIELDS)
-        if all(each.settings.passages is not None for each in self.targets.values()):
+        if all(target.settings.passages is not None for target in self.targets.values()):
             names.append("passages")
         every = [{"exists": {"field": f"{self._prefix}.{name}"}} for name in names]
         return {"bool": {"_name": NOT_INDEXED, "must_not": [{"bool": {"filter": every}}]}}
@@ -91,7 +91,7 @@ class Judge:
 
     def judge(self, documents: Sequence[Document], at: str) -> list[Judgement]:
         """Return what each of *documents* needs; *at*: the new moment of grouping of those to be grouped again."""
-        found = [self._read(each) for each in documents]
+        found = [self._read(document) for document in documents]
         texts = [text for text in found if isinstance(text, str)]
         self.characters += sum(map(len, texts))
         computed = iter(self._pool.compute(texts))
@@ -112,7 +112,7 @@ class Judge:
         """Return the text fields that no document of any index has, of those that are not recorded yet."""
         unseen = list(self._unseen.values())
         others = {
-            field for name, each in self.targets.items() if name not in self._unseen for field in each.text_fields
+            field for name, target in self.targets.items() if name not in self._unseen for field in target.text_fields
         }
         return tuple(sorted(set.intersection(*unseen) - others)) if unseen else ()
 
@@ -298,21 +298,21 @@ class Ledger:
         return self.changed + self._failed
 
     def find_fresh(self, documents: Sequence[Document]) -> list[Document]:
-        known = self._processed.holds([self._judge.key_of(each) for each in documents])
-        return [each for each, is_known in zip(documents, known, strict=True) if not is_known]
+        known = self._processed.holds([self._judge.key_of(document) for document in documents])
+        return [document for document, is_known in zip(documents, known, strict=True) if not is_known]
 
     def compare(self, documents: Sequence[Document], at: str) -> list[Judgement]:
         """Return the judgements of new *documents* that need an update; count all new ones."""
         judged = self._judge.judge(self.find_fresh(documents), at)
         self._count(judged)
-        self._processed.add([each.key for each in judged if each.is_right])
-        return [each for each in judged if each.operation is not None]
+        self._processed.add([judgement.key for judgement in judged if judgement.is_right])
+        return [judgement for judgement in judged if judgement.operation is not None]
 
     def settle(self, judged: Sequence[Judgement], outcomes: Sequence[Outcome]) -> list[Key]:
         """Count and remember the outcomes of updates; return the documents that other programs changed first."""
         pairs = list(zip(judged, outcomes, strict=True))
-        self._note([(each, outcome) for each, outcome in pairs if outcome.status != CONFLICT])
-        return [each.place for each, outcome in pairs if outcome.status == CONFLICT]
+        self._note([pair for pair in pairs if pair[1].status != CONFLICT])
+        return [judgement.place for judgement, outcome in pairs if outcome.status == CONFLICT]
 
     def settle_latest(
         self, places: Sequence[Key], outcomes: Sequence[Outcome | None], latest: Mapping[Key, Judgement]
@@ -356,20 +356,20 @@ class Ledger:
         )
 
     def _count(self, judged: Sequence[Judgement]) -> None:
-        for each in judged:
-            self._empty += each.is_empty
-            self._stale += each.is_stale
-            if each.failure is not None:
-                self._fail(each.failure, each.key)
+        for judgement in judged:
+            self._empty += judgement.is_empty
+            self._stale += judgement.is_stale
+            if judgement.failure is not None:
+                self._fail(judgement.failure, judgement.key)
 
     def _note(self, written: Sequence[tuple[Judgement, Outcome]]) -> None:
         keys = []
-        for each, outcome in written:
+        for judgement, outcome in written:
             if outcome.is_done and outcome.version is not None:
                 self.changed += 1
-                keys.append(self._judge.key(each.place, *outcome.version))
+                keys.append(self._judge.key(judgement.place, *outcome.version))
             elif outcome.status != MISSING:
-                self._fail(outcome.to_failure(), each.key)
+                self._fail(outcome.to_failure(), judgement.key)
         self._processed.add(keys)
         refuse_hindered(outcome for _, outcome in written)
 

@@ -216,7 +216,7 @@ class Target:
 
 
 def has_passages(targets: Mapping[str, Target]) -> bool:
-    return any(each.settings.passages is not None for each in targets.values())
+    return any(target.settings.passages is not None for target in targets.values())
 
 
 def scheme_of(targets: Mapping[str, Target]) -> Scheme:
@@ -256,7 +256,7 @@ async def find_targets(
         targets[name] = Target(every[name], names[name], found["index"]["uuid"], is_synthetic)
     if not dry_run:
         # An index in which no document has such a text needs no fields; its documents are only read.
-        lacking = [name for name in lacking if any(may_hold(resolved.mappings[name], each) for each in names[name])]
+        lacking = [name for name in lacking if any(may_hold(resolved.mappings[name], field) for field in names[name])]
         await _add_fields(server, resolved, targets, lacking)
     return targets
 

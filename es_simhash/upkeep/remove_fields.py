@@ -65,7 +65,7 @@ async def remove_fields(
     every = await read_mappings(server, index)
     prefix = server.prefix
     # Elsewhere nothing of ours was written: what is there with these names is the user's own.
-    mappings = {name: each for name, each in every.items() if prefix in recorded_prefixes(each)}
+    mappings = {name: mapping for name, mapping in every.items() if prefix in recorded_prefixes(mapping)}
     if not mappings:
         if await count_whole(server, index, {"exists": {"field": prefix}}):
             raise nothing_recorded(index_key(index), every, prefix)

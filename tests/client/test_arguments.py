@@ -55,7 +55,6 @@ KINDS = {
     "max_share": "share",
     "documents_per_second": "seconds",
     "interval": "seconds",
-    "reconcile_seconds": "seconds",
     "state_index": "one index",
     "seed": "seed",
     "canonical": "canonical",

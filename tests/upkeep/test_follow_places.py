@@ -21,13 +21,13 @@ def looked(positions, *, purposes=None, places=None):
 
 def read_all(places):
     """Read what is left."""
-    for each in places.behind:
-        each.read = each.position.checkpoint
+    for place in places.behind:
+        place.read = place.position.checkpoint
 
 
 def test_only_what_every_copy_has_is_read():
     places = looked({FIRST: Position(4, 9), SECOND: Position(NOTHING, NOTHING)})
-    assert [each.shard for each in places.behind] == [FIRST]
+    assert [place.shard for place in places.behind] == [FIRST]
     assert places.lag == 10
     read_all(places)
     assert (places.behind, places.lag) == ([], 5)
@@ -69,14 +69,14 @@ def taken_over(recorded):
     """Return how far each shard is read for a follower that takes *recorded* over."""
     found = Places()
     found.load(recorded)
-    return [each.read for each in looked(NINE, places=found)]
+    return [place.read for place in looked(NINE, places=found)]
 
 
-@pytest.mark.parametrize("damage", [{}, 7, {"read": "5"}, {"uuid": None}, {"shard": []}])
+@pytest.mark.parametrize("damage", [{}, 7, {"read": "5"}, {"uuid": None}, {"number": []}])
 def test_what_is_damaged_is_read_again(damage):
     places = looked(NINE)
-    for each in places:
-        each.read = 5
+    for place in places:
+        place.read = 5
     first, second = places.to_dict()
     damaged = {**first, **damage} if damage and isinstance(damage, dict) else damage
     assert taken_over([damaged, second]) == [-1, 5]
@@ -94,7 +94,7 @@ def store():
     return PositionStore("state", "news", "simhash")
 
 
-def write(*statuses, seconds=0.0):
+def write(*statuses):
     """Write once for each of *statuses* that the server answers; return how many bulk requests were made."""
     calls, found = [], store()
 
@@ -106,7 +106,7 @@ def write(*statuses, seconds=0.0):
         return {"items": [{"index": {"_index": "state", "_id": "x", "status": status, **error}}]}
 
     for _ in statuses:
-        drive(found.write(scripted(), POSITION, seconds=seconds), answer)
+        drive(found.write(scripted(), POSITION), answer)
     return len(calls)
 
 

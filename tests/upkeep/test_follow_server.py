@@ -153,7 +153,7 @@ def test_a_cancelled_task_records_its_position(server, index, state, sync_simhas
     for until in ("reading", "waiting"):
         with pytest.raises(asyncio.CancelledError):
             runner.run(follow(until))
-        [recorded] = read_all(server, state).values()
+    [recorded] = read_all(server, state).values()
     assert [place["read"] for place in recorded["position"]["places"]] == [4]  # not its own writes after that
     assert_all_right(read_all(server, index))
 

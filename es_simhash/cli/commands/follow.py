@@ -51,7 +51,7 @@ _CONNECT_SECONDS = 5.0
     "es-simhash follow news",
     "es-simhash follow news --metrics json",
     "es-simhash follow news --once",
-    common="--text-field --once --interval --reconcile-every --state-index --metrics --url --json",
+    common="--text-field --once --interval --state-index --workers --metrics --url --json",
 )
 @click.argument("index")
 @options.text_field

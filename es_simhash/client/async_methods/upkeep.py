@@ -318,7 +318,6 @@ class AsyncUpkeepMethods(AsyncBase):
         text_field: str | Sequence[str] | None = None,
         once: bool = False,
         interval: float = 5.0,
-        reconcile_seconds: float = 3600.0,
         workers: int | None = None,
         state_index: str = "es-simhash-state",
     ) -> AsyncGenerator[FollowReport, None]:
@@ -337,8 +336,6 @@ class AsyncUpkeepMethods(AsyncBase):
                 End when everything is done that was written before the call.
             interval:
                 Seconds between two looks while nothing changes.
-            reconcile_seconds:
-                Seconds after which, if anything changed, the groups of all documents are decided again.
             workers:
                 Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
             state_index:
@@ -353,11 +350,6 @@ class AsyncUpkeepMethods(AsyncBase):
 
         self._check_flags(once=once)
         options = FollowOptions(
-            text_field=text_field,
-            once=once,
-            interval=interval,
-            reconcile_seconds=reconcile_seconds,
-            workers=workers,
-            state_index=state_index,
+            text_field=text_field, once=once, interval=interval, workers=workers, state_index=state_index
         )
         return self._stream(follow(self._server(), index, options))

@@ -316,7 +316,6 @@ class UpkeepMethods(SyncBase):
         text_field: str | Sequence[str] | None = None,
         once: bool = False,
         interval: float = 5.0,
-        reconcile_seconds: float = 3600.0,
         workers: int | None = None,
         state_index: str = "es-simhash-state",
     ) -> Generator[FollowReport, None, None]:
@@ -335,8 +334,6 @@ class UpkeepMethods(SyncBase):
                 End when everything is done that was written before the call.
             interval:
                 Seconds between two looks while nothing changes.
-            reconcile_seconds:
-                Seconds after which, if anything changed, the groups of all documents are decided again.
             workers:
                 Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
             state_index:
@@ -351,11 +348,6 @@ class UpkeepMethods(SyncBase):
 
         self._check_flags(once=once)
         options = FollowOptions(
-            text_field=text_field,
-            once=once,
-            interval=interval,
-            reconcile_seconds=reconcile_seconds,
-            workers=workers,
-            state_index=state_index,
+            text_field=text_field, once=once, interval=interval, workers=workers, state_index=state_index
         )
         return self._stream(follow(self._server(), index, options))
