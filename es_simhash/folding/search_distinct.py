@@ -166,7 +166,7 @@ def _is_grouped(settings_by_index: Mapping[str, IndexSettings]) -> bool:
 
 
 async def _open(server: Port, index: Index) -> View:
-    view = await open_view(server, index, KEEP_ALIVE_SECONDS)
+    view = await open_view(server.patient, index, KEEP_ALIVE_SECONDS)
     if view is None:
         raise IncompleteSearchError(
             "no point in time can be opened: see whether each index is open, each shard has an active copy, and the "

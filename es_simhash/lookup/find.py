@@ -277,12 +277,12 @@ class Lookup:
     near-duplicates among them. *changes*: what is asked after a refusal: without a script, without texts, or all anew.
     *contents*: where the texts go that hits bring with them, if few are expected; ``None`` if none are wanted.
     *may_script*: whether a script may filter, as far as is known. *page*: most hits of the first search.
-    *is_full*: the first page was full.
+    *is_full*: the first page was full. *has_gaps*: shards did not answer, or not whole.
     """
 
     __slots__ = (
         *("_is_again", "contents", "count", "fingerprint", "is_full", "may_script", "near_dups", "page", "plan"),
-        *("reads_texts", "reasons", "scope", "unreadable"),
+        *("has_gaps", "reads_texts", "reasons", "scope", "unreadable"),
     )
 
     def __init__(self, scope: Scope, fingerprint: int, contents: dict[Key, Content] | None = None) -> None:
@@ -309,6 +309,7 @@ class Lookup:
     def forget(self) -> None:
         """Begin to read candidates."""
         self.count = 0
+        self.has_gaps = False
         self.near_dups: list[NearDup] = []
         self.reasons: dict[str, None] = {}  # why the answer is incomplete
         self.unreadable: set[str | None] = set()  # what candidates have in place of a fingerprint
@@ -389,9 +390,10 @@ class Lookup:
                 self.contents[key] = read_content(hit, scope.rule, scope.text_fields)
         return found if scope.options.source else [replace(near_dup, source=None) for near_dup in found]
 
-    def result(self, gaps: Iterable[Gap]) -> NearDups:
+    def result(self, gaps: Sequence[Gap]) -> NearDups:
         """Return the answer, incomplete if there are *gaps* in what was read."""
         scope = self.scope
+        self.has_gaps = bool(gaps)
         self.reasons |= dict.fromkeys(sentences(gaps))
         if not self.reasons and scope.may_script and not self.may_script:
             # A search that is refused for the caller's filter does not get here, and teaches other lookups nothing.

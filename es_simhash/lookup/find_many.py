@@ -270,7 +270,7 @@ async def take_answer(server: Port, batch: MultiSearch, answer: Any, *, is_patie
         came = answer if part is batch else await attempt(_send(server, part))
         answers = await _answers(server, part, came, is_patient=is_patient)
         outcomes.update(zip(part.lookups, await _read_answers(server, part.lookups, answers), strict=True))
-        left = [lookup for lookup in part.lookups if _may_improve(outcomes[lookup])]
+        left = [lookup for lookup in part.lookups if _may_improve(lookup, outcomes[lookup])]
         asked.append(make_multi_search(left)) if left else None
         return left
 
@@ -278,8 +278,9 @@ async def take_answer(server: Port, batch: MultiSearch, answer: Any, *, is_patie
     return [outcomes[lookup] for lookup in batch.lookups]
 
 
-def _may_improve(outcome: Outcome) -> bool:
-    return is_passing(outcome) if isinstance(outcome, Exception) else not outcome.complete
+def _may_improve(lookup: Lookup, outcome: Outcome) -> bool:
+    """Return whether the same lookup may have a better outcome: a document without a fingerprint stays without it."""
+    return is_passing(outcome) if isinstance(outcome, Exception) else lookup.has_gaps
 
 
 async def _send(server: Port, batch: MultiSearch) -> Any:

@@ -20,7 +20,7 @@ from es_simhash.lookup.find import Scope
 from es_simhash.lookup.fingerprint_table import Fingerprints, FingerprintTable, Near, bytes_for
 from es_simhash.lookup.lookup_options import MESSAGE_CHARACTERS, LookupRequest, TableError, as_fault, pays
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, rescore
-from es_simhash.lookup.plan import make_plan
+from es_simhash.lookup.plan import LookupPlan
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
@@ -97,10 +97,10 @@ class IndexTable(FingerprintTable):
         scope, started = self.scope, self.scope.context.clock()
         self._by_number = False  # digits that cannot be read are noticed
         try:
-            self._view = await open_view(server, scope.index, KEEP_ALIVE_SECONDS, scope.routing)
+            self._view = await open_view(server.patient, scope.index, KEEP_ALIVE_SECONDS, scope.routing)
             if self._view is None:  # where a shard is missing, Elasticsearch opens none
                 await check_shards(server, scope.index)
-                self._view = await open_view(server, scope.index, KEEP_ALIVE_SECONDS, scope.routing)
+                self._view = await open_view(server.patient, scope.index, KEEP_ALIVE_SECONDS, scope.routing)
         except Exception as error:
             raise as_fault(error, "view") from error
         if self._view is None:
@@ -398,7 +398,7 @@ class TableLookups:
 
 def _nothing_for(scope: Scope) -> NearDups:
     """Return the answer of a lookup that finds nothing; its plan says that all fingerprints were compared."""
-    plan = make_plan(scope.max_distance, ())
+    plan = LookupPlan(scope.max_distance)
     return NearDups(scheme=scope.settings.scheme, max_distance=scope.max_distance, plan=plan)
 
 

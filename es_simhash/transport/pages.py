@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from es_simhash.transport.answers import Gap, find_gaps
 from es_simhash.transport.conversation import Patience, ask_whole, changing, until
 from es_simhash.transport.protocol import MAX_HITS, Call, Index, status_of
-from es_simhash.transport.refusals import NO_ORDER, NO_SLICE, NO_SOURCE, NO_VIEW
+from es_simhash.transport.refusals import BUSY, NO_ORDER, NO_SLICE, NO_SOURCE, NO_VIEW
 from es_simhash.transport.server import Answer, Server
 
 Hits = Sequence[Mapping[str, Any]]
@@ -209,11 +209,19 @@ async def open_view(
 ) -> View | None:
     """
     Open a point in time, which ends after *keep_alive* seconds without a read; cancelled meanwhile, it is closed.
-    ``None`` if there is none: too old a server, no right to one, a shard missing.
+    ``None`` if there is none: too old a server, no right to one, a shard missing. One that was opened though its answer
+    was lost ends by itself.
     """
-    opening = server.open_point_in_time(index=index, keep_alive=f"{keep_alive}s", **(options or {}))
+
+    async def opening() -> tuple[Answer, BaseException | None]:
+        asked = server.open_point_in_time(index=index, keep_alive=f"{keep_alive}s", **(options or {}))
+        return await server.to_the_end(asked)
+
+    def passes(error: Exception) -> bool:
+        return BUSY.meets(error) and not NO_VIEW.meets(error)
+
     try:
-        opened, cancelled = await server.to_the_end(opening)
+        opened, cancelled = await until(server, opening, patience=Patience(server.attempts), passes=passes)
     except Exception as error:
         # Elasticsearch opens no point in time where a shard is missing; a scroll reads the others, and says so.
         if not NO_VIEW.meets(error):

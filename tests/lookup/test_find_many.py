@@ -10,7 +10,7 @@ from es_simhash.lookup.find import Lookup, Scope, find_of
 from es_simhash.lookup.find_many import ask_together, find_many, make_multi_search, take_answer
 from es_simhash.lookup.judge import LookupRule
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.plan import make_plan
+from es_simhash.lookup.plan import LookupPlan
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.transport.refusals import ATTEMPTS
@@ -88,7 +88,7 @@ def test_one_refused_for_load_is_searched_alone():
     context = Context()
     context.learn_stats("i", IndexStats())
     flow = find_many(scripted(context), "i", None, [0, 1], LookupOptions(max_distance=3))
-    with planned(make_plan(3, (0,))):
+    with planned(LookupPlan(3, 4)):
         found, calls, _ = drive(flow, Busy([0]))
     assert [len(each) for each in found] == [1, 1]
     # Together, then each for itself, and then the refused one alone.
@@ -130,6 +130,14 @@ def test_a_batch_waits_for_a_missing_shard_once():
     assert (found[0].complete, waits, sent) == (True, 0, {"msearch": 1})
     _, waits, _ = answer_each(ask_together(port, lookups(40), is_patient=True), lambda _: PARTIAL)
     assert waits == ATTEMPTS - 1
+
+
+def test_a_document_without_a_fingerprint_is_not_waited_for():
+    """It is told at once: only a backfill makes the answer whole."""
+    index = Candidates([0, 0])
+    index.hits[1]["fields"] = {f"simhash.block{number}": ["0000"] for number in range(4)}
+    run = carry_out(ask_together(scripted(), lookups(2), is_patient=True), index)
+    assert ([each.complete for each in run.result], run.waits) == ([False] * 2, [])
 
 
 def test_without_patience_nothing_is_waited_for():
