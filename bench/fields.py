@@ -22,11 +22,11 @@ from vectors import connect, plant, write_documents
 
 from es_simhash import build_mapping
 from es_simhash.lookup.near_dups import rescore
-from es_simhash.lookup.plan import make_plan
+from es_simhash.lookup.plan import LookupPlan
 from es_simhash.servers import embedded_server
 
 BLOCKS = ("block0", "block1", "block2", "block3")
-PLANS = (make_plan(3, (1,)), make_plan(8, (0, 1, 2)), make_plan(10, (0, 1, 2, 3)))
+PLANS = (LookupPlan(3, 8), LookupPlan(8, 12), LookupPlan(10, 16))
 
 
 def mappings() -> dict[str, dict[str, Any]]:

@@ -27,7 +27,7 @@ from vectors import INDEX, serve
 
 from es_simhash import SimHashClient
 from es_simhash.lookup.near_dups import rescore
-from es_simhash.lookup.plan import make_plan
+from es_simhash.lookup.plan import LookupPlan
 
 DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)
 
@@ -68,7 +68,7 @@ class Bench:
 
     def plain(self, query: int) -> set[str]:
         """The plain design: four blocks, one page, rescore."""
-        body = body_of(query, make_plan(3, (0,)), 10_000)
+        body = body_of(query, LookupPlan(3, 4), 10_000)
         hits = self.client.search(index=INDEX, body=body)["hits"]["hits"]
         return {each.id for each in rescore(hits, query, max_distance=3)}
 

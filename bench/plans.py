@@ -24,7 +24,7 @@ from vectors import INDEX, serve
 
 from es_simhash import SimHashClient
 from es_simhash.lookup import find
-from es_simhash.lookup.plan import MS_PER_THOUSAND, LookupPlan, estimate, explain_plan, make_plan
+from es_simhash.lookup.plan import MS_PER_THOUSAND, LookupPlan, estimate, explain_plan
 from es_simhash.lookup.query import build_body, candidate_clauses
 from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import DEFAULT_PREFIX
@@ -118,7 +118,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
                     "bits": options.bits,
                     "merged": options.merged,
                     "max_distance": plan.max_distance,
-                    "radii": plan.radii,
+                    "steps": plan.steps,
                     "script": plan.script,
                     "plan": plan.name,
                     "hits": statistics.median(found[plan]),
@@ -134,7 +134,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def features(row: dict[str, Any]) -> list[float]:
     """Return what the model counts, in thousands, for a measured plan."""
-    plan = make_plan(row["max_distance"], tuple(map(tuple, row["radii"])), script=row["script"])
+    plan = LookupPlan(row["max_distance"], row["steps"], row["script"])
     found = estimate(plan, IndexStats(row["documents"], 2.0 ** (16 - row["bits"])))
     checks, hits = (found.passing, 0.0) if plan.script else (0.0, found.passing)
     amounts = [plan.terms, found.postings, checks, hits]

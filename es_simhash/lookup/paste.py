@@ -14,7 +14,7 @@ from typing import Literal
 from es_simhash.errors import Argument, InvalidInputError, Said
 from es_simhash.hashing import block_terms, to_hex
 from es_simhash.hashing.charikar import neighbour_terms
-from es_simhash.lookup.plan import LookupPlan, Radii, explain_plan, neighbour_count
+from es_simhash.lookup.plan import LookupPlan, explain_plan, neighbour_count
 from es_simhash.lookup.query import Filter, build_query
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.tables.hidden import shown
@@ -88,33 +88,27 @@ def _plan(max_distance: int, form: Literal["kql", "esql"]) -> LookupPlan | None:
     """Return the cheapest plan without a script that the form has room for; ``None`` if there is none but the scan."""
     for estimate in explain_plan(max_distance, scripts=False):
         plan = estimate.plan
-        if not plan.is_scan and _count_terms(plan.minimum_should_match, list(plan.radii)) <= _MOST_TERMS[form]:
+        if not plan.is_scan and _count_terms(plan.minimum_should_match, plan.depths) <= _MOST_TERMS[form]:
             return plan
     return None
 
 
-def _count_terms(needed: int, blocks: list[Radii]) -> int:
+def _count_terms(needed: int, depths: Sequence[int]) -> int:
     """Return how many block terms :func:`_at_least` writes."""
-    if needed <= 0:
+    if not needed:
         return 0
-    (radii, *others), terms = blocks, 0
-    for radius, left in _ways(needed, radii, others):
-        terms += _count_terms(left, others)
-        if radius is not None:
-            terms += neighbour_count(radius)
-    return terms
+    depth, *others = depths
+    ways = _ways(needed, depth, others)
+    terms = sum(neighbour_count(depth - matched) for matched in ways if matched)
+    return terms + sum(_count_terms(needed - matched, others) for matched in ways)
 
 
-def _ways(needed: int, radii: Radii, others: Sequence[Radii]) -> list[tuple[int | None, int]]:
+def _ways(needed: int, depth: int, others: Sequence[int]) -> range:
     """
-    Return the ways in which a block helps to match *needed* clauses: its largest distance, ``None`` for any, and how
-    many clauses are *left* for the others. A block at distance d matches as many clauses as it has radii of at least d:
-    with the c-th largest radius as its distance at most, c of them.
+    Return how many of the *needed* clauses a block may match, by its *depth* and those of the *others*.
+    It matches as many as its distance is below its depth; at less than is needed, the others match the rest.
     """
-    largest_first = [None, *sorted(radii, reverse=True)]
-    fewest = max(0, needed - sum(map(len, others)))  # the others have no more clauses
-    # A block that matches more clauses than are needed is within the same ball.
-    return [(largest_first[matched], needed - matched) for matched in range(fewest, min(needed, len(radii)) + 1)]
+    return range(max(0, needed - sum(others)), min(needed, depth) + 1)
 
 
 def block_condition(
@@ -122,19 +116,19 @@ def block_condition(
 ) -> str:
     """Return the condition that matches the same documents as the block terms of *plan*, which is no scan."""
     names = Fields(prefix).blocks
-    blocks = list(zip(names, block_terms(fingerprint), plan.radii, strict=True))
+    blocks = list(zip(names, block_terms(fingerprint), plan.depths, strict=True))
     return _at_least(plan.minimum_should_match, blocks, form)
 
 
-def _at_least(needed: int, blocks: list[tuple[str, str, Radii]], form: Literal["kql", "esql"]) -> str:
-    """Return the condition that at least *needed* clauses of *blocks* match, each a field, a block and its radii."""
+def _at_least(needed: int, blocks: list[tuple[str, str, int]], form: Literal["kql", "esql"]) -> str:
+    """Return the condition that at least *needed* clauses of *blocks* match, each a field, a block and its depth."""
     every, some = (" and ", " or ") if form == "kql" else (" AND ", " OR ")
-    (field, block, radii), *others = blocks
+    (field, block, depth), *others = blocks
     ways: list[str] = []
-    for radius, left in reversed(_ways(needed, radii, [radii_there for _, _, radii_there in others])):
-        parts = [] if radius is None else [_near(field, block, radius, form)]
-        if left > 0:
-            parts.append(_at_least(left, others, form))
+    for matched in reversed(_ways(needed, depth, [depth_there for _, _, depth_there in others])):
+        parts = [_near(field, block, depth - matched, form)] if matched else []
+        if matched < needed:
+            parts.append(_at_least(needed - matched, others, form))
         ways.append(every.join(parts))
     return ways[0] if len(ways) == 1 else f"({some.join(f'({way})' for way in ways)})"
 

@@ -1,27 +1,24 @@
 """
 Lookup plans: which block terms a document must share to be a candidate at a distance; their cost, and the cheapest.
 
-A fingerprint within k bits of another has block distances d0..d3 that add up to at most k. For radii R0..R3 of
-the blocks, the number of radii that reach their block's distance therefore never falls below
-
-    msm(k, R) = min over d0 + d1 + d2 + d3 <= k of  sum_i #{ r in R_i : d_i <= r }
-
-so a bool query with one should clause for each block and radius, and that minimum_should_match, excludes no
-near-duplicate. R_i = {0} is the pigeonhole of Manku, Jain and Das Sarma (WWW 2007, section 3); searching around
-a block is multi-index hashing (Norouzi, Punjani and Fleet, CVPR 2012); a radius for each block is the general
+A fingerprint within k bits of another has block distances d0..d3 that add up to at most k. Give block i a depth n_i:
+then also ``sum min(d_i, n_i) <= k``. A bool query with a should clause for each block i and each radius below n_i
+matches ``sum n_i - min(d_i, n_i)`` of them, so with ``minimum_should_match = sum n_i - k`` it excludes no
+near-duplicate. Four depths of 1 are the pigeonhole of Manku, Jain and Das Sarma (WWW 2007, section 3); searching around
+a block is multi-index hashing (Norouzi, Punjani and Fleet, CVPR 2012); a depth for each block is the general
 pigeonhole of Qin and others (ICDE 2018). docs/proofs.md has the proof.
 
 A wrong estimate of costs makes a lookup slower, never less exact. The last functions read the size of an index, which
-the cost depends on; all else is arithmetic. The first function that counts loads numpy.
+the cost depends on; all else is arithmetic.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import combinations
+from itertools import accumulate
 from math import comb
 from typing import Any, TypeAlias
 
@@ -31,104 +28,16 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
 from es_simhash.transport.protocol import Index, status_of
 
-Radii: TypeAlias = tuple[int, ...]
-"""The radii of one block."""
+Radii: TypeAlias = Sequence[int]
+"""The radii of one block, the smallest first."""
 
-BlockRadii: TypeAlias = tuple[Radii, ...]
-"""The radii of each of the four blocks; empty for a plan without block terms."""
-
-
-MAX_RADIUS = 4  # 2,517 terms a block; radius 5 would be 6,885
+MOST_STEPS = 5 * BLOCKS  # the largest radius is 4, of 2,517 terms a block; radius 5 would be 6,885
 
 
 @cache
 def neighbour_count(radius: int) -> int:
     """Return how many 16-bit blocks are within *radius* bits of one: 1, 17, 137, 697, 2517 for 0 to 4."""
     return sum(comb(BLOCK_BITS, flips) for flips in range(radius + 1))
-
-
-def for_each_block(radii: Radii | BlockRadii) -> BlockRadii:
-    """Return the radii of the four blocks: *radii* itself, or, if it has ints, the same ints for each block."""
-    ints = tuple(radius for radius in radii if isinstance(radius, int))
-    return (ints,) * BLOCKS if ints else tuple(of_block for of_block in radii if isinstance(of_block, tuple))
-
-
-def count_terms(radii: BlockRadii) -> int:
-    """Return how many block terms a query with *radii* has."""
-    return sum(neighbour_count(radius) for of_block in radii for radius in of_block)
-
-
-def blocks_needed(radii: BlockRadii, should_match: int) -> int:
-    """Return the least number of blocks in which a document is near, if it matches *should_match* clauses."""
-    counts = sorted(map(len, radii), reverse=True)
-    return next((n for n in range(len(counts) + 1) if sum(counts[:n]) >= should_match), len(counts))
-
-
-@cache
-def pass_share(radii: BlockRadii, should_match: int) -> float:
-    """Return the share, 0 to 1, of uniformly random fingerprints that match at least *should_match* clauses."""
-    return float(pass_shares(count_matches([radii]), [should_match])[0]) if radii else 1.0
-
-
-@cache
-def radii_to_try(largest: int) -> tuple[list[BlockRadii], Any]:
-    """Return all radii for plans, one set for all blocks or two that share them, and their :func:`count_matches`."""
-    sets = [radii for count in range(1, largest + 2) for radii in combinations(range(largest + 1), count)]
-    mixed = [(one,) * n + (other,) * (BLOCKS - n) for one, other in combinations(sets, 2) for n in range(1, BLOCKS)]
-    found = [*((one,) * BLOCKS for one in sets), *mixed]
-    return found, count_matches(found)
-
-
-def count_matches(radii: list[BlockRadii]) -> Any:
-    """Return how many radii reach each distance of each block: ints by (element of *radii*, block, distance)."""
-    import numpy as np  # noqa: PLC0415 -- numpy is slow to load
-
-    distances = np.arange(BLOCK_BITS + 1)
-    different = {of_block for blocks in radii for of_block in blocks}
-    reached = {of_block: (distances <= np.array(of_block, int)[:, None]).sum(axis=0) for of_block in different}
-    return np.array([[reached[of_block] for of_block in blocks] for blocks in radii])
-
-
-def least_matches(matches: Any, max_distance: int) -> Any:
-    """
-    Return, for each element, the fewest *matches* at block distances that add up to at most *max_distance*.
-    *matches*: counts of :func:`count_matches`. This is a dynamic programme over the blocks: ``least[:, spent]`` is the
-    fewest matches of the blocks so far when their distances add up to ``spent``.
-    """
-    import numpy as np  # noqa: PLC0415 -- numpy is slow to load
-
-    number, blocks, distances = matches.shape
-    impossible = blocks * distances
-    least = np.full((number, max_distance + 1), impossible)
-    least[:, 0] = 0
-    for block in range(blocks):
-        following = np.full_like(least, impossible)
-        for distance in range(min(distances, max_distance + 1)):
-            reached = least[:, : max_distance + 1 - distance] + matches[:, block, distance, None]
-            np.minimum(following[:, distance:], reached, out=following[:, distance:])
-        least = following
-    return least.min(axis=1)
-
-
-def pass_shares(matches: Any, should_match: Any) -> Any:
-    """
-    Return, for each element, the share of uniformly random fingerprints with its *should_match* or more.
-    *matches*: counts of :func:`count_matches`.
-    """
-    import numpy as np  # noqa: PLC0415 -- numpy is slow to load
-
-    number, blocks, distances = matches.shape
-    chance = np.array([comb(BLOCK_BITS, distance) for distance in range(distances)]) / 2**BLOCK_BITS
-    most = int(matches.max())
-    ways = np.zeros((number, blocks * most + 1))
-    ways[:, 0] = 1
-    for block in range(blocks):
-        following = np.zeros_like(ways)
-        for count in range(most + 1):
-            share = (matches[:, block] == count) @ chance
-            following[:, count:] += ways[:, : ways.shape[1] - count] * share[:, None]
-        ways = following
-    return (ways * (np.arange(ways.shape[1]) >= np.asarray(should_match)[:, None])).sum(axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,29 +48,41 @@ class LookupPlan:
     Attributes:
         max_distance:
             Largest distance of a near-duplicate, in bits, that the plan never excludes.
-        radii:
-            The radii of each of the four blocks: the query has one should clause for each block and radius.
-            Empty: every fingerprinted document passes.
-        minimum_should_match:
-            How many of those clauses a document matches at least.
+        steps:
+            The depths of the four blocks together, 20 at most; each has as many as the others, or one more. No more
+            than max_distance: every fingerprinted document passes.
         script:
             Whether a script on the server checks the distance of what passes, so that only near-duplicates are hits.
     """
 
     max_distance: int
-    radii: BlockRadii
-    minimum_should_match: int
+    steps: int = 0
     script: bool = False
 
     @property
     def is_scan(self) -> bool:
         """Whether no block term excludes anything."""
-        return not self.radii
+        return self.steps <= self.max_distance
+
+    @property
+    def minimum_should_match(self) -> int:
+        """How many clauses a document matches at least, one for each block and radius."""
+        return max(0, self.steps - self.max_distance)
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """How many radii are searched around each block, from 0 on; the last blocks may have one more."""
+        return tuple((self.steps + block) // BLOCKS for block in range(BLOCKS))
+
+    @property
+    def radii(self) -> tuple[Radii, ...]:
+        """The radii of each block: those that count, as the smallest do not where the others are enough."""
+        return tuple(range(max(0, depth - self.minimum_should_match), depth) for depth in self.depths)
 
     @property
     def terms(self) -> int:
         """Number of block terms in the query."""
-        return count_terms(self.radii)
+        return sum(neighbour_count(radius) for of_block in self.radii for radius in of_block)
 
     @property
     def clauses(self) -> int:
@@ -169,9 +90,10 @@ class LookupPlan:
         return sum(map(len, self.radii))
 
     @property
-    def pass_share(self) -> float:
-        """Share of uniformly random fingerprints that match the block terms, 0 to 1."""
-        return pass_share(self.radii, self.minimum_should_match)
+    def blocks_needed(self) -> int:
+        """The least number of blocks in which a document that passes is near."""
+        reached = accumulate(reversed(self.depths), initial=0)
+        return next(blocks for blocks, matched in enumerate(reached) if matched >= self.minimum_should_match)
 
     @property
     def name(self) -> str:
@@ -183,28 +105,21 @@ class LookupPlan:
 
 
 @cache
-def minimum_should_match(max_distance: int, radii: Radii | BlockRadii) -> int:
+def pass_share(plan: LookupPlan) -> float:
     """
-    Return the fewest clauses, one for each block and radius, that a fingerprint within the distance matches.
-    0: the clauses exclude nothing.
-    """
-    by_block = for_each_block(radii)
-    return int(least_matches(count_matches([by_block]), max_distance)[0]) if by_block else 0
+    Return the share, 0 to 1, of uniformly random fingerprints that match the block terms of *plan*.
 
-
-def make_plan(max_distance: int, radii: Radii | BlockRadii, *, script: bool = False) -> LookupPlan:
+    >>> round(pass_share(LookupPlan(3, steps=4)) * 2**16, 3)
+    4.0
     """
-    Return the plan that uses *radii* for *max_distance*; it has no block terms if they would exclude nothing.
-    *radii*: of the clauses, the same for every block, or a tuple for each of the four. *script*: whether one checks the
-    distance of what the clauses let pass.
-
-    >>> make_plan(10, (0, 1, 2, 3)).minimum_should_match
-    6
-    >>> make_plan(8, ((1,), (1,), (1,), (2,))).name
-    'r1|1|1|2 msm1'
-    """
-    should_match = minimum_should_match(max_distance, radii)
-    return LookupPlan(max_distance, for_each_block(radii) if should_match else (), should_match, script)
+    shares = {0: 1.0}  # by the sum of the distances so far, each of its block's depth at most
+    for depth in plan.depths:
+        following: defaultdict[int, float] = defaultdict(float)
+        for spent, share in shares.items():
+            for distance in range(BLOCK_BITS + 1):
+                following[spent + min(distance, depth)] += share * comb(BLOCK_BITS, distance) / 2**BLOCK_BITS
+        shares = following
+    return min(1.0, sum(share for spent, share in shares.items() if spent <= plan.max_distance))
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +158,8 @@ def estimate(plan: LookupPlan, stats: IndexStats) -> PlanEstimate:
     # The list of a neighbour is less skewed than that of the block itself: the density is an upper bound for all.
     postings = stats.documents * stats.density * plan.terms / 2**BLOCK_BITS
     # Each block in which a document has to be near multiplies its chance to pass by the density.
-    skew: float = stats.density ** blocks_needed(plan.radii, plan.minimum_should_match)
-    passing = stats.documents * min(1.0, plan.pass_share * skew)
+    skew: float = stats.density**plan.blocks_needed
+    passing = stats.documents * min(1.0, pass_share(plan) * skew)
     hits = 0.0 if plan.script else passing
     thousands = {
         "terms": plan.terms,
@@ -256,40 +171,16 @@ def estimate(plan: LookupPlan, stats: IndexStats) -> PlanEstimate:
     return PlanEstimate(plan, postings, passing, hits, milliseconds)
 
 
-@lru_cache(maxsize=256)
-def _plans(max_distance: int, *, scripts: bool) -> tuple[LookupPlan, ...]:
-    """
-    Return the plans, with *scripts* or without, that no other plan dominates; the last is the scan without a script.
-    A plan dominates another one that has at least as many terms, lets at least as many documents pass, and is no
-    stricter about the number of blocks in which a document must be near (which skew multiplies).
-    """
-    all_radii, matches = radii_to_try(MAX_RADIUS)
-    should_match = least_matches(matches, max_distance)
-    shares = pass_shares(matches, should_match)
-    allowed = [
-        (count_terms(radii), share, blocks_needed(radii, most), radii)
-        for radii, share, most in zip(all_radii, shares.tolist(), should_match.tolist(), strict=True)
-        if most
-    ]
-    kept: list[tuple[int, float, int, BlockRadii]] = []
-    for terms, share, needed, radii in sorted(allowed, key=lambda plan: plan[:3]):
-        if not any(other_share <= share and other_needed <= needed for _, other_share, other_needed, _ in kept):
-            kept.append((terms, share, needed, radii))
-    useful = [make_plan(max_distance, radii) for *_, radii in kept]
-    scan = LookupPlan(max_distance, (), 0)
-    scripted = [replace(plan, script=True) for plan in (*useful, scan)] if scripts else []
-    return (*useful, *scripted, scan)
-
-
 def explain_plan(max_distance: int, *, stats: IndexStats = ASSUMED, scripts: bool = True) -> tuple[PlanEstimate, ...]:
     """
     Return the estimates of the plans for *max_distance*, cheapest first: the first is the one that is used.
-    Plans that have more terms than another one and let more documents pass are left out.
 
     >>> explain_plan(64, scripts=False)[0].plan.name
     'scan'
     """
-    estimates = [estimate(plan, stats) for plan in _plans(max_distance, scripts=scripts)]
+    by_steps = (0, *range(max(BLOCKS, max_distance + 1), MOST_STEPS + 1))
+    ways = (False, True) if scripts else (False,)
+    estimates = [estimate(LookupPlan(max_distance, steps, script), stats) for steps in by_steps for script in ways]
     return tuple(sorted(estimates, key=lambda one: one.milliseconds))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from es_simhash.errors import FROM_HERE, Said, SchemeError
-from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
-from es_simhash.lookup.plan import plan_lookup
+from es_simhash.hashing import BLOCKS, DEFAULT_SCHEME, Scheme, get_scheme
+from es_simhash.lookup.plan import LookupPlan, plan_lookup
 from es_simhash.mapping.fields import DEFAULT_PREFIX, FINGERPRINTED, WITHOUT_FINGERPRINT, Fields
 from es_simhash.mapping.meta import check_text_fields
 from es_simhash.pipeline.script_source import character_tables, script_source
@@ -120,10 +120,11 @@ def _computable(scheme: Scheme) -> Scheme:
 def _plans() -> list[dict[str, Any]]:
     """
     Return for each distance, from 0 up to the first scan, the radius of each block and how many must match.
-    They are the cheapest for a million documents: the server does not know how many there are.
+    They are cheap for a million documents: the server does not know how many there are.
     """
     found: list[dict[str, Any]] = []
-    while not (plan := plan_lookup(len(found))).is_scan:
+    while not plan_lookup(len(found)).is_scan:
+        plan = LookupPlan(len(found), max(BLOCKS, len(found) + 1))
         radii = [radius for (radius,) in plan.radii]
         found.append({"radii": radii, "minimum_should_match": plan.minimum_should_match})
     return found

@@ -5,7 +5,7 @@ import pytest
 from es_simhash import DEFAULT_SCHEME, IncompleteSearchError, fingerprint_fields, get_scheme
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
-from es_simhash.lookup.plan import SAMPLE_DOCUMENTS, index_stats, make_plan, mean_length
+from es_simhash.lookup.plan import SAMPLE_DOCUMENTS, LookupPlan, index_stats, mean_length
 from es_simhash.mapping.context import Context, IndexStats
 from tests.lookup.looking import look, planned
 from tests.servers.support import planted
@@ -16,7 +16,7 @@ NEXT_PAGE = Sizes().next_page
 # More candidates than the first page of any plan for a few documents, and than one page of those that follow.
 MANY = NEXT_PAGE + 503
 FAR = 2**64 - 1
-SCAN = {"max_distance": 8, "plan": make_plan(8, ())}  # of a million documents, as far as anyone knows
+SCAN = {"max_distance": 8, "plan": LookupPlan(8)}  # of a million documents, as far as anyone knows
 
 
 def test_one_search_when_candidates_fit():
@@ -148,7 +148,7 @@ def test_a_view_without_the_order_of_shards():
     index = Candidates(fingerprints, has_shard_doc=False)
     context = Context()
     context.learn_stats("i", IndexStats(4_500))
-    found, _, _ = look(index, context=context, max_distance=40, plan=make_plan(40, ()))
+    found, _, _ = look(index, context=context, max_distance=40, plan=LookupPlan(40))
     assert found.candidates == len(fingerprints)
     assert len(found) == len({each.id for each in found}) == 6_040
     assert not index.open
@@ -158,7 +158,7 @@ def test_a_candidate_without_a_fingerprint_is_named():
     """It is read again, to be named, whatever the plan: its block terms say that it is near."""
     index = Candidates([0, 0])
     index.hits[1]["fields"] = {f"simhash.block{number}": ["0000"] for number in range(4)}
-    for how in ({"max_distance": 12, "plan": make_plan(12, (0, 3))}, SCAN):
+    for how in ({"max_distance": 12, "plan": LookupPlan(12, 16)}, SCAN):
         with pytest.raises(IncompleteSearchError, match=r"document '1' of 'i' .* no simhash.fingerprint") as caught:
             look(index, **how)
         assert [each.id for each in caught.value.results] == ["0"]

@@ -9,7 +9,7 @@ from es_simhash.client.port import finish, port_of
 from es_simhash.lookup import find as module
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
-from es_simhash.lookup.plan import explain_plan, make_plan
+from es_simhash.lookup.plan import LookupPlan, explain_plan
 from es_simhash.mapping.context import IndexStats
 from tests.lookup.looking import planned
 from tests.servers.fixtures import make_client
@@ -69,7 +69,7 @@ def test_a_shared_search_that_does_not_hold_all(index, filled, sync_client):
     """Its lookups are asked again, each for itself."""
     _, fingerprints = filled
     options = LookupOptions(max_distance=8, sizes=Sizes(first_page=10, largest_page=10))
-    with planned(make_plan(8, (0, 1, 2))):
+    with planned(LookupPlan(8, 12)):
         many = finish(find_many(port_of(sync_client), index, None, fingerprints[:30], options))
     assert [answer_of(each) for each in many] == [truth(fingerprints, each, 8) for each in fingerprints[:30]]
 
@@ -82,7 +82,7 @@ def test_a_document_without_a_fingerprint_spoils_one_lookup_only(server, index, 
     del broken["simhash"]["fingerprint"], broken["simhash"]["value"]
     lines = [{"index": {"_index": index, "_id": "near"}}, fingerprint_fields(1), {"index": {"_index": index}}, broken]
     send_lines(server, lines)
-    with planned(make_plan(3, (0,))):
+    with planned(LookupPlan(3, 4)):
         first, second = simhash.find_near_dups_many(index, fingerprints=[0, far], max_distance=3)
     assert ([each.id for each in first], first.complete) == (["near"], True)
     assert isinstance(second, IncompleteSearchError)
@@ -97,7 +97,7 @@ def test_a_scan_reads_everything(server, index, simhash, max_distance, monkeypat
     wanted = fingerprints[5]
     bare = {"simhash": {"fingerprint": fingerprint_fields(wanted)["simhash"]["fingerprint"]}, "title": "bare"}
     send_lines(server, [{"index": {"_index": index, "_id": "bare"}}, bare])
-    monkeypatch.setattr(module, "plan_lookup", lambda *_, **__: make_plan(max_distance, ()))
+    monkeypatch.setattr(module, "plan_lookup", lambda *_, **__: LookupPlan(max_distance))
     asked = {"fingerprint": wanted, "max_distance": max_distance}
     expected = sorted([*truth(fingerprints, wanted, max_distance), (0, "bare")])
     found = simhash.find_near_dups(index, **asked, source=["title"])
@@ -126,7 +126,7 @@ def test_fingerprints_that_are_not_indexed(server, index, simhash):
     for allowed in (True, False):
         server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": allowed}})
         try:
-            with planned(make_plan(12, ())):
+            with planned(LookupPlan(12)):
                 found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=12)
         finally:
             server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": None}})
@@ -146,7 +146,7 @@ def test_a_script_lets_only_near_duplicates_travel(opensearch_index, opensearch_
     for number, each in enumerate([near, far]):
         lines += [{"index": {"_index": index, "_id": f"bare{number}"}}, fingerprint_fields(each, value=False)]
     send_lines(server, lines)
-    with planned(make_plan(3, (0,), script=True)):
+    with planned(LookupPlan(3, 4, script=True)):
         found = simhash.find_near_dups(index, fingerprint=0)
     assert [each.id for each in found] == ["0", "bare0"]
     assert found.candidates == 3
@@ -205,7 +205,7 @@ def test_the_nearest_of_many(server, index, simhash):
     simhash.create_index(index, settings=ONE_SHARD)
     fingerprints = [1 | 1 << 16 | 1 << 32] * 20_000 + [0, 1, 3, 7]
     fill(server, index, fingerprints)
-    with planned(make_plan(3, (0, 1))):
+    with planned(LookupPlan(3, 8)):
         found, more = (simhash.find_near_dups(index, fingerprint=0, size=size) for size in (3, 7))
     assert [(each.distance, each.id) for each in found] == [(0, "20000"), (1, "20001"), (2, "20002")]
     assert [each.distance for each in more] == [0, 1, 2, 3, 3, 3, 3]

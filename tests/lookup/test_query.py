@@ -6,7 +6,7 @@ import json
 import pytest
 
 from es_simhash import InvalidInputError, build_query
-from es_simhash.lookup.plan import make_plan
+from es_simhash.lookup.plan import LookupPlan
 from es_simhash.lookup.query import candidate_clauses, check_source
 
 WANTED = 0x0123_4567_89AB_CDEF
@@ -19,7 +19,7 @@ def blocks_of(plan):
 @pytest.mark.parametrize("max_distance", range(4))
 def test_the_pigeonhole(max_distance):
     """One term a block; the more blocks must match, the smaller the distance."""
-    assert blocks_of(make_plan(max_distance, (0,))) == {
+    assert blocks_of(LookupPlan(max_distance, 4)) == {
         "should": [
             {"terms": {"simhash.block0": ["0123"]}},
             {"terms": {"simhash.block1": ["4567"]}},
@@ -43,7 +43,7 @@ def test_the_whole_body():
 
 def test_a_script_checks_behind_the_block_terms():
     """It lets pass what it cannot judge, and takes the signed value."""
-    plan = make_plan(8, (0, 2), script=True)
+    plan = LookupPlan(8, 12, script=True)
     blocks, script = candidate_clauses([2**64 - 1], plan)
     assert "should" in blocks["bool"]
     assert script["script"]["script"]["params"] == {"wanted": -1, "most": 8}

@@ -4,11 +4,11 @@ import pytest
 
 from es_simhash import IncompleteSearchError, document_fields
 from es_simhash.lookup import find as module
-from es_simhash.lookup.plan import make_plan
+from es_simhash.lookup.plan import LookupPlan
 from tests.servers.support import ONE_SHARD, random_texts, read_all, texts
 
 NEAR, FAR = texts(1, seed=9)[0], random_texts(1, 3)[0]
-PLANS = (make_plan(3, (0,)), make_plan(3, ()), make_plan(3, (), script=True), make_plan(3, (0,), script=True))
+PLANS = (LookupPlan(3, 4), LookupPlan(3), LookupPlan(3, script=True), LookupPlan(3, 4, script=True))
 
 
 @pytest.fixture
