@@ -145,9 +145,9 @@ def _portions(
     for batch in batches:
         portion: dict[int, PlannedRemoval] = {}
         size = 0
-        for number, each in batch.items():
-            portion[number] = each
-            size += longest[0] if each.document.cut else 0
+        for number, line in batch.items():
+            portion[number] = line
+            size += longest[0] if line.document.cut else 0
             if size >= characters:
                 yield portion
                 portion, size = {}, 0
@@ -163,7 +163,7 @@ def _say_deleted(gone: int, removal: RemovalFile) -> str:
 async def _refuse_parts(server: Port, standing: Sequence[str], *, dry_run: bool) -> None:
     """Refuse indices whose documents cannot be read whole."""
     answer = await server.get_mapping(index=standing)
-    mappings = {name: each.get("mappings") or {} for name, each in answer.items()}
+    mappings = {name: described.get("mappings") or {} for name, described in answer.items()}
     await refuse_updates(server, standing, mappings)
     if not dry_run:
         await refuse_masked(server, standing)
@@ -174,7 +174,7 @@ async def _read_created(server: Port, names: Sequence[str]) -> dict[str, str]:
     if not names:
         return {}
     found = await server.patient.get_settings(index=names, name="index.creation_date")
-    return {name: str(each["settings"]["index"]["creation_date"]) for name, each in found.items()}
+    return {name: str(held["settings"]["index"]["creation_date"]) for name, held in found.items()}
 
 
 async def _standing_view(server: Port, header: PlanHeader, standing: Sequence[str]) -> list[str]:
@@ -222,7 +222,7 @@ async def _preview(
 ) -> list[DuplicateResult]:
     """Return what would become of those of *lines* that no earlier run carried out."""
     found = await judge(server, removal, lines, view, with_source=False)
-    would = {each: DuplicateResult.of(lines[each], "would delete") for each in found.that("delete", "unsure")}
+    would = {place: DuplicateResult.of(lines[place], "would delete") for place in found.that("delete", "unsure")}
     records = {**found.records, **would}
     return [records[number] for number in lines if number in records]
 
@@ -247,12 +247,12 @@ class _Batch:
     @property
     def gone(self) -> int:
         """How many of the documents are known to be deleted, now or by an earlier run."""
-        return len(self._before) + sum(each.is_deleted for each in self._deletions.values()) - self._restored
+        return len(self._before) + sum(deletion.is_deleted for deletion in self._deletions.values()) - self._restored
 
     @property
     def longest(self) -> int:
         """The characters of the largest document that was archived; 0 if none was."""
-        return max((len(each.source) for each in self._archived.values()), default=0)
+        return max((len(archived.source) for archived in self._archived.values()), default=0)
 
     def refuse_hindered(self) -> None:
         """Raise if no write is taken now; call it when what was done is reported."""
@@ -265,8 +265,8 @@ class _Batch:
         for _ in range(ROUNDS):
             if waiting:
                 waiting = await self._attempt(server, waiting)
-        for number, each in waiting.items():
-            self._records[number] = DuplicateResult.of(each, "kept", "conflict")
+        for number, line in waiting.items():
+            self._records[number] = DuplicateResult.of(line, "kept", "conflict")
         await self._check(server, lines)
         return [self._records[number] for number in lines]
 
@@ -294,7 +294,7 @@ class _Batch:
         await self._note(server, "deleted", gone)
         # When what is there now is missing later, another program deleted it.
         there = [
-            n for n, each in lines.items() if found.items.get(each.document.key, {}).get("found") and n not in gone
+            n for n, line in lines.items() if found.items.get(line.document.key, {}).get("found") and n not in gone
         ]
         await self._note(server, "kept", [number for number in there if self._removal.may_have_deleted(number)])
         return {number: lines[number] for number in unsure}
@@ -303,10 +303,10 @@ class _Batch:
         """Put the documents into the file, and note that they go now; return which of them the file gives back."""
         archived = {
             number: Archived(
-                *key, items[key]["_source"], each.canonical.key, number, each.distance, self._created.get(key.index, "")
+                *key, items[key]["_source"], line.canonical.key, number, line.distance, self._created.get(key.index, "")
             )
-            for number, each in lines.items()
-            for key in [each.document.key]
+            for number, line in lines.items()
+            for key in [line.document.key]
         }
         if not archived:
             return set()
@@ -320,25 +320,25 @@ class _Batch:
 
     async def _check(self, server: Port, lines: Mapping[int, PlannedRemoval]) -> None:
         """Bring back what was deleted for a canonical that is gone, or that was changed since it was read."""
-        deleted_now = {key for key, each in self._deletions.items() if each.is_deleted}
-        gone = [*self._before, *(number for number, each in lines.items() if each.document.key in deleted_now)]
+        deleted_now = {key for key, deletion in self._deletions.items() if deletion.is_deleted}
+        gone = [*self._before, *(number for number, line in lines.items() if line.document.key in deleted_now)]
         canonicals = [lines[number].canonical for number in gone]
         items = await read_planned(server, canonicals)
         decided_by = await read_decisive(server, self._removal.header, canonicals, items)
         lost: dict[int, DuplicateKind] = {}
         for number in gone:
-            each = lines[number]
-            state = state_of(each.canonical, items[each.canonical.key], decided_by)
+            line = lines[number]
+            state = state_of(line.canonical, items[line.canonical.key], decided_by)
             if state in ("missing", "no_index"):
                 lost[number] = "canonical_missing"
             elif state == "unreadable":
                 lost[number] = "unreadable"
             # Of what an earlier run deleted, nobody knows how long ago that was: a change since is no reason.
-            elif state == "changed" and each.document.key in deleted_now:
+            elif state == "changed" and line.document.key in deleted_now:
                 lost[number] = "canonical_changed"
             else:
                 is_earlier = number in self._before and number not in self._archived
-                self._records[number] = replace(DuplicateResult.of(each, "deleted"), earlier=is_earlier)
+                self._records[number] = replace(DuplicateResult.of(line, "deleted"), earlier=is_earlier)
         missing = [number for number in lost if number not in self._archived]
         texts = {**await server.compute(self._removal.find, missing), **self._archived}
         for number in lost.keys() - texts.keys():

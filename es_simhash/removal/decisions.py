@@ -74,7 +74,7 @@ def approvals(log: Iterable[Decisions]) -> tuple[tuple[str, str], ...]:
 
 
 def in_words(approved: Iterable[tuple[str, str]]) -> str:
-    return "; ".join(": ".join(filter(None, each)) for each in approved)
+    return "; ".join(": ".join(filter(None, words)) for words in approved)
 
 
 def unusable(name: str, why: object) -> InvalidInputError:
@@ -101,7 +101,7 @@ def _to_decisions(plain: Any) -> Decisions:
         if len(texts[-1]) > longest:
             raise ValueError(f"{name!r} has more than {longest:,} characters")
     by, at, reason = texts
-    if not any(each.isalnum() and each not in _BLANK for each in by):
+    if not any(character.isalnum() and character not in _BLANK for character in by):
         raise ValueError("'by' is empty, and must say who decides")
     if datetime.fromisoformat(at).tzinfo is None:
         raise ValueError("'at' has no time zone")

@@ -58,9 +58,10 @@ async def read_planned(
     server: Port, documents: Sequence[PlannedDocument], *, source: Sequence[Key] = ()
 ) -> dict[Key, Mapping[str, Any]]:
     """Return what :func:`read_documents` does; those that were written since the plan have their source, too."""
-    items = await read_documents(server, [each.key for each in documents], source=source)
+    items = await read_documents(server, [document.key for document in documents], source=source)
     has_source = set(source)
-    written = [each.key for each in documents if each.key not in has_source and is_written(each, items[each.key])]
+    others = [document for document in documents if document.key not in has_source]
+    written = [document.key for document in others if is_written(document, items[document.key])]
     return items | await read_documents(server, written, source=written)
 
 
@@ -141,7 +142,7 @@ async def put_back(
     """
     targets = dict(indices or {})
     outcomes = await _create(server, documents, targets)
-    refused = [n for n, each in enumerate(outcomes) if each.error is not None and _BACKING in str(each.error)]
+    refused = [n for n, created in enumerate(outcomes) if created.error is not None and _BACKING in str(created.error)]
     if refused:
         targets |= await find_streams(server)
         again = await _create(server, [documents[n] for n in refused], targets)
@@ -153,7 +154,7 @@ async def put_back(
 async def _create(server: Port, documents: Sequence[Archived], targets: Mapping[str, str]) -> list[Outcome]:
     # A document whose answer was lost is a conflict now.
     return await send_surely(
-        server, [_create_operation(each, targets.get(each.index, each.index)) for each in documents]
+        server, [_create_operation(document, targets.get(document.index, document.index)) for document in documents]
     )
 
 
@@ -170,4 +171,4 @@ def _create_operation(archived: Archived, index: str) -> Operation:
 async def find_streams(server: Port) -> dict[str, str]:
     """Return the data stream of each backing index; one that is part of no stream any more is not in it."""
     answer = await server.patient.get_data_stream(name="*")
-    return {each["index_name"]: stream["name"] for stream in answer["data_streams"] for each in stream["indices"]}
+    return {backing["index_name"]: stream["name"] for stream in answer["data_streams"] for backing in stream["indices"]}

@@ -38,17 +38,17 @@ async def find_shown(server: Port, index: Index, resolved: Resolved, asked: Sequ
     if "title" in given.values():
         return given
     texts = {name for fields in resolved.text_fields.values() for name in fields}
-    walked = (each for mapping in resolved.mappings.values() for each in walk_fields(mapping))
+    walked = (field for mapping in resolved.mappings.values() for field in walk_fields(mapping))
     mapped = (name for name, node in walked if "properties" not in node)
     known = {name for kind in KINDS for name in _usual(kind)}
     names = [
-        each for each in dict.fromkeys(mapped) if _last(each) in known and not each.startswith(f"{server.prefix}.")
+        path for path in dict.fromkeys(mapped) if _last(path) in known and not path.startswith(f"{server.prefix}.")
     ]
-    top = [form for usual in KINDS.values() for each in usual for form in (each, each.title(), each.replace("_", ""))]
-    wanted = [each for each in dict.fromkeys([*names, *top]) if each not in texts]
+    top = [form for usual in KINDS.values() for word in usual for form in (word, word.title(), word.replace("_", ""))]
+    wanted = [field for field in dict.fromkeys([*names, *top]) if field not in texts]
     # First those documents that have a title, as far as it can be searched: a guard rail needs it.
-    titles = [each for each in names if _last(each) in _usual("title") and each not in texts][:MOST_NAMES]
-    with_values = [{"exists": {"field": each}} for each in titles]
+    titles = [title for title in names if _last(title) in _usual("title") and title not in texts][:MOST_NAMES]
+    with_values = [{"exists": {"field": title}} for title in titles]
     query = {"filter": [{"exists": {"field": f"{server.prefix}.fingerprint"}}], "should": with_values}
     body = {"query": {"bool": query}, "_source": wanted, "size": DOCUMENTS}
     answer = await server.patient.search(index=index, body=body)
@@ -67,16 +67,16 @@ def choose(names: Iterable[str], sources: Sequence[Mapping[str, Any]]) -> dict[s
     known = list(names)
     for kind in KINDS:
         for wanted in _usual(kind):
-            fitting = (each for each in known if _last(each) == wanted and each not in shown)
-            with_value = [each for each in fitting if any(map(_is_short, (read_values(s, each) for s in sources)))]
+            fitting = (path for path in known if _last(path) == wanted and path not in shown)
+            with_value = [path for path in fitting if any(map(_is_short, (read_values(s, path) for s in sources)))]
             if with_value:
-                shown[min(with_value, key=lambda each: (each.count("."), each))] = kind
+                shown[min(with_value, key=lambda path: (path.count("."), path))] = kind
                 break
     return shown
 
 
 def _is_short(values: Sequence[Any]) -> bool:
-    return any(isinstance(each, (str, int, float)) and each != "" for each in values)
+    return any(isinstance(value, (str, int, float)) and value != "" for value in values)
 
 
 def _usual(kind: str) -> list[str]:

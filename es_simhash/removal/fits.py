@@ -41,7 +41,7 @@ def is_same_source(archived: str, present: str, *, prefix: str, vectors: Collect
     Return whether two texts of ``_source`` have the same fields, apart from the object *prefix*.
     *vectors*: names of fields that a server keeps as vectors; it rounds their numbers a little at each write.
     """
-    one, other = (_own_left_out(read_exactly(each), prefix) for each in (archived, present))
+    one, other = (_own_left_out(read_exactly(source), prefix) for source in (archived, present))
     return one == other or (bool(vectors) and _is_close(one, other, vectors, ""))
 
 
@@ -86,13 +86,13 @@ def find_misfits(documents: Sequence[Incoming], *, prefix: str) -> set[int]:
     misfits: set[int] = set()
     texts: dict[int, str] = {}
     recorded: dict[int, object] = {}
-    for place, each in enumerate(documents):
-        found, text = _read(each, prefix)
+    for place, document in enumerate(documents):
+        found, text = _read(document, prefix)
         if found is None:
             continue
         if text is not None:
             texts[place], recorded[place] = text, found
-        elif each.is_elsewhere:
+        elif document.is_elsewhere:
             misfits.add(place)
     for scheme in {documents[place].scheme for place in texts}:
         of_scheme = [place for place in texts if documents[place].scheme == scheme]

@@ -207,7 +207,7 @@ class Guards(Record):
 
 def refusal(excess: Sequence[Excess], say: Say = in_english) -> Said:
     """Return, for people, why a removal is refused, and what allows it."""
-    shares = "; ".join(each.words(say) for each in excess[:SHOWN])
+    shares = "; ".join(portion.words(say) for portion in excess[:SHOWN])
     shares += say(" (and {number} more)", number=len(excess) - SHOWN) if len(excess) > SHOWN else ""
     sentence = "{shares}: see whether these are duplicates, and allow it with {option}"
     option = Advice(f"max_share={_needed(excess)}", typed=" ".join(allowing(excess, ())))
@@ -225,7 +225,7 @@ def _said(sentence: str, option: Advice) -> Said:
 
 def _needed(excess: Sequence[Excess]) -> str:
     """Return the smallest share that allows *excess*, rounded up."""
-    needed = max(Fraction(each.share.removals, each.share.documents or 1) for each in excess)
+    needed = max(Fraction(portion.share.removals, portion.share.documents or 1) for portion in excess)
     return f"{min(1.0, ceil(needed * 1_000) / 1_000):g}"
 
 
@@ -249,9 +249,9 @@ def doubt_refusal(doubt: Doubt, say: Say = in_english) -> Said:
 
 def refuse_doubts(doubts: Sequence[Doubt], allowed: Mapping[str, bool]) -> None:
     """Raise GuardRailError for the first of *doubts* that is not *allowed*, by its argument."""
-    for each in doubts:
-        if not allowed[each.argument]:
-            raise GuardRailError(doubt_refusal(each), doubt=each)
+    for doubt in doubts:
+        if not allowed[doubt.argument]:
+            raise GuardRailError(doubt_refusal(doubt), doubt=doubt)
 
 
 def find_titles(lines: Lines, title: str | None, kept: Collection[Key] = ()) -> Titles:

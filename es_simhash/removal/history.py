@@ -102,7 +102,7 @@ def removal_history(id_: str, paths: Sequence[FilePath]) -> History:
     if not names:
         raise InvalidInputError("paths is empty: give the files of removals")
     with ExitStack() as stack:
-        files = [stack.enter_context(RemovalFile(each, is_checked=False)) for each in names]
+        files = [stack.enter_context(RemovalFile(name, is_checked=False)) for name in names]
         stands_for = [removed for removed in _find(files, "canonical_id = ?", id_) if removed.id != id_]
         return History(id_, tuple(_find(files, "id = ?", id_)), tuple(stands_for))
 
@@ -113,13 +113,13 @@ def _find(files: Sequence[RemovalFile], where: str, value: str) -> list[Removed]
     for file in files:
         for line, key, canonical, distance in file.removed(where, value):
             found += _times(file, line, key, canonical, distance)
-    return sorted(found, key=lambda each: (each.at, each.index, each.id))
+    return sorted(found, key=lambda removed: (removed.at, removed.index, removed.id))
 
 
 def _times(file: RemovalFile, line: int, key: Key, canonical: Key, distance: int) -> Iterator[Removed]:
     """Yield a removal for each time when the document was archived to be deleted, and it had not been before."""
     events = file.events(line)
-    begins = [n for n, each in enumerate(events) if each.kind == "archived" and _is_new(events[:n])]
+    begins = [n for n, event in enumerate(events) if event.kind == "archived" and _is_new(events[:n])]
     for begin, end in pairwise([*begins, len(events)]):
         yield _removed(file, key, canonical, distance, events[begin:end])
 
@@ -130,11 +130,11 @@ def _is_new(before: Sequence[Event]) -> bool:
 
 
 def _removed(file: RemovalFile, key: Key, canonical: Key, distance: int, events: Sequence[Event]) -> Removed:
-    when: dict[str, str] = {each.kind: each.at for each in events}
-    back = [each.kind for each in events if each.kind in ("deleted", "kept", "restored")]
+    when: dict[str, str] = {event.kind: event.at for event in events}
+    back = [event.kind for event in events if event.kind in ("deleted", "kept", "restored")]
     is_kept = bool(back) and back[-1] == "kept"
     where = key.id, key.index, canonical.id, canonical.index, events[0].at, str(file.path), file.sha256, distance
     deleted = None if is_kept else when.get("deleted")
-    decided = max(each.decisions for each in events if each.kind == "archived")
+    decided = max(event.decisions for event in events if event.kind == "archived")
     approved = approvals(file.log[:decided])
     return Removed(*where, key.routing, deleted, is_kept, when.get("restored"), approved)

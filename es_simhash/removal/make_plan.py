@@ -147,7 +147,7 @@ async def make_plan(
     sha256 = await server.compute(writer.finish, header)
     left_out = {kind: number for kind, number in found.left_out.items() if number}
     left_out |= {"limit": cut} if (cut := len(found.lines) - len(left)) else {}
-    before = frozenset[Key]().union(*(each.keys for each in earlier))
+    before = frozenset[Key]().union(*(removal.keys for removal in earlier))
     made = RemovalPlan(
         path="",
         sha256=sha256,
@@ -168,7 +168,7 @@ async def make_plan(
 
 def _count_differing(writer: PlanWriter, names: Sequence[str]) -> dict[str, int]:
     """Return how often each of the fields *names* that differs does so."""
-    found = Counter(name for each in writer.removals() for name in names if each.differs(name))
+    found = Counter(name for removal in writer.removals() for name in names if removal.differs(name))
     return {name: found[name] for name in names if name in found}
 
 
@@ -194,21 +194,21 @@ def _comparer(
 
 def used_fields(grouping: Mapping[str, Any], protect: str | None) -> list[str]:
     """Return the fields whose values a plan with the recorded *grouping* goes by, texts left out."""
-    fields = [parse_key(each).field for each in grouping.get("canonical") or ()]
+    fields = [parse_key(key).field for key in grouping.get("canonical") or ()]
     fields += [grouping.get("per") or "", *(grouping.get("within") or ())[:1], protect or ""]
-    return [each for each in dict.fromkeys(fields) if each]
+    return [name for name in dict.fromkeys(fields) if name]
 
 
 def decisive_fields(mapping: Mapping[str, Any], names: Sequence[str], used: Sequence[str]) -> dict[str, bool]:
     """Return *names*, and what is copied to those of them that are *used*; for each, whether a null is a value."""
     found = dict.fromkeys(names, False)
-    for mapped, name in ((MappedField.find(mapping, each), each) for each in used):
+    for mapped, name in ((MappedField.find(mapping, path), path) for path in used):
         if mapped.path in found:
             into = {name, mapped.path}
             # What is copied is not in _source under the name that it is read by.
             sources = [(path, node) for path, node in walk_fields(mapping) if into & copy_targets(node)]
             for path, node in [(mapped.path, mapped.node), *sources]:
-                has_null = any(each.get("null_value") is not None for each in (mapped.node, node))
+                has_null = any(place.get("null_value") is not None for place in (mapped.node, node))
                 found[path] = has_null or found.get(path, False)
     return found
 
@@ -247,8 +247,8 @@ class _Planning:
         while part := places[done : done + size]:
             self.characters = 0
             results = await self.add(server, list(candidates(groups, part)))
-            lines += [each for each in results if isinstance(each, int)]
-            left_out.update(each for each in results if isinstance(each, str))
+            lines += [result for result in results if isinstance(result, int)]
+            left_out.update(result for result in results if isinstance(result, str))
             done += len(part)
             # How long texts are is known when some were read: as many as fit in memory.
             size = max(1, min(BATCH, 4 * size, size * CHARACTERS // max(1, self.characters)))
@@ -258,34 +258,35 @@ class _Planning:
     async def add(self, server: Port, candidates: Sequence[Candidate]) -> list[int | str]:
         """Return of each candidate the number of its line, or why it is left out."""
         values: dict[Key, tuple[str, ...]] = {}
-        stay = {each[0].key: "decided" for each in candidates if any(kept.holds(each[0].key) for kept in self.earlier)}
-        shown = [each for each in candidates if each[0].key not in stay]
+        stay = {row.key: "decided" for row, *_ in candidates if any(kept.holds(row.key) for kept in self.earlier)}
+        shown = [candidate for candidate in candidates if candidate[0].key not in stay]
         if shown and (self.options.filter is not None or self.options.protect is not None):
             values = await self._search(server, [document for document, _, _ in shown])
             hidden = "changed" if self.options.filter is None else "filtered"  # without a filter it is gone
-            stay |= {each[0].key: hidden for each in shown if each[0].key not in values}
-            shown = [each for each in shown if each[0].key in values]
+            stay |= {candidate[0].key: hidden for candidate in shown if candidate[0].key not in values}
+            shown = [candidate for candidate in shown if candidate[0].key in values]
         results: Iterator[int | str] = iter(())
         if shown:
             items = await self._read(server, shown)
             judged = await server.compute(self.comparer.compare, shown, items)
             results = iter(await server.compute(self._write, judged, values))
-        return [stay[each[0].key] if each[0].key in stay else next(results) for each in candidates]
+        return [stay[candidate[0].key] if candidate[0].key in stay else next(results) for candidate in candidates]
 
     def _write(self, judged: Sequence[Compared], values: Mapping[Key, tuple[str, ...]]) -> list[int | str]:
         results: list[int | str] = []
-        for each in judged:
-            if not isinstance(each, PlannedRemoval):
-                results.append(each)
+        for verdict in judged:
+            if not isinstance(verdict, PlannedRemoval):
+                results.append(verdict)
                 continue
-            if each.document.key in self.dropped:
+            if verdict.document.key in self.dropped:
                 raise MappingError(
-                    f"document {shorten(each.document.id)} of index {each.document.index!r} has a value of field "
+                    f"document {shorten(verdict.document.id)} of index {verdict.document.index!r} has a value of field "
                     f"{self.options.protect!r} that is longer than its ignore_above, so it cannot be protected: leave "
                     "such documents out with a filter, or protect another field"
                 )
-            own = values.get(each.document.key, ())
-            results.append(self.writer.add(each if self.options.protect is None else replace(each, protected=own)))
+            own = values.get(verdict.document.key, ())
+            removal = verdict if self.options.protect is None else replace(verdict, protected=own)
+            results.append(self.writer.add(removal))
         return results
 
     async def _search(self, server: Port, rows: Sequence[Row]) -> dict[Key, tuple[str, ...]]:
@@ -301,21 +302,21 @@ class _Planning:
                 if field in hit.get("_ignored", ()) or (field and self.protected[key.index].drops(hit["_source"])):
                     self.dropped.add(key)
 
-        ids, names = (sorted({getattr(each, name) for each in rows}) for name in ("id", "index"))
+        ids, names = (sorted({getattr(row, name) for row in rows}) for name in ("id", "index"))
         clauses: list[Any] = [{"ids": {"values": ids}}, {"terms": {"_index": names}}]
         clauses += check_filter(self.options.filter)
         body: dict[str, Any] = {"query": {"bool": {"filter": clauses}}, "_source": False}
         if field is not None:
-            body |= {"docvalue_fields": [field], "_source": sorted({each.path for each in self.protected.values()})}
+            body |= {"docvalue_fields": [field], "_source": sorted({mapped.path for mapped in self.protected.values()})}
         check_whole(await read_each(server, list(self.view) or names, body, note, page=PAGE))
         return found
 
     async def _read(self, server: Port, candidates: Sequence[Candidate]) -> dict[Key, Mapping[str, Any]]:
-        keys = list(dict.fromkeys(each.key for pair in candidates for each in pair[:2]))
+        keys = list(dict.fromkeys(row.key for pair in candidates for row in pair[:2]))
         fields = self.comparer.source_fields
         docs = [{**key.header(), "_source": fields} for key in keys]
         answer = await server.patient.mget(body={"docs": docs})
-        sources = [each.get("_source") or {} for each in answer["docs"]]
+        sources = [document.get("_source") or {} for document in answer["docs"]]
         values = (value for source in sources for name in fields for value in read_values(source, name))
         self.characters += sum(len(value) for value in values if isinstance(value, str))
         return dict(zip(keys, answer["docs"], strict=True))
@@ -346,7 +347,7 @@ async def read_uuids(server: Port, names: Sequence[str]) -> dict[str, str]:
     if answer is None and len(names) > 1:  # nobody says which of them is not there
         return {key: uuid for name in names for key, uuid in (await read_uuids(server, [name])).items()}
     held = {name: ((answer or {}).get(name) or {}).get("settings") or {} for name in names}
-    return {name: uuid for name, each in held.items() if (uuid := (each.get("index") or {}).get("uuid"))}
+    return {name: uuid for name, settings in held.items() if (uuid := (settings.get("index") or {}).get("uuid"))}
 
 
 def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> None:

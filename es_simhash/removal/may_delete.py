@@ -59,7 +59,8 @@ class Comparer:
 
     @property
     def source_fields(self) -> list[str]:
-        names = (name for each in (self.text_fields, self.decided_by) for fields in each.values() for name in fields)
+        by_index = [*self.text_fields.values(), *self.decided_by.values()]
+        names = (name for fields in by_index for name in fields)
         return sorted({*names, *self.shown, f"{self.prefix}.fingerprint"})
 
     def compare(self, candidates: Sequence[Candidate], items: Mapping[Key, Mapping[str, Any]]) -> list[Compared]:
@@ -67,12 +68,12 @@ class Comparer:
         Return for each candidate its line of the plan, or why it is left out. *items* has each multi-get item. Memory:
         two prepared texts at a time, each up to 60 times as large as the text.
         """
-        rows = {each.key: each for pair in candidates for each in pair[:2]}
-        read = {key: self._read(each, items[key]) for key, each in rows.items()}
+        rows = {row.key: row for pair in candidates for row in pair[:2]}
+        read = {key: self._read(row, items[key]) for key, row in rows.items()}
         judged: list[Compared] = []
         for key, pairs in groupby(candidates, key=lambda pair: pair[1].key):
             prepared = self._prepare(read[key])
-            judged += [self._judge(read[each.key], read[key], bits, prepared) for each, _, bits in pairs]
+            judged += [self._judge(read[row.key], read[key], bits, prepared) for row, _, bits in pairs]
         return judged
 
     def _prepare(self, document: _Read | LeftOut) -> tuple[Any, Prepared] | None:
@@ -154,10 +155,10 @@ class Comparer:
 def digest_of(source: Mapping[str, Any], fields: Decisive) -> str:
     """Return the digest of the values of *fields*; an array of one value is that value, and no value is no field."""
     found = {
-        name: [each for each in read_values(source, name) if has_nulls or each is not None]
+        name: [value for value in read_values(source, name) if has_nulls or value is not None]
         for name, has_nulls in fields.items()
     }
-    values = {name: each for name, each in found.items() if each}
+    values = {name: values_of for name, values_of in found.items() if values_of}
     return blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 

@@ -28,7 +28,7 @@ from es_simhash.texts.measures import DEFAULT_SIMILARITY, check_bound
 
 
 def _check_shown(name: str, value: Any) -> tuple[str, ...]:
-    return tuple(check_field(name, each) for each in check_items(name, value, of="names of fields"))
+    return tuple(check_field(name, item) for item in check_items(name, value, of="names of fields"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +109,16 @@ class PlanOptions:
     @classmethod
     def of(cls, **given: Any) -> PlanOptions:
         """Return the options for the arguments of ``plan_removal``."""
-        of_groups = {each.name for each in fields(GroupingRequest)} & given.keys()
+        of_groups = {known.name for known in fields(GroupingRequest)} & given.keys()
         grouping = GroupingRequest(**{name: given.pop(name) for name in of_groups})
         return cls(grouping=grouping, **given)
 
     def asked(self) -> dict[str, Any]:
         """Return what differs from the defaults, as plain JSON values: two plans of one index differ by no more."""
         plain: dict[str, Any] = {}
-        for each in (self, self.grouping):
-            for own in fields(each):
-                value = getattr(each, own.name)
+        for options in (self, self.grouping):
+            for own in fields(options):
+                value = getattr(options, own.name)
                 if own.name not in ("grouping", "max_share") and value not in (None, (), own.default):
                     plain[own.name] = value
         written: dict[str, Any] = json.loads(json.dumps(plain, default=str))

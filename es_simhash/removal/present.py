@@ -37,7 +37,7 @@ class Judged:
 
     def that(self, *fates: Fate) -> list[int]:
         """Return the lines with one of *fates*."""
-        return [number for number, each in self.fates.items() if each in fates]
+        return [number for number, fate in self.fates.items() if fate in fates]
 
 
 async def judge(
@@ -49,22 +49,22 @@ async def judge(
     have another filter now; the filter of the plan is asked about what was written since.
     """
     header = removal.header
-    uuids = await read_uuids(server, sorted({name for each in lines.values() for name in _indices(each)}))
+    uuids = await read_uuids(server, sorted({name for planned in lines.values() for name in _indices(planned)}))
     standing = {name for name, uuid in uuids.items() if header.index_uuids.get(name) == uuid}
-    fitting = {number: each for number, each in lines.items() if standing.issuperset(_indices(each))}
-    goes, stays = ([getattr(each, name) for each in fitting.values()] for name in ("document", "canonical"))
-    items = await read_planned(server, [*goes, *stays], source=[each.key for each in goes] if with_source else [])
+    fitting = {number: planned for number, planned in lines.items() if standing.issuperset(_indices(planned))}
+    goes, stays = ([getattr(planned, name) for planned in fitting.values()] for name in ("document", "canonical"))
+    items = await read_planned(server, [*goes, *stays], source=[row.key for row in goes] if with_source else [])
     decided_by = await read_decisive(server, header, [*goes, *stays], None if with_source else items)
-    written = {each.key for each in [*goes, *stays] if is_written(each, items[each.key])}
-    in_view = {each.key for each in [*goes, *stays]} if header.has_view else set()
-    filtered = written & {each.key for each in goes} if header.filter else set()
+    written = {row.key for row in [*goes, *stays] if is_written(row, items[row.key])}
+    in_view = {row.key for row in [*goes, *stays]} if header.has_view else set()
+    filtered = written & {row.key for row in goes} if header.filter else set()
     if written and (in_view or filtered):
         await refresh(server, view)
     shown = await _search(server, view, in_view, ()) if in_view else None
     matched = await _search(server, view, filtered, header.filter) if filtered else {}
 
     def decide() -> dict[int, Fate]:
-        return {number: may_delete(each, evidence(number, each)) for number, each in lines.items()}
+        return {number: may_delete(planned, evidence(number, planned)) for number, planned in lines.items()}
 
     def evidence(number: int, line: PlannedRemoval) -> Evidence:
         key = line.document.key
@@ -101,7 +101,8 @@ async def read_decisive(
     Return by which fields *documents* are judged, by index; with *items*, only where one was written since the plan.
     The mapping must be read after *items*: what a document has is mapped before it is written.
     """
-    names = sorted({each.index for each in documents if items is None or is_written(each, items[each.key])})
+    written = [document for document in documents if items is None or is_written(document, items[document.key])]
+    names = sorted({document.index for document in written})
     if not names:
         return {}
     mappings = await server.patient.get_mapping(index=names, ignore_unavailable=True)

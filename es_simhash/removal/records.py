@@ -82,7 +82,7 @@ class PlannedRemoval(Record):
 
     def differs(self, name: str) -> bool:
         """Return whether both documents show other values of a field; how a value is spaced does not count."""
-        one, other = (json.dumps(each.fields.get(name)) for each in (self.document, self.canonical))
+        one, other = (json.dumps(row.fields.get(name)) for row in (self.document, self.canonical))
         return "".join(one.split()) != "".join(other.split())
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,9 +134,9 @@ def in_parts(batch: Sequence[Archived]) -> Iterator[list[Archived]]:
     """Yield documents that are compressed together: so that one of them is read without very much else."""
     part: list[Archived] = []
     size = 0
-    for each in batch:
-        part.append(each)
-        if (size := size + len(each.source)) >= TOGETHER:
+    for archived in batch:
+        part.append(archived)
+        if (size := size + len(archived.source)) >= TOGETHER:
             yield part
             part, size = [], 0
     if part:

@@ -57,9 +57,9 @@ class Regroup:
 
     def join(self, names: Sequence[str]) -> None:
         """Note that the indices *names* are grouped together."""
-        for each in names:
-            self._same.setdefault(each, each)
-            self._same[self._first(names[0])] = self._first(each)
+        for name in names:
+            self._same.setdefault(name, name)
+            self._same[self._first(names[0])] = self._first(name)
 
     def _first(self, name: str) -> str:
         while self._same[name] != name:
@@ -71,7 +71,7 @@ class Regroup:
         scopes = dict(self._by_view)
         for name, ids in self._ids.items():
             first = self._first(name)
-            joined = tuple(sorted(each for each in self._same if self._first(each) == first))
+            joined = tuple(sorted(other for other in self._same if self._first(other) == first))
             scopes[joined] = scopes.get(joined, set()) | ids
         for names, ids in scopes.items():
             await regroup(server, names, ids, few=self._few, report=report)
@@ -249,7 +249,7 @@ async def _find_elsewhere(server: Port, names: Sequence[str], lost: Sequence[str
         for hit in canonicals:
             bits = read_fingerprint(hit["fields"][fields.fingerprint][0])
             name = name_of(hit, fields)
-            own = [each for each in said if each[0] == name]
+            own = [tag for tag in said if tag[0] == name]
             pairs = ((bits, read_fingerprint(digits), distance) for _, digits, distance in own)
             if any(a is not None and b is not None and hamming_distance(a, b) == distance for a, b, distance in pairs):
                 found.setdefault(name, set()).add(hit["_index"])

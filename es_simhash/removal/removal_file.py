@@ -59,8 +59,8 @@ VERSION = 1
 BATCH = 500
 
 _SCHEMA = [
-    f"CREATE {each}"
-    for each in (
+    f"CREATE {definition}"
+    for definition in (
         "TABLE removal (header TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT",
         """TABLE lines (number INTEGER PRIMARY KEY, similarity REAL, distance INTEGER NOT NULL, line TEXT NOT NULL)
         STRICT""",
@@ -125,8 +125,8 @@ class Lines:
 
     def count_protected(self, kept: Collection[Key] = ()) -> Counter[str]:
         """Return how many documents have each value of the protected field, without those *kept*."""
-        left = (each for each in self.removals() if each.document.key not in kept)
-        return Counter(value for each in left for value in each.protected or ())
+        left = (removal for removal in self.removals() if removal.document.key not in kept)
+        return Counter(value for removal in left for value in removal.protected or ())
 
     def close(self) -> None:
         self._db.close()
@@ -181,10 +181,10 @@ class PlanWriter(Lines):
             aside = None if self._made else sqlite3.connect("", isolation_level=None, check_same_thread=False)
             super().__init__(name, aside or connect(name, "rw"), writes=self._made)
             with self._reading():
-                for each in (f"PRAGMA application_id({APPLICATION})", f"PRAGMA user_version({VERSION})"):
-                    self._db.execute(each)
-                for each in ("BEGIN IMMEDIATE", *_SCHEMA):
-                    self._db.execute(each)
+                for statement in (f"PRAGMA application_id({APPLICATION})", f"PRAGMA user_version({VERSION})"):
+                    self._db.execute(statement)
+                for command in ("BEGIN IMMEDIATE", *_SCHEMA):
+                    self._db.execute(command)
         except BaseException:
             self._discard()
             raise
@@ -197,8 +197,8 @@ class PlanWriter(Lines):
         self._discard()
 
     def _discard(self) -> None:
-        for each in ("", "-journal") if self._made else ():
-            Path(f"{self.path}{each}").unlink(missing_ok=True)
+        for suffix in ("", "-journal") if self._made else ():
+            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
 
     def add(self, removal: PlannedRemoval) -> int:
         """Add a line, and return its number."""
@@ -214,7 +214,7 @@ class PlanWriter(Lines):
         """Leave out the other lines, then all but the *limit* most similar ones; return which are left."""
         with self._reading():
             others = set(range(self._count)).difference(numbers)
-            self._db.executemany("DELETE FROM lines WHERE number = ?", [(each,) for each in others])
+            self._db.executemany("DELETE FROM lines WHERE number = ?", [(other,) for other in others])
             if limit is not None and (more := len(numbers) - limit) > 0:
                 self._db.execute(f"DELETE FROM lines WHERE number IN (SELECT number FROM lines {_ORDER} LIMIT {more})")
         return [number for (number,) in self._all("SELECT number FROM lines")]
@@ -336,8 +336,8 @@ class RemovalFile(Lines):
         What it does not give back, or has in another state, is added first. Errors are those of :meth:`append`.
         """
         whole = self._given_back(batch)
-        fresh = [each for each in batch if each.line not in whole]
-        self.append(fresh, [each.line for each in batch], at)
+        fresh = [archived for archived in batch if archived.line not in whole]
+        self.append(fresh, [archived.line for archived in batch], at)
         return whole | self._given_back(fresh)
 
     def _given_back(self, batch: Sequence[Archived]) -> set[int]:
@@ -348,8 +348,8 @@ class RemovalFile(Lines):
             )
         self._text = (0, b"")
         self._one("PRAGMA shrink_memory")  # what sqlite3 remembers of the file is not what lies there
-        found = self.find([each.line for each in batch])
-        return {each.line for each in batch if each.line in found and found[each.line].source == each.source}
+        found = self.find([archived.line for archived in batch])
+        return {held.line for held in batch if held.line in found and found[held.line].source == held.source}
 
     def append(self, batch: Sequence[Archived], numbers: Collection[int], at: str) -> None:
         """
@@ -358,15 +358,16 @@ class RemovalFile(Lines):
         """
         with self._changing():
             for part in in_parts(batch):
-                sources = [each.source.encode("utf-8", "surrogatepass") for each in part]
+                sources = [archived.source.encode("utf-8", "surrogatepass") for archived in part]
                 data = zlib.compress(b"".join(sources))
                 text = self._db.execute("INSERT INTO texts (data) VALUES (?)", (data,)).lastrowid
                 begin = 0
-                for each, source in zip(part, sources, strict=True):
-                    names = (*each.key, each.canonical.index, each.canonical.id, each.distance, each.created)
+                for archived, source in zip(part, sources, strict=True):
+                    canonical = archived.canonical
+                    names = (*archived.key, canonical.index, canonical.id, archived.distance, archived.created)
                     self._db.execute(
                         f"INSERT INTO archived ({_ARCHIVED}) VALUES ({', '.join('?' * 12)})",
-                        (each.line, *names, text, begin, len(source), each.digest),
+                        (archived.line, *names, text, begin, len(source), archived.digest),
                     )
                     begin += len(source)
             self._note("archived", numbers, at)
@@ -374,7 +375,7 @@ class RemovalFile(Lines):
     def note(self, kind: EventKind, numbers: Sequence[int], at: str) -> None:
         """Note what was done with lines. That documents are deleted may be lost by a kill: they were archived."""
         if kind == "deleted":
-            self._deleted += [(each, at) for each in numbers]
+            self._deleted += [(number, at) for number in numbers]
         elif numbers:
             with self._changing():
                 self._note(kind, numbers, at)
@@ -479,7 +480,7 @@ class RemovalFile(Lines):
                 f"{self.path} holds no plan, because the run stopped before the plan was complete: delete the file, "
                 "and plan again"
             )
-        if found != [(each,) for each in _SCHEMA]:
+        if found != [(definition,) for definition in _SCHEMA]:
             raise InvalidInputError(f"{self.path} has other tables than a removal has: give one that es-simhash made")
 
     def _read_header(self) -> tuple[PlanHeader, str]:
@@ -498,20 +499,20 @@ class RemovalFile(Lines):
             raise self._changed()
 
     def _checked(self, number: int, similarity: float | None, distance: int, line: str) -> str:
-        each = self._parse(line, number)
-        if (each.similarity, each.distance) != (similarity, distance):
+        removal = self._parse(line, number)
+        if (removal.similarity, removal.distance) != (similarity, distance):
             raise self._changed()
         return line
 
     def _parse(self, line: str, number: int) -> PlannedRemoval:
-        each = super()._parse(line, number)
-        for document in (each.document, each.canonical):
+        removal = super()._parse(line, number)
+        for document in (removal.document, removal.canonical):
             if document.index not in self.header.index_uuids:
                 raise DamagedError(
                     f"{self.path}: line {number} names the index {shorten(document.index)}, which is none of the plan: "
                     f"{PLAN_AGAIN}"
                 )
-        return each
+        return removal
 
     def _changed(self) -> DamagedError:
         return DamagedError(f"{self.path}: its plan was changed after it was made: {PLAN_AGAIN}")
@@ -543,7 +544,7 @@ class RemovalFile(Lines):
         number = "(SELECT coalesce(max(number), 0) + 1 FROM events WHERE line = ?1)"
         statement = f"INSERT INTO events VALUES (?1, {number}, ?2, ?3, (SELECT count(*) FROM decisions))"
         moment = round(datetime.fromisoformat(at).timestamp() * 1_000)
-        self._db.executemany(statement, [(each, kind, moment) for each in numbers])
+        self._db.executemany(statement, [(line, kind, moment) for line in numbers])
 
 
 def open_archived(path: FilePath, *, writes: bool, is_checked: bool = True) -> RemovalFile:
@@ -583,6 +584,6 @@ class _Damaged(RemovalFile):
 
 def digest_lines(header: str, lines: Iterator[str]) -> str:
     digest = hashlib.sha256(f"{header}\n".encode())
-    for each in lines:
-        digest.update(f"{each}\n".encode())
+    for line in lines:
+        digest.update(f"{line}\n".encode())
     return digest.hexdigest()

@@ -59,12 +59,12 @@ async def restore(
         check_index(check_name("index", index))
     if on_regrouped is not None:
         check_function("on_regrouped", on_regrouped)
-    files = [check_input("path", each) for each in paths]
+    files = [check_input("path", path) for path in paths]
     done = 0
     damaged: list[Path] = []
     so_far = _SoFar(is_dry=dry_run)
     with ExitStack() as stack, noting(so_far.words):
-        opened = [await server.compute(_open, stack, each, writes=not dry_run) for each in files]
+        opened = [await server.compute(_open, stack, file, writes=not dry_run) for file in files]
         so_far.archived = sum([await server.compute(removal.count_archived) for removal in opened])
         worlds = {removal.header.prefix: _world(server, removal.header.prefix, index, sizes) for removal in opened}
         for removal in opened:
@@ -157,9 +157,9 @@ def _take(documents: Iterator[Archived | None], sizes: RemovalSizes) -> list[Arc
     """Return the next documents: some hundred, or fewer long ones."""
     batch: list[Archived | None] = []
     size = 0
-    for each in documents:
-        batch.append(each)
-        size += 0 if each is None else len(each.source)
+    for document in documents:
+        batch.append(document)
+        size += 0 if document is None else len(document.source)
         if len(batch) == sizes.restored or size >= sizes.characters:
             break
     return batch
@@ -234,7 +234,7 @@ class _Batch:
 
     def _refuse_misfits(self) -> None:
         """Refuse the lines whose fingerprints are not of the scheme of their target, as far as that can be known."""
-        asked = {n: each for n, item in enumerate(self._items) if (each := _incoming(item)) is not None}
+        asked = {n: found for n, item in enumerate(self._items) if (found := _incoming(item)) is not None}
         places = list(asked)
         for n in find_misfits(list(asked.values()), prefix=self._prefix):
             self._items[places[n]].settle("refused", "other_scheme")
@@ -331,10 +331,10 @@ async def _read(server: Port, items: Sequence[_Item]) -> dict[Key, Present | Non
     items_there = await read_documents(server, list(wanted), source=list(wanted))
     return {
         wanted[key]: None
-        if is_unreadable(each)
-        else (each["_index"], each.get("_routing"), each.get("_source") or "{}")
-        for key, each in items_there.items()
-        if each.get("found") or is_unreadable(each)
+        if is_unreadable(there)
+        else (there["_index"], there.get("_routing"), there.get("_source") or "{}")
+        for key, there in items_there.items()
+        if there.get("found") or is_unreadable(there)
     }
 
 
@@ -412,7 +412,7 @@ async def _judge(server: Port, name: str, index: str, mapping: Mapping[str, Any]
 
 async def _behind_name(server: Port, name: str, answer: Mapping[str, Any]) -> Target:
     """Return the target of an alias or data stream that the caller names."""
-    mappings = {index: each.get("mappings") or {} for index, each in answer.items()}
+    mappings = {index: described.get("mappings") or {} for index, described in answer.items()}
     if all("_data_stream_timestamp" in mapping for mapping in mappings.values()):
         last = last_generation(mappings)
         return await _judge(server, name, last, mappings[last], is_stream=True)
@@ -431,6 +431,6 @@ async def _read_settings(server: Port, name: str, index: str) -> tuple[str, bool
     answer = await unless_refused(server.patient.get_settings(index=name, name=wanted), 401, 403)
     if answer is None:
         return "", True
-    found = {each: (held.get("settings") or {}).get("index") or {} for each, held in answer.items()}
+    found = {backing: (held.get("settings") or {}).get("index") or {} for backing, held in answer.items()}
     may_change = any(held.get("final_pipeline", "_none") != "_none" for held in found.values())
     return str((found.get(index) or {}).get("creation_date") or ""), may_change

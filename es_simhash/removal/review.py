@@ -199,9 +199,9 @@ class Review:
             "shown": dict(header.shown),
             "max_share": header.guards.max_share,
             "protect": header.guards.protect,
-            "excess": [asdict(each) for each in excess],
+            "excess": [asdict(portion) for portion in excess],
             "titles": titles.to_dict() if header.title is not None else None,
-            "decisions": [each.to_dict() for each in self._removal.log],
+            "decisions": [decision.to_dict() for decision in self._removal.log],
             "kept": len(self._removal.kept),
             **self.summary.to_dict(),
         }
@@ -215,7 +215,7 @@ def describe(removal: RemovalFile, say: Say = in_english, language: str = "en") 
     limit += say(", and of each value of {field}", field=guards.protect) if guards.protect else ""
     excess, doubts = removal.refusals()
     refused = [refusal(excess, say).typed] if excess else []
-    refused += [doubt_refusal(each, say).typed for each in doubts]
+    refused += [doubt_refusal(doubt, say).typed for doubt in doubts]
     decided = say("{number} of them stay, by {by}", number=f"{len(removal.kept):,}", by=in_words(removal.approved))
     before = say("{number} stay by earlier decisions", number=f"{header.decided or 0:,}")
     return {
@@ -259,7 +259,7 @@ def field_text(value: Any) -> str | None:
     """Return the value of a field as text; ``None`` where there is none."""
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value):
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
         return "\n".join(value)
     return json.dumps(value, ensure_ascii=False)
 
@@ -353,8 +353,8 @@ class Summary:
         """Return the numbers as plain JSON values."""
         return {
             "total": self.total.to_dict(),
-            "indices": [each.to_dict() for each in self.indices],
-            "fields": {name: [each.to_dict() for each in shares] for name, shares in self.fields.items()},
+            "indices": [portion.to_dict() for portion in self.indices],
+            "fields": {name: [portion.to_dict() for portion in shares] for name, shares in self.fields.items()},
             "similarity": [{"from": band, "removals": number} for band, number in self.bands.items()],
             "groups": [{"index": index, "id": id_, "removals": number} for index, id_, number in self.groups],
             "canonicals": self.canonicals,
@@ -374,20 +374,20 @@ def summarize(removals: Iterable[PlannedRemoval], guards: Guards) -> Summary:
     classes: Counter[Difference | None] = Counter()
     differing: Counter[str] = Counter()
     long: set[str] = set()
-    for each in removals:
-        goes, stays = each.document.fields, each.canonical.fields
+    for removal in removals:
+        goes, stays = removal.document.fields, removal.canonical.fields
         for name in dict.fromkeys([*goes, *stays]):
             if not all(is_short(field_text(fields.get(name))) for fields in (goes, stays)):
                 long.add(name)
             else:
-                differing[name] += each.differs(name)
-        classes[each.difference] += 1
-        indices[each.document.index] += 1
-        bands[band_of(each.similarity)] += 1
-        groups[each.canonical.index, each.canonical.id] += 1
-        values.add(each.document.fields)
-        if each.similarity is not None:
-            lowest = each.similarity if lowest is None else min(lowest, each.similarity)
+                differing[name] += removal.differs(name)
+        classes[removal.difference] += 1
+        indices[removal.document.index] += 1
+        bands[band_of(removal.similarity)] += 1
+        groups[removal.canonical.index, removal.canonical.id] += 1
+        values.add(removal.document.fields)
+        if removal.similarity is not None:
+            lowest = removal.similarity if lowest is None else min(lowest, removal.similarity)
     total = indices.total()
     protected = {guards.protect: {value: share.documents for value, share in guards.values.items()}}
     fields = {name: _shares(counts, protected.get(name, {})) for name, counts in values.counted(total).items()}

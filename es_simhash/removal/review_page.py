@@ -74,7 +74,7 @@ class Words:
 
     def __call__(self, sentence: str, **values: object) -> str:
         """Return the sentence with *values*; numbers have separators."""
-        written = {name: f"{each:,}" if isinstance(each, int) else each for name, each in values.items()}
+        written = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
         return self.all.get(sentence, sentence).format(**written) if values else self.all.get(sentence, sentence)
 
     def in_percent(self, share: str) -> str:
@@ -140,7 +140,7 @@ _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "&'<>\x7f"}
 
 def _keys(part: Sequence[PlannedRemoval]) -> Html:
     """Return for each removal its key and that of what stays, which are known while the part itself still waits."""
-    keys = [[each.document.key, each.canonical.key] for each in part]
+    keys = [[line.document.key, line.canonical.key] for line in part]
     return Html(json.dumps(keys, separators=(",", ":")).translate(_ESCAPED))
 
 
@@ -156,8 +156,8 @@ def _tables(summary: Summary, say: Words) -> Iterator[_Table]:
     for title, name, counts in (("By class", "class", classes), ("By similarity", "similarity", bands)):
         most = max(counts.values(), default=1)
         rows = [
-            ([each], [f"{number:,}", say.in_percent(percent(number / total))], number / most)
-            for each, number in counts.items()
+            ([label], [f"{number:,}", say.in_percent(percent(number / total))], number / most)
+            for label, number in counts.items()
         ]
         if rows:
             yield say(title), [say(name), removals, say("share")], rows
@@ -173,13 +173,14 @@ def _tables(summary: Summary, say: Words) -> Iterator[_Table]:
 
 
 def _shares(title: str, name: str, shares: Sequence[Portion], total: int, say: Words) -> _Table:
-    is_known = any(each.documents is not None for each in shares)
+    is_known = any(portion.documents is not None for portion in shares)
     rows = []
-    for each in shares:
-        numbers = [f"{each.removals:,}"]
+    for portion in shares:
+        numbers = [f"{portion.removals:,}"]
         if is_known:
-            numbers += ["" if each.documents is None else f"{each.documents:,}", say.in_percent(percent(each.share))]
-        share = each.share if is_known and each.share is not None else each.removals / total
-        rows.append(([each.name if each.name is not None else say("(none)")], numbers, share))
+            documents = "" if portion.documents is None else f"{portion.documents:,}"
+            numbers += [documents, say.in_percent(percent(portion.share))]
+        share = portion.share if is_known and portion.share is not None else portion.removals / total
+        rows.append(([portion.name if portion.name is not None else say("(none)")], numbers, share))
     more = say(" (the {number} with most removals)", number=MOST_VALUES) if len(shares) == MOST_VALUES else ""
     return title + more, [name, say("would go"), *([say("of"), say("share")] if is_known else [])], rows

@@ -64,8 +64,8 @@ def connect(path: Path, mode: str, *pragmas: str) -> sqlite3.Connection:
         raise failure(path, error) from error
     try:
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
-        for each in (*pragmas, "trusted_schema(OFF)", "cell_size_check(ON)", "mmap_size(0)", "synchronous(FULL)"):
-            database.execute(f"PRAGMA {each}")
+        for pragma in (*pragmas, "trusted_schema(OFF)", "cell_size_check(ON)", "mmap_size(0)", "synchronous(FULL)"):
+            database.execute(f"PRAGMA {pragma}")
         if mode == "rw":
             database.execute("PRAGMA locking_mode(EXCLUSIVE)")
             database.execute("BEGIN EXCLUSIVE")

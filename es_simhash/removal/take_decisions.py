@@ -46,10 +46,10 @@ def _take(removal: RemovalFile, path: Path, data: bytes) -> None:
             f"plan again without what was kept there ({again})"
         )
     numbers = {
-        each.document.key: number
+        line.document.key: number
         for batch in (removal.batches(BATCH) if found.keep else ())
-        for number, each in batch.items()
-        if each.document.key in found.keep
+        for number, line in batch.items()
+        if line.document.key in found.keep
     }
     if unknown := found.keep.difference(numbers):
         raise InvalidInputError(
