@@ -35,73 +35,48 @@ from es_simhash.transport.refusals import NO_SCRIPT, NO_SOURCE, VIEW_ENDED
 
 
 async def find(
-    server: Port, index: Index, text: str | None, fingerprint: int | None, options: LookupOptions
+    server: Port,
+    index: Index,
+    options: LookupOptions,
+    *,
+    text: str | None = None,
+    fingerprint: int | None = None,
+    id: str | None = None,
 ) -> NearDups:
     """
-    Return the near-duplicates of *text* by the rule, or those of *fingerprint* by bits alone, in *index*.
-    Cost: one search if few candidates are expected and they fit on a page; before the first lookup in an index, one
-    request for its mapping, and beyond distance 2 two for its size. One search more for every 500 texts that did not
-    come with the candidates.
+    Return the near-duplicates in *index* of *text* or of its document *id* by the rule, or of *fingerprint* by bits.
+    A document is not in its own answer. Of several with its id, the one with the caller's routing value is meant, else
+    all of them; InvalidInputError is raised if there is none, it has no fingerprint, or they differ.
+    Cost: one search if few candidates are expected and they fit on a page, and one for a document; before the first
+    lookup in an index, one request for its mapping, and beyond distance 2 two for its size. One search more for every
+    500 texts that did not come with the candidates.
     """
     check_index(index)
-    _check_given(text, fingerprint)
-    scope = await read_scope(server, index, options, "fingerprint" if text is None else "text")
-    if text is not None:
+    asker = _check_asked(text, fingerprint, id)
+    scope = await read_scope(server, index, options, asker)
+    asked, gaps = Content(text), list[Gap]()
+    if id is not None:
+        scope, fingerprint, asked, gaps = await _read_asked(server, scope, id)
+    elif text is not None:
         fingerprint = await server.compute(_fingerprint_of, text, scope.settings)
     if fingerprint is None:
         return scope.nothing
-    return check_complete(await _find_near(server, scope, fingerprint, Content(text)))
-
-
-async def find_of(server: Port, index: Index, id: str, options: LookupOptions) -> NearDups:
-    """
-    Return the near-duplicates of the document *id* of *index*, without the document itself.
-    If several documents have that id, the one with the caller's routing value is meant, else all of them. The routing
-    value does not restrict the search: near-duplicates are found in all shards. InvalidInputError is raised if there is
-    no such document, it has no fingerprint, or the documents of that id have different ones.
-    Cost: one search for the document's fingerprint, then as :func:`find`.
-    """
-    check_index(index)
-    check_id(id)
-    scope = await read_scope(server, index, replace(options, routing=None), "document")
-    itself, gaps = await read_documents(
-        server,
-        index,
-        id,
-        options.routing,
-        text_fields=() if scope.rule.similarity is None else scope.text_fields.all,
-        docvalue_fields=[scope.fingerprint_field, *docvalue_fields(scope.rule)],
-    )
-    if not itself:
-        check_whole(gaps)
-    fingerprint = _shared_fingerprint(itself, id, index, scope.fingerprint_field)
-    asked = _shared_content(itself, id, scope)
-    scope = replace(scope, leave=frozenset(map(document_key, itself)))
-    found = await _find_near(server, scope, fingerprint, asked)
-    # A copy of the document that was not read may have another fingerprint.
-    reasons = tuple(dict.fromkeys((*found.reasons, *sentences(gaps))))
-    return check_complete(replace(found, complete=not reasons, reasons=reasons))
-
-
-async def _find_near(server: Port, scope: Scope, fingerprint: int, asked: Content) -> NearDups:
-    """Return what the rule accepts near *fingerprint*; *asked*: what that has besides."""
-    stats = await index_stats(server, scope.index, scope.rule.max_distance)
-    size = scope.options.size
-    if scope.rule.is_by_distance_alone:
-        found = await search(server, Lookup(replace(scope, stats=stats, nearest=size), fingerprint))
-        return replace(found, rule=scope.rule)
+    size, contents = options.size, dict[Key, Content]()
+    scope = replace(scope, stats=await index_stats(server, index, scope.max_distance))
     # There may be very many copies, and texts are what costs. Where few are wanted, the nearest are read first; the
     # rest only if the rule rejects too many of these.
-    first = None if size is None else max(4 * size, 100)
-    contents: dict[Key, Content] = {}
-    for nearest in (first, None if first is None else 100 * first, None):
-        scope = replace(scope, stats=stats, nearest=nearest)
-        found = await search(server, Lookup(scope, fingerprint, contents))
+    is_by_bits = scope.rule.is_by_distance_alone
+    few = max(4 * (size or 0), 100)
+    for nearest in (size,) if size is None or is_by_bits else (few, 100 * few, None):
+        lookup = Lookup(replace(scope, nearest=nearest), fingerprint, None if is_by_bits else contents)
+        found = await read_candidates(server, lookup)
         [answer] = await accept(server, scope, [found], [asked], contents)
-        scope.context.note_text(scope.index, max((content.characters for content in contents.values()), default=0))
         if size is None or nearest is None or len(found) < nearest or len(answer) >= size:
             break
-    return answer
+    scope.context.note_text(index, max((content.characters for content in contents.values()), default=0))
+    # A copy of the document that was not read may have another fingerprint.
+    reasons = tuple(dict.fromkeys((*answer.reasons, *sentences(gaps))))
+    return check_complete(replace(answer, complete=not reasons, reasons=reasons))
 
 
 async def read_fingerprint_of(server: Port, index: Index, id: str, routing: str | None = None) -> int:
@@ -124,14 +99,39 @@ async def read_rule(server: Port, index: Index) -> LookupRule:
     return (await read_scope(server, index, LookupOptions(), "document")).rule
 
 
-def _check_given(text: str | None, fingerprint: int | None) -> None:
-    """Raise an error unless exactly one of *text* and *fingerprint* is given and it can be used."""
+def _check_asked(text: str | None, fingerprint: int | None, id: str | None) -> Asker:
+    """Return what is asked with; raise an error unless it is exactly one thing that can be used."""
+    if id is not None:
+        check_id(id)
+        return "document"
     if (text is None) == (fingerprint is None):
         raise WrongTypeError("give either a text or fingerprint=, not both and not neither")
-    if text is not None and not isinstance(text, str):
-        raise WrongTypeError(f"text must be a string, not {type(text).__name__}")
     if fingerprint is not None:
         to_hex(fingerprint)
+        return "fingerprint"
+    if not isinstance(text, str):
+        raise WrongTypeError(f"text must be a string, not {type(text).__name__}")
+    return "text"
+
+
+async def _read_asked(server: Port, scope: Scope, id: str) -> tuple[Scope, int, Content, list[Gap]]:
+    """Return the scope of lookups of the document *id*, its fingerprint and content, and why copies may be missing."""
+    rule, field = scope.rule, scope.fingerprint_field
+    itself, gaps = await read_documents(
+        server,
+        scope.index,
+        id,
+        scope.options.routing,
+        text_fields=() if rule.similarity is None else scope.text_fields.all,
+        docvalue_fields=[field, *docvalue_fields(rule)],
+    )
+    if not itself:
+        check_whole(gaps)
+    fingerprint = _shared_fingerprint(itself, id, scope.index, field)
+    content = _shared_content(itself, id, scope)
+    # The routing value says which document is meant: its near-duplicates are found in all shards.
+    everywhere = replace(scope.options, routing=None)
+    return replace(scope, options=everywhere, leave=frozenset(map(document_key, itself))), fingerprint, content, gaps
 
 
 def check_id(id: str) -> None:
@@ -411,8 +411,11 @@ class Lookup:
         )
 
 
-async def search(server: Port, lookup: Lookup, answer: Mapping[str, Any] | None = None) -> NearDups:
-    """Return the near-duplicates, from one page or from all. *answer*: that to the first search, if it was sent."""
+async def read_candidates(server: Port, lookup: Lookup, answer: Mapping[str, Any] | None = None) -> NearDups:
+    """
+    Return the candidates within the distance, from one page, or from all pages if that is full.
+    *answer*: that to the first search, if it was sent.
+    """
     scope, changes = lookup.scope, lookup.changes
     lookup.forget()
 
@@ -430,11 +433,11 @@ async def search(server: Port, lookup: Lookup, answer: Mapping[str, Any] | None 
         raise Crowded
     else:
         lookup.is_full = True
-        gaps = await changing(lambda: _read_all(server, lookup), changes, list)
-    return lookup.result([*gaps, *await _read_unreadable(server, lookup)])
+        gaps = await changing(lambda: _read_pages(server, lookup), changes, list)
+    return lookup.result([*gaps, *await _name_unreadable(server, lookup)])
 
 
-async def _read_all(server: Port, lookup: Lookup) -> list[Gap]:
+async def _read_pages(server: Port, lookup: Lookup) -> list[Gap]:
     """Read all candidates, page by page."""
     lookup.forget()
     scope, options = lookup.scope, lookup.scope.options
@@ -447,7 +450,7 @@ async def _read_all(server: Port, lookup: Lookup) -> list[Gap]:
     return reading.gaps
 
 
-async def _read_unreadable(server: Port, lookup: Lookup) -> list[Gap]:
+async def _name_unreadable(server: Port, lookup: Lookup) -> list[Gap]:
     """
     Note as reasons the documents without a readable fingerprint that are near by their block terms, which are its
     digits: the same ones with every plan. Those where these are none either are found by no lookup.

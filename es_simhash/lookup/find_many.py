@@ -15,7 +15,7 @@ from es_simhash.errors import SearchFailedError, SimHashError, WrongTypeError
 from es_simhash.hashing import fingerprints as compute_fingerprints
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.lookup.content import Content
-from es_simhash.lookup.find import Lookup, Scope, read_scope, search
+from es_simhash.lookup.find import Lookup, Scope, read_candidates, read_scope
 from es_simhash.lookup.judge import Asker, accept
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, check_complete
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, hit_fingerprints
@@ -163,7 +163,7 @@ async def _ask_server(server: Port, lookups: Sequence[Lookup]) -> list[Outcome]:
     # One after another: the candidates of many lookups at once would fill the memory.
     outcomes: list[Outcome] = []
     for lookup in lookups:
-        outcomes.append(outcome := await attempt(search(server, lookup)))
+        outcomes.append(outcome := await attempt(read_candidates(server, lookup)))
         if isinstance(outcome, Exception) and status_of(outcome) is None and not isinstance(outcome, SimHashError):
             raise outcome  # a server that cannot be reached fails every element
     return outcomes
@@ -325,12 +325,12 @@ async def _read_one(server: Port, lookup: Lookup, answer: Any) -> Outcome:
     if isinstance(answer, Exception):
         return answer
     if "error" not in answer:
-        return await search(server, lookup, answer)
+        return await read_candidates(server, lookup, answer)
     if answer.get("status") in _FINAL:
         return refusal(answer)
     # A full queue, a small window, a plan that is not allowed: the lookup gets a search of its own.
     change_for(answer["error"], lookup.changes)
-    return await search(server, lookup)
+    return await read_candidates(server, lookup)
 
 
 def refusal(answer: Mapping[str, Any], what: str = "this search") -> SearchFailedError:

@@ -160,10 +160,11 @@ class Reading:
         async with viewing(self.server, self.index, keep_alive, options) as view:
             if view is not None:
                 cursors = [Cursor(self.body, page, part=(number, self.slices)) for number in range(self.slices)]
-                answers = await self._send(view, cursors)
+                calls = [cursor.call(view) for cursor in cursors]
+                answers: Sequence[Any] = await self.server.together(calls, concurrency=self.slices)
                 if self.slices > 1 and any(map(_is_slice_refused, answers)):
                     cursors = [Cursor(self.body, page)]
-                    answers = await self._send(view, cursors)
+                    answers = await self.server.together([cursor.call(view) for cursor in cursors])
                 while cursors:
                     found: list[Mapping[str, Any]] = []
                     for cursor, answer in zip(cursors, answers, strict=True):
@@ -171,7 +172,10 @@ class Reading:
                     cursors = [cursor for cursor in cursors if cursor.is_open]
                     self.gaps = list(view.gaps)
                     yield (step := Step(found, [cursor.call(view) for cursor in cursors]))
-                    answers = await self._send(view, cursors) if step.answers is None else step.answers
+                    if step.answers is not None:
+                        answers = step.answers
+                    elif cursors:
+                        answers = await self.server.together(step.calls, concurrency=self.slices)
                 return
         scroll = Scroll(
             self.server,
@@ -186,11 +190,6 @@ class Reading:
                 self.gaps = scroll.gaps
                 yield Step(hits, [])
         self.gaps = scroll.gaps
-
-    async def _send(self, view: View, cursors: Sequence[Cursor]) -> Sequence[Any]:
-        """Read a page of each; a failure is an answer."""
-        calls = [cursor.call(view) for cursor in cursors]
-        return await self.server.together(calls, concurrency=len(calls)) if calls else []
 
 
 async def read_each(

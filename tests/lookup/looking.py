@@ -27,6 +27,6 @@ def look(server, *, fingerprint=0, fail_at=None, failure=None, context=None, pla
     context = context or Context()
     if context.recall_stats("i") is None:
         context.learn_stats("i", IndexStats())
-    flow = begin_anew(lambda: find(scripted(context), "i", None, fingerprint, LookupOptions(**options)))
+    flow = begin_anew(lambda: find(scripted(context), "i", LookupOptions(**options), fingerprint=fingerprint))
     with nullcontext() if plan is None else planned(plan):
         return drive(flow, server, fail_at=fail_at, failure=failure)

@@ -6,7 +6,7 @@ import pytest
 
 from es_simhash import IncompleteSearchError
 from es_simhash.hashing import get_scheme
-from es_simhash.lookup.find import Lookup, Scope, find_of
+from es_simhash.lookup.find import Lookup, Scope, find
 from es_simhash.lookup.find_many import ask_together, find_many, make_multi_search, take_answer
 from es_simhash.lookup.judge import LookupRule
 from es_simhash.lookup.lookup_options import LookupOptions
@@ -63,10 +63,14 @@ def test_a_pattern_that_matches_nothing_is_the_same_for_all_lookups():
         def get_mapping(self, index):
             return {}
 
-    for flow in (find_many, find_of):
-        rest = (None, [0]) if flow is find_many else ("1",)
+    flows = (
+        find_many(scripted(), "x*", None, [0], LookupOptions()),
+        find(scripted(), "x*", LookupOptions(), id="1"),
+        find(scripted(), "x*", LookupOptions(), fingerprint=0),
+    )
+    for flow in flows:
         with pytest.raises(IncompleteSearchError, match="no index matches"):
-            drive(flow(scripted(), "x*", *rest, LookupOptions()), Nowhere([]))
+            drive(flow, Nowhere([]))
 
 
 def test_many_fingerprints():

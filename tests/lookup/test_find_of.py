@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash import IncompleteSearchError
-from es_simhash.lookup.find import find_of, read_fingerprint_of
+from es_simhash.lookup.find import find, read_fingerprint_of
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.mapping.context import Context, IndexStats
 from tests.transport.by_hand import drive, scripted
@@ -24,7 +24,7 @@ def test_of_a_document_leaves_it_out():
     """In two searches, also where fewer are wanted than there are."""
     context = Context()
     context.learn_stats("i", IndexStats())
-    found, calls, _ = drive(find_of(scripted(context), "i", "0", LookupOptions(size=1)), ById([0, 1, 3]))
+    found, calls, _ = drive(find(scripted(context), "i", LookupOptions(size=1), id="0"), ById([0, 1, 3]))
     assert [(each.id, each.distance) for each in found] == [("1", 1)]
     assert [call.api for call in calls] == ["get_mapping", "search", "search"]
     assert found.plan.max_distance == 3
@@ -35,7 +35,7 @@ def test_of_a_document_an_incomplete_answer_leaves_it_out():
     index = ById([0, 1])
     index.shards = [WHOLE, {"total": 2, "failed": 1}]
     with pytest.raises(IncompleteSearchError, match="the 1 found") as caught:
-        drive(find_of(scripted(), "i", "0", LookupOptions()), index)
+        drive(find(scripted(), "i", LookupOptions(), id="0"), index)
     assert [each.id for each in caught.value.results] == ["1"]
 
 
@@ -45,7 +45,7 @@ def test_of_a_document_whose_other_copies_may_differ(missing):
     index = ById([0, 1])
     index.shards = [missing, WHOLE]
     with pytest.raises(IncompleteSearchError) as caught:
-        drive(find_of(scripted(), "i", "0", LookupOptions()), index)
+        drive(find(scripted(), "i", LookupOptions(), id="0"), index)
     assert [each.id for each in caught.value.results] == ["1"]
     for hits in (index.hits, []):
         index.hits, index.shards = hits, [missing, WHOLE]
@@ -53,9 +53,9 @@ def test_of_a_document_whose_other_copies_may_differ(missing):
             drive(read_fingerprint_of(scripted(), "i", "0"), index)
     index.shards = [missing, WHOLE]
     with pytest.raises(IncompleteSearchError):
-        drive(find_of(scripted(), "i", "0", LookupOptions()), index)
+        drive(find(scripted(), "i", LookupOptions(), id="0"), index)
 
 
 def test_of_a_document_at_a_larger_distance():
-    found, _, _ = drive(find_of(scripted(), "i", "0", LookupOptions(max_distance=9)), ById([0, 2**9 - 1, 2**10 - 1]))
+    found, _, _ = drive(find(scripted(), "i", LookupOptions(max_distance=9), id="0"), ById([0, 2**9 - 1, 2**10 - 1]))
     assert [each.distance for each in found] == [9]

@@ -262,7 +262,7 @@ def test_pages_are_read_again_where_their_point_in_time_has_ended(ended):
 
     def run(store, **trouble):
         options = LookupOptions(max_distance=64, sizes=Sizes(first_page=10, next_page=10, largest_page=10))
-        return carry_out(find(scripted(), "i", None, STORED[0], options), store, **trouble)
+        return carry_out(find(scripted(), "i", options, fingerprint=STORED[0]), store, **trouble)
 
     quiet = run(filled())
     pages = [n for n, call in enumerate(quiet.calls) if call.api == "search" and "pit" in call.arguments["body"]]

@@ -255,7 +255,7 @@ def test_texts_of_few_candidates_come_with_the_search(monkeypatch):
             return {"_shards": {"total": 1, "successful": 1, "failed": 0}, "hits": {"hits": [{**hit, **source}]}}
 
         for is_second in (False, True):
-            found, calls, _ = drive(find(scripted(context), "i", text, None, LookupOptions()), server)
+            found, calls, _ = drive(find(scripted(context), "i", LookupOptions(), text=text), server)
             assert [(each.id, each.similarity, each.source) for each in found] == [("a", 1.0, None)]
             asked = [call for call in calls if call.api == "search"]
             assert len(asked) == (searches if is_second else 2)

@@ -54,7 +54,7 @@ def test_who_may_not_read_the_mapping_names_the_scheme():
 @pytest.mark.parametrize("index", ["far:i", "i,far:i", ["i", "far:i"]])
 def test_an_index_on_another_cluster_is_refused(index):
     """Its mapping cannot be read, so nothing says by which rule it is searched."""
-    flow = find(scripted(Context(wanted="shingles")), index, None, 0, LookupOptions())
+    flow = find(scripted(Context(wanted="shingles")), index, LookupOptions(), fingerprint=0)
     with pytest.raises(InvalidInputError, match="'far:i' is on another cluster"):
         drive(flow, Candidates([0]))
 
@@ -73,4 +73,4 @@ def test_several_indices_are_asked_by_what_all_of_them_have():
 def test_exactly_one_question(text, fingerprint, error):
     """A text or a fingerprint."""
     with pytest.raises(error):
-        drive(find(scripted(), "i", text, fingerprint, LookupOptions()), Candidates([]))
+        drive(find(scripted(), "i", LookupOptions(), text=text, fingerprint=fingerprint), Candidates([]))

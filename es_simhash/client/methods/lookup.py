@@ -6,8 +6,7 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Annotated
 
 from es_simhash.client.base import SyncBase
-from es_simhash.lookup import find as finding
-from es_simhash.lookup.find import find_of, read_fingerprint_of, read_rule
+from es_simhash.lookup.find import find, read_fingerprint_of, read_rule
 from es_simhash.lookup.find_many import find_many, stream_many
 from es_simhash.lookup.judge import LookupRule
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest
@@ -64,7 +63,7 @@ class LookupMethods(SyncBase):
             TypeError: If an argument has the wrong type, or not exactly one of text and fingerprint is given.
             InvalidInputError: If an argument has a value that cannot be used.
         """
-        return self._run(lambda: finding.find(self._server(), index, text, fingerprint, options))
+        return self._run(lambda: find(self._server(), index, options, text=text, fingerprint=fingerprint))
 
     def find_near_dups_of(self, index: Index, id: str, *, options: LookupOptions) -> NearDups:
         """
@@ -79,7 +78,7 @@ class LookupMethods(SyncBase):
         Raises:
             InvalidInputError: If there is no such document, or it has no fingerprint.
         """
-        return self._run(lambda: find_of(self._server(), index, id, options))
+        return self._run(lambda: find(self._server(), index, options, id=id))
 
     def find_near_dups_many(
         self,

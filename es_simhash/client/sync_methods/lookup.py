@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from es_simhash.client.base import SyncBase
-from es_simhash.lookup import find as finding
-from es_simhash.lookup.find import find_of, read_fingerprint_of, read_rule
+from es_simhash.lookup.find import find, read_fingerprint_of, read_rule
 from es_simhash.lookup.find_many import find_many, stream_many
 from es_simhash.lookup.judge import LookupRule
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Lookups, Verify
@@ -107,7 +106,7 @@ class LookupMethods(SyncBase):
             verify=verify,
             preset=preset,
         )
-        return self._run(lambda: finding.find(self._server(), index, text, fingerprint, options))
+        return self._run(lambda: find(self._server(), index, options, text=text, fingerprint=fingerprint))
 
     def find_near_dups_of(
         self,
@@ -145,7 +144,7 @@ class LookupMethods(SyncBase):
             verify=verify,
             preset=preset,
         )
-        return self._run(lambda: find_of(self._server(), index, id, options))
+        return self._run(lambda: find(self._server(), index, options, id=id))
 
     def find_near_dups_many(
         self,
