@@ -25,11 +25,11 @@ from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.conversation import check_shards, refresh
-from es_simhash.transport.pages import Reading, Step
-from es_simhash.transport.protocol import Index, Key, Progress, check_index, document_key, noting, were
-from es_simhash.upkeep.needed import FIRST_FAILURES, BackfillProgress, Judge, Judgement, Ledger
+from es_simhash.transport.pages import Hits, Reading, Step
+from es_simhash.transport.protocol import Call, Index, Progress, check_index, document_key, noting, were
+from es_simhash.upkeep.needed import FIRST_FAILURES, BackfillProgress, Judge, Judgement, Ledger, unreadable
 from es_simhash.upkeep.put_fields import find_targets, has_passages, record_settings, record_text_fields, scheme_of
-from es_simhash.writes.bulk import Bulk, rewrite
+from es_simhash.writes.bulk import Bulk
 from es_simhash.writes.operations import Failure
 
 # One slice reads, and one request writes, so many documents at a time.
@@ -147,11 +147,9 @@ class _Backfill:
             async with aclosing(self._read(server, {**body, "_source": False}, 5 * PAGE_DOCUMENTS)) as steps:
                 async for step in steps:
                     if fresh := await server.compute(ledger.find_fresh, step.hits):
-                        # What is written of these counts as changed, so each also counts as compared.
-                        ledger.seen += len(fresh)
-                        await self._compare_again(server, [document_key(hit) for hit in fresh])
+                        await self._take_again(server, fresh)
                         yield self._report()
-            if ledger.work == before:
+            if ledger.work == before and not ledger.left:
                 break
         ledger.end()
         if not options.dry_run:
@@ -180,45 +178,44 @@ class _Backfill:
     async def _take_first(self, server: Port, step: Step) -> None:
         """Compare and write a page of the first pass, while the next pages are read."""
         hits, ledger = step.hits, self.ledger
-        at = await server.compute(now)
-        wrong: list[Judgement] = await server.compute(ledger.compare, hits, at)
-        if self._options.dry_run:
-            ledger.changed += len(wrong)
-            wrong = []
-        parts = [wrong[begin : begin + BULK_DOCUMENTS] for begin in range(0, len(wrong), BULK_DOCUMENTS)]
-        bulks = [Bulk([operation for judgement in part if (operation := judgement.operation)]) for part in parts]
-        calls = [*(bulk.call() for bulk in bulks), *step.calls]
-        answers = await server.patient.together(calls, concurrency=max(2, 2 * self._options.slices)) if calls else []
-        changed: list[Key] = []
-        for part, bulk, answer in zip(parts, bulks, answers, strict=False):
-            outcomes = await bulk.finish(server, answer)
-            changed += await server.compute(ledger.settle, part, outcomes)
-        await self._compare_again(server, changed)
+        step.answers = await self._put_right(server, hits, step.calls)
         shown = self._judge.take_shown()
         if not self._options.dry_run:
             await record_text_fields(server, self._judge.targets, shown)
-        ledger.seen += len(hits)
         ledger.seen_by_index.update(hit["_index"] for hit in hits)
         self._elapsed = await server.compute(time.monotonic) - self._began
         rate = self._options.documents_per_second
         if rate is not None and (ahead := ledger.seen / rate - self._elapsed) > 0:
             await server.sleep(ahead)
-        step.answers = answers[len(parts) :]
         server.tell(Progress(ledger.seen, max(ledger.seen, ledger.total), "comparing documents"))
 
-    async def _compare_again(self, server: Port, places: Sequence[Key]) -> None:
+    async def _take_again(self, server: Port, hits: Hits) -> None:
+        """Read and compare documents that others changed meanwhile; what cannot be read is for the next pass."""
+        for begin in range(0, len(hits), BULK_DOCUMENTS):
+            keys = [document_key(hit) for hit in hits[begin : begin + BULK_DOCUMENTS]]
+            wanted = [{**key.header(), "_source": self._judge.source} for key in keys]
+            answer = await server.patient.mget(body={"docs": wanted})
+            for key, item in zip(keys, answer["docs"], strict=True):
+                if "error" in item:
+                    self.ledger.left.append(unreadable(key, item["error"]))
+            await self._put_right(server, [item for item in answer["docs"] if item.get("found")])
+
+    async def _put_right(self, server: Port, documents: Hits, beside: Sequence[Call] = ()) -> list[Any]:
+        """Compare *documents*, and write what they lack; return the answers to the calls *beside*."""
+        ledger = self.ledger
         at = await server.compute(now)
-
-        def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-            [latest[place]] = self._judge.judge([found], at)
-            operation = latest[place].operation
-            return None if operation is None else (operation.kind, operation.body)
-
-        for begin in range(0, len(places), BULK_DOCUMENTS):
-            part = places[begin : begin + BULK_DOCUMENTS]
-            latest: dict[Key, Judgement] = {}
-            outcomes = await rewrite(server, part, change, source=self._judge.source)
-            await server.compute(self.ledger.settle_latest, part, outcomes, latest)
+        wrong: list[Judgement] = await server.compute(ledger.compare, documents, at)
+        ledger.seen += len(documents)
+        if self._options.dry_run:
+            ledger.changed += len(wrong)
+            wrong = []
+        parts = [wrong[begin : begin + BULK_DOCUMENTS] for begin in range(0, len(wrong), BULK_DOCUMENTS)]
+        bulks = [Bulk([operation for judgement in part if (operation := judgement.operation)]) for part in parts]
+        calls = [*(bulk.call() for bulk in bulks), *beside]
+        answers = await server.patient.together(calls, concurrency=max(2, 2 * self._options.slices)) if calls else []
+        for part, bulk, answer in zip(parts, bulks, answers, strict=False):
+            await server.compute(ledger.settle, part, await bulk.finish(server, answer))
+        return list(answers[len(parts) :])
 
     async def _record_passages(self, server: Port) -> None:
         """Record the indices in which every document with a text now has the terms of its passages."""

@@ -26,13 +26,13 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import NOTHING, Position, Positions, Shard
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.pages import Hits
-from es_simhash.transport.protocol import Call, Index, index_key
+from es_simhash.transport.protocol import Call, Index, Key, index_key
 from es_simhash.transport.refusals import is_there_already
 from es_simhash.upkeep.follow_options import LASTING, FollowOptions, Tally, UnreadableError
-from es_simhash.upkeep.needed import Judge, Judgement
+from es_simhash.upkeep.needed import Judge, Judgement, unreadable
 from es_simhash.upkeep.put_fields import Target, find_targets, has_passages, record_text_fields, scheme_of
 from es_simhash.writes.bulk import CONFLICT, MISSING, NO_INDEX, UNREADABLE, send_bulk
-from es_simhash.writes.operations import Failure, Operation, Refusal, refuse_hindered
+from es_simhash.writes.operations import Operation, Refusal, refuse_hindered
 
 # The settings of all indices are read again after so many seconds, and where an index is new.
 TARGETS_SECONDS = 60.0
@@ -283,8 +283,7 @@ class PositionStore:
             if refusal.type in LASTING:
                 raise InvalidInputError(f"the position in index {self._state_index!r} cannot be read: {refusal}")
             if refusal.type != NO_INDEX:  # a shard without a copy, as in the first moments of an index
-                failure = Failure("unreadable", self._state_index, self._id, str(refusal), refusal.status)
-                raise UnreadableError(failure)
+                raise UnreadableError(unreadable(Key(self._state_index, self._id), found["error"]))
             await self._create_index(server)
         position = (found.get("_source") or {}).get("position")
         return position if isinstance(position, Mapping) else {}

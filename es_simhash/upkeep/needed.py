@@ -31,7 +31,7 @@ from es_simhash.mapping.mapping import NEEDED_FIELDS
 from es_simhash.transport.protocol import Key, document_key
 from es_simhash.upkeep.put_fields import Target
 from es_simhash.writes.bulk import CONFLICT, MISSING, UNREADABLE, versioned_header
-from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hindered
+from es_simhash.writes.operations import Failure, Operation, Outcome, Refusal, refuse_hindered
 
 Document = Mapping[str, Any]
 
@@ -53,10 +53,6 @@ class Judgement:
     failure: Failure | None = None
     is_stale: bool = False
     is_empty: bool = False
-
-    @property
-    def is_right(self) -> bool:
-        return self.operation is None and self.failure is None
 
 
 class Judge:
@@ -84,7 +80,12 @@ class Judge:
         return {"bool": {"_name": NOT_INDEXED, "must_not": [{"bool": {"filter": every}}]}}
 
     def key(self, place: Key, sequence: int, term: int) -> int:
-        return version_key(self.targets[place.index].uuid, place, sequence, term)
+        """
+        Return a 64-bit key for one version of one document. Among 10 million versions, the chance that any two have the
+        same key is 3 in a million. One of these two documents would then be skipped.
+        """
+        words = (self.targets[place.index].uuid, place.id, place.routing, sequence, term)
+        return xxhash.xxh64_intdigest("\0".join(map(str, words)).encode())
 
     def key_of(self, document: Document) -> int:
         return self.key(document_key(document), document["_seq_no"], document["_primary_term"])
@@ -237,27 +238,23 @@ FIRST_FAILURES = 100
 _FRESH = 200_000
 
 
-def version_key(index_uuid: str, place: Key, sequence: int, term: int) -> int:
-    """
-    Return a 64-bit key for one version of one document. Among 10 million versions, the chance that any two have the
-    same key is 3 in a million. One of these two documents would then be skipped.
-    """
-    return xxhash.xxh64_intdigest(f"{index_uuid}\0{place.id}\0{place.routing}\0{sequence}\0{term}".encode())
+def unreadable(key: Key, error: Any) -> Failure:
+    """Return why the document *key* of a multi-get cannot be read now: a full queue, or a shard without a copy."""
+    refusal = Refusal.read(UNREADABLE, error)
+    return Failure("unreadable", key.index, key.id, str(refusal), refusal.status)
 
 
 class Processed:
     """The keys of the versions that were processed."""
 
     def __init__(self) -> None:
-        self._sorted: NDArray[np.uint64] = np.empty(0, np.uint64)
+        self._sorted: NDArray[np.uint64] = np.zeros(1, np.uint64)  # never empty, so that every place is one of its own
         self._fresh: set[int] = set()
 
     def holds(self, keys: Sequence[int]) -> list[bool]:
         wanted = np.array(keys, np.uint64)
         places = np.searchsorted(self._sorted, wanted)
-        found = np.zeros(len(wanted), np.bool_)
-        inside = places < len(self._sorted)
-        found[inside] = self._sorted[places[inside]] == wanted[inside]
+        found: NDArray[np.bool_] = self._sorted.take(places, mode="clip") == wanted
         return [known or key in self._fresh for known, key in zip(found.tolist(), keys, strict=True)]
 
     def add(self, keys: Iterable[int]) -> None:
@@ -304,32 +301,26 @@ class Ledger:
     def compare(self, documents: Sequence[Document], at: str) -> list[Judgement]:
         """Return the judgements of new *documents* that need an update; count all new ones."""
         judged = self._judge.judge(self.find_fresh(documents), at)
-        self._count(judged)
-        self._processed.add([judgement.key for judgement in judged if judgement.is_right])
+        for judgement in judged:
+            self._empty += judgement.is_empty
+            self._stale += judgement.is_stale
+            if judgement.failure is not None:
+                self._fail(judgement.failure)
+        self._processed.add(judgement.key for judgement in judged if judgement.operation is None)
         return [judgement for judgement in judged if judgement.operation is not None]
 
-    def settle(self, judged: Sequence[Judgement], outcomes: Sequence[Outcome]) -> list[Key]:
-        """Count and remember the outcomes of updates; return the documents that other programs changed first."""
-        pairs = list(zip(judged, outcomes, strict=True))
-        self._note([pair for pair in pairs if pair[1].status != CONFLICT])
-        return [judgement.place for judgement, outcome in pairs if outcome.status == CONFLICT]
-
-    def settle_latest(
-        self, places: Sequence[Key], outcomes: Sequence[Outcome | None], latest: Mapping[Key, Judgement]
-    ) -> None:
-        """Count and remember the outcomes of documents that were read again; *latest* has their last judgements."""
-        written: list[tuple[Judgement, Outcome]] = []
-        right: list[int] = []
-        for place, outcome in zip(places, outcomes, strict=True):
-            judged = latest.get(place)
-            if outcome is not None and outcome.status in (CONFLICT, UNREADABLE):
+    def settle(self, judged: Sequence[Judgement], outcomes: Sequence[Outcome]) -> None:
+        """Count and remember the outcomes of updates; what other programs changed first is left for the next pass."""
+        for judgement, outcome in zip(judged, outcomes, strict=True):
+            if outcome.version is not None:
+                self.changed += 1
+                self._processed.add([self._judge.key(judgement.place, *outcome.version)])
+            elif outcome.status == CONFLICT:
                 self.left.append(outcome.to_failure())
-            elif judged is not None:
-                self._count([judged])
-                written += [] if outcome is None else [(judged, outcome)]
-                right += [judged.key] if outcome is None and judged.is_right else []
-        self._processed.add(right)
-        self._note(written)
+            elif outcome.status != MISSING:
+                self._fail(outcome.to_failure())
+                self._processed.add([judgement.key])
+        refuse_hindered(outcomes)
 
     def end(self) -> None:
         """Count the documents that no pass could process as failed."""
@@ -355,28 +346,8 @@ class Ledger:
             is_done=is_done,
         )
 
-    def _count(self, judged: Sequence[Judgement]) -> None:
-        for judgement in judged:
-            self._empty += judgement.is_empty
-            self._stale += judgement.is_stale
-            if judgement.failure is not None:
-                self._fail(judgement.failure, judgement.key)
-
-    def _note(self, written: Sequence[tuple[Judgement, Outcome]]) -> None:
-        keys = []
-        for judgement, outcome in written:
-            if outcome.is_done and outcome.version is not None:
-                self.changed += 1
-                keys.append(self._judge.key(judgement.place, *outcome.version))
-            elif outcome.status != MISSING:
-                self._fail(outcome.to_failure(), judgement.key)
-        self._processed.add(keys)
-        refuse_hindered(outcome for _, outcome in written)
-
-    def _fail(self, failure: Failure, key: int | None = None) -> None:
+    def _fail(self, failure: Failure) -> None:
         self._failed += 1
         self._failures.append(failure)
         if failure.kind != "unusable":
             self.unwritten_indices.add(failure.index)
-        if key is not None:
-            self._processed.add([key])

@@ -26,7 +26,7 @@ from tests.transport.by_hand import (
 from tests.transport.fake_server import INDEX, FakeServer
 
 # The calls that are sent again when the server is busy; the others come before anything is done.
-PATIENT = ("bulk", "get_settings", "mget", "refresh", "search", *CLOSES)
+PATIENT = ("bulk", "get_settings", "mget", "open_point_in_time", "refresh", "search", *CLOSES)
 STALE = fingerprint_fields(7)["simhash"]
 RIGHT = fingerprint_fields(fingerprint("the second text, as it is"))["simhash"]
 
