@@ -337,9 +337,7 @@ def test_what_is_recorded_is_said_where_it_decides(run, plain):
     assert run("backfill", plain).exit_code == 0
     filled = run("reconcile", plain)
     assert "records its grouping now" in filled.stderr
-    assert (
-        "within 12 bits, at least 80 % of the 7-letter shingles are the same; stays: the smallest id" in filled.stderr
-    )
+    assert "7-letter shingles are the same; stays: the earliest by simhash.at" in filled.stderr
     assert f"es-simhash reconcile {plain} --regroup" in filled.stderr
     assert "records" not in run("reconcile", plain).stderr
     found = run("find", plain, "--id", "0a")

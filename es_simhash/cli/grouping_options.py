@@ -83,8 +83,8 @@ def grouping(command: Function) -> Function:
         multiple=True,
         help="Which document stands for its group: id (the smallest), longest, a date or number FIELD (the earliest), "
         "-FIELD (the latest), or FIELD:VALUE>VALUE>* (preferred values of a keyword). Repeatable; the first decides, "
-        "then the next. Default: what the index records, else id. ingest only records it, and keeps the document that "
-        "comes first.",
+        "then the next. Default: what the index records, else simhash.at, the document that was grouped first, as "
+        "ingest decides; ingest only records another one.",
     )
     @click.option(
         "--per",

@@ -8,6 +8,7 @@ from typing import Literal
 from es_simhash.errors import COMPARE_NONE, REGROUP, Argument, InvalidInputError, Said
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.lookup_options import Verify, asked_rule
+from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.meta import IndexSettings, no_text_field
 from es_simhash.mapping.rule import LONGEST, Canonical, Grouping, check_order, default_rule
 from es_simhash.texts.measures import Preset, get_preset
@@ -32,9 +33,10 @@ class GroupingRequest:
             Largest distance of a duplicate in bits, inclusive, 0 to 64; by default what the index records, else
             12. The first ingest that groups records these settings in the mapping.
         canonical:
-            Which document :meth:`reconcile` prefers as canonical; a list of keys, or one: ``"id"`` (the smallest,
-            the default), a date or number field (the earliest or smallest; ``"-field"`` for the latest),
-            ``"longest"``, or ``"field:a>b>*"``, values of a keyword field, the preferred one first.
+            Which document :meth:`reconcile` prefers as canonical; a list of keys, or one: a date or number field
+            (the earliest or smallest; ``"-field"`` for the latest), ``"longest"``, ``"field:a>b>*"``, values of a
+            keyword field, the preferred one first, or ``"id"`` (the smallest, which decides last). By default
+            ``"simhash.at"``: the document that was grouped first, as ``ingest`` decides.
         per:
             A keyword field; only documents with the same value are duplicates of each other. ``False`` for none.
         within:
@@ -82,10 +84,16 @@ class GroupingRequest:
 
 
 def choose_grouping(
-    settings: IndexSettings, request: GroupingRequest, *, has_texts: bool | None = None, may_differ: bool = False
+    settings: IndexSettings,
+    request: GroupingRequest,
+    *,
+    prefix: str = DEFAULT_PREFIX,
+    has_texts: bool | None = None,
+    may_differ: bool = False,
 ) -> Grouping:
     """
     Return the grouping that applies: the recorded one, else the request completed by the defaults.
+    The one that was grouped first stays, by its moment below *prefix*.
     *has_texts*: whether every index concerned records its text fields; then texts are compared by default. *may_differ*
     allows a request other than the record: for a dry run, which writes nothing, and to group an index anew.
     """
@@ -95,7 +103,9 @@ def choose_grouping(
     if recorded is None:
         # Without a distance that is asked for or recorded, bits alone are safe within 3 only.
         usual = default_rule(settings, has_texts=has_texts and request.verify is not False)
-        chosen = request.put_on(Grouping(usual.max_distance, usual.similarity, usual.measure))
+        chosen = request.put_on(
+            Grouping(usual.max_distance, usual.similarity, usual.measure, order=(Fields(prefix).at,))
+        )
     else:
         chosen = request.put_on(recorded)
         if chosen != recorded and not may_differ:

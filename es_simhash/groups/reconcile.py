@@ -23,6 +23,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards import reading_primaries
+from es_simhash.mapping.user_fields import milliseconds_of, to_moment
 from es_simhash.transport.conversation import refresh
 from es_simhash.transport.protocol import Index, Key, Progress, ids_query, noting, were
 from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
@@ -232,8 +233,8 @@ class _Writer:
         self._prefix = prefix
         self._batch = batch
         self._check = check
-        # Where the moment decides which document stays, a document that never had one must not get the latest.
-        self._orders_by_at = any(key.field == Fields(prefix).at for key in grouping.order_keys)
+        # Where the latest stays, a document that never had a moment must not get the latest.
+        self._has_moments = not any(key.is_descending and key.field == Fields(prefix).at for key in grouping.order_keys)
         self.changed = 0
         self.moved = 0
         self.failures: list[Failure] = []
@@ -241,17 +242,20 @@ class _Writer:
     async def write(self, server: Port, groups: Groups, places: Sequence[int]) -> None:
         """Rewrite the documents at *places* of *groups*; each request is checked before."""
         before = self.changed
+        moment = groups.table.next_moment(milliseconds_of(await server.compute(now)) or 0)
+        # Canonicals first: a run that is cut short leaves no duplicate with a moment before that of its canonical.
+        places = sorted(places, key=lambda place: int(groups.canonical[place]) != place)
         for begin in range(0, len(places), self._batch):
-            at = None if self._orders_by_at else await server.compute(now)
-            await self._write(server, groups, places[begin : begin + self._batch], at)
+            await self._write(server, groups, places[begin : begin + self._batch], moment)
             done = min(begin + self._batch, len(places))
             server.tell(Progress(done, len(places), "rewriting groups"))
         if self.changed > before:
             await self._check()  # a batch that was on its way when the grouping was changed is an error, and no success
 
-    async def _write(self, server: Port, groups: Groups, places: Sequence[int], at: str | None) -> None:
+    async def _write(self, server: Port, groups: Groups, places: Sequence[int], moment: int) -> None:
         rows = {place: groups.table.row(place) for place in places}
-        wanted = {row.key: (row, _fields(groups, place, at), groups.version(place)) for place, row in rows.items()}
+        fields_of = partial(_fields, groups, moment=moment if self._has_moments else None)
+        wanted = {row.key: (row, fields_of(place), groups.version(place)) for place, row in rows.items()}
         moved: set[Key] = set()
 
         def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
@@ -300,9 +304,12 @@ class _Writer:
         refuse_hindered(outcomes)
 
 
-def _fields(groups: Groups, place: int, at: str | None) -> dict[str, Any]:
+def _fields(groups: Groups, place: int, *, moment: int | None) -> dict[str, Any]:
+    """Return the group fields of the document at *place*; a duplicate is grouped after its canonical."""
     canonicals = groups.canonical[[place]]
     [name] = groups.names(canonicals)
-    if canonicals[0] == place:
+    is_canonical = canonicals[0] == place
+    at = None if moment is None else to_moment(moment + (not is_canonical))
+    if is_canonical:
         return group_fields(name, at=at)
     return group_fields(name, canonical=name, distance=int(groups.distance[place]), at=at)

@@ -61,7 +61,8 @@ async def settle_grouping(
     has_texts = bool(resolved.each) and all(one.text_fields for one in resolved.each.values())
     bases = _find_bases(resolved.each, settings)
     grouping, *others = {
-        choose_grouping(base, request, has_texts=has_texts, may_differ=may_differ or regroup) for base in bases
+        choose_grouping(base, request, prefix=server.prefix, has_texts=has_texts, may_differ=may_differ or regroup)
+        for base in bases
     }
     if others:
         raise _different(resolved.each)

@@ -108,6 +108,9 @@ class Table:
         self.dates = frozenset(dates)
         self._text_fields = text_fields or {}
         self._keys = grouping.order_keys
+        # Place of the key that prefers the one that was grouped first: who has no moment then comes last.
+        first = OrderKey("field", self._fields.at)
+        self._first = self._keys.index(first) if first in self._keys else None
         # Numbers of the indices, and of the values of per.
         self._names: dict[str, int] = {}
         self._values: dict[tuple[str, ...], int] = {}
@@ -174,7 +177,8 @@ class Table:
         group, canonical, distance = (
             (fields.get(name) or [None])[0] for name in (names.group, names.duplicate_of, names.distance)
         )
-        return hash((group, canonical, None if distance is None else int(distance)))
+        has_moment = self._first is None or names.at in fields
+        return hash((group, canonical, None if distance is None else int(distance), has_moment))
 
     def _value(self, values: Sequence[str] | None) -> int:
         """Return the number of a document's values; all of them count, in no order."""
@@ -212,6 +216,11 @@ class Table:
         columns = self._columns()
         name = list(self._names)[columns["index"][place]]
         return Row(self._ids[place], name, int(columns["fingerprint"][place]), self._routings.get(place))
+
+    def next_moment(self, now: int) -> int:
+        """Return the moment, in milliseconds, of what is grouped *now*: after all, if moments decide who stays."""
+        moments = self._columns()[f"rank{self._first}"] if self._first is not None else np.empty(0)
+        return max(now, int(moments[np.isfinite(moments)].max(initial=0)) + 1)
 
     def with_candidates(self) -> NDArray[np.int64]:
         """Return the places of the documents that may have a neighbour, by all that decides but their texts."""
@@ -392,7 +401,7 @@ class Groups:
             columns = (self.names(self.canonical[part]), self.canonical[part], self.distance[part])
             rows = zip(columns[0], columns[1].tolist(), columns[2].tolist(), self.states[part].tolist(), strict=True)
             for place, (group, canonical, distance, state) in enumerate(rows, begin):
-                wanted = (group, None, None) if canonical == place else (group, group, distance)
+                wanted = (group, None, None, True) if canonical == place else (group, group, distance, True)
                 if hash(wanted) != state:
                     found.append(place)
         return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from heapq import merge
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.errors import shorten
@@ -111,15 +112,21 @@ class Decider:
         self._scheme = scheme
         self._policy = policy
         self.in_flight = InFlight(grouping.max_distance)
-        self._latest = 0
+        self._moment = 0
+        # The moments of duplicates of this batch that are after its own, by fingerprint.
+        self._later: dict[int, int] = {}
 
-    def decide(self, draft: Document, found: Sequence[Document], *, now: int = 0) -> Decision:
+    def begin(self, now: int) -> None:
+        """Begin a batch: *now*, in milliseconds since 1970, is its moment, unless a document has a later one."""
+        self._moment = max(now, self._moment, *self._later.values())
+        self._later.clear()
+
+    def decide(self, draft: Document, found: Sequence[Document]) -> Decision:
         """
         Return the decision about *draft*, and remember the draft as in flight unless it is skipped.
-        *found*: documents within max_distance that a search shows, the preferred one first. *now*: milliseconds since
-        1970; many documents may share it.
+        *found*: documents within max_distance that a search shows, the preferred one first.
         """
-        decision = self._judge(draft, found, now)
+        decision = self._judge(draft, found)
         if decision.verdict != "skip":
             draft.group, draft.at, draft.is_member = decision.group, decision.at, decision.group != draft.id
             if draft.is_member and decision.leader is not None and decision.leader.is_member:
@@ -128,28 +135,45 @@ class Decider:
             self.in_flight.add(draft, may_have_duplicates=not draft.is_member or draft.canonicals is not None)
         return decision
 
-    def add_straight(self, document: Straight, now: int) -> None:
+    def add_straight(self, document: Straight) -> None:
         """Remember *document*, which nothing is near, as a canonical."""
-        document.at = self._latest = max(now, self._latest)
+        document.at = self._moment
         self.in_flight.add_straight(document)
 
-    def _moment(self, draft: Document, now: int) -> int:
+    def _at(self, draft: Document, found: Sequence[Document], leader: Document | None) -> int:
         """
-        Return when *draft* is grouped: never before a draft decided earlier, and after what had its id.
-        A clock does not tell the documents of one batch apart, and those of two writers differ.
+        Return when *draft* is grouped, so that the order of moments, then of ids, says what was decided.
+        A duplicate comes after its *leader*; a canonical no earlier than the duplicates near it that belong to others,
+        and before its own. A document that is given again with its text keeps its moment.
         """
-        before = self.in_flight.get(draft.id)
-        self._latest = max(now, self._latest, 0 if before is None else before.at + 1)
-        return self._latest
+        moments = [document.at for document in found if document.is_member and document.group == draft.id]
+        at = min([self._moment, *(moment - 1 for moment in moments if moment)])
+        before = self.in_flight.get(draft.id) or next((document for document in found if document.id == draft.id), None)
+        if before is not None and before.at and before.fingerprint == draft.fingerprint:
+            at = before.at
+        if leader is None:
+            others = (document.at for document in found if document.is_member and document.group != draft.id)
+            return max(at, self._later_near(draft), *others)
+        at = max(at, leader.at + 1)
+        if at > self._moment:
+            self._later[draft.fingerprint or 0] = at
+        return at
 
-    def _judge(self, draft: Document, found: Sequence[Document], now: int) -> Decision:
+    def _later_near(self, draft: Document) -> int:
+        """Return the last moment of the duplicates of this batch that may be near *draft*."""
+        if not self._later or draft.fingerprint is None:
+            return 0
+        near = self.in_flight.foreseen_near(draft.fingerprint, self._later)
+        return max((self._later.get(each, 0) for each in near), default=0)
+
+    def _judge(self, draft: Document, found: Sequence[Document]) -> Decision:
         is_readable = draft.content is None or draft.content.unread is None
         if not found and is_readable and not self.in_flight.has_near(draft.fingerprint):
-            return Decision("write", draft.id, at=self._moment(draft, now))  # most documents, without detours
+            return Decision("write", draft.id, at=self._at(draft, (), None))  # most documents, without detours
         uncompared: list[Uncompared] = []
         blockers: set[int] = set()
         first = next(self._neighbours(draft, self._candidates(draft, found, blockers), uncompared), None)
-        at = self._moment(draft, now)
+        at = self._at(draft, found, None if first is None else first.document)
         missed, hiding = tuple(uncompared), frozenset(blockers)
         if first is None:
             return Decision("write", draft.id, uncompared=missed, blockers=hiding, at=at)
@@ -183,20 +207,27 @@ class Decider:
     def _candidates(
         self, draft: Document, found: Iterable[Document], blockers: set[int]
     ) -> Iterator[tuple[int | None, Document]]:
-        """Yield the documents near *draft*, with distances, those in the index first; note *blockers*."""
+        """Yield the documents near *draft*, with distances, the one grouped first comes first; note *blockers*."""
         if draft.fingerprint is None:
             return
-        # A document in flight is newer than what a search shows of it.
-        for each in found:
-            # A document does not duplicate its own group.
-            if draft.id in (each.id, each.group) or self._is_led(each):
-                continue
-            if self.in_flight.hides(each.id):
-                blockers.update(self.in_flight.blockers(each.id))
-            else:
-                yield each.distance_to(draft.fingerprint), each
+        shown = (
+            (document.distance_to(draft.fingerprint), document) for document in self._shown(draft, found, blockers)
+        )
         flying = self.in_flight.find(draft.fingerprint, blockers=blockers, apart_from=draft.id)
-        yield from ((distance, each) for distance, each in flying if not self._is_led(each))
+        for distance, document in merge(shown, flying, key=lambda pair: (pair[1].at, pair[1].id)):
+            if not self._is_led(document):
+                yield distance, document
+
+    def _shown(self, draft: Document, found: Iterable[Document], blockers: set[int]) -> Iterator[Document]:
+        """Yield those of *found* that no document in flight is newer than: such a one is in flight, or a blocker."""
+        for document in found:
+            # A document does not duplicate its own group.
+            if draft.id in (document.id, document.group):
+                continue
+            if not self.in_flight.hides(document.id):
+                yield document
+            elif not self._is_led(document):
+                blockers.update(self.in_flight.blockers(document.id))
 
     def _is_led(self, copy: Document) -> bool:
         """Return whether the canonical of *copy* is there, and the two are neighbours as they are now."""

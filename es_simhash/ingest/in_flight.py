@@ -229,6 +229,12 @@ class InFlight:
     def is_foreseen_near(self, fingerprint: int | None) -> bool:
         return fingerprint in self._near
 
+    def foreseen_near(self, fingerprint: int, among: Iterable[int]) -> Iterable[int]:
+        """Return those of the foreseen *among* that are near *fingerprint*, and others; all if one is not foreseen."""
+        if fingerprint not in self._foreseen or not self._foreseen.issuperset(among):
+            return among
+        return (fingerprint, *self._near.get(fingerprint, ()))
+
     def is_near(self, fingerprint: int) -> bool:
         """Return whether anything in flight, or of what is foreseen, may be near the foreseen *fingerprint*."""
         return fingerprint in self._near or fingerprint in self._keys

@@ -380,7 +380,7 @@ def decide_items(
     decider: Decider, entries: Sequence[Item | Straight], existing: Existing, prefix: str, at: str
 ) -> None:
     """Decide *entries* in their order, at the moment *at*, and put the group fields into the operations of items."""
-    now = milliseconds_of(at) or 0
+    decider.begin(milliseconds_of(at) or 0)
     items = (each for each in entries if isinstance(each, Item))
     drafts = [item.draft for item in items if item.draft is not None and item.draft.fingerprint is not None]
     decider.in_flight.foresee([each.fingerprint for each in drafts if each.fingerprint is not None])
@@ -388,9 +388,9 @@ def decide_items(
         prepare_together(_compared_soon(drafts, existing, decider.in_flight), decider.grouping.measure)
     for each in entries:
         if isinstance(each, Item):
-            _decide(decider, each, existing, prefix=prefix, now=now)
+            _decide(decider, each, existing, prefix=prefix)
         else:
-            decider.add_straight(each, now)
+            decider.add_straight(each)
 
 
 def _compared_soon(drafts: Sequence[Document], existing: Existing, in_flight: InFlight) -> Iterator[Content]:
@@ -407,11 +407,14 @@ def _compared_soon(drafts: Sequence[Document], existing: Existing, in_flight: In
             yield from (each for each in (draft.content, *near) if each is not None)
 
 
-def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str, now: int) -> None:
+def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str) -> None:
     draft, operation = item.draft, item.operation
     if draft is None or operation is None:
         return
-    decision = decider.decide(draft, existing.of(draft), now=now)
+    is_again = operation.kind == "create" and decider.in_flight.hides(draft.id)
+    decision = decider.decide(draft, existing.of(draft))
+    # What is there under its id is told by its moment from one whose answer was lost.
+    decision.at += is_again
     gaps = () if draft.fingerprint is None else existing.gaps.get(draft.fingerprint, ())
     if gaps or decision.uncompared:
         item.problem = _missed(gaps, decision.uncompared)

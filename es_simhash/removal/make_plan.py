@@ -184,7 +184,9 @@ def _comparer(
     decided_by = {}
     for name in resolved.each:
         mapping = resolved.mappings[name]
-        names = [*text_fields.get(name, ()), *(MappedField.find(mapping, field).path for field in used)]
+        # A moment of ours is no part of a document: a reconcile after the plan may give the first one.
+        theirs = (field for field in used if field != Fields(context.prefix).at)
+        names = [*text_fields.get(name, ()), *(MappedField.find(mapping, field).path for field in theirs)]
         decided_by[name] = decisive_fields(mapping, names, used)
         if bound is None:
             decided_by[name][Fields(context.prefix).fingerprint] = False

@@ -50,6 +50,7 @@ from es_simhash.mapping.fields import (
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
+from es_simhash.mapping.user_fields import milliseconds_of, to_moment
 from es_simhash.texts.measures import Preset
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, Scroll
@@ -184,7 +185,7 @@ def make_writer(options: Mapping[str, str], schema: StructType) -> _Writer:
         )
     request = _request(options) if "group" in names else None
     resolved, grouping = connection.run(lambda server: _settle(server, connection.index, request))
-    return _Writer(connection, resolved, grouping, "fingerprint" in names, skips)
+    return _Writer(connection, resolved, grouping, "fingerprint" in names, skips, milliseconds_of(now()) or 0)
 
 
 def _request(options: Mapping[str, str]) -> GroupingRequest:
@@ -221,6 +222,7 @@ class _Writer(DataSourceArrowWriter):
     """
     Writes the documents of a task in batches, to the indices that were *resolved* when the writing began.
     *grouping*: ``None`` if no groups are written. *skips*: documents changed since they were read are no error.
+    *moment*: when they are grouped, in all tasks; a duplicate after its canonical.
     """
 
     connection: Connection
@@ -228,6 +230,7 @@ class _Writer(DataSourceArrowWriter):
     grouping: Grouping | None
     has_fingerprints: bool
     skips: bool
+    moment: int
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
         done = TaskResult()
@@ -255,13 +258,12 @@ class _Writer(DataSourceArrowWriter):
         """Leave what was written: each document is right by itself."""
 
     async def _write(self, server: Port, rows: Sequence[Mapping[str, Any]], done: TaskResult) -> None:
-        at = now()
         wanted = {}
         for row in rows:
             key = Key(row["index"], row["id"], row.get("routing"))
             if key.index not in self.resolved.each:
                 raise InvalidInputError(f"index {key.index!r} is not behind {self.connection.index!r}: write there")
-            wanted[key] = (row["seq_no"], row["primary_term"]), self._fields(row, at)
+            wanted[key] = (row["seq_no"], row["primary_term"]), self._fields(row)
         changed: set[Key] = set()
         taken: list[str] = []
 
@@ -302,13 +304,14 @@ class _Writer(DataSourceArrowWriter):
             if not outcome.is_done and len(done.reasons) < SHOWN:
                 done.reasons.append(str(outcome.to_failure()))
 
-    def _fields(self, row: Mapping[str, Any], at: str) -> dict[str, Any]:
+    def _fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         if self.has_fingerprints and row["fingerprint"] is not None:
             prefix, value = self.connection.prefix, self.resolved.each[row["index"]].value
             fields |= fingerprint_fields(from_hex(row["fingerprint"]), prefix=prefix, value=value)[prefix]
         if self.grouping is not None and row["group"] is not None:
             canonical, distance = row["duplicate_of"], row["distance"]
+            at = to_moment(self.moment + (canonical is not None))
             fields |= group_fields(row["group"], canonical=canonical, distance=distance, at=at)
         return fields
 

@@ -233,6 +233,8 @@ def test_the_alert(server, news):
         assert simhash.reconcile(news, regroup=True, max_distance=12, verify=0.5).is_settled
         assert (counted(), moments()) == (0, old)
         list(simhash.ingest(news, [{"_id": "b", "body": same["b"], "seen": "again"}]))
+        assert counted() == 0
+        list(simhash.ingest(news, [{"_id": "b", "body": f"{same['b']} Again."}]))
         assert counted() == 1
         make_old("b")
         server.request("POST", f"/{news}/_update/c?refresh=true", {"doc": {"body": same["a"]}})

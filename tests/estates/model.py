@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import permutations, product
+from math import inf
 from typing import Any, NamedTuple
 
 from tests import reference
@@ -215,8 +216,9 @@ def canonicals(seen: Sequence[Seen], grouping: Mapping[str, Any]) -> list[dict[P
         first = 0.0
         if order == "longest":
             first = -len(each.doc.source["body"])
-        elif order == "-simhash.at":
-            first = -datetime.fromisoformat(each.ours["at"]).timestamp() if "at" in each.ours else 1.0
+        elif order.endswith("simhash.at"):
+            moment = datetime.fromisoformat(each.ours["at"]).timestamp() if "at" in each.ours else inf
+            first = -moment if order.startswith("-") and moment < inf else moment
         return first, each.place.id.encode(), each.place.index
 
     ties: dict[Any, list[Seen]] = {}

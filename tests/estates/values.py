@@ -44,7 +44,7 @@ policies = st.sampled_from(("tag", "tag", "tag", "skip", None))
 workers = st.sampled_from((*[None] * 15, 2))
 # How an ingest looks up, and how many documents a batch has.
 ways = st.sampled_from((("server", 500), ("memory", 500), ("memory", 2)))
-GROUPING = {"rule": "star", "max_distance": 3, "canonical": ["id"], "similarity": None}
+GROUPING = {"rule": "star", "max_distance": 3, "canonical": ["simhash.at"], "similarity": None}
 groupings = st.fixed_dictionaries(
     {"verify": st.just(False)}, optional={"max_distance": distances, "canonical": st.sampled_from(("id", "longest"))}
 )

@@ -1,5 +1,7 @@
 """Decisions about documents as they are written, compared with slow and obvious rules."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -33,6 +35,31 @@ def test_tags_are_greedy_whenever_the_index_is_refreshed(values, max_distance, r
             decider.in_flight.forget_settled()
             visible = len(groups)
     assert list(map(int, groups)) == star(values, max_distance)
+
+
+@given(related_fingerprints(30), st.integers(0, 20), st.data())
+def test_the_order_of_moments_says_what_was_decided(values, max_distance, data):
+    """Whatever the ids: for batches of one moment, two writers whose clocks differ, and refreshes in between."""
+    ids = data.draw(st.permutations([f"{place:02d}" for place in range(len(values))]))
+    writers, clocks, shown = [Decider(Grouping(max_distance), "tag") for _ in range(2)], [0, 5], []
+    writer, batch = 0, []
+    for place, (value, id_) in enumerate(zip(values, ids, strict=True)):
+        if data.draw(st.booleans()):  # a batch begins, perhaps of the other writer, who sees what is refreshed
+            shown += batch
+            writers[writer].in_flight.settle([each.position for each in batch])
+            writers[writer].in_flight.forget_settled()
+            writer, batch = data.draw(st.sampled_from([0, 1])), []
+            clocks[writer] += data.draw(st.integers(0, 3))
+            writers[writer].begin(1 + clocks[writer])
+            writers[writer].in_flight.foresee(values[place : place + data.draw(st.integers(0, 9))])
+        near = [
+            replace(each, position=None) for each in shown if hamming_distance(each.fingerprint, value) <= max_distance
+        ]
+        batch.append(Document(id_, value, position=place))
+        writers[writer].decide(batch[-1], sorted(near, key=lambda each: (each.at, each.id)))
+    documents = sorted(shown + batch, key=lambda each: (each.at, each.id))
+    canonicals = star([each.fingerprint for each in documents], max_distance)
+    assert [each.group for each in documents] == [documents[place].id for place in canonicals]
 
 
 @given(related_fingerprints(20), st.integers(0, 20))

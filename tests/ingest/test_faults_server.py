@@ -96,7 +96,7 @@ def test_writers_in_any_order_come_to_one_result(server, index):
             with patient_client(server) as mine:
                 failures += [
                     r
-                    for r in SimHashClient(mine).ingest(name, own, max_distance=3, verify=False)
+                    for r in SimHashClient(mine).ingest(name, own, max_distance=3, verify=False, canonical="id")
                     if r.action == "refused"
                 ]
 
@@ -108,7 +108,7 @@ def test_writers_in_any_order_come_to_one_result(server, index):
         assert failures == []
         assert SimHashClient(client).reconcile(name).is_settled
         found = read_all(server, name)
-        assert stored_groups(found) == expected_groups(found, 3)
+        assert stored_groups(found) == expected_groups(found, 3, lambda id_, source: id_)
         results.append(stored_groups(found))
         client.close()
     assert results[0] == results[1]

@@ -466,7 +466,9 @@ def test_indices_of_different_rules_are_grouped_by_one(run, server, index, simha
         with pytest.raises(InvalidInputError, match="are grouped by different rules") as caught:
             simhash.reconcile(both, **how)
     said = str(caught.value)
-    assert f"'{index}-2': within 5 bits, texts not compared, stays: the smallest id, star groups): name" in said
+    assert (
+        f"'{index}-2': within 5 bits, texts not compared, stays: the earliest by simhash.at, star groups): name" in said
+    )
     assert said.endswith("reconcile(regroup=True), and everything in which these differ")
     shown = run("reconcile", both, "--regroup", "-d", "7", "--yes")
     assert (shown.exit_code, f"es-simhash reconcile '{both}' --regroup" in shown.stderr) == (1, True), shown.stderr

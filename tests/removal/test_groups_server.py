@@ -18,10 +18,13 @@ LONGER = f"{MORE} {TEXT} {OTHER}"
 
 
 def tag(simhash, index, documents, *, settings=ONE_SHARD, mappings=None, **options):
-    """Make *index*, and ingest *documents* in this order: by default each is tagged by what came before it."""
+    """Make *index*, and ingest *documents* each tagged by what came before it; the recorded order is by ids."""
     simhash.create_index(index, text_field="body", settings=settings, mappings=mappings, passages=True)
     sources = [{"_id": id_, **({"body": each} if isinstance(each, str) else each)} for id_, each in documents.items()]
-    assert {each.action for each in simhash.ingest(index, sources, **options)} <= {"written", "tagged"}
+    assert {each.action for each in simhash.ingest(index, sources, **{"canonical": "id", **options})} <= {
+        "written",
+        "tagged",
+    }
 
 
 def duplicates(server, index):
@@ -181,7 +184,7 @@ def tenants(server, index, simhash, kind):
     for name, alias in zip(names, aliases):
         routing = {} if kind == "filter" else {"_routing": name}
         mine = [{"_id": f"{name}{id_}", "body": text, "tenant": name, **routing} for id_, text in texts.items()]
-        list(simhash.ingest(alias, mine))
+        list(simhash.ingest(alias, mine, canonical="id"))
         server.request("POST", f"/{index}/_refresh")
     return names, aliases
 

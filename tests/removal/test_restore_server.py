@@ -209,7 +209,7 @@ def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, tm
         put(server, name, [{"_id": id_, "body": text if id_ != "a" else "something else of other words", "n": 1}])
     for name in names:
         list(simhash.backfill(name))
-    simhash.reconcile(names)
+    simhash.reconcile(names, canonical="id")
     plan = tmp_path / "removal.db"
     assert simhash.plan_removal(names, plan, max_share=1.0).count == 1
     assert [each.id for each in simhash.apply_removal(plan)] == ["c"]

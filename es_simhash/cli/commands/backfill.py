@@ -104,7 +104,7 @@ def _sentence(last: BackfillProgress, *, dry_run: bool) -> str:
     "--time-field",
     metavar="FIELD",
     help="Field whose earliest value makes a document the canonical of its group. Default: what INDEX records, else "
-    "the smallest id decides.",
+    "the document that was grouped first.",
 )
 @grouping_option
 @options.yes

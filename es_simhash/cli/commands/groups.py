@@ -209,11 +209,6 @@ def reconcile(
             f"{count(report.duplicates, 'duplicate')}; {report.changed:,} {verb}"
             f"{', pass --yes to do it' if regroup and not yes else ''}{dry_run_ending(is_dry=dry_run)}"
         )
-        if report.changed and dry_run and not regroup:
-            note(
-                "es-simhash ingest makes the document that comes first the canonical, reconcile the one that the order "
-                "(--canonical) prefers: after an ingest documents may be rewritten for that alone"
-            )
     if report.unread:
         said = f"the text of {count(report.unread, 'document')} could not be read: they have no near-duplicates"
         warn(said, kind="unread", number=report.unread)

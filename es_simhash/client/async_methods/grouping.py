@@ -132,9 +132,10 @@ class AsyncGroupingMethods(AsyncBase):
                 Largest distance of a duplicate in bits, inclusive, 0 to 64; by default what the index records, else
                 12. The first ingest that groups records these settings in the mapping.
             canonical:
-                Which document :meth:`reconcile` prefers as canonical; a list of keys, or one: ``"id"`` (the smallest,
-                the default), a date or number field (the earliest or smallest; ``"-field"`` for the latest),
-                ``"longest"``, or ``"field:a>b>*"``, values of a keyword field, the preferred one first.
+                Which document :meth:`reconcile` prefers as canonical; a list of keys, or one: a date or number field
+                (the earliest or smallest; ``"-field"`` for the latest), ``"longest"``, ``"field:a>b>*"``, values of a
+                keyword field, the preferred one first, or ``"id"`` (the smallest, which decides last). By default
+                ``"simhash.at"``: the document that was grouped first, as ``ingest`` decides.
             per:
                 A keyword field; only documents with the same value are duplicates of each other. ``False`` for none.
             within:
@@ -247,9 +248,10 @@ class AsyncGroupingMethods(AsyncBase):
                 Largest distance of a duplicate in bits, inclusive, 0 to 64; by default what the index records, else
                 12. The first ingest that groups records these settings in the mapping.
             canonical:
-                Which document :meth:`reconcile` prefers as canonical; a list of keys, or one: ``"id"`` (the smallest,
-                the default), a date or number field (the earliest or smallest; ``"-field"`` for the latest),
-                ``"longest"``, or ``"field:a>b>*"``, values of a keyword field, the preferred one first.
+                Which document :meth:`reconcile` prefers as canonical; a list of keys, or one: a date or number field
+                (the earliest or smallest; ``"-field"`` for the latest), ``"longest"``, ``"field:a>b>*"``, values of a
+                keyword field, the preferred one first, or ``"id"`` (the smallest, which decides last). By default
+                ``"simhash.at"``: the document that was grouped first, as ``ingest`` decides.
             per:
                 A keyword field; only documents with the same value are duplicates of each other. ``False`` for none.
             within:

@@ -61,7 +61,7 @@ class UpkeepMethods(SyncBase):
                 Field or fields of the text; by default those that the index records.
             time_field:
                 Date or number whose smallest value makes a document the canonical of its group; by default what the
-                index records, else the smallest id.
+                index records, else the document that was grouped first.
             preset, verify, max_distance, canonical, per, within:
                 The rule, as for :meth:`ingest`, if the index records none; by default the texts decide.
             dry_run:
