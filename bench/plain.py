@@ -17,6 +17,8 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from statistics import median
 from typing import Any
@@ -52,6 +54,18 @@ def calls(items: int, number: int) -> Iterator[tuple[str, int, dict[str, Call]]]
             simhash.find_near_dups(INDEX, text)
 
     yield "texts with hits", len(few), {"with": rule, "plain": rule}
+
+    def one(simhash: SimHashClient, way: str, threads: int = 1) -> None:
+        simhash.find_near_dups(INDEX, fingerprint=0)
+        context = simhash._context  # noqa: SLF001 -- as if the server did not show the marker to searches
+        if way == "without" and (known := context.recall(INDEX)):
+            context.distrust_marker(INDEX, known[1])
+        with ThreadPoolExecutor(threads) as pool:
+            deque(pool.map(lambda value: simhash.find_near_dups(INDEX, fingerprint=value), values[: items // 10]), 0)
+
+    yield "marker of settings", items // 10, {"with": one, "without": one}
+    at_once = partial(one, threads=8)
+    yield "marker of settings, 8 lookups at once", items // 10, {"with": at_once, "without": at_once}
 
     def ingest(simhash: SimHashClient, way: str) -> None:
         new = enumerate(texts(items, seed=100 + number))

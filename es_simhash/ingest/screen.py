@@ -36,7 +36,7 @@ from es_simhash.lookup.lookup_options import TableError
 from es_simhash.lookup.query import check_source
 from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Around, Port
-from es_simhash.mapping.resolve import SLOW_SECONDS, TRUSTED_SECONDS, SettingsChanged, agree, check_unchanged
+from es_simhash.mapping.resolve import TRUSTED_SECONDS, SettingsChanged, agree, check_unchanged
 from es_simhash.mapping.rule import PairRule, target_of
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.record import Record
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 ScreenAnswer: TypeAlias = Literal["new", "near", "unsure"]
 
 PAGE = 1_000
+# An answer that came within this time of a mapping that was just read needs no other one.
+SLOW_SECONDS = 0.1
 # Nothing is written, so all that is new stays in memory.
 _SIZES = IngestSizes(in_flight=2**62, in_flight_bytes=2**62)
 _NO_VALUE = "a text has no value of {}, by which the index keeps documents apart: give a document that has it"

@@ -151,7 +151,7 @@ class Context:
         self.clock = clock
         self.is_plain = is_plain()
         self._settings = Recent[tuple[IndexSettings, Resolved]](clock)
-        self._confirmed = Recent[tuple[Resolved, Any]](clock)
+        self._confirmed = Recent[bool](clock)
         self._stats = Recent[IndexStats](clock)
         self._longest = Recent[int](clock)
         self._scriptless = Recent[bool](clock)
@@ -180,12 +180,12 @@ class Context:
         """Remember settings for a while; mappings are left out, because they may be large."""
         resolved = replace(resolved, mappings={})
         self._settings.learn(index, (agreed, resolved))
-        self.confirm(index, resolved, at=self.clock())
+        self.confirm(index, at=self.clock())
 
-    def unlearn(self, index: Index, settings: IndexSettings) -> None:
-        """Forget that *index* has the agreed *settings*, and its statistics; what was learned since stays."""
+    def unlearn(self, index: Index, resolved: Resolved | None) -> None:
+        """Forget the settings *resolved* of *index*, and its statistics; what was learned since stays."""
         known = self.recall_any(index)
-        if known is not None and known[0] is settings:
+        if known is not None and known[1] is resolved:
             self._settings.forget(index)
             self._stats.forget(index)
 
@@ -196,14 +196,9 @@ class Context:
             at = self.clock() - self._settings.age_seconds(index)
             self._settings.learn(index, (known[0], replace(resolved, marker=None)), at=at)
 
-    def confirm(self, index: Index, resolved: Resolved, *, at: float, answer: Any = None) -> None:
-        """Note that the settings *resolved* of *index* were right at the time *at*, and the server's *answer* then."""
-        self._confirmed.learn(index, (resolved, answer), at=at)
-
-    def is_confirmed_by(self, index: Index, resolved: Resolved, answer: Any) -> bool:
-        """Return whether the same *answer* of a server was found before to confirm the settings *resolved*."""
-        known, before = self._confirmed.recall(index) or (None, None)
-        return known is resolved and before is not None and before == answer
+    def confirm(self, index: Index, *, at: float) -> None:
+        """Note that the settings learned for *index* were right at the time *at*."""
+        self._confirmed.learn(index, value=True, at=at)
 
     def seconds_since_confirmed(self, index: Index) -> float:
         """Return how long ago the settings of *index* were known to be right."""

@@ -340,16 +340,6 @@ def marker_sort(marker: str) -> list[str]:
     return ["_score", marker]
 
 
-def is_marker_refused(text: str, marker: str, *, prefix: str) -> bool:
-    """Return whether a server's *text* says that it could not sort by *marker*: it is missing there, or retired."""
-    return marker in text or f"{prefix}.{_RETIRED}" in text
-
-
-def is_derived_refusal(text: str, *, prefix: str) -> bool:
-    """Return whether a server's *text* says that an index with derived source cannot have one of our fields."""
-    return f"not supported for [{prefix}.settings_" in text or f"derive source for [{prefix}." in text
-
-
 def for_derived_source(mapping: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
     """Return *mapping* for an index with derived source: without markers, which are aliases, and with doc values."""
     properties = mapping.get("properties") or {}

@@ -2,8 +2,8 @@
 Which concrete indices a name stands for, with which settings, and whether these are still the settings.
 
 Another program may create the index again or move an alias. If all indices have the marker, searches insist
-on it. Else, and before a write, the mapping is read again and compared, unless that was done less than 25
-milliseconds ago. No lookup and no write is here.
+on it. Else the mapping is read again and compared: after the answer, and before a write, unless that was done less
+than 25 milliseconds ago. No lookup and no write is here.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from es_simhash.mapping.meta import (
     IndexSettings,
     PassageState,
     is_marked,
-    is_marker_refused,
     marker_name,
     marker_sort,
     read_settings,
 )
 from es_simhash.mapping.port import Port
 from es_simhash.transport.conversation import attempt, unless_refused
-from es_simhash.transport.protocol import Call, Index, check_index, error_text, index_key, names_in, status_of
+from es_simhash.transport.protocol import Call, Index, check_index, index_key, names_in, status_of
+from es_simhash.transport.refusals import NOT_MARKED, Refusal
 from es_simhash.transport.server import Answer
 
 _UNREAD = Said(
@@ -220,10 +220,9 @@ def _mismatch(index: str, scheme: Scheme, there: str, other: str | Scheme | None
     )
 
 
-# Deleting an index, creating it again and filling it took a server on two idle cores 80 ms or more.
+# Before a write, settings count as right so long after they were read. Deleting an index, creating it again and filling
+# it took a server on two idle cores 80 ms or more.
 TRUSTED_SECONDS = 0.025
-# An answer that came so long after the settings were confirmed is used only when they are confirmed again.
-SLOW_SECONDS = 0.1
 # A lookup starts again when settings have changed; an index that changes more often than this is an error.
 ATTEMPTS = 5
 
@@ -269,29 +268,29 @@ async def stream_anew(make: Callable[[], AsyncGenerator[_T, None]]) -> AsyncGene
 async def send_confirmed(server: Port, index: Index, call: Call, *, settings: IndexSettings) -> Answer:
     """
     Return the answer to *call*, a search or multi-search of *index*; raise SettingsChanged if *settings* have changed.
-    Costs nothing if all indices have the marker. Else the mapping is requested at the same time, if that is due.
+    Costs nothing if all indices have the marker. Else the mapping is read after the answer.
     """
-    resolved = _known(server.context, index, settings)
-    if resolved is None or resolved.marker is None:
-        return await _send_beside(server, index, call, settings=settings)
-    asked = server.context.clock()
-    try:
-        answer = await server.send(_marked(call, resolved.marker))
+    context, resolved = server.context, _known(server.context, index, settings)
+    if resolved is not None and resolved.marker is not None:
+        asked = context.clock()
+        answer = await attempt(server.send(_marked(call, resolved.marker)))
         refusal = _refusal(answer)
-    except Exception as error:
-        refusal = error_text(error)
-        if not is_marker_refused(refusal, resolved.marker, prefix=server.prefix):
-            raise
-    if is_marker_refused(refusal, resolved.marker, prefix=server.prefix):
-        await confirm(server, index, settings=settings, after_seconds=0.0)
-        # The indices with our fields are unchanged: one without them is there now, or the user may not see the marker.
-        server.context.distrust_marker(index, resolved)
-        return await _send_beside(server, index, call, settings=settings)
-    if any((one.get("_shards") or {}).get("skipped") for one in answer.get("responses", [answer])):
-        # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
+        if not NOT_MARKED.meets(refusal):
+            if isinstance(answer, Exception):
+                raise answer
+            if any((part.get("_shards") or {}).get("skipped") for part in _parts(answer)):
+                # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
+                await confirm(server, index, settings=settings)
+            elif not refusal:
+                context.confirm(index, at=asked)
+            return answer
         await confirm(server, index, settings=settings)
-    elif not refusal:
-        server.context.confirm(index, resolved, at=asked)
+        # The indices with our fields are unchanged: one without them is there now, or the user may not see the marker.
+        context.distrust_marker(index, resolved)
+    answer = await attempt(server.send(call))
+    await confirm(server, index, settings=settings)
+    if isinstance(answer, Exception):
+        raise answer
     return answer
 
 
@@ -304,39 +303,40 @@ def _marked(call: Call, marker: str) -> Call:
     return replace(call, arguments={**call.arguments, "body": body})
 
 
-def _refusal(answer: Mapping[str, Any]) -> str:
-    """Return what the server says of the searches or shards that failed in *answer*; empty if none did."""
-    words = []
-    for one in answer.get("responses", [answer]):
-        shards = one.get("_shards") or {}
-        if "error" in one or shards.get("failed"):
-            words.append(str(one.get("error") or shards))
-    return " ".join(words)
+def _parts(answer: Answer) -> Sequence[Answer]:
+    parts: Sequence[Answer] = answer.get("responses", [answer])
+    return parts
 
 
-async def _send_beside(server: Port, index: Index, call: Call, *, settings: IndexSettings) -> Answer:
-    """Return the answer to *call*; read the mapping at the same time if that is due."""
-    question, asked = _question(server.context, index, settings, TRUSTED_SECONDS), server.context.clock()
-    if question is None:
-        answer = await server.send(call)
-    else:
-        answer, mappings = await server.together([call, question], concurrency=2)
-        _judge(server.context, index, mappings, settings=settings, asked=asked)
-        if isinstance(answer, BaseException):
-            raise answer
-    if server.context.seconds_since_confirmed(index) >= SLOW_SECONDS:
-        # The client may have sent the search again, long after the mapping was read.
-        await confirm(server, index, settings=settings)
-    return answer
+def _refusal(answer: Answer | Exception) -> Refusal:
+    """Return what the server refused, all or a part; empty if nothing."""
+    if isinstance(answer, Exception):
+        return answer
+    failed = [part for part in _parts(answer) if "error" in part or (part.get("_shards") or {}).get("failed")]
+    return {"failed": failed} if failed else {}
 
 
-async def confirm(
-    server: Port, index: Index, *, settings: IndexSettings, after_seconds: float = TRUSTED_SECONDS
-) -> None:
+async def confirm(server: Port, index: Index, *, settings: IndexSettings, after_seconds: float = 0.0) -> None:
     """Raise SettingsChanged if *settings* changed; ask only if last confirmed *after_seconds* ago or more."""
-    question, asked = _question(server.context, index, settings, after_seconds), server.context.clock()
-    if question is not None:
-        _judge(server.context, index, await attempt(server.send(question)), settings=settings, asked=asked)
+    context, asked = server.context, server.context.clock()
+    if _known(context, index, settings) is None or context.seconds_since_confirmed(index) < after_seconds:
+        return
+    settings_and_fields = f"_meta.{META_KEY}", f"properties.{context.prefix}", "enabled", "runtime"
+    parts = (f"*.mappings.{part}" for part in settings_and_fields)
+    answer = await attempt(server.get_mapping(index=index, filter_path=",".join(parts)))
+    known = _known(context, index, settings)
+    if isinstance(answer, Exception):
+        context.unlearn(index, known)
+        raise SettingsChanged(index) from answer
+    if known is None or _differs(known, judge_mappings(answer, context)):
+        context.unlearn(index, known)
+        raise SettingsChanged(index)
+    context.confirm(index, at=asked)
+
+
+def _differs(before: Resolved, now: Resolved) -> bool:
+    has_lost_marker = before.marker is not None and now.marker != before.marker
+    return has_lost_marker or now.each != before.each or now.faults != before.faults
 
 
 def confirming(server: Port, index: Index, settings: IndexSettings) -> Callable[[], Awaitable[None]]:
@@ -396,30 +396,3 @@ def _known(context: Context, index: Index, settings: IndexSettings) -> Resolved 
     if known[0].scheme != settings.scheme:  # another thread has learned others
         raise SettingsChanged(index)
     return known[1]
-
-
-def _question(context: Context, index: Index, settings: IndexSettings, after_seconds: float) -> Call | None:
-    """Return the request for the part of the mappings that concerns us; ``None`` where there is nothing to confirm."""
-    if _known(context, index, settings) is None or context.seconds_since_confirmed(index) < after_seconds:
-        return None
-    settings_and_fields = f"_meta.{META_KEY}", f"properties.{context.prefix}", "enabled", "runtime"
-    parts = (f"*.mappings.{part}" for part in settings_and_fields)
-    return Call("get_mapping", {"index": ",".join(names_in(index)), "filter_path": ",".join(parts)})
-
-
-def _judge(context: Context, index: Index, mappings: Any, *, settings: IndexSettings, asked: float) -> None:
-    known = context.recall_any(index)
-    if known is None or known[0].scheme != settings.scheme:
-        raise SettingsChanged(index)
-    if isinstance(mappings, BaseException):
-        context.unlearn(index, known[0])
-        raise SettingsChanged(index) from mappings
-    if not context.is_confirmed_by(index, known[1], mappings) and _differs(known[1], judge_mappings(mappings, context)):
-        context.unlearn(index, known[0])
-        raise SettingsChanged(index)
-    context.confirm(index, known[1], at=asked, answer=mappings)
-
-
-def _differs(before: Resolved, now: Resolved) -> bool:
-    has_lost_marker = before.marker is not None and now.marker != before.marker
-    return has_lost_marker or now.each != before.each or now.faults != before.faults

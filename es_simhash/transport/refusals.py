@@ -145,6 +145,19 @@ OWN_IDS = Row(
     change="the operation without an id: an index of time series makes the ids of its documents itself",
     at_last="an outcome of that operation",
 )
+NOT_MARKED = Row(
+    (Look(words=(".settings_", ".retired]")),),
+    change="the search without the marker of settings, if the mapping shows the settings: an index lacks or hides it",
+)
+MAPPING_FULL = Row(
+    (Look((400,), ("total fields",)),),
+    change="the record of settings without their marker",
+    at_last="the client's exception, with a note of the fields that are new",
+)
+NO_DERIVED = Row(
+    (Look((400, 500), ("Derived source field is not supported", "derive source for [")),),
+    change="the mapping without the marker, and passages with doc values: OpenSearch with derived source",
+)
 # OpenSearch knows the first from 2.18 on, Elasticsearch the second from 9.2 on.
 NO_OPTION = Row(
     (Look((400,), ("search_pipeline", "_source_exclude_vectors")),),

@@ -9,7 +9,7 @@ values: it gets a changed mapping, and lookups read its mapping.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,6 @@ from es_simhash.mapping.mapping import mapping_update, with_source_mode
 from es_simhash.mapping.meta import (
     IndexSettings,
     for_derived_source,
-    is_derived_refusal,
     marker_name,
     marker_properties,
     markers_in_use,
@@ -36,16 +35,17 @@ from es_simhash.mapping.resolve import ATTEMPTS, agree
 from es_simhash.mapping.shards import reading_settings
 from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.transport.buckets import count_whole
-from es_simhash.transport.conversation import search_texts, unless_refused
+from es_simhash.transport.conversation import changing, search_texts, unless_refused
 from es_simhash.transport.pages import Hits
-from es_simhash.transport.protocol import Call, Index, Key, document_key, error_text, index_key, status_of
+from es_simhash.transport.protocol import Call, Index, Key, document_key, index_key
+from es_simhash.transport.refusals import MAPPING_FULL, NO_DERIVED, Row
 from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import Operation, new_id
 
-# Documents that are looked at to see which field is masked, of canonicals and of copies.
-SAMPLE = 20
-# Documents whose values are looked for, and most of these values.
-FEW, VALUES = 5, 1_000
+# Looked at to see which field is masked, of canonicals and of copies.
+SAMPLED_DOCUMENTS = 20
+# Whose values are looked for, and most of these values.
+SEARCHED_DOCUMENTS, MOST_VALUES = 5, 1_000
 
 
 async def put_fields(server: Port, call: Call) -> None:
@@ -53,21 +53,21 @@ async def put_fields(server: Port, call: Call) -> None:
     body = call.arguments["body"]
     changed = for_derived_source(body.get("mappings", body), prefix=server.prefix)
     derived = {**body, "mappings": changed} if "mappings" in body else changed
-    await _send_first(server, call, body, derived)
+    await _send_first(server, call, [body, derived], NO_DERIVED)
 
 
-async def _send_first(server: Port, call: Call, *bodies: Mapping[str, Any], statuses: Collection[int] = ()) -> None:
-    """Send *call* with the first of the *bodies* that an index takes: not full, and with derived source or not."""
-    *others, last = bodies
-    for body in others:
-        try:
-            await server.send(replace(call, arguments={**call.arguments, "body": body}))
-        except Exception as error:
-            if status_of(error) not in statuses and not is_derived_refusal(error_text(error), prefix=server.prefix):
-                raise
-        else:
-            return
-    await server.send(replace(call, arguments={**call.arguments, "body": last}))
+async def _send_first(server: Port, call: Call, bodies: list[Mapping[str, Any]], *refusals: Row) -> None:
+    """Send *call* with the first of the *bodies* that the index takes: the next one after each of *refusals*."""
+
+    def drop_first() -> bool:
+        del bodies[:1]
+        return bool(bodies)
+
+    await changing(
+        lambda: server.send(replace(call, arguments={**call.arguments, "body": bodies[0]})),
+        dict.fromkeys(refusals, drop_first),
+        lambda _: (),
+    )
 
 
 async def change_mapping(server: Port, name: str, mapping: Mapping[str, Any], body: Mapping[str, Any]) -> None:
@@ -75,7 +75,7 @@ async def change_mapping(server: Port, name: str, mapping: Mapping[str, Any], bo
     try:
         await put_fields(server, Call("put_mapping", {"index": name, "body": body}))
     except Exception as error:
-        if "total fields" in error_text(error):
+        if MAPPING_FULL.meets(error):
             held = {path for path, _ in walk_fields(mapping)}
             new = ", ".join(path for path, _ in walk_fields(body) if path not in held)
             error.add_note(
@@ -113,7 +113,8 @@ async def write_settings(
             marked = marker_properties(settings, prefix=prefix, mapping=mapping)
             retired = retired_markers(mapping, prefix=prefix)
             bodies = [{**record, "properties": {prefix: {"properties": some}}} for some in (marked, retired) if some]
-            await _send_first(server, Call("put_mapping", {"index": name}), *bodies, record, statuses=[400])
+            call = Call("put_mapping", {"index": name})
+            await _send_first(server, call, [*bodies, record], MAPPING_FULL, NO_DERIVED)
         server.context.forget()
         mapping = (await server.get_mapping(index=name))[name]["mappings"]
         others = set(markers_in_use(mapping, prefix=prefix)) - {marker_name(settings)}
@@ -209,7 +210,7 @@ async def refuse_masked_values(server: Port, index: Index, field: str, *, is_rea
     Raise WritesRefusedError, or MappingError where *is_read* alone, if this login sees the keyword *field* masked.
     A search for what is shown finds nothing then. Costs two searches.
     """
-    body: dict[str, Any] = {"query": {"exists": {"field": field}}, "size": FEW}
+    body: dict[str, Any] = {"query": {"exists": {"field": field}}, "size": SEARCHED_DOCUMENTS}
     if field == Fields(server.prefix).passages:  # they have no doc values
         hits = (await search_texts(server.patient, index, body, [field]))["hits"]["hits"]
         shown = {value for hit in hits for value in read_values(hit.get("_source") or {}, field)}
@@ -217,7 +218,7 @@ async def refuse_masked_values(server: Port, index: Index, field: str, *, is_rea
         body |= {"docvalue_fields": [field], "_source": False}
         hits = (await server.patient.search(index=index, body=body))["hits"]["hits"]
         shown = {value for hit in hits for value in (hit.get("fields") or {}).get(field, ())}
-    values = sorted(shown)[:VALUES]
+    values = sorted(shown)[:MOST_VALUES]
     if values and not await count_whole(server.patient, index, {"terms": {field: values}}):
         error = _unseen(index_key(index), field)
         raise MappingError(str(error)) if is_read else error
@@ -260,7 +261,7 @@ async def _find_unseen(server: Port, name: str, settings: IndexSettings) -> str 
     tagged = {"exists": {"field": fields.duplicate_of}}
     for clause in ({"must_not": tagged}, {"filter": tagged}):
         query = {"bool": {"must": {"exists": {"field": fields.fingerprint}}, **clause}}
-        body = {"query": query, "size": SAMPLE, "docvalue_fields": shown}
+        body = {"query": query, "size": SAMPLED_DOCUMENTS, "docvalue_fields": shown}
         answer = await search_texts(server, name, body, settings.text_fields)
         for field, is_right in await server.compute(_judge_hits, answer["hits"]["hits"], fields, settings):
             seen[field] = seen.get(field, False) or is_right

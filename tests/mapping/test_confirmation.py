@@ -35,7 +35,6 @@ class Estate:
         self.mapping = mapping
         self.is_partly_refused = False
         self.refuses_sort = False
-        self.search_seconds = 0.0
         self.calls = []
         self.meddle = None
         self.context = Context(clock=lambda: self.now)
@@ -50,7 +49,6 @@ class Estate:
             if meddle is not None:
                 meddle()
             return answer
-        self.now += self.search_seconds
         body = call.arguments["body"]
         searches = [body] if call.api == "search" else body[1::2]
         answers = [self.answer_search(each) for each in searches]
@@ -86,14 +84,12 @@ def marked():
     return Estate(build_mapping())
 
 
-def test_settings_are_confirmed_when_they_are_not_fresh(estate):
-    """Not within 25 milliseconds of the last time; then beside the search."""
-    estate.search()
-    assert estate.calls == ["search"]
-    estate.now = 0.03
-    estate.search()
-    estate.search()
-    assert estate.calls == ["search", "search", "get_mapping", "search"]
+@pytest.mark.parametrize("call", [SEARCH, MANY])
+def test_settings_are_confirmed_after_each_answer(estate, call):
+    """However fresh they are: an alias may move meanwhile."""
+    for _ in range(2):
+        estate.carry_out(send_confirmed(scripted(estate.context), "i", call, settings=estate.settings))
+    assert estate.calls == [call.api, "get_mapping"] * 2
 
 
 def test_an_index_made_again_is_noticed(estate):
@@ -108,27 +104,30 @@ def test_an_index_made_again_is_noticed(estate):
         estate.carry_out(confirm(scripted(estate.context), "i", settings=estate.settings))
 
 
-def test_a_slow_search_is_confirmed_after_its_answer(estate):
-    """The client may have sent it a second time, to an index that was made again meanwhile."""
-    estate.now, estate.search_seconds = 1.0, 0.2
-    estate.search()
-    assert estate.calls == ["search", "get_mapping", "get_mapping"]
-    old, new = unmarked(), unmarked(scheme=OTHER)
-    estate.now, estate.mapping = 2.0, old
-    with pytest.raises(SettingsChanged):
-        estate.search(lambda: setattr(estate, "mapping", new))
+def test_an_index_that_is_made_again_during_the_search(estate):
+    """Also where the search is then refused: the caller begins anew, and gets the answer by the new settings."""
+    for failure in (None, ServerError(400, "failed to create query")):
+
+        def make_again(body, failure=failure):
+            estate.mapping = unmarked(scheme=OTHER)
+            return {"error": str(failure)} if failure else {"_shards": {"total": 2, "failed": 0}, "hits": {}}
+
+        estate.answer_search = make_again
+        with pytest.raises(SettingsChanged):
+            estate.search()
 
 
 def test_what_another_thread_learns_is_not_taken_for_what_was_used(estate):
     """The index was made again, and another thread has read its new settings before this one searches."""
     estate.mapping = unmarked(scheme=OTHER)
-    estate.context.unlearn("i", estate.settings)
+    old = estate.context.recall("i")[1]
+    estate.context.unlearn("i", old)
     with pytest.raises(SettingsChanged):
         estate.search()
     fresh = estate.carry_out(read_index_settings(scripted(estate.context), "i"))
     with pytest.raises(SettingsChanged):
         estate.search()
-    estate.context.unlearn("i", estate.settings)  # what this thread gives up is not what the other has learned
+    estate.context.unlearn("i", old)  # what this thread gives up is not what the other has learned
     assert estate.context.recall("i")[0] is fresh
 
 
@@ -137,7 +136,7 @@ def test_what_another_thread_learns_during_the_search(estate):
 
     def learn():
         estate.mapping = unmarked(scheme=OTHER)
-        estate.context.unlearn("i", estate.settings)
+        estate.context.unlearn("i", estate.context.recall("i")[1])
         estate.carry_out(read_index_settings(scripted(estate.context), "i"))
 
     estate.now = 1.0
@@ -188,10 +187,10 @@ def test_a_marker_that_the_server_does_not_show_to_a_search_is_given_up(marked):
     marked.refuses_sort = True
     marked.now = 1.0
     marked.search()
-    assert marked.calls == ["search", "get_mapping", "search"]
+    assert marked.calls == ["search", "get_mapping", "search", "get_mapping"]
     marked.now = 2.0
     marked.search()
-    assert marked.calls[3:] == ["search", "get_mapping"]
+    assert marked.calls[4:] == ["search", "get_mapping"]
 
 
 def test_shards_that_were_skipped_prove_nothing(marked):

@@ -38,6 +38,14 @@ LOOKS = [
     ("OWN_IDS", {"type": "illegal_argument_exception", "reason": "_id must be unset or set to [x]"}),
     ("NO_OPTION NO_VIEW", ServerError(400, "parsing_exception: Unknown key for a VALUE_STRING in [search_pipeline]")),
     ("NO_OPTION NO_VIEW", ServerError(400, "contains unrecognized parameter: [_source_exclude_vectors]")),
+    (
+        "NOT_MARKED NO_VIEW",
+        ServerError(400, "No mapping found for [simhash.settings_5baa6d2dec108a8b] in order to sort"),
+    ),
+    ("NOT_MARKED NO_VIEW", ServerError(400, "Can't load fielddata on [simhash.retired] because fielddata is unsupp")),
+    ("MAPPING_FULL NO_VIEW", ServerError(400, "Limit of total fields [1000] has been exceeded")),
+    ("NO_DERIVED NO_VIEW", ServerError(400, "Unable to derive source for [simhash.passages] with stored and docVal")),
+    ("NO_DERIVED", ServerError(500, "Derived source field is not supported for [h.x] field")),
     ("", ConnectionError("script search_pipeline _shard_doc")),
 ]
 
