@@ -12,20 +12,19 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from es_simhash.arguments import check_field, check_fields
-from es_simhash.errors import NAME_TEXT_FIELD, Argument, InvalidInputError, MappingError, Said, count, shorten
+from es_simhash.errors import Argument, InvalidInputError, MappingError, Said, count, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.lacking import unfilled_by_index
 from es_simhash.groups.reconcile import Reconciled, reconcile
 from es_simhash.groups.recorded import field_kinds, refuse_regrouping, settle_grouping
-from es_simhash.hashing import DEFAULT_SCHEME, get_scheme
+from es_simhash.hashing import get_scheme
 from es_simhash.mapping.context import Context, Resolved
-from es_simhash.mapping.faults import find_group_faults, refuse_other_use
-from es_simhash.mapping.mapping import mapping_update
-from es_simhash.mapping.meta import IndexSettings, is_marked, text_fields_of
+from es_simhash.mapping.faults import find_group_faults
+from es_simhash.mapping.meta import IndexSettings, is_marked
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
-from es_simhash.mapping.user_fields import check_texts, may_hold, no_such_field, say_texts
+from es_simhash.mapping.user_fields import may_hold, no_such_field
 from es_simhash.quality.check_sample import find_large_group, find_short_texts
 from es_simhash.quality.health import Finding
 from es_simhash.quality.read_stats import count_groups
@@ -36,7 +35,7 @@ from es_simhash.transport.conversation import refresh
 from es_simhash.transport.protocol import Index, check_index, index_key, noting
 from es_simhash.upkeep.backfill import BackfillOptions, finish_backfill
 from es_simhash.upkeep.needed import BackfillProgress
-from es_simhash.upkeep.put_fields import put_mapping
+from es_simhash.upkeep.put_fields import put_mapping, with_our_fields
 from es_simhash.writes.targets import prepare_targets, refuse_updates
 
 SAMPLE = 500
@@ -244,7 +243,7 @@ async def setup(
         # A document may have something of its own where our fields would go; no query finds it.
         or any(may_hold(resolved.mappings[name], server.prefix) for name in resolved.unmapped)
     ):
-        found = await _foresee(server, index, found, texts)
+        found = await _foresee(server, index, found, named)
     return replace(found, rollover=await _read_rollover(server, index, wanted.resolved))
 
 
@@ -259,18 +258,16 @@ async def _decide(
         )
     await refuse_updates(server, index, resolved.mappings)
     refuse_regrouping(resolved.each)
-    for name, mapping in resolved.mappings.items():
-        check_texts(name, mapping, named)
-    future = _with_fields(server.context, resolved, named)
+    future = with_our_fields(server.context, resolved, named)
     if (
         documents
         and named
         and not any(may_hold(mapping, name) for mapping in resolved.mappings.values() for name in named)
     ):
         raise no_such_field(index_key(index), named[0], next(iter(resolved.mappings.values())))
-    recorded = next((rule for settings in resolved.each.values() if (rule := target_of(settings)) is not None), None)
+    grouped = [name for name, settings in resolved.each.items() if target_of(settings) is not None]
     settings = agree(future, server.context)
-    is_free = recorded is None and settings.max_distance is None
+    is_free = not grouped and settings.max_distance is None
     is_open = is_free and (request.preset, request.verify, request.max_distance) == (None, None, None)
     has_presets = settings.scheme.has_features_of(get_scheme(PRESETS[WIDEST].scheme))
     # Refuses a time field that cannot order documents, or another rule than is recorded, before texts are read.
@@ -294,34 +291,10 @@ async def _decide(
             measured = next(figures for figures in tuning.presets if figures.preset == named_one)
     lacking: dict[Part, list[str]] = {
         "fields": [name for name in resolved.mappings if _lacks(server.context, name, resolved)],
-        "grouping": [name for name, own in future.each.items() if target_of(own) is None],
-        "max_distance": [name for name, own in future.each.items() if own.max_distance is None],
+        "grouping": [name for name in future.each if name not in grouped],
+        "max_distance": [name for name, settings in future.each.items() if settings.max_distance is None],
     }
     return _Wanted(future, request, grouping, lacking, tuning, measured)
-
-
-def _with_fields(context: Context, resolved: Resolved, named: tuple[str, ...]) -> Resolved:
-    """Return *resolved* as if each index had our fields and recorded its text fields; raise where that cannot be."""
-    if any(fault.kind != "no_scheme" for _, fault in resolved.faults):
-        agree(resolved, context)  # raises
-    mappings, every = dict(resolved.mappings), {}
-    new = IndexSettings(get_scheme(context.wanted or DEFAULT_SCHEME))
-    if resolved.each:
-        agreed = agree(replace(resolved, faults=()), context)
-        new = replace(agreed, extra=None)
-    for name, mapping in resolved.mappings.items():
-        refuse_other_use(name, mapping, context.prefix)
-        own = resolved.each.get(name, new)
-        if not named and not own.text_fields:
-            raise InvalidInputError(
-                Said(f"index {name!r} does not record its text field: ", NAME_TEXT_FIELD, say_texts(mapping))
-            )
-        own = replace(own, text_fields=text_fields_of(own, named, index=name))
-        body = mapping_update(mapping, own, prefix=context.prefix)
-        properties = {**(mapping.get("properties") or {}), **body["properties"]}
-        mappings[name] = {**mapping, **body, "properties": properties}
-        every[name] = own
-    return Resolved(mappings, every)
 
 
 def _lacks(context: Context, name: str, resolved: Resolved) -> bool:
@@ -344,10 +317,9 @@ def preset_of(grouping: Grouping, settings: IndexSettings) -> str | None:
     return None
 
 
-async def _foresee(server: Port, index: Index, found: Setup, texts: Mapping[str, tuple[str, ...]]) -> Setup:
+async def _foresee(server: Port, index: Index, found: Setup, named: tuple[str, ...]) -> Setup:
     """Return *found* with what a run would write; all documents are read, as far as their present state decides it."""
-    is_one = len({*texts.values()}) == 1
-    options = BackfillOptions(text_field=found.text_fields if is_one else None, dry_run=True)
+    options = BackfillOptions(text_field=named or None, dry_run=True)
     found = replace(found, filled=await finish_backfill(server, index, options))
     if found.recorded or found.changed:
         return found
@@ -363,8 +335,16 @@ async def _carry_out(server: Port, index: Index, wanted: _Wanted, found: Setup) 
     lacking = wanted.lacking
     with noting(said):
         for name in lacking["fields"]:
-            own = wanted.resolved.each[name]
-            await put_mapping(server, name, own.scheme, own.text_fields, own.max_distance, value=None)
+            settings = wanted.resolved.each[name]
+            await put_mapping(
+                server,
+                name,
+                settings.scheme,
+                settings.text_fields,
+                settings.max_distance,
+                value=None,
+                passages=settings.passages is not None,
+            )
         at = "its grouping was recorded"
         if lacking["grouping"]:
             # Another program may have recorded one meanwhile: then this refuses, and a second run takes it.

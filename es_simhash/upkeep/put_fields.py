@@ -17,6 +17,7 @@ from es_simhash.mapping.mapping import (
     check_users_mapping,
     has_synthetic_source,
     mapping_of,
+    mapping_update,
     with_source_mode,
 )
 from es_simhash.mapping.meta import (
@@ -32,7 +33,7 @@ from es_simhash.mapping.meta import (
 )
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, no_index, resolve_index
-from es_simhash.mapping.user_fields import check_texts, may_hold, no_such_field
+from es_simhash.mapping.user_fields import check_texts, may_hold, no_such_field, say_texts
 from es_simhash.transport.buckets import count_documents, count_whole
 from es_simhash.transport.conversation import unless_refused
 from es_simhash.transport.protocol import Call, Index, cause_of, check_index, check_new_name, noting, status_of
@@ -240,78 +241,64 @@ async def find_targets(
             f"the mapping of {shorten(index)} cannot be read, and a backfill needs it: run it on the cluster that "
             "holds the index, as a user who may read mappings"
         )
-    lacking = _find_lacking(server.context, resolved, text_field)
-    every = dict(resolved.each) | dict.fromkeys(lacking, _settings_for_new(server.context, resolved))
-    names = {
-        name: _text_fields(name, settings, resolved, server.context, text_field) for name, settings in every.items()
-    }
-    for name in every if text_field else ():
-        check_texts(name, resolved.mappings[name], names[name])
+    if not text_field and (resolved.faults or not resolved.each):
+        agree(resolved, server.context)  # raises
+    future = with_our_fields(server.context, resolved, check_fields("text_field", text_field, may_lack=True))
+    names = {name: settings.text_fields for name, settings in future.each.items()}
     await _refuse_impossible(server, resolved, names)
     answer = await server.patient.get_settings(index=index)
     targets = {}
-    for name in sorted(every):
+    for name in sorted(names):
+        settings = resolved.each.get(name) or replace(future.each[name], text_fields=())
         found = answer[name]["settings"]
         is_synthetic = has_synthetic_source(resolved.mappings[name], found)
-        targets[name] = Target(every[name], names[name], found["index"]["uuid"], is_synthetic)
+        targets[name] = Target(settings, names[name], found["index"]["uuid"], is_synthetic)
     if not dry_run:
-        # An index in which no document has such a text needs no fields; its documents are only read.
-        lacking = [name for name in lacking if any(may_hold(resolved.mappings[name], field) for field in names[name])]
-        await _add_fields(server, resolved, targets, lacking)
+        await _add_fields(server, resolved, targets)
     return targets
 
 
-async def _add_fields(server: Port, resolved: Resolved, targets: Mapping[str, Target], lacking: Sequence[str]) -> None:
-    """Add our fields to the indices *lacking* them, and where it is allowed, the marker."""
+async def _add_fields(server: Port, resolved: Resolved, targets: Mapping[str, Target]) -> None:
+    """Add our fields to the indices that lack them, and where it is allowed, the marker."""
     for name, target in targets.items():
-        has_marker = target.is_synthetic or is_marked(resolved.mappings[name], target.settings, prefix=server.prefix)
-        if name not in lacking and (has_marker or not target.is_recorded):
+        mapping, is_lacking = resolved.mappings[name], name not in resolved.each
+        # An index in which no document has such a text needs no fields; its documents are only read.
+        wants_fields = is_lacking and any(may_hold(mapping, field) for field in target.text_fields)
+        has_marker = target.is_synthetic or is_marked(mapping, target.settings, prefix=server.prefix)
+        if not wants_fields and (has_marker or not target.is_recorded):
             continue
         try:
             await add_fields(server, name, target.settings)
         except Exception as error:
             # Lookups without a marker read the mapping.
-            if name in lacking or status_of(error) not in (400, 401, 403):
+            if is_lacking or status_of(error) not in (400, 401, 403):
                 raise
 
 
-def _find_lacking(context: Context, resolved: Resolved, text_field: str | Sequence[str] | None) -> list[str]:
-    """Return the indices to which our fields, or the record of their scheme, can be added."""
-    without_scheme = [index for index, fault in resolved.faults if fault.kind == "no_scheme"]
-    if len(without_scheme) < len(resolved.faults) or (resolved.faults and not text_field):
+def with_our_fields(context: Context, resolved: Resolved, text_field: tuple[str, ...]) -> Resolved:
+    """
+    Return *resolved* as if each index had our fields and recorded its text fields, by default those of the other
+    indices; raise where that cannot be.
+    """
+    if any(fault.kind != "no_scheme" for _, fault in resolved.faults):
         agree(resolved, context)  # raises
-    for name in resolved.unmapped:
-        refuse_other_use(name, resolved.mappings[name], context.prefix)
-    return sorted({*without_scheme, *resolved.unmapped})
-
-
-def _settings_for_new(context: Context, resolved: Resolved) -> IndexSettings:
-    """Return settings for an index that has none: those of the other indices, without their text fields."""
+    new = IndexSettings(get_scheme(context.wanted or DEFAULT_SCHEME))
     if resolved.each:
-        return unfilled(replace(agree(Resolved(resolved.mappings, resolved.each), context), text_fields=()))
-    return IndexSettings(get_scheme(context.wanted or DEFAULT_SCHEME))
-
-
-def _text_fields(
-    name: str,
-    settings: IndexSettings,
-    resolved: Resolved,
-    context: Context,
-    text_field: str | Sequence[str] | None,
-) -> tuple[str, ...]:
-    """Return the fields that the text of the documents of index *name* comes from."""
-    if text_field or name in resolved.each:
-        return text_fields_of(settings, text_field, index=name)
-    shared = agree(Resolved(resolved.mappings, resolved.each), context).text_fields  # raises where no index has fields
-    if not shared:
-        raise InvalidInputError(
-            Said(
-                f"index {name!r} has no {context.prefix!r} fields, and the other indices have different text fields: "
-                "backfill it alone, and ",
-                NAME_TEXT_FIELD,
+        new = unfilled(agree(replace(resolved, faults=()), context))
+    mappings, every = dict(resolved.mappings), {}
+    for name, mapping in resolved.mappings.items():
+        refuse_other_use(name, mapping, context.prefix)
+        check_texts(name, mapping, text_field)
+        recorded = resolved.each.get(name, new)
+        if not text_field and not recorded.text_fields:
+            raise InvalidInputError(
+                Said(f"index {name!r} does not record its text field: ", NAME_TEXT_FIELD, say_texts(mapping))
             )
-        )
-    return shared
+        every[name] = replace(recorded, text_fields=text_fields_of(recorded, text_field, index=name))
+        body = mapping_update(mapping, every[name], prefix=context.prefix)
+        properties = {**(mapping.get("properties") or {}), **body["properties"]}
+        mappings[name] = {**mapping, **body, "properties": properties}
+    return Resolved(mappings, every)
 
 
 async def _refuse_impossible(server: Port, resolved: Resolved, names: Mapping[str, tuple[str, ...]]) -> None:
