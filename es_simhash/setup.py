@@ -212,10 +212,10 @@ async def setup(
     wanted = await _decide(server, index, resolved, named, request, documents=documents)
     agreed = agree(wanted.resolved, server.context)
     with_fingerprint = 0
-    if resolved.each:
+    if resolved.settings_of:
         has_fingerprint = {"exists": {"field": f"{server.prefix}.fingerprint"}}
         with_fingerprint = await count_whole(server.patient, index, has_fingerprint)
-    texts = {name: own.text_fields for name, own in wanted.resolved.each.items()}
+    texts = {name: own.text_fields for name, own in wanted.resolved.settings_of.items()}
     unfilled = unfilled_by_index(texts, server.prefix, resolved.mappings)
     missing = await count_whole(server.patient, index, unfilled)
     found = Setup(
@@ -257,7 +257,7 @@ async def _decide(
             "holds the index, and a login that may read mappings"
         )
     await refuse_updates(server, index, resolved.mappings)
-    refuse_regrouping(resolved.each)
+    refuse_regrouping(resolved.settings_of)
     future = with_our_fields(server.context, resolved, named)
     if (
         documents
@@ -265,7 +265,7 @@ async def _decide(
         and not any(may_hold(mapping, name) for mapping in resolved.mappings.values() for name in named)
     ):
         raise no_such_field(index_key(index), named[0], next(iter(resolved.mappings.values())))
-    grouped = [name for name, settings in resolved.each.items() if target_of(settings) is not None]
+    grouped = [name for name, settings in resolved.settings_of.items() if target_of(settings) is not None]
     settings = agree(future, server.context)
     is_free = not grouped and settings.max_distance is None
     is_open = is_free and (request.preset, request.verify, request.max_distance) == (None, None, None)
@@ -291,15 +291,15 @@ async def _decide(
             measured = next(figures for figures in tuning.presets if figures.preset == named_one)
     lacking: dict[Part, list[str]] = {
         "fields": [name for name in resolved.mappings if _lacks(server.context, name, resolved)],
-        "grouping": [name for name in future.each if name not in grouped],
-        "max_distance": [name for name, settings in future.each.items() if settings.max_distance is None],
+        "grouping": [name for name in future.settings_of if name not in grouped],
+        "max_distance": [name for name, settings in future.settings_of.items() if settings.max_distance is None],
     }
     return _Wanted(future, request, grouping, lacking, tuning, measured)
 
 
 def _lacks(context: Context, name: str, resolved: Resolved) -> bool:
     """Return whether our fields, or the record of the text fields, are to be added to index *name*."""
-    own, mapping = resolved.each.get(name), resolved.mappings[name]
+    own, mapping = resolved.settings_of.get(name), resolved.mappings[name]
     return (
         own is None
         or not own.text_fields
@@ -335,7 +335,7 @@ async def _carry_out(server: Port, index: Index, wanted: _Wanted, found: Setup) 
     lacking = wanted.lacking
     with noting(said):
         for name in lacking["fields"]:
-            settings = wanted.resolved.each[name]
+            settings = wanted.resolved.settings_of[name]
             await put_mapping(
                 server,
                 name,

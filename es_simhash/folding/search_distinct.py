@@ -139,7 +139,7 @@ async def _check_index(server: Port, search: DistinctSearch) -> None:
     await read_index_settings(server, search.index)
     settings_by_index = await read_settings_by_index(server, search.index)
     if not _is_grouped(settings_by_index):  # perhaps since this client read the mapping
-        settings_by_index = (await resolve_index(server, search.index)).each
+        settings_by_index = (await resolve_index(server, search.index)).settings_of
     refuse_regrouping(settings_by_index)
     if not _is_grouped(settings_by_index):
         raise MappingError(

@@ -268,7 +268,10 @@ async def groups(server: Port, index: Index, options: GroupOptions) -> AsyncGene
             done += len(names)
             server.tell(Progress(done, len(every) if is_sorted else None, "reading groups"))
     now = await _read_grouping(server, index)
-    if any(Grouping.read(own) != Grouping.read(resolved.each.get(name, own)) for name, own in now.each.items()):
+    if any(
+        Grouping.read(own) != Grouping.read(resolved.settings_of.get(name, own))
+        for name, own in now.settings_of.items()
+    ):
         raise MappingError("the grouping of the index was changed while its groups were read: read them again")
 
 
@@ -289,8 +292,8 @@ async def _read_grouping(server: Port, index: Index) -> Resolved:
     resolved = await resolve_index(server, index)
     agree(resolved, server.context)
     refuse_group_faults(resolved, server.prefix)
-    refuse_regrouping(resolved.each)
-    if resolved.each and all(Grouping.read(own) is None for own in resolved.each.values()):
+    refuse_regrouping(resolved.settings_of)
+    if resolved.settings_of and all(Grouping.read(own) is None for own in resolved.settings_of.values()):
         raise MappingError(
             Said("the index was never grouped: run ", Advice("setup", command="setup INDEX --yes"), " first")
         )

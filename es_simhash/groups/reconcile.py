@@ -169,7 +169,7 @@ async def reconcile(
         raise InvalidInputError("regroup changes the groups of all documents: leave since out")
     server = await reading_primaries(server, index)
     resolved = await resolve_index(server, index)
-    if if_grouped and all(target_of(own) is None for own in resolved.each.values()):
+    if if_grouped and all(target_of(own) is None for own in resolved.settings_of.values()):
         return Reconciled(0, 0, 0, 0)
     if dry_run:
         for field in (Fields(server.prefix).group, Fields(server.prefix).duplicate_of):

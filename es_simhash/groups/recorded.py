@@ -57,15 +57,15 @@ async def settle_grouping(
     settings = agree(resolved, server.context)
     refuse_group_faults(resolved, server.prefix)
     if not may_differ and not regroup:
-        refuse_regrouping(resolved.each)
-    has_texts = bool(resolved.each) and all(one.text_fields for one in resolved.each.values())
-    bases = _find_bases(resolved.each, settings)
+        refuse_regrouping(resolved.settings_of)
+    has_texts = bool(resolved.settings_of) and all(one.text_fields for one in resolved.settings_of.values())
+    bases = _find_bases(resolved.settings_of, settings)
     grouping, *others = {
         choose_grouping(base, request, prefix=server.prefix, has_texts=has_texts, may_differ=may_differ or regroup)
         for base in bases
     }
     if others:
-        raise _different(resolved.each)
+        raise _different(resolved.settings_of)
     field_kinds(resolved, grouping)
     if record:
         await record_grouping(server, resolved, grouping, regroup=regroup)
@@ -74,7 +74,7 @@ async def settle_grouping(
 
 def refuse_group_faults(resolved: Resolved, prefix: str, *, grouped_only: bool = False) -> None:
     """Raise MappingError if an index, or one that is grouped, lacks a field of groups, or this login may not see it."""
-    for name, own in resolved.each.items():
+    for name, own in resolved.settings_of.items():
         if grouped_only and target_of(own) is None:
             continue
         if faults := find_group_faults(resolved.mappings[name], prefix=prefix):
@@ -86,11 +86,11 @@ async def record_grouping(server: Port, resolved: Resolved, grouping: Grouping, 
     Record *grouping* in each of the *resolved* indices that does not record it; with *regroup* as a change that began.
     Its mapping is read again first. Another program may have recorded a rule meanwhile: that one is not replaced.
     """
-    for name, one in resolved.each.items():
+    for name, one in resolved.settings_of.items():
         if _extra(one, grouping) is None or not _has_record(resolved.mappings[name], server.prefix):
             continue
         now = await resolve_index(server, name)
-        own = now.each.get(name)
+        own = now.settings_of.get(name)
         if not regroup:
             _compare(now, grouping, regroup=False)
         extra = None if own is None else _extra(own, grouping)
@@ -162,7 +162,9 @@ async def keep_recorded(
     if known is None:
         return
     _compare(known[1], grouping, regroup=False)
-    lacking = [name for name, one in known[1].each.items() if name in before.each and target_of(one) is None]
+    lacking = [
+        name for name, one in known[1].settings_of.items() if name in before.settings_of and target_of(one) is None
+    ]
     if record and any(_has_record(before.mappings[name], server.prefix) for name in lacking):
         await record_grouping(server, await resolve_index(server, index), grouping)
 
@@ -174,16 +176,16 @@ async def check_recorded(server: Port, index: Index, grouping: Grouping, *, befo
     """
     resolved = await resolve_index(server, index)
     _compare(resolved, grouping, regroup=regroup)
-    for name in before.each.keys() & resolved.mappings.keys():
-        settings = resolved.each.get(name)
+    for name in before.settings_of.keys() & resolved.mappings.keys():
+        settings = resolved.settings_of.get(name)
         if _has_record(before.mappings[name], server.prefix) and (settings is None or target_of(settings) is None):
             raise MappingError(f"the grouping of index {name!r} was removed meanwhile: start again")
 
 
 def _compare(resolved: Resolved, grouping: Grouping, *, regroup: bool) -> None:
     if not regroup:
-        refuse_regrouping(resolved.each)
-    for name, settings in resolved.each.items():
+        refuse_regrouping(resolved.settings_of)
+    for name, settings in resolved.settings_of.items():
         recorded = target_of(settings)
         if recorded is not None and recorded != grouping:
             raise MappingError(f"the grouping of index {name!r} was changed to {recorded} meanwhile: start again")
@@ -193,7 +195,7 @@ async def finish_regrouping(server: Port, index: Index, grouping: Grouping) -> N
     """Record *grouping* once all documents are rewritten; raise if another change began: that one goes on."""
     resolved = await resolve_index(server, index)
     _compare(resolved, grouping, regroup=True)
-    for name, settings in resolved.each.items():
+    for name, settings in resolved.settings_of.items():
         change = Regrouping.read(settings)
         if change is not None:
             done = replace(settings, extra=change.finish(settings.extra))
@@ -212,7 +214,7 @@ def field_kinds(resolved: Resolved, grouping: Grouping) -> dict[str, FieldKind]:
     """Return the kind of each field that *grouping* reads; raise if it is mapped wrongly or differently."""
     kinds: dict[str, FieldKind] = {}
     for field, allowed, use in _uses(grouping):
-        found = {name: _field_kind(name, resolved.mappings[name], field, allowed, use) for name in resolved.each}
+        found = {name: _field_kind(name, resolved.mappings[name], field, allowed, use) for name in resolved.settings_of}
         if len(set(found.values())) > 1:
             raise MappingError(f"field {field!r} is not of one kind in all indices: {found}")
         if found:

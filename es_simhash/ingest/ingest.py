@@ -130,7 +130,7 @@ async def make_grouper(
     """Return what groups the documents of *source*, *total* or more, which then reads what they are compared by."""
     mappings, grouping = await _choose_grouping(server, index, target, options, record=record)
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
-    is_recorded = all(own.text_fields for own in target.resolved.each.values())
+    is_recorded = all(own.text_fields for own in target.resolved.settings_of.values())
     ingest = GroupedIngest(
         server.context,
         index,

@@ -46,7 +46,7 @@ class WriteTarget:
 
     def accepts(self, index: str) -> bool:
         """Return whether a document may name *index* itself: one behind the name, with our fields."""
-        return self.resolved.assumed is not None or index in self.resolved.each
+        return self.resolved.assumed is not None or index in self.resolved.settings_of
 
 
 async def find_write_target(server: Port, index: str, *, is_writing: bool = True) -> WriteTarget:
@@ -59,8 +59,8 @@ async def find_write_target(server: Port, index: str, *, is_writing: bool = True
     resolved = await resolve_index(server, index)
     resolved = await prepare_targets(server, index, resolved) if is_writing else resolved
     settings = agree(resolved, server.context)
-    if not settings.text_fields and len(resolved.each) > 1:
-        own = resolved.each.get(await find_write_index(server, index, resolved.mappings))
+    if not settings.text_fields and len(resolved.settings_of) > 1:
+        own = resolved.settings_of.get(await find_write_index(server, index, resolved.mappings))
         settings = settings if own is None else replace(settings, text_fields=own.text_fields)
     return WriteTarget(resolved, settings)
 

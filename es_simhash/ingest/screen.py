@@ -244,7 +244,7 @@ async def screen(
 
 def _rule_of(target: WriteTarget, request: GroupingRequest, rule: PairRule) -> LookupRule:
     """Return *rule* with where it comes from, as an answer says it."""
-    is_recorded = any(target_of(each) is not None for each in target.resolved.each.values())
+    is_recorded = any(target_of(each) is not None for each in target.resolved.settings_of.values())
     is_recorded |= target.settings.max_distance is not None and request == GroupingRequest()
     origin: Origin = "recorded" if is_recorded else "default" if request == GroupingRequest() else "given"
     return LookupRule(**{each.name: getattr(rule, each.name) for each in fields(rule)}, origin=origin)

@@ -93,13 +93,13 @@ async def _fields(server: Port, index: str, request: GroupingRequest) -> tuple[l
     """
     resolved = await resolve_index(server, index)
     settings = agree(resolved, server.context)
-    texts = TextFields({name: one.text_fields for name, one in resolved.each.items()}, settings.text_fields).all
+    texts = TextFields({name: one.text_fields for name, one in resolved.settings_of.items()}, settings.text_fields).all
     names = []
-    for name, one in resolved.each.items():
+    for name, one in resolved.settings_of.items():
         grouping = request.put_on(target_of(one) or Grouping())
         apart = [grouping.per, grouping.within.field if grouping.within else None]
         names += [MappedField.find(resolved.mappings[name], each).path for each in apart if each is not None]
-    whole = [name for name in resolved.each if not find_source_faults(resolved.mappings.get(name, {}))]
+    whole = [name for name in resolved.settings_of if not find_source_faults(resolved.mappings.get(name, {}))]
     return texts, [name for name in dict.fromkeys(names) if name not in texts], whole
 
 

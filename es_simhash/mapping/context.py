@@ -68,26 +68,26 @@ class Resolved:
     """
     The concrete indices behind a name, an alias, a pattern, a data stream or a list of these.
     *mappings*: what is below ``mappings``, by name, sorted; empty if it may not be read or settings were remembered.
-    *each*: the settings of each index with the fields, by name, sorted. *faults*: with the index of each. *assumed*:
-    the settings to use if the mappings may not be read. *marker*: full name of the marker that all of them have, for
-    searches to insist on.
+    *settings_of*: the settings of each index with the fields, by name, sorted. *faults*: with the index of each.
+    *assumed*: the settings to use if the mappings may not be read. *marker*: full name of the marker that all of them
+    have, for searches to insist on.
     """
 
     mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    each: Mapping[str, IndexSettings] = field(default_factory=dict)
+    settings_of: Mapping[str, IndexSettings] = field(default_factory=dict)
     faults: tuple[tuple[str, Fault], ...] = ()
     assumed: IndexSettings | None = None
     marker: str | None = None
 
     @property
     def text_fields(self) -> TextFields:
-        return TextFields({name: settings.text_fields for name, settings in self.each.items()})
+        return TextFields({name: settings.text_fields for name, settings in self.settings_of.items()})
 
     @property
     def unmapped(self) -> tuple[str, ...]:
         """Names of the indices that have no field of ours at all."""
         faulty = {index for index, _ in self.faults}
-        return tuple(name for name in self.mappings if name not in self.each and name not in faulty)
+        return tuple(name for name in self.mappings if name not in self.settings_of and name not in faulty)
 
 
 _Value = TypeVar("_Value")

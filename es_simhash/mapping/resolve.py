@@ -70,7 +70,7 @@ async def read_settings_by_index(server: Port, index: Index) -> Mapping[str, Ind
     Costs and raises as :func:`read_index_settings`.
     """
     _, resolved = await _read_settings(server, index)
-    return resolved.each
+    return resolved.settings_of
 
 
 async def read_recorded(server: Port, index: Index) -> Mapping[str, IndexSettings]:
@@ -78,7 +78,7 @@ async def read_recorded(server: Port, index: Index) -> Mapping[str, IndexSetting
     try:
         return await read_settings_by_index(server, index)
     except (MappingError, SchemeMismatchError):
-        return (await resolve_index(server, index)).each
+        return (await resolve_index(server, index)).settings_of
 
 
 async def _read_settings(server: Port, index: Index) -> tuple[IndexSettings, Resolved]:
@@ -138,7 +138,7 @@ async def narrowed(server: Port, index: Index) -> list[str]:
 def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
     """Return the indices of a get-mapping *answer* with their settings, and why some of them cannot be used."""
     mappings = {name: held.get("mappings") or {} for name, held in sorted(answer.items())}
-    each: dict[str, IndexSettings] = {}
+    settings_of: dict[str, IndexSettings] = {}
     faults: list[tuple[str, Fault]] = []
     for name, mapping in mappings.items():
         settings = read_settings(mapping, prefix=context.prefix)
@@ -152,18 +152,20 @@ def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
         elif (known := settings or context.assumed_settings()) is not None:
             # The mapping names the user's own files by digest; the caller's equal scheme knows where they are.
             wanted = context.wanted if isinstance(context.wanted, Scheme) else None
-            each[name] = replace(known, scheme=wanted) if wanted and wanted == known.scheme else known
+            settings_of[name] = replace(known, scheme=wanted) if wanted and wanted == known.scheme else known
         else:
             faults.append((name, Fault("no_scheme")))
-    return Resolved(mappings, each, tuple(faults), marker=_common_marker(mappings, each, context.prefix))
+    return Resolved(mappings, settings_of, tuple(faults), marker=_common_marker(mappings, settings_of, context.prefix))
 
 
 def _common_marker(
-    mappings: Mapping[str, Mapping[str, Any]], each: Mapping[str, IndexSettings], prefix: str
+    mappings: Mapping[str, Mapping[str, Any]], settings_of: Mapping[str, IndexSettings], prefix: str
 ) -> str | None:
     """Return the full name of the one marker of all indices with *mappings*; ``None`` if there is none."""
     markers = {
-        marker_name(each[name]) if name in each and is_marked(mapping, each[name], prefix=prefix) else None
+        marker_name(settings_of[name])
+        if name in settings_of and is_marked(mapping, settings_of[name], prefix=prefix)
+        else None
         for name, mapping in mappings.items()
     }
     name = markers.pop() if len(markers) == 1 else None
@@ -176,15 +178,15 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
         return resolved.assumed
     if resolved.faults:
         raise mappings_error(resolved.faults)
-    if not resolved.each:
+    if not resolved.settings_of:
         raise no_fields(resolved.mappings, context.prefix)
-    first, settings = next(iter(resolved.each.items()))
-    for name, other in resolved.each.items():
+    first, settings = next(iter(resolved.settings_of.items()))
+    for name, other in resolved.settings_of.items():
         if other.scheme != settings.scheme:
             raise _mismatch(name, other.scheme, f"index {first!r}", settings.scheme)
         if not context.accepts(other.scheme):
             raise _mismatch(name, other.scheme, "this client", context.wanted)
-    every = list(resolved.each.values())
+    every = list(resolved.settings_of.values())
     text_fields = {one.text_fields for one in every if one.text_fields}
     return replace(
         settings,
@@ -336,7 +338,7 @@ async def confirm(server: Port, index: Index, *, settings: IndexSettings, after_
 
 def _differs(before: Resolved, now: Resolved) -> bool:
     has_lost_marker = before.marker is not None and now.marker != before.marker
-    return has_lost_marker or now.each != before.each or now.faults != before.faults
+    return has_lost_marker or now.settings_of != before.settings_of or now.faults != before.faults
 
 
 def confirming(server: Port, index: Index, settings: IndexSettings) -> Callable[[], Awaitable[None]]:

@@ -76,9 +76,9 @@ async def put_pipeline(
     await _refuse_another(server, name, pipeline)
     if use_as is not None:
         await _refuse_others(server, resolved, use_as, name)
-    users = tuple(resolved.each) if use_as else ()
+    users = tuple(resolved.settings_of) if use_as else ()
     if not dry_run:
-        for index_name, recorded in resolved.each.items():
+        for index_name, recorded in resolved.settings_of.items():
             await _map_error(server, index_name, resolved.mappings[index_name], recorded)
         await server.put_pipeline(id=name, body=pipeline)
         if users:
@@ -88,10 +88,10 @@ async def put_pipeline(
 
 def _text_fields_of(resolved: Resolved) -> tuple[str, ...]:
     require_text_fields(
-        {name: recorded.text_fields for name, recorded in resolved.each.items()},
+        {name: recorded.text_fields for name, recorded in resolved.settings_of.items()},
         "a pipeline does not know what to read",
     )
-    different = {recorded.text_fields for recorded in resolved.each.values()}
+    different = {recorded.text_fields for recorded in resolved.settings_of.values()}
     if len(different) > 1:
         first, second, *_ = sorted(different)
         raise InvalidInputError(
@@ -141,7 +141,7 @@ async def _refuse_another(server: Port, name: str, pipeline: Mapping[str, Any]) 
 async def _refuse_others(server: Port, resolved: Resolved, use_as: UseAs, name: str) -> None:
     """Refuse to take the place of a pipeline that an index uses already."""
     setting = f"{use_as}_pipeline"
-    answer = await server.get_settings(index=",".join(resolved.each), name=f"index.{setting}")
+    answer = await server.get_settings(index=",".join(resolved.settings_of), name=f"index.{setting}")
     for index, held in sorted(answer.items()):
         found = (held["settings"].get("index") or {}).get(setting, "_none")
         if found not in ("_none", name):

@@ -216,7 +216,7 @@ async def read_report(server: Port, index: Index, options: ReportOptions, *, ver
 def _recorded_time(resolved: Resolved) -> str | None:
     """Return the date by which the canonical is chosen in every index, if that is recorded."""
     found: set[str | None] = set()
-    for name, own in resolved.each.items():
+    for name, own in resolved.settings_of.items():
         grouping, mapping = Grouping.read(own), resolved.mappings.get(name, {})
         fields = [key.field for key in grouping.order_keys if key.kind == "field"] if grouping is not None else []
         dates = [

@@ -236,14 +236,14 @@ async def read_stats(server: Port, index: Index, options: StatsOptions) -> Stats
 
 async def _resolve(server: Port, index: Index) -> Resolved:
     resolved = await resolve_index(server, index)
-    refuse_regrouping(resolved.each)
+    refuse_regrouping(resolved.settings_of)
     refuse_group_faults(resolved, server.prefix, grouped_only=True)
     return resolved
 
 
 def _groupings(resolved: Resolved) -> tuple[Mapping[str, Any], ...]:
     found: list[Mapping[str, Any]] = []
-    for settings in resolved.each.values():
+    for settings in resolved.settings_of.values():
         if (grouping := Grouping.read(settings)) is not None and grouping.to_dict() not in found:
             found.append(grouping.to_dict())
     return tuple(found)

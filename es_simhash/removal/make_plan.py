@@ -102,10 +102,10 @@ async def make_plan(
     resolved = await resolve_index(server, index)
     if resolved.assumed is not None:
         raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
-    refuse_regrouping(resolved.each)
+    refuse_regrouping(resolved.settings_of)
     grouping = await settle_grouping(server, resolved, options.grouping, record=False, may_differ=True)
     await refuse_updates(server, index, resolved.mappings)  # nor could what is deleted be written again
-    names = list(resolved.each)
+    names = list(resolved.settings_of)
     # Date math means other indices tomorrow.
     view = () if "<" in index_key(index) else tuple(names_in(index))
     shown = await find_shown(server, index, resolved, options.show)
@@ -122,7 +122,7 @@ async def make_plan(
     lost = await server.compute(writer.count_protected) if options.protect else {}
     guards = await count_shares(server, index, names, Guards(options.max_share, options.protect), lost)
     without_fingerprint, ungrouped = await count_lacking(
-        server.patient, index, resolved.each, mappings=resolved.mappings
+        server.patient, index, resolved.settings_of, mappings=resolved.mappings
     )
     if await read_uuids(server, names) != uuids:
         raise IncompleteSearchError("an index was replaced while it was read: plan again")
@@ -179,10 +179,10 @@ def _comparer(
     text_fields = resolved.text_fields
     if bound is not None:
         require_text_fields(text_fields, "texts cannot be compared", COMPARE_NONE)
-    schemes = {name: own.scheme for name, own in resolved.each.items()}
+    schemes = {name: own.scheme for name, own in resolved.settings_of.items()}
     used = used_fields(grouping.to_dict(), options.protect)
     decided_by = {}
-    for name in resolved.each:
+    for name in resolved.settings_of:
         mapping = resolved.mappings[name]
         # A moment of ours is no part of a document: a reconcile after the plan may give the first one.
         theirs = (field for field in used if field != Fields(context.prefix).at)

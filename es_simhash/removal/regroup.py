@@ -146,7 +146,7 @@ async def _find_scopes(server: Port, names: Sequence[str]) -> list[list[str]]:
             stacklevel=2,
         )
         return []
-    groupings = {name: Grouping.read(own) for name, own in resolved.each.items()}
+    groupings = {name: Grouping.read(own) for name, own in resolved.settings_of.items()}
     found = set(groupings.values())
     if len(found) == 1:
         return [list(names)] if None not in found else []

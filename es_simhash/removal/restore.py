@@ -403,7 +403,7 @@ async def find_target(server: Port, name: str, *, is_named: bool) -> Target:
 
 async def _judge(server: Port, name: str, index: str, mapping: Mapping[str, Any], *, is_stream: bool = False) -> Target:
     """Return the target *name*, whose documents go to the concrete *index*."""
-    settings = judge_mappings({index: {"mappings": mapping}}, server.context).each.get(index)
+    settings = judge_mappings({index: {"mappings": mapping}}, server.context).settings_of.get(index)
     fault: RestoredKind | None = None if settings is not None else "unmapped"
     created, may_change = await _read_settings(server, name, index)
     vectors = frozenset(path for path, node in walk_fields(mapping) if node.get("type") in VECTORS)

@@ -261,7 +261,7 @@ class _Writer(DataSourceArrowWriter):
         wanted = {}
         for row in rows:
             key = Key(row["index"], row["id"], row.get("routing"))
-            if key.index not in self.resolved.each:
+            if key.index not in self.resolved.settings_of:
                 raise InvalidInputError(f"index {key.index!r} is not behind {self.connection.index!r}: write there")
             wanted[key] = (row["seq_no"], row["primary_term"]), self._fields(row)
         changed: set[Key] = set()
@@ -307,7 +307,7 @@ class _Writer(DataSourceArrowWriter):
     def _fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         if self.has_fingerprints and row["fingerprint"] is not None:
-            prefix, value = self.connection.prefix, self.resolved.each[row["index"]].value
+            prefix, value = self.connection.prefix, self.resolved.settings_of[row["index"]].value
             fields |= fingerprint_fields(from_hex(row["fingerprint"]), prefix=prefix, value=value)[prefix]
         if self.grouping is not None and row["group"] is not None:
             canonical, distance = row["duplicate_of"], row["distance"]

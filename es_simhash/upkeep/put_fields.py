@@ -241,15 +241,15 @@ async def find_targets(
             f"the mapping of {shorten(index)} cannot be read, and a backfill needs it: run it on the cluster that "
             "holds the index, as a user who may read mappings"
         )
-    if not text_field and (resolved.faults or not resolved.each):
+    if not text_field and (resolved.faults or not resolved.settings_of):
         agree(resolved, server.context)  # raises
     future = with_our_fields(server.context, resolved, check_fields("text_field", text_field, may_lack=True))
-    names = {name: settings.text_fields for name, settings in future.each.items()}
+    names = {name: settings.text_fields for name, settings in future.settings_of.items()}
     await _refuse_impossible(server, resolved, names)
     answer = await server.patient.get_settings(index=index)
     targets = {}
     for name in sorted(names):
-        settings = resolved.each.get(name) or replace(future.each[name], text_fields=())
+        settings = resolved.settings_of.get(name) or replace(future.settings_of[name], text_fields=())
         found = answer[name]["settings"]
         is_synthetic = has_synthetic_source(resolved.mappings[name], found)
         targets[name] = Target(settings, names[name], found["index"]["uuid"], is_synthetic)
@@ -261,7 +261,7 @@ async def find_targets(
 async def _add_fields(server: Port, resolved: Resolved, targets: Mapping[str, Target]) -> None:
     """Add our fields to the indices that lack them, and where it is allowed, the marker."""
     for name, target in targets.items():
-        mapping, is_lacking = resolved.mappings[name], name not in resolved.each
+        mapping, is_lacking = resolved.mappings[name], name not in resolved.settings_of
         # An index in which no document has such a text needs no fields; its documents are only read.
         wants_fields = is_lacking and any(may_hold(mapping, field) for field in target.text_fields)
         has_marker = target.is_synthetic or is_marked(mapping, target.settings, prefix=server.prefix)
@@ -283,13 +283,13 @@ def with_our_fields(context: Context, resolved: Resolved, text_field: tuple[str,
     if any(fault.kind != "no_scheme" for _, fault in resolved.faults):
         agree(resolved, context)  # raises
     new = IndexSettings(get_scheme(context.wanted or DEFAULT_SCHEME))
-    if resolved.each:
+    if resolved.settings_of:
         new = unfilled(agree(replace(resolved, faults=()), context))
     mappings, every = dict(resolved.mappings), {}
     for name, mapping in resolved.mappings.items():
         refuse_other_use(name, mapping, context.prefix)
         check_texts(name, mapping, text_field)
-        recorded = resolved.each.get(name, new)
+        recorded = resolved.settings_of.get(name, new)
         if not text_field and not recorded.text_fields:
             raise InvalidInputError(
                 Said(f"index {name!r} does not record its text field: ", NAME_TEXT_FIELD, say_texts(mapping))
@@ -326,7 +326,7 @@ async def _refuse_impossible(server: Port, resolved: Resolved, names: Mapping[st
 
 
 def _records(resolved: Resolved, name: str, field: str) -> bool:
-    return name in resolved.each and field in resolved.each[name].text_fields
+    return name in resolved.settings_of and field in resolved.settings_of[name].text_fields
 
 
 async def record_settings(server: Port, targets: dict[str, Target], name: str, **changes: Any) -> None:

@@ -146,19 +146,20 @@ async def prepare_targets(server: Port, index: str, resolved: Resolved) -> Resol
 
 async def _map_lacking(server: Port, resolved: Resolved, settings: IndexSettings) -> Resolved:
     """Add our fields to the indices without them, with the settings of the other indices."""
-    lacking = resolved.unmapped
+    if not (lacking := resolved.unmapped):
+        return resolved
     settings = unfilled(settings)
-    mappings, each = dict(resolved.mappings), dict(resolved.each)
+    mappings, settings_of = dict(resolved.mappings), dict(resolved.settings_of)
     for name in lacking:
         refuse_other_use(name, mappings[name], server.prefix)
         try:
-            mappings[name], each[name] = await add_fields(server, name, settings)
+            mappings[name], settings_of[name] = await add_fields(server, name, settings)
         except Exception as error:
             error.add_note(
                 Said(f"Index {name!r} lacks our fields: let a user who may change mappings run ", WRITE_RECORD, ".")
             )
             raise
-    return replace(resolved, mappings=mappings, each=dict(sorted(each.items()))) if lacking else resolved
+    return replace(resolved, mappings=mappings, settings_of=dict(sorted(settings_of.items())))
 
 
 async def read_source_modes(
@@ -200,8 +201,8 @@ async def refuse_unseen(server: Port, resolved: Resolved) -> None:
     A login that sees only some documents decides among these. Costs a bulk request; for a login that sees only a part
     also two searches for each index.
     """
-    for name in await _find_restricted(server, resolved.each):
-        if field := await _find_unseen(server, name, resolved.each[name]):
+    for name in await _find_restricted(server, resolved.settings_of):
+        if field := await _find_unseen(server, name, resolved.settings_of[name]):
             raise _unseen(name, field)
 
 
