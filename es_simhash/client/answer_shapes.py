@@ -53,9 +53,7 @@ def _fits(shape: Any, found: Iterable[Any], *, or_null: bool = False) -> bool:
     values = [value for value in found if value is not None] if or_null else list(found)
     kinds = {kind.__name__ for kind in set(map(type, values))}
     if isinstance(shape, list):
-        # read_keys makes an array of numbers of some buckets.
-        lists = (value for value in values if type(value) is list)
-        return kinds <= {"list", "ndarray"} and (not values or _fits(shape[0], chain.from_iterable(lists)))
+        return kinds <= {"list"} and (not values or _fits(shape[0], chain.from_iterable(values)))
     if kinds != {"dict"}:
         return not kinds
     there = set().union(*values)

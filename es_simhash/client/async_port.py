@@ -8,49 +8,23 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from es_simhash.client.dialects import Dialect, writes_standard_json
-from es_simhash.client.port import note_unanswered
-from es_simhash.mapping.context import Context
-from es_simhash.mapping.port import Port
+from es_simhash.client.port import ClientPort, note_unanswered
 from es_simhash.transport.feed import Feed
-from es_simhash.transport.protocol import Call, Compute, OnProgress, Progress
-from es_simhash.transport.server import Answer
+from es_simhash.transport.protocol import Call, Compute
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 
-class AsyncioServer(Port):
-    """Carries requests out with an asyncio *client*; *progress* is called on the event loop."""
-
-    def __init__(
-        self, client: Any, dialect: Dialect, progress: OnProgress | None = None, context: Context | None = None
-    ) -> None:
-        super().__init__(context or Context())
-        self._client = client
-        self._dialect = dialect
-        self._progress = progress
-        self.writes_standard_json = writes_standard_json(client)
-
-    async def send(self, call: Call) -> Answer:
-        try:
-            answer: Answer = await self._dialect.call_async(self._client, call)
-        except BaseException as error:
-            note_unanswered(error, [call])
-            raise
-        return answer
+class AsyncioServer(ClientPort):
+    """The port of an asyncio client."""
 
     async def together(self, calls: Sequence[Call | Compute], *, concurrency: int = 4) -> list[Any]:
         gate = asyncio.Semaphore(max(1, concurrency))
 
         async def outcome(call: Call | Compute) -> Any:
             async with gate:
-                try:
-                    if isinstance(call, Call):
-                        return await self._dialect.call_async(self._client, call)
-                    return await self.compute(call.function, *call.arguments)
-                except Exception as error:  # noqa: BLE001 -- a failure is a value here
-                    return error
+                return await self.outcome(call)
 
         try:
             return list(await asyncio.gather(*map(outcome, calls)))
@@ -78,10 +52,6 @@ class AsyncioServer(Port):
                 if cancelled is None:
                     raise
                 raise cancelled from None  # nothing was opened, so nothing has to be waited for
-
-    def tell(self, progress: Progress) -> None:
-        if self._progress is not None:
-            self._progress(progress)
 
 
 def _called(function: partial[_T]) -> _T:

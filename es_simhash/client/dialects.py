@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from inspect import isawaitable
 from operator import attrgetter
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from es_simhash.client.answer_shapes import is_answer, odd_answer, what_came
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
-from es_simhash.transport.protocol import Call, error_text, status_of
+from es_simhash.transport.protocol import Call
 from es_simhash.transport.raw_json import split_items, split_members
-from es_simhash.transport.refusals import NO_OPTION
+from es_simhash.transport.refusals import NO_OPTION, TOO_LARGE, masked_field
 from es_simhash.transport.secrets import Secrets, login_in, secrets_of
 
 _JSON = {"accept": "application/json", "content-type": "application/json"}
@@ -69,45 +68,30 @@ class Dialect:
     search_options: Mapping[str, Any] = field(default_factory=dict)
     source_options: Mapping[str, Any] = field(default_factory=dict)
 
-    def _prepared(self, client: Any, call: Call) -> Callable[[], Any]:
-        if call.raw_source or call.bare_keys:
-            reading = _reading_with(client, read_sources if call.raw_source else read_keys)
-            if reading is None and call.raw_source:
-                raise WrongTypeError(
-                    f"{type(client).__name__} has no transport of a known kind, so no document can be archived"
-                )
-            client = client if reading is None else reading
+    async def call(self, client: Any, call: Call) -> Any:
+        """Make *call* with a sync or an async client and return the answer as plain values."""
+        answer: Any = None
+        with _explaining(client, call):
+            ways = [call] if _is_old(client) else [self._with_options(call), call]
+            for way in ways:
+                try:
+                    came = self._request(client, way)
+                    answer = _answer(client, call, await came if isawaitable(came) else came)
+                except Exception as error:
+                    if way is call or not NO_OPTION.meets(error):
+                        raise
+                else:
+                    if way is not ways[0]:
+                        _remember_old(client)
+                    break
+        return answer
+
+    def _request(self, client: Any, call: Call) -> Any:
+        """Return what the method of *client* returns."""
+        client = _reading_text(client) if call.raw_source else client
         if "params" in call.arguments:
-            return partial(client.perform_request, "POST", "/_mget", headers=_JSON, **call.arguments)
-        return partial(attrgetter(self.methods[call.api])(client), **call.arguments)
-
-    def call(self, client: Any, call: Call) -> Any:
-        """Make *call* with a sync client and return the answer as plain values."""
-        with _explaining(client, call):
-            if not (is_old := _is_old(client)):
-                try:
-                    return _answer(client, call, self._prepared(client, self._with_options(call))())
-                except Exception as error:
-                    if not NO_OPTION.meets(error):
-                        raise
-            answer = _answer(client, call, self._prepared(client, call)())
-            if not is_old:
-                _remember_old(client)
-            return answer
-
-    async def call_async(self, client: Any, call: Call) -> Any:
-        """Make *call* with an async client and return the answer as plain values."""
-        with _explaining(client, call):
-            if not (is_old := _is_old(client)):
-                try:
-                    return _answer(client, call, await self._prepared(client, self._with_options(call))())
-                except Exception as error:
-                    if not NO_OPTION.meets(error):
-                        raise
-            answer = _answer(client, call, await self._prepared(client, call)())
-            if not is_old:
-                _remember_old(client)
-            return answer
+            return client.perform_request("POST", "/_mget", headers=_JSON, **call.arguments)
+        return attrgetter(self.methods[call.api])(client)(**call.arguments)
 
     def _with_options(self, call: Call) -> Call:
         """Return *call* with the search options in the body of each of its searches, or with the source options."""
@@ -146,12 +130,13 @@ def _explaining(client: Any, call: Call) -> Iterator[None]:
         _secrets(client).hide_in(error)
         if (came := what_came(error)) is not None:
             raise odd_answer(call, came, _place(client)) from error
-        if (masked := _MASKED.search(error_text(error))) is not None:
+        if (masked := masked_field(error)) is not None:
             raise MappingError(
-                f"this login sees {masked[2]} masked, and no server reads a masked number: use a login that sees the "
+                f"this login sees {masked} masked, and no server reads a masked number: use a login that sees the "
                 "field as it is"
             ) from error
-        _note_remedy(error)
+        if TOO_LARGE.meets(error):
+            error.add_note(TOO_LARGE.at_last)
         raise
 
 
@@ -177,19 +162,6 @@ def _secrets(client: Any) -> Secrets:
     # Of opensearch-py's async client: a pair of aiohttp's, which knows its header.
     pairs: list[Any] = [getattr(node, "_http_auth", None) for node in _nodes(client)]
     return secrets_of(*login_in(*headers), *(pair.encode() for pair in pairs if hasattr(pair, "password")))
-
-
-# OpenSearch, of a number that it masks: by its doc values it would be as expected.
-_MASKED = re.compile(r"docvalues type (\w+) for field '([^']+)' \(expected one of \[[^\]]*\b\1\b")
-
-
-def _note_remedy(error: Exception) -> None:
-    """Note on *error* what to do, if a request is too large."""
-    if status_of(error) == 413:
-        error.add_note(
-            "the request is larger than the server allows (http.max_content_length) or a proxy before it (such as "
-            "client_max_body_size of nginx): raise that limit, or give less at once"
-        )
 
 
 def _answer(client: Any, call: Call, answer: Any) -> Any:
@@ -285,47 +257,41 @@ def writes_standard_json(client: Any) -> bool:
 _READERS = ("serializers", "deserializer")
 
 
-# Reads the text of an answer, parts of it by the client's own reader; ValueError if that reader shall read all of it.
-_Read = Callable[[bytes | str, Callable[[bytes | str], Any]], Any]
-
-
-def _reading_with(client: Any, read: _Read) -> Any | None:
+def _reading_text(client: Any) -> Any:
     """
-    Return a copy of *client* whose answers *read* reads; ``None`` if it has no transport of a known kind to copy.
+    Return a copy of *client* that reads each ``_source`` of a multi-get as text; raise TypeError if that cannot be.
     The copy shares the connections. Make a first request with *client* itself: an async client opens them then.
     """
     transport = getattr(client, "transport", None)
-    reader = next((name for name in _READERS if hasattr(transport, name)), None)
-    if reader is None:
-        return None
     try:
+        [reader] = [name for name in _READERS if hasattr(transport, name)]
         transport, clone = copy.copy(transport), copy.copy(client)
-    except Exception:  # noqa: BLE001 -- whatever a wrapper around a client does
-        return None
-    setattr(transport, reader, _RawReader(getattr(transport, reader), read))
-    name = "_transport" if hasattr(client, "_transport") else "transport"
-    setattr(clone, name, transport)
+    except Exception as error:  # whatever a wrapper around a client does
+        raise WrongTypeError(
+            f"{type(client).__name__} has no transport of a known kind, so no document can be archived"
+        ) from error
+    setattr(transport, reader, _TextReader(getattr(transport, reader)))
+    setattr(clone, "_transport" if hasattr(client, "_transport") else "transport", transport)
     return clone
 
 
-class _RawReader:
-    """Reads an answer by *read*; if that raises ValueError, as for the error of a proxy, by *reader*."""
+class _TextReader:
+    """Reads the sources of a multi-get as text; what is no multi-get, such as the error of a proxy, by *reader*."""
 
-    def __init__(self, reader: Any, read: _Read) -> None:
+    def __init__(self, reader: Any) -> None:
         self._reader = reader
-        self._read = read
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reader, name)
 
     def loads(self, data: bytes | str, mimetype: str | None = None) -> Any:
         try:
-            return self._read(data, lambda text: self._reader.loads(text, mimetype))
+            return read_sources(data)
         except ValueError:
             return self._reader.loads(data, mimetype)
 
 
-def read_sources(data: bytes | str, _: Any = None) -> dict[str, Any]:
+def read_sources(data: bytes | str) -> dict[str, Any]:
     """
     Read a multi-get, each ``_source`` as the text that the server sent.
     A number that is read as a double and written again may change; its text does not.
@@ -340,38 +306,3 @@ def read_sources(data: bytes | str, _: Any = None) -> dict[str, Any]:
         plain = {name: json.loads(value) for name, value in parts.items()}
         docs.append(plain if source is None else {**plain, "_source": source})
     return {**{name: json.loads(value) for name, value in members.items()}, "docs": docs}
-
-
-_BUCKETS, _KEY = b'"buckets":[', b'{"key":'
-_NO_NUMBER = bytes(set(range(256)) - set(b"-0123456789,"))
-_LEAST = -(1 << 63)
-
-
-def read_keys(data: bytes | str, read_rest: Callable[[bytes | str], Any]) -> Any:
-    """Read a search, or several, by *read_rest*, but buckets that have nothing but a 64-bit number as one array."""
-    import numpy as np  # noqa: PLC0415 -- loads slowly
-
-    text = data if isinstance(data, bytes) else data.encode("ascii")
-    rest, found, read_to = b"", [], 0
-    while (begin := text.find(_BUCKETS + _KEY, read_to) + len(_BUCKETS)) >= len(_BUCKETS):
-        end = text.index(b"]", begin)
-        buckets = text[begin:end]
-        numbers = buckets.translate(None, _NO_NUMBER)
-        count = numbers.count(b",") + 1
-        # Nothing else is in them, so that nothing is taken for a number that is none.
-        if buckets.count(_KEY) != count or len(buckets) != len(numbers) + count * len(_KEY + b"}"):
-            raise ValueError("the buckets have more than a number")
-        values = np.fromstring(numbers, np.int64, count, sep=",")
-        # numpy makes the nearest one of a number with more than 64 bits.
-        if len(values) != count or values.min() == _LEAST or values.max() == ~_LEAST:
-            raise ValueError("a number may have more than 64 bits")
-        found.append(values)
-        rest += text[read_to:begin] + str(len(found)).encode()
-        read_to = end
-    rest += text[read_to:]
-    answer = read_rest(rest if isinstance(data, bytes) else rest.decode())
-    for response in answer.get("responses", [answer]) if found else ():
-        for aggregation in response.get("aggregations", {}).values():
-            if aggregation.get("buckets"):
-                aggregation["buckets"] = found[aggregation["buckets"][0] - 1]
-    return answer

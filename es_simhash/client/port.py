@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
 
@@ -23,29 +23,35 @@ _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 
-def finish(work: Coroutine[Any, Any, _T]) -> _T:
+@contextmanager
+def _alone() -> Iterator[None]:
     """
-    Return what *work* returns, which never suspends.
-    Where an event loop runs on this thread, it would adopt the async generators that *work* steps, and keep inner ones
-    open: so its hooks are taken away meanwhile.
+    Step operations that never suspend.
+    Where an event loop runs on this thread, it would adopt the async generators that an operation steps, and keep inner
+    ones open: so its hooks are taken away meanwhile.
     """
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(None, None)
     try:
-        work.send(None)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
+        yield
     finally:
         sys.set_asyncgen_hooks(*hooks)
+
+
+def finish(work: Coroutine[Any, Any, _T]) -> _T:
+    """Return what *work* returns, which never suspends."""
+    with _alone():
+        try:
+            work.send(None)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
     work.close()
     raise RuntimeError("an operation of a blocking client waited for an event loop")
 
 
 def run(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
     """Return what the operation returns that *make* begins: anew where settings turn out to have changed."""
-    hooks = sys.get_asyncgen_hooks()
-    sys.set_asyncgen_hooks(None, None)
-    try:
+    with _alone():
         for left in reversed(range(ATTEMPTS)):
             work = make()
             try:
@@ -57,8 +63,6 @@ def run(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
                     raise change.at_last() from None
             else:
                 break
-    finally:
-        sys.set_asyncgen_hooks(*hooks)
     work.close()
     raise RuntimeError("an operation of a blocking client waited for an event loop")
 
@@ -84,8 +88,8 @@ def note_unanswered(error: BaseException, calls: Sequence[Call | Compute]) -> No
             error.add_note(f"up to {number:,} more operations were sent, and their answer was not read")
 
 
-class BlockingServer(Port):
-    """Carries requests out with a blocking *client*; *progress* is called on the caller's thread."""
+class ClientPort(Port):
+    """Carries requests out with a *client*; *progress* is called on the caller's thread, or on the event loop."""
 
     def __init__(
         self, client: Any, dialect: Dialect, progress: OnProgress | None = None, context: Context | None = None
@@ -98,41 +102,71 @@ class BlockingServer(Port):
 
     async def send(self, call: Call) -> Answer:
         try:
-            answer: Answer = self._dialect.call(self._client, call)
+            answer: Answer = await self._dialect.call(self._client, call)
         except BaseException as error:
             note_unanswered(error, [call])
             raise
         return answer
 
+    async def outcome(self, call: Call | Compute) -> Any:
+        """Return the answer to one of several, or its failure."""
+        try:
+            if isinstance(call, Call):
+                return await self._dialect.call(self._client, call)
+            return await self.compute(call.function, *call.arguments)
+        except Exception as error:  # noqa: BLE001 -- a failure is a value here
+            return error
+
+    def tell(self, progress: Progress) -> None:
+        if self._progress is not None:
+            self._progress(progress)
+
+
+class BlockingServer(ClientPort):
+    """The port of a blocking client."""
+
     async def together(self, calls: Sequence[Call | Compute], *, concurrency: int = 4) -> list[Any]:
+        try:
+            if min(len(calls), concurrency) > 1 and any(isinstance(call, Call) for call in calls):
+                return self._on_threads(calls, concurrency)
+            return [await self.outcome(call) for call in calls]
+        except BaseException as error:
+            note_unanswered(error, calls)
+            raise
+
+    def _on_threads(self, calls: Sequence[Call | Compute], concurrency: int) -> list[Any]:
         """
-        Carry *calls* out at once, some of them on threads, each in a copy of the caller's context.
+        Carry *calls* out at once, some of them on threads, each of which has a copy of the caller's context.
         The threads end before this returns: callers share none, a fork copies none, and none is left to be shut down. A
         new thread costs less than a tenth of a millisecond.
         """
         outcomes: list[Any] = [None] * len(calls)
-
-        def settle(number: int) -> None:
-            call = calls[number]
-            try:
-                if isinstance(call, Call):
-                    outcomes[number] = self._dialect.call(self._client, call)
-                else:
-                    outcomes[number] = call.function(*call.arguments)
-            except Exception as error:  # noqa: BLE001 -- a failure is a value here
-                outcomes[number] = error
-
-        sent = deque(number for number, call in enumerate(calls) if isinstance(call, Call))
+        waiting = deque(number for number, call in enumerate(calls) if isinstance(call, Call))
         computed = [number for number, call in enumerate(calls) if not isinstance(call, Call)]
+
+        def work() -> None:
+            with suppress(IndexError):  # another thread took the last one
+                while waiting:
+                    number = waiting.popleft()
+                    outcomes[number] = finish(self.outcome(calls[number]))
+
+        # The caller's thread makes calls too, unless it has something to compute meanwhile.
+        number_of_threads = min(len(waiting), concurrency) - (0 if computed else 1)
+        threads, started = ThreadPoolExecutor(max(1, number_of_threads), "es_simhash"), list[Future[None]]()
         try:
-            if min(len(calls), concurrency) <= 1 or not sent:
-                for number in range(len(calls)):
-                    settle(number)
-            else:
-                _settle_on_threads(settle, sent, computed, concurrency)
-        except BaseException as error:
-            note_unanswered(error, calls)
-            raise
+            with suppress(RuntimeError):  # too many threads, or the interpreter is about to end
+                for _ in range(number_of_threads):
+                    started.append(threads.submit(copy_context().run, work))
+            # What is computed may read the caller's own iterable, and so stays on the caller's thread.
+            for number in computed:
+                outcomes[number] = finish(self.outcome(calls[number]))
+            if not computed or not started:
+                work()
+            for future in started:
+                future.result()
+        finally:
+            waiting.clear()
+            threads.shutdown()
         return outcomes
 
     async def compute(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -143,39 +177,6 @@ class BlockingServer(Port):
 
     async def to_the_end(self, work: Coroutine[Any, Any, _T]) -> tuple[_T, BaseException | None]:
         return await work, None
-
-    def tell(self, progress: Progress) -> None:
-        if self._progress is not None:
-            self._progress(progress)
-
-
-def _settle_on_threads(
-    settle: Callable[[int], None], calls: deque[int], computed: Sequence[int], concurrency: int
-) -> None:
-    """*settle* the requests with the numbers *calls* on threads, and those *computed* on the caller's."""
-
-    def work() -> None:
-        with suppress(IndexError):  # another thread took the last one
-            settle(calls.popleft())
-
-    # The caller's thread makes calls too, unless it has something to compute meanwhile.
-    threads = ThreadPoolExecutor(min(len(calls), concurrency) - (0 if computed else 1), "es_simhash")
-    started: list[Future[None]] = []
-    wanted = len(calls)
-    try:
-        with suppress(RuntimeError):  # too many threads, or the interpreter is about to end
-            for _ in range(wanted):
-                started.append(threads.submit(copy_context().run, work))
-        # What is computed may read the caller's own iterable, and so stays on the caller's thread.
-        for number in computed:
-            settle(number)
-        while calls and (not computed or len(started) < wanted):
-            work()
-        for future in started:
-            future.result()
-    finally:
-        calls.clear()
-        threads.shutdown(cancel_futures=True)
 
 
 def port_of(client: Any, context: Context | None = None) -> Port:

@@ -41,7 +41,7 @@ SEARCHES = 2
 FILLED = 0.9
 DIGITS = 16
 GONE = 404
-# What to leave out of an answer, so that its buckets have nothing but their key.
+# What to leave out of an answer, as its reader does.
 COUNTS = "-aggregations.fingerprints.buckets.doc_count"
 # Stands for all shards of a point in time.
 EVERYWHERE = Shard("", "", 0)
@@ -60,10 +60,10 @@ class Page:
     last: int = NOTHING
 
 
-def read_fingerprints(buckets: Sequence[Mapping[str, Any]] | Fingerprints) -> Fingerprints:
+def read_fingerprints(buckets: Sequence[Mapping[str, Any]]) -> Fingerprints:
     """Return the keys of *buckets*, signed copies or hex digits; raise TableError unless each has 16 of these."""
-    keys = buckets if isinstance(buckets, np.ndarray) else [bucket["key"] for bucket in buckets]
-    if len(keys) and not isinstance(keys[0], str):
+    keys = [bucket["key"] for bucket in buckets]
+    if keys and not isinstance(keys[0], str):
         return np.asarray(keys, np.int64).view(np.uint64)
     joined = "".join(keys)
     if joined.strip("0123456789abcdef") or set(map(len, keys)) - {DIGITS}:
@@ -266,7 +266,7 @@ class IndexTable(FingerprintTable):
             arguments = dict(self._view.call(body).arguments)
         else:
             arguments = {"index": wanted.shard.index, "preference": f"_shards:{wanted.shard.number}", "body": body}
-        return Call("search", {**arguments, "filter_path": COUNTS}, bare_keys=True)
+        return Call("search", {**arguments, "filter_path": COUNTS})
 
     def _body(self, query: Mapping[str, Any], aggregations: Mapping[str, Any]) -> dict[str, Any]:
         """Return the body of a search without hits for what matches *query*, and the filter in a point in time."""

@@ -20,14 +20,12 @@ class Call:
     """
     One request to the server; answered by the response as plain values.
     *api*: a name of this project; ``client/dialects.py`` knows how each client spells it. *raw_source*: a multi-get
-    answers each ``_source`` as the text that the server sent; not for the first request of an operation. *bare_keys*: a
-    multi-search answers buckets that have nothing but a number as one array, if the client's transport lets us read it.
+    answers each ``_source`` as the text that the server sent; not for the first request of an operation.
     """
 
     api: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     raw_source: bool = False
-    bare_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)

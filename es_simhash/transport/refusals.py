@@ -7,6 +7,7 @@ says by the row.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -113,7 +114,12 @@ NO_SCRIPT = Row(
 CLOSED = Row((Look(words=("index_closed_exception",)),), change="nothing: somebody must open the index", attempts=1)
 
 
-TOO_LARGE = Row((Look((413,)),), change="halves of a bulk request or of a multi-search, until one part is alone")
+TOO_LARGE = Row(
+    (Look((413,)),),
+    change="halves of a bulk request or of a multi-search, until one part is alone",
+    at_last="the request is larger than the server allows (http.max_content_length) or a proxy before it (such as "
+    "client_max_body_size of nginx): raise that limit, or give less at once",
+)
 SPOILT = Row(
     (Look((400,), ("action_request_validation_exception",)),),
     change="halves of a bulk request: one operation that breaks a rule, as by an id of more than 512 bytes, spoils it",
@@ -163,6 +169,16 @@ NO_OPTION = Row(
     (Look((400,), ("search_pipeline", "_source_exclude_vectors")),),
     change="the same without the options that keep defaults of a server away, for ten minutes for this client",
 )
+
+
+# OpenSearch, of a number that it masks: by its doc values it would be as expected.
+_MASKED = re.compile(r"docvalues type (\w+) for field '([^']+)' \(expected one of \[[^\]]*\b\1\b")
+
+
+def masked_field(error: BaseException) -> str | None:
+    """Return the number field that a server cannot read because this login sees it masked; ``None`` for all else."""
+    masked = _MASKED.search(error_text(error))
+    return None if masked is None else masked[2]
 
 
 def is_unwritable(error: BaseException) -> bool:

@@ -417,13 +417,13 @@ def test_every_search_goes_without_the_default_pipeline(call, asked):
     client = OldServer()
     before = copy.deepcopy(call)
     for _ in range(3):
-        assert OPENSEARCH.call(client, call)
+        assert finish(OPENSEARCH.call(client, call))
     assert [[each.get("search_pipeline") for each in bodies] for bodies in client.bodies] == [
         ["_none"] * asked,
         *[[None] * asked] * 3,
     ]
     client = OldServer()
-    assert ELASTICSEARCH.call(client, call)
+    assert finish(ELASTICSEARCH.call(client, call))
     assert len(client.bodies) == 1
     assert call == before
 
@@ -431,7 +431,7 @@ def test_every_search_goes_without_the_default_pipeline(call, asked):
 def test_what_an_old_server_refuses_keeps_no_client_alive():
     """It is remembered weakly."""
     client = OldServer()
-    OPENSEARCH.call(client, Call("search", {"body": {}}))
+    finish(OPENSEARCH.call(client, Call("search", {"body": {}})))
     kept = weakref.ref(client)
     del client
     assert kept() is None
@@ -663,5 +663,5 @@ def test_a_request_that_is_too_large_has_a_note():
             raise ServerError(413)
 
     with pytest.raises(ServerError) as failure:
-        OPENSEARCH.call(Refusing(), Call("search", {"body": {}}))
+        finish(OPENSEARCH.call(Refusing(), Call("search", {"body": {}})))
     assert "http.max_content_length" in failure.value.__notes__[0]

@@ -270,19 +270,13 @@ def test_without_a_point_in_time(server, index, simhash, monkeypatch):
     from es_simhash.client import dialects
     from tests.transport.by_hand import ServerError
 
-    def call(dialect, client, request):
+    async def call(dialect, client, request):
         if request.api == "open_point_in_time":
             raise ServerError(403, "no permission")
-        return original(dialect, client, request)
+        return await original(dialect, client, request)
 
-    async def call_async(dialect, client, request):
-        if request.api == "open_point_in_time":
-            raise ServerError(403, "no permission")
-        return await original_async(dialect, client, request)
-
-    original, original_async = dialects.Dialect.call, dialects.Dialect.call_async
+    original = dialects.Dialect.call
     monkeypatch.setattr(dialects.Dialect, "call", call)
-    monkeypatch.setattr(dialects.Dialect, "call_async", call_async)
     simhash.create_index(index, settings=ONE_SHARD)
     fill(server, index, [7] * 6_001)
     assert len(simhash.find_near_dups(index, fingerprint=7)) == 6_001

@@ -11,6 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from es_simhash.client.dialects import ELASTICSEARCH
+from es_simhash.client.port import finish
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.make_plan import RemovalSizes
 from es_simhash.removal.records import Archived
@@ -288,7 +289,7 @@ def test_a_server_that_does_not_know_an_option_is_asked_without_it(elasticsearch
     try:
         client.cluster.health()
         body = {"docs": [{"_index": "no-such-index", "_id": "a"}]}
-        [item] = dialect.call(client, Call("mget", {"body": body}, raw_source=True))["docs"]
+        [item] = finish(dialect.call(client, Call("mget", {"body": body}, raw_source=True)))["docs"]
         assert item["_id"] == "a"
     finally:
         client.close()
