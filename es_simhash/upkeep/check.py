@@ -1,15 +1,16 @@
 """
 Finds faults that prevent lookups and ingest in an index; ``mapping.faults`` defines them. Nothing is written.
 
-Cost: two requests (mappings, settings), one more for an alias, up to seven counts for each index; two requests more for
+Cost: two requests (mappings, settings), one more for an alias; up to four searches for each index, and two requests for
 the candidates of a lookup.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from es_simhash.errors import Said, SimHashError
 from es_simhash.groups.lacking import count_unfilled
@@ -24,13 +25,16 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import narrowed
 from es_simhash.mapping.rule import Grouping, Regrouping, default_rule, rule_of
 from es_simhash.passages.lookup import without_passages_query
-from es_simhash.transport.answers import Gap, sentences
+from es_simhash.transport.answers import find_gaps, sentences
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.conversation import unless_refused
 from es_simhash.transport.protocol import Call, Index, names_in, status_of
 from es_simhash.transport.refusals import CLOSED
 from es_simhash.upkeep.put_fields import read_mappings
 from es_simhash.writes.targets import read_source_modes
+
+Clauses: TypeAlias = list[dict[str, Any]]
+"""What leaves the documents of one index where several are asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,57 +108,112 @@ async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, An
     """Check the index *name*, with the numbers of its documents that *index* shows."""
     settings, faults = judge_mapping(server.context, mapping)
     grouping, grouping_faults = _judge_grouping(settings)
-    ready = not faults and all(fault.kind != "bad_record" for fault in grouping_faults)
+    is_sound = not faults and all(fault.kind != "bad_record" for fault in grouping_faults)
     faults += find_source_faults(mapping)
-    faults += find_group_faults(mapping, prefix=server.prefix) if ready else []
-    documents = fingerprinted = 0
-    try:
-        documents, gaps = await _count(server, index, name, {"match_all": {}})
-        fingerprinted, more = await _count(
-            server, index, name, {"exists": {"field": Fields(server.prefix).fingerprint}}
-        )
-        if whole := sentences([*gaps, *more]):
-            ready = False
-            faults.append(Fault("not_searchable", found="; ".join(whole)))
-    except Exception as error:
-        if status_of(error) not in (400, 503):
-            raise
-        ready = False
-        faults.append(Fault("not_searchable", found="it is closed" if CLOSED.meets(error) else str(error)))
-    if settings is not None and ready and not is_marked(mapping, settings, prefix=server.prefix):
-        used = len(markers_in_use(mapping, prefix=server.prefix))
-        if used > 1 or not await _is_derived(server, name):
-            faults.append(Fault("no_marker" if used < 2 else "several_markers", server.prefix, str(used)))
-    if ready and settings is not None and fingerprinted < documents:
-        clauses = [] if index == name else [{"term": {"_index": name}}]
-        texts = settings.text_fields
-        lacking = await count_unfilled(server, index, texts, mappings=[mapping], clauses=clauses)
-        if lacking:
-            faults.append(Fault("without_fingerprint", found=str(lacking), wanted=str(documents)))
-        faults += await _pipeline_errors(server, index, name, mapping)
-    if ready and fingerprinted:
-        faults += await _find_unreadable(server, index, name)
-    with_passages = None
-    if ready and settings is not None and settings.passages is not None:
-        with_passages, more_faults = await _judge_passages(server, index, name, settings)
-        faults += more_faults
+    faults += find_group_faults(mapping, prefix=server.prefix) if is_sound else []
+    clauses: Clauses = [] if index == name else [{"term": {"_index": name}}]
+    numbers, unseen = await _count(server, index, clauses)
+    faults += unseen
+    with_passages = candidates = None
+    if is_sound and not unseen and settings is not None:
+        faults += await _find_marker_faults(server, name, mapping, settings)
+        faults += await _find_unfilled(server, index, clauses, mapping, settings, numbers)
+        candidates = await _count_candidates(server, index, numbers["fingerprinted"], settings)
+        if settings.passages is not None:
+            with_passages = numbers["passages"]
+            faults += _judge_passages(server.prefix, settings, numbers)
     faults += grouping_faults
     return IndexCheck(
         index=name,
-        ready=ready,
+        ready=is_sound and not unseen,
         scheme=None if settings is None else str(settings.scheme),
         text_fields=() if settings is None else settings.text_fields,
         max_distance=None if settings is None else settings.max_distance,
-        documents=documents,
-        fingerprinted=fingerprinted,
+        documents=numbers["documents"],
+        fingerprinted=numbers["fingerprinted"],
         problems=tuple(Said(f"{fault}: ", fault.advice) for fault in faults),
         faults=tuple(faults),
         grouping=None if grouping is None else grouping.to_dict(),
         with_passages=with_passages,
-        candidates=None
-        if settings is None or not ready
-        else await _count_candidates(server, index, fingerprinted, settings),
+        candidates=candidates,
     )
+
+
+async def _count(server: Port, index: Index, clauses: Clauses) -> tuple[Counter[str], list[Fault]]:
+    """Return numbers of documents of *index* that match *clauses*, and why some are not counted."""
+    fields = Fields(server.prefix)
+    queries = {
+        "fingerprinted": {"exists": {"field": fields.fingerprint}},
+        "passages": {"exists": {"field": fields.passages}},
+        "without_passages": without_passages_query(server.prefix),
+        "errors": {"exists": {"field": fields.error}},
+    }
+    body = {
+        "size": 0,
+        "track_total_hits": True,
+        "query": {"bool": {"filter": clauses}},
+        "aggs": {number: {"filter": query} for number, query in queries.items()},
+    }
+    try:
+        answer = await server.patient.search(index=index, body=body)
+    except Exception as error:
+        if status_of(error) not in (400, 503):
+            raise
+        return Counter(), [Fault("not_searchable", found="it is closed" if CLOSED.meets(error) else str(error))]
+    numbers = Counter({number: found["doc_count"] for number, found in (answer.get("aggregations") or {}).items()})
+    numbers["documents"] = answer["hits"]["total"]["value"]
+    gaps = sentences(find_gaps(answer, ignore=["terminated_early"]))
+    return numbers, [Fault("not_searchable", found="; ".join(gaps))] if gaps else []
+
+
+async def _find_marker_faults(
+    server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings
+) -> list[Fault]:
+    if is_marked(mapping, settings, prefix=server.prefix):
+        return []
+    used = len(markers_in_use(mapping, prefix=server.prefix))
+    if used > 1:
+        return [Fault("several_markers", server.prefix, str(used))]
+    call = Call("get_settings", {"index": name, "name": "index.derived_source.enabled"})
+    answer = await unless_refused(server.patient.send(call), 401, 403) or {}
+    # An index with derived source takes no marker.
+    is_derived = has_derived_source((answer.get(name) or {}).get("settings") or {})
+    return [] if is_derived else [Fault("no_marker", server.prefix, str(used))]
+
+
+async def _find_unfilled(
+    server: Port,
+    index: Index,
+    clauses: Clauses,
+    mapping: Mapping[str, Any],
+    settings: IndexSettings,
+    numbers: Counter[str],
+) -> list[Fault]:
+    """Return whether documents have no fingerprint, or one that lookups miss."""
+    fields, faults = Fields(server.prefix), list[Fault]()
+    if numbers["fingerprinted"] < numbers["documents"]:
+        lacking = await count_unfilled(server, index, settings.text_fields, mappings=[mapping], clauses=clauses)
+        if lacking:
+            faults.append(Fault("without_fingerprint", found=str(lacking), wanted=str(numbers["documents"])))
+        if numbers["errors"]:
+            faults.append(Fault("pipeline_errors", fields.error, str(numbers["errors"])))
+    if numbers["fingerprinted"]:
+        field = fields.fingerprint
+        whole = [{"regexp": {field: "[0-9a-f]{16}"}}, *({"exists": {"field": block}} for block in fields.blocks)]
+        query = {"filter": [{"exists": {"field": field}}, *clauses], "must_not": {"bool": {"filter": whole}}}
+        # The server may refuse to look.
+        found = await unless_refused(count_documents(server.patient, index, {"bool": query}), 400, 401, 403)
+        if found and found[0]:
+            faults.append(Fault("unreadable_fingerprint", field, str(found[0])))
+    return faults
+
+
+def _judge_passages(prefix: str, settings: IndexSettings, numbers: Counter[str]) -> list[Fault]:
+    """Return why lookups of passages are refused."""
+    field = Fields(prefix).passages
+    if missing := numbers["without_passages"]:
+        return [Fault("without_passages", field, str(missing), str(numbers["passages"] + missing))]
+    return [Fault("passages_partial", field)] if settings.passages == "partial" else []
 
 
 async def _count_candidates(server: Port, index: Index, fingerprinted: int, settings: IndexSettings) -> float | None:
@@ -167,51 +226,6 @@ async def _count_candidates(server: Port, index: Index, fingerprinted: int, sett
     stats = replace(sampled, documents=fingerprinted)
     plan = explain_plan(rule_of(settings).max_distance, stats=stats, scripts=server.context.may_script(index))[0]
     return round(plan.passing, 1)
-
-
-async def _is_derived(server: Port, name: str) -> bool:
-    """Return whether index *name* has derived source, which takes no marker."""
-    call = Call("get_settings", {"index": name, "name": "index.derived_source.enabled"})
-    answer = await unless_refused(server.patient.send(call), 401, 403) or {}
-    return has_derived_source((answer.get(name) or {}).get("settings") or {})
-
-
-async def _count(server: Port, index: Index, name: str, query: Mapping[str, Any]) -> tuple[int, list[Gap]]:
-    """Count the documents of the concrete index *name* that match *query*, and that *index* shows."""
-    if index == name:
-        return await count_documents(server.patient, name, query)
-    shown = {"bool": {"filter": [query, {"term": {"_index": name}}]}}
-    return await count_documents(server.patient, index, shown)
-
-
-async def _find_unreadable(server: Port, index: Index, name: str) -> list[Fault]:
-    """Return whether documents of index *name* have a fingerprint that lookups miss; the server may refuse to look."""
-    fields = Fields(server.prefix)
-    field = fields.fingerprint
-    whole = [{"regexp": {field: "[0-9a-f]{16}"}}, *({"exists": {"field": block}} for block in fields.blocks)]
-    query = {"bool": {"filter": {"exists": {"field": field}}, "must_not": {"bool": {"filter": whole}}}}
-    found = await unless_refused(_count(server, index, name, query), 400, 401, 403)
-    return [Fault("unreadable_fingerprint", field, str(found[0]))] if found and found[0] else []
-
-
-async def _judge_passages(server: Port, index: Index, name: str, settings: IndexSettings) -> tuple[int, list[Fault]]:
-    """Return how many documents of index *name* have passages, and why lookups of passages are refused."""
-    fields = Fields(server.prefix)
-    number, _ = await _count(server, index, name, {"exists": {"field": fields.passages}})
-    missing, _ = await _count(server, index, name, without_passages_query(server.prefix))
-    if missing:
-        return number, [Fault("without_passages", fields.passages, str(missing), str(number + missing))]
-    return number, [Fault("passages_partial", fields.passages)] if settings.passages == "partial" else []
-
-
-async def _pipeline_errors(server: Port, index: Index, name: str, mapping: Mapping[str, Any]) -> list[Fault]:
-    """Return whether an ingest pipeline left documents of index *name* without a fingerprint."""
-    prefix = server.prefix
-    field = Fields(prefix).error
-    if field.removeprefix(f"{prefix}.") not in mapping["properties"][prefix]["properties"]:
-        return []
-    number, _ = await _count(server, index, name, {"exists": {"field": field}})
-    return [Fault("pipeline_errors", field, str(number))] if number else []
 
 
 def _judge_grouping(settings: IndexSettings | None) -> tuple[Grouping | None, list[Fault]]:

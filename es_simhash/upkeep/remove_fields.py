@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +19,7 @@ from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.conversation import refresh
 from es_simhash.transport.pages import Hits, Reading
-from es_simhash.transport.protocol import Index, index_key, names_in, noting
+from es_simhash.transport.protocol import Index, document_key, index_key, names_in, noting
 from es_simhash.upkeep.put_fields import read_mappings
 from es_simhash.writes.bulk import MISSING, send_bulk
 from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hindered
@@ -71,20 +71,20 @@ async def remove_fields(
             raise nothing_recorded(index_key(index), every, prefix)
         return RemovedFields(0, (), ())
     await refuse_updates(server, index, mappings)
-    names = list(mappings)
     fields = GROUPED if groups_only else (*FINGERPRINTED, *GROUPED)
     documents, failures = 0, list[Failure]()
-    query: dict[str, Any] = {
-        "bool": {"should": [{"exists": {"field": f"{prefix}.{name}"}} for name in fields], "minimum_should_match": 1}
-    }
-    if len(mappings) < len(every):
-        query["bool"]["filter"] = [{"terms": {"_index": names}}]
-    await refresh(server, names)
+    held = [{"exists": {"field": f"{prefix}.{name}"}} for name in fields]
+    ours = {"terms": {"_index": list(mappings)}}
+    query = {"bool": {"filter": [ours], "should": held, "minimum_should_match": 1}}
+    await refresh(server, list(mappings))
     # What an alias hides keeps its fields; so their record stays, too.
-    names = await _shown_whole(server, index, names, query)
+    names = await _shown_whole(server, index, list(mappings), query)
     left = {name: _left(mapping, prefix, groups_only) for name, mapping in mappings.items()}
-    metas = {name: merge_meta(mappings[name].get("_meta"), left[name], prefix=prefix) for name in names}
-    recorded = [name for name in names if metas[name] != (mappings[name].get("_meta") or {})]
+    recorded = []
+    for name in names:
+        meta = mappings[name].get("_meta")
+        if merge_meta(meta, left[name], prefix=prefix) != (meta or {}):
+            recorded.append(name)
     if dry_run:
         return RemovedFields(await count_whole(server, index, query), (), tuple(recorded))
     body = {"query": query, "_source": [prefix, f"{prefix}.*"]}
@@ -98,12 +98,12 @@ async def remove_fields(
         reading = Reading(server, index, body, page=PAGE)
         async with aclosing(reading.pages()) as pages:
             async for hits in pages:
-                ours = [hit for hit in hits if users_content(hit.get("_source") or {}, prefix) is None]
-                outcomes = await _clear(server, ours, fields)
-                documents += sum(outcome.is_done for outcome in outcomes)
-                # A document deleted meanwhile has no fields left to clear.
-                lost = [outcome for outcome in outcomes if not outcome.is_done and outcome.status != MISSING]
-                failures += [outcome.to_failure() for outcome in lost]
+                carriers = [hit for hit in hits if users_content(hit.get("_source") or {}, prefix) is None]
+                outcomes = await _clear(server, carriers, fields)
+                for outcome in outcomes:
+                    documents += outcome.is_done
+                    if not outcome.is_done and outcome.status != MISSING:  # what was deleted meanwhile has no fields
+                        failures.append(outcome.to_failure())
                 refuse_hindered(outcomes)
         check_whole(reading.gaps)
     if not failures:
@@ -140,23 +140,19 @@ def _left(mapping: Mapping[str, Any], prefix: str, groups_only: bool) -> IndexSe
 
 async def _clear(server: Port, hits: Hits, names: Sequence[str]) -> list[Outcome]:
     """Remove the fields *names* of ours from the documents of *hits*, each by a script if the server allows that."""
-    outcomes = await _send(server, hits, lambda _: _script(names, server.prefix))
+    script = _script(names, server.prefix)
+    outcomes = await send_bulk(server, [_update(hit, script) for hit in hits])
     # No script language here, none allowed, or not for this document: a partial document does it as well.
-    refused = [hit for hit, outcome in zip(hits, outcomes, strict=True) if outcome.status == BAD_REQUEST]
-    again = await _send(
-        server, refused, lambda hit: {"doc": clearing(hit.get("_source") or {}, names, prefix=server.prefix)}
-    )
-    return [*(outcome for outcome in outcomes if outcome.status != BAD_REQUEST), *again]
+    refused = [place for place, outcome in enumerate(outcomes) if outcome.status == BAD_REQUEST]
+    changes = [{"doc": clearing(hits[place].get("_source") or {}, names, prefix=server.prefix)} for place in refused]
+    again = [_update(hits[place], change) for place, change in zip(refused, changes, strict=True)]
+    for place, outcome in zip(refused, await send_bulk(server, again), strict=True):
+        outcomes[place] = outcome
+    return outcomes
 
 
-async def _send(server: Port, hits: Hits, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> list[Outcome]:
-    operations = []
-    for hit in hits:
-        header = {"_index": hit["_index"], "_id": hit["_id"], "retry_on_conflict": 5}
-        if "_routing" in hit:
-            header["routing"] = hit["_routing"]
-        operations.append(Operation("update", header, change(hit)))
-    return await send_bulk(server, operations)
+def _update(hit: Mapping[str, Any], change: Mapping[str, Any]) -> Operation:
+    return Operation("update", {**document_key(hit).header(), "retry_on_conflict": 5}, change)
 
 
 def _script(names: Sequence[str], prefix: str) -> dict[str, Any]:
