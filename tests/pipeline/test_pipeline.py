@@ -44,7 +44,7 @@ def scripts():
         script = build_pipeline(scheme=scheme, text_field="body")["processors"][0]["script"]
         found.append(("ingest", script["source"]))
         found += [("filter", script["params"]["near"]), ("field", script["params"]["distance"])]
-    plan = LookupPlan(64, (), 0, script=True)
+    plan = LookupPlan(64, script=True)
     for given in ([1], [1, 2]):
         found.append(("filter", candidate_clauses(given, plan)[-1]["script"]["script"]["source"]))
     found += [("update", _script(["group"], "simhash")["script"]["source"])]
