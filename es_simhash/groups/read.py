@@ -168,7 +168,7 @@ async def read_all(
     clauses = [{"exists": {"field": fields.fingerprint}}, *([query] if query else [])]
     left = {"must_not": [{"terms": {fields.duplicate_of: sorted(leave)}}]} if leave else {}
     body = {**table.search_body(), "query": {"bool": {"filter": clauses, **left}}}
-    reading = Reading(server, index, body, page=PAGE)
+    reading = Reading(server.patient, index, body, page=PAGE)
     async with aclosing(reading.pages()) as pages:
         async for hits in pages:
             await server.compute(table.add, hits)

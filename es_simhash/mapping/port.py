@@ -29,7 +29,6 @@ class Port(Server):
 
     @property
     def patient(self) -> Port:
-        """A port that sends what a busy server refuses again, within about a minute."""
         return Around(self, attempts=ATTEMPTS)
 
     async def until(

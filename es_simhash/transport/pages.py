@@ -195,8 +195,11 @@ class Reading:
 async def read_each(
     server: Server, index: Index, body: Mapping[str, Any], take: Callable[[Hits], object], *, page: int
 ) -> list[Gap]:
-    """Give every hit to the function *take*, page by page, and return why some may be missing."""
-    reading = Reading(server, index, body, page=page)
+    """
+    Give every hit to the function *take*, page by page, and return why some may be missing.
+    A busy server is waited for: who reads all pages loses much by one refusal.
+    """
+    reading = Reading(server.patient, index, body, page=page)
     async with aclosing(reading.pages()) as pages:
         async for hits in pages:
             take(hits)

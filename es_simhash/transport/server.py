@@ -36,6 +36,11 @@ class Server(Protocol):
     attempts: int = 1
     """How often a request is sent while the server is busy."""
 
+    @property
+    def patient(self) -> Server:
+        """A port that sends what a busy server refuses again, within about a minute."""
+        ...
+
     async def send(self, call: Call) -> Answer:
         """Return the answer to a request that was prepared before."""
         ...

@@ -95,7 +95,7 @@ async def remove_fields(
                 await change_mapping(server, name, mappings[name], marker)
                 server.context.forget()
     with noting(lambda: f"our fields were removed from {count(documents, 'document')}"):
-        reading = Reading(server, index, body, page=PAGE)
+        reading = Reading(server.patient, index, body, page=PAGE)
         async with aclosing(reading.pages()) as pages:
             async for hits in pages:
                 carriers = [hit for hit in hits if users_content(hit.get("_source") or {}, prefix) is None]

@@ -20,7 +20,7 @@ from tests.transport.by_hand import (
 from tests.transport.fake_server import INDEX, FakeServer
 
 X, Y, Z = 0, 0xFFFF_0000_FFFF_0000, 0x0F0F_0F0F_0F0F_0F0F
-PATIENT = ("bulk", "get_settings", "mget", "msearch", "refresh", *CLOSES)
+PATIENT = ("bulk", "get_settings", "mget", "msearch", "open_point_in_time", "refresh", *CLOSES)
 TIMES = [None, "2026-06-01T00:00:00.000Z"]
 times = pytest.mark.parametrize("since", TIMES, ids=["all", "since"])
 
@@ -85,13 +85,14 @@ def test_undisturbed(since):
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("failure", failures(), ids=repr)
 def test_a_failure_at_any_call(since, failure, is_late):
-    """A busy server is waited for where documents are written or counted; else it comes out, and a run ends it."""
+    """A busy server is waited for where documents are read, written or counted; else it comes out, and a run ends it."""
     for number in calls_to_fail(run_reconcile(filled(), since=since), is_late=is_late):
         store = filled()
         before = store.sequence
         run = run_reconcile(store, since=since, fail_at=number, failure=failure, is_late=is_late)
         assert closed_all(run, store, is_late=is_late) or run.hit == "open_point_in_time"
-        is_repeated = run.hit in PATIENT or "aggs" in (run.calls[number].arguments.get("body") or {})
+        body = run.calls[number].arguments.get("body") or {}
+        is_repeated = run.hit in PATIENT or "aggs" in body or "pit" in body
         is_survived = is_harmless(run, number, failure) or (is_repeated and is_passing(failure))
         if run.hit in CLOSES or is_survived:
             assert run.error is None
