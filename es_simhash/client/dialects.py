@@ -10,9 +10,10 @@ from __future__ import annotations
 import copy
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from inspect import isawaitable
 from operator import attrgetter
 from typing import Any
@@ -75,7 +76,7 @@ class Dialect:
             ways = [call] if _is_old(client) else [self._with_options(call), call]
             for way in ways:
                 try:
-                    came = self._request(client, way)
+                    came = self._request(client, way)()
                     answer = _answer(client, call, await came if isawaitable(came) else came)
                 except Exception as error:
                     if way is call or not NO_OPTION.meets(error):
@@ -86,12 +87,12 @@ class Dialect:
                     break
         return answer
 
-    def _request(self, client: Any, call: Call) -> Any:
-        """Return what the method of *client* returns."""
+    def _request(self, client: Any, call: Call) -> Callable[[], Any]:
+        """Return what makes *call* by the method of *client*."""
         client = _reading_text(client) if call.raw_source else client
         if "params" in call.arguments:
-            return client.perform_request("POST", "/_mget", headers=_JSON, **call.arguments)
-        return attrgetter(self.methods[call.api])(client)(**call.arguments)
+            return partial(client.perform_request, "POST", "/_mget", headers=_JSON, **call.arguments)
+        return partial(attrgetter(self.methods[call.api])(client), **call.arguments)
 
     def _with_options(self, call: Call) -> Call:
         """Return *call* with the search options in the body of each of its searches, or with the source options."""

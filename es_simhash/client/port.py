@@ -129,10 +129,13 @@ class BlockingServer(ClientPort):
         try:
             if min(len(calls), concurrency) > 1 and any(isinstance(call, Call) for call in calls):
                 return self._on_threads(calls, concurrency)
-            return [await self.outcome(call) for call in calls]
+            outcomes = []
+            for call in calls:
+                outcomes.append(await self.outcome(call))
         except BaseException as error:
             note_unanswered(error, calls)
             raise
+        return outcomes
 
     def _on_threads(self, calls: Sequence[Call | Compute], concurrency: int) -> list[Any]:
         """

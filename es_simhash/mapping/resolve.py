@@ -275,11 +275,13 @@ async def send_confirmed(server: Port, index: Index, call: Call, *, settings: In
     context, resolved = server.context, _known(server.context, index, settings)
     if resolved is not None and resolved.marker is not None:
         asked = context.clock()
-        answer = await attempt(server.send(_marked(call, resolved.marker)))
-        refusal = _refusal(answer)
-        if not NOT_MARKED.meets(refusal):
-            if isinstance(answer, Exception):
-                raise answer
+        try:
+            answer: Answer | Exception = await server.send(_marked(call, resolved.marker))
+        except Exception as error:
+            if not NOT_MARKED.meets(error):
+                raise
+            answer = error
+        if not isinstance(answer, Exception) and not NOT_MARKED.meets(refusal := _refusal(answer)):
             if any((part.get("_shards") or {}).get("skipped") for part in _parts(answer)):
                 # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
                 await confirm(server, index, settings=settings)
@@ -310,10 +312,8 @@ def _parts(answer: Answer) -> Sequence[Answer]:
     return parts
 
 
-def _refusal(answer: Answer | Exception) -> Refusal:
-    """Return what the server refused, all or a part; empty if nothing."""
-    if isinstance(answer, Exception):
-        return answer
+def _refusal(answer: Answer) -> Refusal:
+    """Return what the server refused of the searches or shards of *answer*; empty if nothing."""
     failed = [part for part in _parts(answer) if "error" in part or (part.get("_shards") or {}).get("failed")]
     return {"failed": failed} if failed else {}
 

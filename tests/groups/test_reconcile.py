@@ -85,7 +85,7 @@ def test_undisturbed(since):
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("failure", failures(), ids=repr)
 def test_a_failure_at_any_call(since, failure, is_late):
-    """A busy server is waited for where documents are read, written or counted; else it comes out, and a run ends it."""
+    """A busy server is waited for where documents are read, written or counted; a run ends what comes out."""
     for number in calls_to_fail(run_reconcile(filled(), since=since), is_late=is_late):
         store = filled()
         before = store.sequence
