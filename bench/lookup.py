@@ -46,7 +46,7 @@ class Bench:
         self.common_distances = [each for each in (3, 8, 10) if each in options.distances]
         self.queries = [int(each) for each in self.planted.queries[: options.lookups]]
         self.ours = {"scripts": SimHashClient(self.client), "no scripts": SimHashClient(self.client)}
-        self.ours["no scripts"]._context.note_scriptless(INDEX)  # noqa: SLF001 -- as if the server had refused one
+        self.ours["no scripts"]._context.scriptless.learn(INDEX, value=True)  # noqa: SLF001 -- as if the server had refused one
         if options.product == "elasticsearch":
             del self.ours["scripts"]  # the embedded one has no Painless
 

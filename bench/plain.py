@@ -29,6 +29,7 @@ from rule import INDEX, fill, texts
 
 from es_simhash import SimHashClient, fingerprints
 from es_simhash.arguments import PLAIN
+from es_simhash.mapping.resolve import distrust_marker
 from es_simhash.servers import embedded_server
 
 Call = Callable[[SimHashClient, str], object]
@@ -58,8 +59,8 @@ def calls(items: int, number: int) -> Iterator[tuple[str, int, dict[str, Call]]]
     def one(simhash: SimHashClient, way: str, threads: int = 1) -> None:
         simhash.find_near_dups(INDEX, fingerprint=0)
         context = simhash._context  # noqa: SLF001 -- as if the server did not show the marker to searches
-        if way == "without" and (known := context.recall(INDEX)):
-            context.distrust_marker(INDEX, known[1])
+        if way == "without" and (known := context.known.recall(INDEX)):
+            distrust_marker(context, INDEX, known[1])
         with ThreadPoolExecutor(threads) as pool:
             deque(pool.map(lambda value: simhash.find_near_dups(INDEX, fingerprint=value), values[: items // 10]), 0)
 

@@ -21,7 +21,7 @@ from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import read_index_settings, read_settings_by_index, resolve_index
+from es_simhash.mapping.resolve import read_known, resolve_index
 from es_simhash.mapping.rule import target_of
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import READ
@@ -136,8 +136,7 @@ def _checked(context: Context, index: Index, body: Mapping[str, Any]) -> Distinc
 
 async def _check_index(server: Port, search: DistinctSearch) -> None:
     """Raise MappingError if the index lacks the fields, or the groups that the search goes by; check its order."""
-    await read_index_settings(server, search.index)
-    settings_by_index = await read_settings_by_index(server, search.index)
+    settings_by_index = (await read_known(server, search.index))[1].settings_of
     if not _is_grouped(settings_by_index):  # perhaps since this client read the mapping
         settings_by_index = (await resolve_index(server, search.index)).settings_of
     refuse_regrouping(settings_by_index)

@@ -21,7 +21,7 @@ from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import agree, read_present_settings, read_settings_by_index, resolve_index
+from es_simhash.mapping.resolve import agree, read_known, read_present_settings, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.record import Record
 from es_simhash.tables.notebook import SHOWN_ROWS, Part, Sheet
@@ -99,7 +99,7 @@ async def pairs(
 
     names = [check_index(each) for each in (index, against) if each is not None]
     settings = await read_present_settings(server, index)
-    each = dict(await read_settings_by_index(server, index))
+    settings_of = dict((await read_known(server, index))[1].settings_of)
     if against is not None:
         other = await read_present_settings(server, against)
         if other.scheme != settings.scheme:
@@ -108,8 +108,8 @@ async def pairs(
                 index_scheme=str(settings.scheme),
                 client_scheme=str(other.scheme),
             )
-        each.update(await read_settings_by_index(server, against))
-    rule, text_fields = choose_rule(settings, each, options, "document")
+        settings_of |= (await read_known(server, against))[1].settings_of
+    rule, text_fields = choose_rule(settings, settings_of, options, "document")
     limits = Grouping(rule.max_distance, rule.similarity, rule.measure, rule.per, rule.within)
     dates = [] if limits.within is None else [limits.within.field]
     table = Table(server.prefix, limits, dates=dates)

@@ -158,7 +158,7 @@ async def keep_recorded(
     That happens if a program removes the record, or creates an index of *before* again. Otherwise, and unless it is to
     *record*, no request is sent.
     """
-    known = server.context.recall(index)
+    known = server.context.known.recall(index)
     if known is None:
         return
     _compare(known[1], grouping, regroup=False)

@@ -218,7 +218,7 @@ async def screen(
         done = 0
         while batch is not None:
             # As of any lookup: what was confirmed just before it holds for an answer that comes soon.
-            is_sure = server.context.seconds_since_confirmed(index) < TRUSTED_SECONDS
+            is_sure = server.context.clock() - server.context.confirmed.find(index)[0] < TRUSTED_SECONDS
             asked = await lookup.ask(server, batch.items)
             reading = [] if batch.is_last else [Compute(source.take, (lookup.batch,))]
             both: list[Call | Compute] = [*reading, *(asked.calls if asked else ())]

@@ -26,7 +26,7 @@ from es_simhash.mapping.context import Context, IndexStats, TextFields
 from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import confirming, read_index_settings, read_settings_by_index, send_confirmed
+from es_simhash.mapping.resolve import confirm, read_known, send_confirmed
 from es_simhash.transport.answers import Gap, check_whole, find_gaps, sentences
 from es_simhash.transport.conversation import Changes, change_for, changing
 from es_simhash.transport.pages import Hits, Reading
@@ -225,7 +225,7 @@ class Scope:
     @property
     def may_script(self) -> bool:
         """Whether a script may filter, as far as is known."""
-        return self.settings.allows_scripts and self.context.may_script(self.index)
+        return self.settings.allows_scripts and not self.context.scriptless.recall(self.index)
 
     def plan(self, *, scripts: bool) -> LookupPlan:
         return plan_lookup(self.max_distance, stats=self.stats, scripts=scripts)
@@ -242,7 +242,7 @@ class Scope:
         brings_texts = isinstance(source, bool) or set(self.text_fields.all) <= {*source}
         if self.context.is_plain or not brings_texts:
             return 0
-        longest = self.context.longest_text(self.index)  # not known before one was read
+        longest = self.context.longest.recall(self.index)  # not known before one was read
         return min(HIT_TEXTS, HIT_CHARACTERS // longest) if longest else 0
 
     def body(self, clauses: Sequence[Query], *, page: int, reads_texts: bool = False) -> dict[str, Any]:
@@ -262,8 +262,8 @@ class Scope:
 
 async def read_scope(server: Port, index: Index, options: LookupOptions, asker: Asker) -> Scope:
     """Return the scope of lookups in *index*. Cost: one request for its mapping, remembered for a minute."""
-    settings = await read_index_settings(server, index)
-    rule, text_fields = choose_rule(settings, await read_settings_by_index(server, index), options, asker)
+    settings, resolved = await read_known(server, index)
+    rule, text_fields = choose_rule(settings, resolved.settings_of, options, asker)
     return Scope(server.context, index, settings, options, rule, text_fields)
 
 
@@ -398,7 +398,7 @@ class Lookup:
         if not self.reasons and scope.may_script and not self.may_script:
             # A search that is refused for the caller's filter does not get here, and teaches other lookups nothing.
             # A refusal of before is not noted again, so that it ends after its ten minutes.
-            scope.context.note_scriptless(scope.index)
+            scope.context.scriptless.learn(scope.index, value=True)
         found = {near_dup.key: near_dup for near_dup in self.near_dups}
         return NearDups(
             tuple(sorted(found.values(), key=lambda near_dup: near_dup.order)[: scope.nearest]),
@@ -441,12 +441,12 @@ async def _read_pages(server: Port, lookup: Lookup) -> list[Gap]:
     """Read all candidates, page by page."""
     lookup.forget()
     scope, options = lookup.scope, lookup.scope.options
-    confirm_once = confirming(server, scope.index, scope.settings)
+    started = scope.context.clock()
     reading = Reading(server, scope.index, lookup.body(), page=options.sizes.next_page, routing=options.routing)
     async with aclosing(reading.steps()) as steps:
         async for step in steps:
             lookup.add(step.hits)
-    await confirm_once()
+    await confirm(server, scope.index, settings=scope.settings, since=started)
     return reading.gaps
 
 

@@ -107,8 +107,7 @@ class IndexTable(FingerprintTable):
             raise TableError("view")
         if self._view.gaps:
             raise TableError("answer", str(next(iter(self._view.gaps))))
-        since = scope.context.clock() - started
-        await confirm(server, scope.index, settings=scope.settings, after_seconds=since)
+        await confirm(server, scope.index, settings=scope.settings, since=started)
         counts = {
             "documents": {"value_count": {"field": self._fields.fingerprint}},
             "last": {"max": {"field": "_seq_no"}},

@@ -210,7 +210,7 @@ async def index_stats(
     """
     if max_distance is not None and max_distance <= STATS_FROM_DISTANCE:
         return UNMEASURED
-    known = None if again else server.context.recall_stats(index)
+    known = None if again else server.context.stats.recall(index)
     if known is None:
         try:
             known = await sample_stats(server, index)
@@ -218,7 +218,7 @@ async def index_stats(
             if status_of(error) is None:
                 raise
             known = ASSUMED
-        server.context.learn_stats(index, known)
+        server.context.stats.learn(index, known)
     return known
 
 

@@ -94,10 +94,14 @@ _Value = TypeVar("_Value")
 
 
 class Recent(Generic[_Value]):
-    """What was learned of each name, and when; of some thousand names: the one not used for longest goes first."""
+    """
+    What was learned of each name, and when, for some *seconds*; of some thousand names: the one not used for longest
+    goes first.
+    """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], seconds: float = math.inf) -> None:
         self._clock = clock
+        self._seconds = seconds
         self._names = OrderedDict[str, tuple[float, _Value]]()
         self._lock = Lock()
 
@@ -111,15 +115,13 @@ class Recent(Generic[_Value]):
             if len(self._names) > MOST_NAMES:
                 self._names.popitem(last=False)
 
-    def recall(self, index: Index, *, seconds: float = math.inf) -> _Value | None:
-        """Return what was learned of *index* less than so many *seconds* ago, if anything."""
-        when, value = self._find(index)
-        return value if self._clock() - when < seconds else None
+    def recall(self, index: Index) -> _Value | None:
+        """Return what was learned of *index*, if anything, unless it is too old."""
+        when, value = self.find(index)
+        return value if self._clock() - when < self._seconds else None
 
-    def age_seconds(self, index: Index) -> float:
-        return self._clock() - self._find(index)[0]
-
-    def _find(self, index: Index) -> tuple[float, _Value | None]:
+    def find(self, index: Index) -> tuple[float, _Value | None]:
+        """Return when something was learned of *index*, and what, however old it is."""
         with self._lock:
             if index_key(index) not in self._names:
                 return -math.inf, None
@@ -141,6 +143,10 @@ class Context:
     *wanted*: the scheme that the caller asked for; a name without version accepts the version that an index has;
     ``None`` adopts the scheme of the index. *clock*: seconds that only grow, which say when what was learned is too
     old. *is_plain*: nothing is done that only makes answers faster.
+    *known*: the settings on which the indices behind a name agree, and those of each. *confirmed*: names whose settings
+    were right at a time. *longest*: characters of the longest text that lookups have seen lately. *scriptless*: names
+    that no script may filter; what was refused long ago is tried again. *filled*: names without a document that lacks
+    passages.
     """
 
     def __init__(
@@ -150,12 +156,12 @@ class Context:
         self.wanted = wanted
         self.clock = clock
         self.is_plain = is_plain()
-        self._settings = Recent[tuple[IndexSettings, Resolved]](clock)
-        self._confirmed = Recent[bool](clock)
-        self._stats = Recent[IndexStats](clock)
-        self._longest = Recent[int](clock)
-        self._scriptless = Recent[bool](clock)
-        self._filled = Recent[bool](clock)
+        self.known = Recent[tuple[IndexSettings, Resolved]](clock, SETTINGS_SECONDS)
+        self.confirmed = Recent[bool](clock)
+        self.stats = Recent[IndexStats](clock, STATS_SECONDS)
+        self.longest = Recent[int](clock, STATS_SECONDS)
+        self.scriptless = Recent[bool](clock, STATS_SECONDS)
+        self.filled = Recent[bool](clock, SETTINGS_SECONDS)
 
     def of_prefix(self, prefix: str) -> Context:
         """Return the memory for another *prefix*: what was learned of indices is about the fields of one."""
@@ -168,70 +174,22 @@ class Context:
         """Return the settings to use where no mapping can be read; ``None`` if the caller named no scheme."""
         return None if self.wanted is None else IndexSettings(get_scheme(self.wanted), is_assumed=True)
 
-    def recall(self, index: Index) -> tuple[IndexSettings, Resolved] | None:
-        """Return the agreed settings and the concrete ones learned for *index*, unless they are too old."""
-        return self._settings.recall(index, seconds=SETTINGS_SECONDS)
-
-    def recall_any(self, index: Index) -> tuple[IndexSettings, Resolved] | None:
-        """Return what :meth:`recall` returns, however old it is: what a lookup began with may grow old meanwhile."""
-        return self._settings.recall(index)
-
-    def learn(self, index: Index, agreed: IndexSettings, resolved: Resolved) -> None:
+    def learn(self, index: Index, agreed: IndexSettings, resolved: Resolved, *, at: float | None = None) -> None:
         """Remember settings for a while; mappings are left out, because they may be large."""
-        resolved = replace(resolved, mappings={})
-        self._settings.learn(index, (agreed, resolved))
-        self.confirm(index, at=self.clock())
+        self.known.learn(index, (agreed, replace(resolved, mappings={})), at=at)
+        self.confirmed.learn(index, value=True, at=at)
 
     def unlearn(self, index: Index, resolved: Resolved | None) -> None:
         """Forget the settings *resolved* of *index*, and its statistics; what was learned since stays."""
-        known = self.recall_any(index)
+        known = self.known.find(index)[1]
         if known is not None and known[1] is resolved:
-            self._settings.forget(index)
-            self._stats.forget(index)
-
-    def distrust_marker(self, index: Index, resolved: Resolved) -> None:
-        """Note that searches of *index* cannot insist on the marker of *resolved*, although its mapping has it."""
-        known = self.recall_any(index)
-        if known is not None and known[1] is resolved:
-            at = self.clock() - self._settings.age_seconds(index)
-            self._settings.learn(index, (known[0], replace(resolved, marker=None)), at=at)
-
-    def confirm(self, index: Index, *, at: float) -> None:
-        """Note that the settings learned for *index* were right at the time *at*."""
-        self._confirmed.learn(index, value=True, at=at)
-
-    def seconds_since_confirmed(self, index: Index) -> float:
-        """Return how long ago the settings of *index* were known to be right."""
-        return self._confirmed.age_seconds(index)
-
-    def recall_stats(self, index: Index) -> IndexStats | None:
-        """Return the statistics learned for *index*, unless they are too old."""
-        return self._stats.recall(index, seconds=STATS_SECONDS)
-
-    def learn_stats(self, index: Index, stats: IndexStats) -> None:
-        self._stats.learn(index, stats)
-
-    def longest_text(self, index: Index) -> int:
-        """Return how many characters the longest text of *index* had that lookups have seen lately; 0 if none was."""
-        return self._longest.recall(index, seconds=STATS_SECONDS) or 0
+            self.known.forget(index)
+            self.stats.forget(index)
 
     def note_text(self, index: Index, characters: int) -> None:
-        if characters > self.longest_text(index):
-            self._longest.learn(index, characters)
-
-    def is_filled(self, index: Index) -> bool:
-        return self._filled.age_seconds(index) < SETTINGS_SECONDS
-
-    def learn_filled(self, index: Index) -> None:
-        self._filled.learn(index, value=True)
-
-    def may_script(self, index: Index) -> bool:
-        """Return whether a script may filter *index*, as far as is known; what was refused long ago is tried again."""
-        return self._scriptless.age_seconds(index) >= STATS_SECONDS
-
-    def note_scriptless(self, index: Index) -> None:
-        self._scriptless.learn(index, value=True)
+        if characters > (self.longest.recall(index) or 0):
+            self.longest.learn(index, characters)
 
     def forget(self) -> None:
-        for learned in (self._settings, self._stats, self._longest, self._scriptless, self._filled):
+        for learned in (self.known, self.stats, self.longest, self.scriptless, self.filled):
             learned.clear()

@@ -292,29 +292,22 @@ def marker_name(settings: IndexSettings) -> str:
 
 
 def marker_properties(
-    settings: IndexSettings, *, prefix: str, mapping: Mapping[str, Any] | None = None
+    settings: IndexSettings | None, *, prefix: str, mapping: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """
-    Return the properties, below the prefix, that mark an index with *mapping* as one with *settings*.
+    Return the properties, below the prefix, that mark an index with *mapping* as one with *settings*, or with none.
     Other markers of the mapping are retired, because no product can take a field out of a mapping.
     """
-    marker = {marker_name(settings): {"type": "alias", "path": f"{prefix}.{_TARGET}"}}
-    return _retired(mapping or {}, prefix) | retired_markers(mapping or {}, prefix=prefix, keep=marker) | marker
+    held = _properties(mapping or {}, prefix)
+    marker = None if settings is None else marker_name(settings)
+    retired = {name: _alias(prefix, _RETIRED) for name in held if _MARKER.fullmatch(name) and name != marker}
+    # What markers are retired to is as the mapping has it already: it cannot be changed.
+    mine = {} if marker is None else {marker: _alias(prefix, _TARGET)}
+    return {_RETIRED: dict(held.get(_RETIRED, _RETIRED_TYPE))} | retired | mine
 
 
-def retired_markers(
-    mapping: Mapping[str, Any], *, prefix: str, keep: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """Return the properties, below the prefix, that retire all markers of *mapping* but those to *keep*."""
-    retired = {
-        name: {"type": "alias", "path": f"{prefix}.{_RETIRED}"} for name in _markers(mapping, prefix, keep or {})
-    }
-    return _retired(mapping, prefix) | retired if retired else {}
-
-
-def _retired(mapping: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the property that retired markers stand for, as *mapping* has it already: it cannot be changed."""
-    return {_RETIRED: dict(_properties(mapping, prefix).get(_RETIRED, _RETIRED_TYPE))}
+def _alias(prefix: str, name: str) -> dict[str, str]:
+    return {"type": "alias", "path": f"{prefix}.{name}"}
 
 
 def markers_in_use(mapping: Mapping[str, Any], *, prefix: str) -> list[str]:
@@ -322,14 +315,13 @@ def markers_in_use(mapping: Mapping[str, Any], *, prefix: str) -> list[str]:
     Return the names, below the prefix, of all markers of *mapping* by which a search can sort.
     There are several if an index was created with one marker and a template added the marker of other settings.
     """
-    properties = _properties(mapping, prefix)
-    return [name for name in _markers(mapping, prefix, {}) if properties[name].get("path") == f"{prefix}.{_TARGET}"]
+    used = _alias(prefix, _TARGET)
+    return [name for name, type_ in _properties(mapping, prefix).items() if _MARKER.fullmatch(name) and type_ == used]
 
 
 def is_marked(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str) -> bool:
     """Return whether the only marker in use in *mapping* is that of *settings*."""
-    name, wanted = marker_name(settings), {"type": "alias", "path": f"{prefix}.{_TARGET}"}
-    return markers_in_use(mapping, prefix=prefix) == [name] and dict(_properties(mapping, prefix)[name]) == wanted
+    return markers_in_use(mapping, prefix=prefix) == [marker_name(settings)]
 
 
 def marker_sort(marker: str) -> list[str]:
@@ -347,14 +339,6 @@ def for_derived_source(mapping: Mapping[str, Any], *, prefix: str) -> dict[str, 
     kept.get("passages", {}).pop("doc_values", None)
     ours = {**(properties.get(prefix) or {}), "properties": kept}
     return {**mapping, "properties": {**properties, prefix: ours}}
-
-
-def _markers(mapping: Mapping[str, Any], prefix: str, leave: Mapping[str, Any]) -> list[str]:
-    return [
-        name
-        for name, type_ in _properties(mapping, prefix).items()
-        if _MARKER.fullmatch(name) and name not in leave and isinstance(type_, Mapping)
-    ]
 
 
 def _properties(mapping: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:

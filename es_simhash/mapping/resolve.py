@@ -60,29 +60,20 @@ async def read_index_settings(server: Port, index: Index) -> IndexSettings:
     must agree on the scheme. A caller that may not read mappings passes the scheme, and it is used unchecked.
     NoIndexError is raised if a pattern matches no index.
     """
-    agreed, _ = await _read_settings(server, index)
-    return agreed
-
-
-async def read_settings_by_index(server: Port, index: Index) -> Mapping[str, IndexSettings]:
-    """
-    Return the settings of each concrete index behind *index* that has the fields; empty if no mapping may be read.
-    Costs and raises as :func:`read_index_settings`.
-    """
-    _, resolved = await _read_settings(server, index)
-    return resolved.settings_of
+    return (await read_known(server, index))[0]
 
 
 async def read_recorded(server: Port, index: Index) -> Mapping[str, IndexSettings]:
     """Return the settings of each index behind *index* that has the fields, also where they do not agree."""
     try:
-        return await read_settings_by_index(server, index)
+        return (await read_known(server, index))[1].settings_of
     except (MappingError, SchemeMismatchError):
         return (await resolve_index(server, index)).settings_of
 
 
-async def _read_settings(server: Port, index: Index) -> tuple[IndexSettings, Resolved]:
-    known = server.context.recall(check_index(index))
+async def read_known(server: Port, index: Index) -> tuple[IndexSettings, Resolved]:
+    """Return what :func:`read_index_settings` returns, and the settings of each index; these may be remembered."""
+    known = server.context.known.recall(check_index(index))
     if known is None:
         resolved = await resolve_index(server, index)
         known = agree(resolved, server.context), resolved
@@ -137,39 +128,32 @@ async def narrowed(server: Port, index: Index) -> list[str]:
 
 def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
     """Return the indices of a get-mapping *answer* with their settings, and why some of them cannot be used."""
+    prefix = context.prefix
     mappings = {name: held.get("mappings") or {} for name, held in sorted(answer.items())}
     settings_of: dict[str, IndexSettings] = {}
     faults: list[tuple[str, Fault]] = []
     for name, mapping in mappings.items():
-        settings = read_settings(mapping, prefix=context.prefix)
-        has_prefix = context.prefix in (mapping.get("properties") or {})
-        found = find_faults(mapping, prefix=context.prefix) if settings or has_prefix else []
-        # With this name the user has something else: no document there can have a fingerprint that a search finds.
-        if (settings is None and not has_prefix) or (found and found[0].kind == "users_field"):
+        settings = read_settings(mapping, prefix=prefix)
+        if settings is None and prefix not in (mapping.get("properties") or {}):
             continue
-        if found:
-            faults += [(name, fault) for fault in found]
-        elif (known := settings or context.assumed_settings()) is not None:
+        found = find_faults(mapping, prefix=prefix)
+        # With this name the user has something else: no document there can have a fingerprint that a search finds.
+        if found and found[0].kind == "users_field":
+            continue
+        known = settings or context.assumed_settings()
+        if known is None and not found:
+            found = [Fault("no_scheme")]
+        faults += [(name, fault) for fault in found]
+        if known is not None and not found:
             # The mapping names the user's own files by digest; the caller's equal scheme knows where they are.
             wanted = context.wanted if isinstance(context.wanted, Scheme) else None
             settings_of[name] = replace(known, scheme=wanted) if wanted and wanted == known.scheme else known
-        else:
-            faults.append((name, Fault("no_scheme")))
-    return Resolved(mappings, settings_of, tuple(faults), marker=_common_marker(mappings, settings_of, context.prefix))
-
-
-def _common_marker(
-    mappings: Mapping[str, Mapping[str, Any]], settings_of: Mapping[str, IndexSettings], prefix: str
-) -> str | None:
-    """Return the full name of the one marker of all indices with *mappings*; ``None`` if there is none."""
     markers = {
-        marker_name(settings_of[name])
-        if name in settings_of and is_marked(mapping, settings_of[name], prefix=prefix)
-        else None
-        for name, mapping in mappings.items()
+        marker_name(settings) if is_marked(mappings[name], settings, prefix=prefix) else None
+        for name, settings in settings_of.items()
     }
-    name = markers.pop() if len(markers) == 1 else None
-    return None if name is None else f"{prefix}.{name}"
+    marker = markers.pop() if len(markers) == 1 and len(settings_of) == len(mappings) else None
+    return Resolved(mappings, settings_of, tuple(faults), marker=None if marker is None else f"{prefix}.{marker}")
 
 
 def agree(resolved: Resolved, context: Context) -> IndexSettings:
@@ -286,11 +270,11 @@ async def send_confirmed(server: Port, index: Index, call: Call, *, settings: In
                 # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
                 await confirm(server, index, settings=settings)
             elif not refusal:
-                context.confirm(index, at=asked)
+                context.confirmed.learn(index, value=True, at=asked)
             return answer
         await confirm(server, index, settings=settings)
         # The indices with our fields are unchanged: one without them is there now, or the user may not see the marker.
-        context.distrust_marker(index, resolved)
+        distrust_marker(context, index, resolved)
     answer = await attempt(server.send(call))
     await confirm(server, index, settings=settings)
     if isinstance(answer, Exception):
@@ -318,10 +302,20 @@ def _refusal(answer: Answer) -> Refusal:
     return {"failed": failed} if failed else {}
 
 
-async def confirm(server: Port, index: Index, *, settings: IndexSettings, after_seconds: float = 0.0) -> None:
-    """Raise SettingsChanged if *settings* changed; ask only if last confirmed *after_seconds* ago or more."""
+def distrust_marker(context: Context, index: Index, resolved: Resolved) -> None:
+    """Note that searches of *index* cannot insist on the marker of *resolved*, although its mapping has it."""
+    at, known = context.known.find(index)
+    if known is not None and known[1] is resolved:
+        context.known.learn(index, (known[0], replace(resolved, marker=None)), at=at)
+
+
+async def confirm(server: Port, index: Index, *, settings: IndexSettings, since: float = math.inf) -> None:
+    """
+    Raise SettingsChanged if *settings* changed; ask only if they were not confirmed *since* that time of the clock.
+    Of pages: what a view shows stays as it was when it was opened.
+    """
     context, asked = server.context, server.context.clock()
-    if _known(context, index, settings) is None or context.seconds_since_confirmed(index) < after_seconds:
+    if _known(context, index, settings) is None or context.confirmed.find(index)[0] > since:
         return
     settings_and_fields = f"_meta.{META_KEY}", f"properties.{context.prefix}", "enabled", "runtime"
     parts = (f"*.mappings.{part}" for part in settings_and_fields)
@@ -333,28 +327,12 @@ async def confirm(server: Port, index: Index, *, settings: IndexSettings, after_
     if known is None or _differs(known, judge_mappings(answer, context)):
         context.unlearn(index, known)
         raise SettingsChanged(index)
-    context.confirm(index, at=asked)
+    context.confirmed.learn(index, value=True, at=asked)
 
 
 def _differs(before: Resolved, now: Resolved) -> bool:
     has_lost_marker = before.marker is not None and now.marker != before.marker
     return has_lost_marker or now.settings_of != before.settings_of or now.faults != before.faults
-
-
-def confirming(server: Port, index: Index, settings: IndexSettings) -> Callable[[], Awaitable[None]]:
-    """
-    Return what confirms, once, the *settings* that pages were read with, unless that was done since this call.
-    The view must be opened after this call; what it shows stays as it was then.
-    """
-    started = [server.context.clock()]
-
-    async def confirm_once() -> None:
-        if started:
-            since = server.context.clock() - started[0]
-            await confirm(server, index, settings=settings, after_seconds=since)
-            started.clear()
-
-    return confirm_once
 
 
 async def check_unchanged(
@@ -364,10 +342,7 @@ async def check_unchanged(
     Raise an error if *index* no longer has the scheme of *settings*, or usable fingerprint fields.
     Asks only if that was last confirmed *after_seconds* ago or more.
     """
-    if server.context.recall(index) is None:
-        fresh = await read_index_settings(server, index)
-    else:
-        fresh = await read_present_settings(server, index, after_seconds=after_seconds)
+    fresh = await read_present_settings(server, index, after_seconds=after_seconds)
     if fresh.scheme != settings.scheme:
         raise SchemeMismatchError(
             f"index {shorten(index)} was changed to scheme {fresh.scheme} while fingerprints of scheme "
@@ -382,7 +357,7 @@ async def read_present_settings(server: Port, index: Index, *, after_seconds: fl
 
     async def read() -> IndexSettings:
         settings = await read_index_settings(server, index)
-        await confirm(server, index, settings=settings, after_seconds=after_seconds)
+        await confirm(server, index, settings=settings, since=server.context.clock() - after_seconds)
         return settings
 
     return await begin_anew(read)
@@ -390,8 +365,8 @@ async def read_present_settings(server: Port, index: Index, *, after_seconds: fl
 
 def _known(context: Context, index: Index, settings: IndexSettings) -> Resolved | None:
     """Return what was learned of *index*, if that can be confirmed and its settings are still *settings*."""
-    known = context.recall_any(index)
-    if known is None and context.seconds_since_confirmed(index) < math.inf:
+    known = context.known.find(index)[1]
+    if known is None and context.confirmed.recall(index):
         raise SettingsChanged(index)  # another thread has found that they changed
     if known is None or known[1].assumed is not None:
         return None

@@ -13,13 +13,7 @@ from es_simhash.lookup.query import Query, match_all_of
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import Fields, read_hit
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import (
-    confirming,
-    read_index_settings,
-    read_settings_by_index,
-    send_confirmed,
-    stream_anew,
-)
+from es_simhash.mapping.resolve import confirm, read_known, send_confirmed, stream_anew
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import (
     PassageLookup,
@@ -103,8 +97,8 @@ async def _look_up(
 
 
 async def _prepare(server: Port, index: Index, options: PassageOptions, *, is_stream: bool = False) -> PassageLookup:
-    settings = await read_index_settings(server, index)
-    settings_by_index = await read_settings_by_index(server, index)
+    settings, resolved = await read_known(server, index)
+    settings_by_index = resolved.settings_of
     if not settings_by_index:
         raise MappingError(
             f"the mapping of {shorten(index_key(index))} cannot be read, and a lookup of passages needs it: run it "
@@ -121,7 +115,7 @@ async def _prepare(server: Port, index: Index, options: PassageOptions, *, is_st
 async def _check_filled(server: Port, lookup: PassageLookup) -> None:
     """Note that documents lack passages, before a stream begins; costs a search, unless none did a minute ago."""
     context, index = server.context, lookup.index
-    if not lookup.gaps and not context.is_filled(index):
+    if not lookup.gaps and not context.filled.recall(index):
         missing, gaps = await count_documents(server, index, without_passages_query(context.prefix))
         lookup.note(gaps)
         if missing:
@@ -132,10 +126,10 @@ async def _check_filled(server: Port, lookup: PassageLookup) -> None:
 
 async def _finish(server: Port, lookup: PassageLookup) -> Overlaps:
     """Return the answer; costs two searches where the first one in a minute has no candidates: are terms masked?"""
-    if not lookup.gaps and not server.context.is_filled(lookup.index):
+    if not lookup.gaps and not server.context.filled.recall(lookup.index):
         if not lookup.candidates:
             await refuse_masked_values(server, lookup.index, Fields(server.prefix).passages, is_read=True)
-        server.context.learn_filled(lookup.index)
+        server.context.filled.learn(lookup.index, value=True)
     return lookup.result()
 
 
@@ -204,11 +198,11 @@ async def _read_all(server: Port, lookup: PassageLookup, query: Query) -> Pages:
     """Yield all pages of *query*; none is given on before the settings were confirmed in its view."""
     sizes, routing = lookup.options.sizes, lookup.options.routing
     body = text_body({"query": query}, lookup.fields)
-    confirm_once = confirming(server, lookup.index, lookup.settings)
+    started = server.context.clock()
     reading = Reading(server, lookup.index, body, page=sizes.next_page, routing=routing)
     async with aclosing(reading.pages()) as pages:
         async for hits in pages:
-            await confirm_once()
+            await confirm(server, lookup.index, settings=lookup.settings, since=started)
             yield hits
-    await confirm_once()
+    await confirm(server, lookup.index, settings=lookup.settings, since=started)
     lookup.note(reading.gaps)

@@ -224,7 +224,9 @@ async def _count_candidates(server: Port, index: Index, fingerprinted: int, sett
     if sampled is None:
         return None
     stats = replace(sampled, documents=fingerprinted)
-    plan = explain_plan(rule_of(settings).max_distance, stats=stats, scripts=server.context.may_script(index))[0]
+    plan = explain_plan(
+        rule_of(settings).max_distance, stats=stats, scripts=not server.context.scriptless.recall(index)
+    )[0]
     return round(plan.passing, 1)
 
 

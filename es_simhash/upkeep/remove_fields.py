@@ -10,7 +10,14 @@ from typing import Any
 from es_simhash.errors import count
 from es_simhash.mapping.faults import nothing_recorded
 from es_simhash.mapping.fields import FINGERPRINTED, GROUPED, clearing, users_content
-from es_simhash.mapping.meta import IndexSettings, merge_meta, read_settings, recorded_prefixes, retired_markers
+from es_simhash.mapping.meta import (
+    IndexSettings,
+    marker_properties,
+    markers_in_use,
+    merge_meta,
+    read_settings,
+    recorded_prefixes,
+)
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import narrowed
 from es_simhash.mapping.rule import take_out
@@ -90,9 +97,9 @@ async def remove_fields(
     body = {"query": query, "_source": [prefix, f"{prefix}.*"]}
     with noting(lambda: "no document was changed"):
         for name in names:
-            if left[name] is None and (retired := retired_markers(mappings[name], prefix=prefix)):
-                marker = {"properties": {prefix: {"properties": retired}}}
-                await change_mapping(server, name, mappings[name], marker)
+            if left[name] is None and markers_in_use(mappings[name], prefix=prefix):
+                retired = marker_properties(None, prefix=prefix, mapping=mappings[name])
+                await change_mapping(server, name, mappings[name], {"properties": {prefix: {"properties": retired}}})
                 server.context.forget()
     with noting(lambda: f"our fields were removed from {count(documents, 'document')}"):
         reading = Reading(server.patient, index, body, page=PAGE)

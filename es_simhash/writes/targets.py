@@ -27,7 +27,6 @@ from es_simhash.mapping.meta import (
     markers_in_use,
     merge_meta,
     read_settings,
-    retired_markers,
     unfilled,
 )
 from es_simhash.mapping.port import Port
@@ -110,9 +109,8 @@ async def write_settings(
             await change_mapping(server, name, mapping, mapping_update(mapping, settings, prefix=prefix))
         else:
             record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=prefix)}
-            marked = marker_properties(settings, prefix=prefix, mapping=mapping)
-            retired = retired_markers(mapping, prefix=prefix)
-            bodies = [{**record, "properties": {prefix: {"properties": some}}} for some in (marked, retired) if some]
+            marked, unmarked = (marker_properties(of, prefix=prefix, mapping=mapping) for of in (settings, None))
+            bodies = [{**record, "properties": {prefix: {"properties": some}}} for some in (marked, unmarked)]
             call = Call("put_mapping", {"index": name})
             await _send_first(server, call, [*bodies, record], MAPPING_FULL, NO_DERIVED)
         server.context.forget()

@@ -25,8 +25,8 @@ def planned(plan):
 def look(server, *, fingerprint=0, fail_at=None, failure=None, context=None, plan=None, **options):
     """Carry a lookup out and return ``(result, calls, emitted)``; no call asks for the statistics of the index."""
     context = context or Context()
-    if context.recall_stats("i") is None:
-        context.learn_stats("i", IndexStats())
+    if context.stats.recall("i") is None:
+        context.stats.learn("i", IndexStats())
     flow = begin_anew(lambda: find(scripted(context), "i", LookupOptions(**options), fingerprint=fingerprint))
     with nullcontext() if plan is None else planned(plan):
         return drive(flow, server, fail_at=fail_at, failure=failure)

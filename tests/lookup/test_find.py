@@ -147,7 +147,7 @@ def test_a_view_without_the_order_of_shards():
     fingerprints = [*range(40), *[FAR ^ 1] * 10] + [2**40 - 1] * 6_000
     index = Candidates(fingerprints, has_shard_doc=False)
     context = Context()
-    context.learn_stats("i", IndexStats(4_500))
+    context.stats.learn("i", IndexStats(4_500))
     found, _, _ = look(index, context=context, max_distance=40, plan=LookupPlan(40))
     assert found.candidates == len(fingerprints)
     assert len(found) == len({each.id for each in found}) == 6_040
@@ -193,7 +193,7 @@ def test_many_lookups_of_many_candidates_do_not_fill_the_memory():
 
     def flow():
         context = Context()
-        context.learn_stats("i", IndexStats(1_000_000))
+        context.stats.learn("i", IndexStats(1_000_000))
         return find_many(scripted(context), "i", None, [0, 1], LookupOptions(max_distance=8))
 
     with planned(SCAN["plan"]):

@@ -90,7 +90,7 @@ def test_one_refused_for_load_is_searched_alone():
             return answers
 
     context = Context()
-    context.learn_stats("i", IndexStats())
+    context.stats.learn("i", IndexStats())
     flow = find_many(scripted(context), "i", None, [0, 1], LookupOptions(max_distance=3))
     with planned(LookupPlan(3, 4)):
         found, calls, _ = drive(flow, Busy([0]))

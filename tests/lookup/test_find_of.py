@@ -23,7 +23,7 @@ class ById(Candidates):
 def test_of_a_document_leaves_it_out():
     """In two searches, also where fewer are wanted than there are."""
     context = Context()
-    context.learn_stats("i", IndexStats())
+    context.stats.learn("i", IndexStats())
     found, calls, _ = drive(find(scripted(context), "i", LookupOptions(size=1), id="0"), ById([0, 1, 3]))
     assert [(each.id, each.distance) for each in found] == [("1", 1)]
     assert [call.api for call in calls] == ["get_mapping", "search", "search"]

@@ -29,7 +29,7 @@ def filled(fingerprints=STORED, **options):
 def look(store, way, asked=ASKED, *, context=None, trouble=None, **options):
     """Return the run of a call that looks all of *asked* up, ten at once."""
     context = context or Context()
-    context.learn_stats("i", IndexStats())  # an index as small as this would be scanned
+    context.stats.learn("i", IndexStats())  # an index as small as this would be scanned
     options = {"max_distance": 8, "sizes": Sizes(batch=10, batch_in_memory=10), **options}
     return carry_out(
         find_many(scripted(context), "i", None, asked, LookupOptions(**options), way), store, **trouble or {}

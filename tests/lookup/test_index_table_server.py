@@ -31,7 +31,7 @@ def answers(simhash, index, given, **options):
 
 def assert_equal(simhash, index, given, **options):
     """Check that both ways give the same answers, and return these."""
-    simhash._context.learn_stats(index, IndexStats(1_000_000))  # a small index would be scanned
+    simhash._context.stats.learn(index, IndexStats(1_000_000))  # a small index would be scanned
     memory, server = (answers(simhash, index, given, **options, lookups=way) for way in ("memory", "server"))
     assert memory == server
     return memory

@@ -244,7 +244,7 @@ def test_texts_of_few_candidates_come_with_the_search(monkeypatch):
     for characters, searches in ((4_000_000, 1), (len(BASE) - 1, 2)):
         text, context = BASE, Context()
         monkeypatch.setattr("es_simhash.lookup.find.HIT_CHARACTERS", characters)
-        context.learn_stats("i", IndexStats(1_000))
+        context.stats.learn("i", IndexStats(1_000))
         hit = {"_index": "i", "_id": "a", "fields": {"simhash.fingerprint": [to_hex(fingerprint(text))]}}
 
         def server(call, hit=hit, text=text):

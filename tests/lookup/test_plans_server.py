@@ -57,7 +57,7 @@ def test_lookups_that_share_a_search(server, index, filled, max_distance):
     wanted = [*random.Random(3).sample(fingerprints, 118), 0, 2**64 - 1]
     expected = [truth(fingerprints, each, max_distance) for each in wanted]
     for _ in range(2):  # the second time with what was learnt of the server
-        simhash._context.learn_stats(index, IndexStats(1_000_000))  # a small index would be scanned, one by one
+        simhash._context.stats.learn(index, IndexStats(1_000_000))  # a small index would be scanned, one by one
         before = searches(server, index)
         many = simhash.find_near_dups_many(index, fingerprints=wanted, max_distance=max_distance)
         assert [answer_of(each) for each in many] == expected

@@ -34,7 +34,7 @@ EXPENSIVE = "[script] queries cannot be executed when 'search.allow_expensive_qu
 def test_a_server_that_refuses_scripts_is_asked_without_one(message, status):
     """And remembered: the next lookup is not refused."""
     context = Context()
-    context.learn_stats("i", IndexStats(100_000))
+    context.stats.learn("i", IndexStats(100_000))
     index = Refusing([0, 1], lambda body: "'script'" in body, message, status)
     found, _, _ = look(index, context=context, max_distance=13)
     assert (len(found), found.complete) == (2, True)
@@ -57,7 +57,7 @@ def test_a_refusal_that_no_plan_mends_teaches_nothing(message):
     context = Context()
     with pytest.raises(ServerError, match=message[:20]):
         look(Refusing([0], lambda _: True, message), context=context, max_distance=13)
-    assert context.may_script("i")
+    assert not context.scriptless.recall("i")
 
 
 def test_a_script_that_is_refused_for_many_is_left_out():
@@ -105,10 +105,10 @@ def test_what_was_refused_long_ago_is_tried_again():
     """A script that was refused for the load of the moment is not given up for ever."""
     now = [0.0]
     context = Context(clock=lambda: now[0])
-    context.note_scriptless("i")
-    assert not context.may_script("i")
+    context.scriptless.learn("i", value=True)
+    assert context.scriptless.recall("i")
     now[0] = 599.0
     scope = Scope(context, "i", IndexSettings(get_scheme()), LookupOptions(), LookupRule(3), stats=IndexStats())
     assert Lookup(scope, 0).result([]).complete  # what others ask meanwhile does not begin the ten minutes anew
     now[0] = 601.0
-    assert context.may_script("i")
+    assert not context.scriptless.recall("i")

@@ -7,7 +7,7 @@ import pytest
 from es_simhash import IncompleteSearchError, build_mapping
 from es_simhash.mapping.context import MOST_NAMES, STATS_SECONDS, Context, IndexStats, Recent, Resolved
 from es_simhash.mapping.mapping import mapping_update
-from es_simhash.mapping.meta import is_marked, marker_name, read_settings, retired_markers
+from es_simhash.mapping.meta import is_marked, marker_name, marker_properties, read_settings
 from es_simhash.mapping.resolve import SettingsChanged, begin_anew, confirm, read_index_settings, send_confirmed
 from es_simhash.transport.protocol import Call
 from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, scripted
@@ -120,7 +120,7 @@ def test_an_index_that_is_made_again_during_the_search(estate):
 def test_what_another_thread_learns_is_not_taken_for_what_was_used(estate):
     """The index was made again, and another thread has read its new settings before this one searches."""
     estate.mapping = unmarked(scheme=OTHER)
-    old = estate.context.recall("i")[1]
+    old = estate.context.known.recall("i")[1]
     estate.context.unlearn("i", old)
     with pytest.raises(SettingsChanged):
         estate.search()
@@ -128,7 +128,7 @@ def test_what_another_thread_learns_is_not_taken_for_what_was_used(estate):
     with pytest.raises(SettingsChanged):
         estate.search()
     estate.context.unlearn("i", old)  # what this thread gives up is not what the other has learned
-    assert estate.context.recall("i")[0] is fresh
+    assert estate.context.known.recall("i")[0] is fresh
 
 
 def test_what_another_thread_learns_during_the_search(estate):
@@ -136,7 +136,7 @@ def test_what_another_thread_learns_during_the_search(estate):
 
     def learn():
         estate.mapping = unmarked(scheme=OTHER)
-        estate.context.unlearn("i", estate.context.recall("i")[1])
+        estate.context.unlearn("i", estate.context.known.recall("i")[1])
         estate.carry_out(read_index_settings(scripted(estate.context), "i"))
 
     estate.now = 1.0
@@ -169,7 +169,7 @@ def test_a_marker_takes_the_place_of_the_mapping(marked, call):
     for marked.now in (0.0, 1.0, 50.0):
         marked.carry_out(send_confirmed(scripted(marked.context), "i", call, settings=marked.settings))
     assert marked.calls == [call.api] * 3
-    assert marked.context.seconds_since_confirmed("i") == 0.0
+    assert marked.context.confirmed.find("i")[0] == marked.now
 
 
 @pytest.mark.parametrize("call", [SEARCH, MANY])
@@ -238,8 +238,8 @@ def test_a_marker_of_earlier_settings_is_retired():
     assert not is_marked(both, old, prefix="simhash")
     again = merged(both, mapping_update(both, old, prefix="simhash"))
     assert is_marked(again, old, prefix="simhash")
-    assert retired_markers(again, prefix="simhash").keys() == {"retired", marker_name(old), marker_name(new)}
-    assert retired_markers(unmarked(), prefix="simhash") == {}
+    retired = marker_properties(None, prefix="simhash", mapping=again)
+    assert retired.keys() == {"retired", marker_name(old), marker_name(new)}
 
 
 def test_a_client_remembers_some_thousand_names():
@@ -249,15 +249,15 @@ def test_a_client_remembers_some_thousand_names():
     for number in range(3 * MOST_NAMES):
         name = f"tenant-{number}"
         context.learn(name, settings, resolved)
-        context.learn_stats(name, IndexStats())
-        context.note_scriptless(name)
-        context.learn_filled(name)
+        context.stats.learn(name, IndexStats())
+        context.scriptless.learn(name, value=True)
+        context.filled.learn(name, value=True)
         context.note_text(name, 10)
-        assert context.longest_text("tenant-0") == 10
+        assert context.longest.recall("tenant-0") == 10
     kept = [value for value in vars(context).values() if isinstance(value, Recent)]
     assert [len(learned) for learned in kept] == [MOST_NAMES] * 6
-    assert (context.recall(name), context.longest_text(name)) == ((settings, resolved), 10)
-    assert context.recall("tenant-0") is None
+    assert (context.known.recall(name), context.longest.recall(name)) == ((settings, resolved), 10)
+    assert context.known.recall("tenant-0") is None
 
 
 def test_one_long_text_is_forgotten_after_a_while():
@@ -266,8 +266,8 @@ def test_one_long_text_is_forgotten_after_a_while():
     context = Context(clock=lambda: now[0])
     context.note_text("news", 1_000_000)
     context.note_text("news", 500)
-    assert context.longest_text("news") == 1_000_000
+    assert context.longest.recall("news") == 1_000_000
     now[0] = STATS_SECONDS
-    assert context.longest_text("news") == 0
+    assert context.longest.recall("news") is None
     context.note_text("news", 500)
-    assert context.longest_text("news") == 500
+    assert context.longest.recall("news") == 500
