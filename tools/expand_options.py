@@ -53,10 +53,8 @@ def imports_of(tree: ast.AST) -> Imports:
 
 
 @functools.cache
-def _read(module: str) -> tuple[ast.Module, Imports]:
-    """Return a module as it is written, and what it imports: asked for each of some 2,000 fields."""
-    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
-    return tree, imports_of(tree)
+def _imports_of_module(module: str) -> Imports:
+    return imports_of(ast.parse(inspect.getsource(importlib.import_module(module))))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,65 +77,52 @@ class OptionsClass:
         self.module = cls.__module__
         self._text = entries_of(cls)
         named = {name for names in self._text for name in names.split(", ")}
-        if lacking := [each.name for each in public_fields(cls) if each.name not in named]:
+        if lacking := [field.name for field in public_fields(cls) if field.name not in named]:
             raise LookupError(f"{self.name}: no entry below Args for {lacking}")
 
     def fields(self) -> list[Field]:
-        return [self._field(each) for each in public_fields(self.cls)]
+        return [self._field(field) for field in public_fields(self.cls)]
 
     def leaves(self) -> list[Field]:
         """Return the public fields, with those of a nested class in its place."""
-        return [leaf for each in self.fields() for leaf in (each.nested.leaves() if each.nested else [each])]
+        return [leaf for field in self.fields() for leaf in (field.nested.leaves() if field.nested else [field])]
 
     def entries(self) -> dict[str, str]:
         """Return the entries of the docstring's Args, those of nested classes in their place."""
-        nested = {each.name: each.nested for each in self.fields() if each.nested}
+        nested = {field.name: field.nested for field in self.fields() if field.nested}
         return expand_entries(self._text, nested, {})
 
     def build(self, names: set[str]) -> str:
         """Return the expression that makes an object of the arguments *names*."""
         given = []
-        for each in self.fields():
-            if each.nested:
-                given.append(f"{each.name}={each.nested.build(names)}")
-            elif each.name in names:
-                given.append(f"{each.name}={each.name}")
+        for field in self.fields():
+            if field.nested:
+                given.append(f"{field.name}={field.nested.build(names)}")
+            elif field.name in names:
+                given.append(f"{field.name}={field.name}")
         return f"{self.name}({', '.join(given)})"
 
     def classes(self) -> Imports:
         """Return the imports that :meth:`build` needs."""
         found = {self.name: (self.module, self.name)}
-        for each in self.fields():
-            found |= each.nested.classes() if each.nested else {}
+        for field in self.fields():
+            found |= field.nested.classes() if field.nested else {}
         return found
 
     def _field(self, field: dataclasses.Field[Any]) -> Field:
         if inner := stands_for(field):
             return Field(field.name, nested=OptionsClass(inner))
         owner = next(cls for cls in self.cls.__mro__ if field.name in vars(cls).get("__annotations__", {}))
-        tree, known = _read(owner.__module__)
-        body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == owner.__name__)
-        written = next(
-            node for node in body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == field.name
-        )
-        names = {node.id for node in ast.walk(written.annotation) if isinstance(node, ast.Name)}
+        known, annotation = _imports_of_module(owner.__module__), str(field.type)
+        names = {node.id for node in ast.walk(ast.parse(annotation)) if isinstance(node, ast.Name)}
         imports = {name: known.get(name, (owner.__module__, name)) for name in names if not hasattr(builtins, name)}
-        return Field(field.name, str(field.type), _default(written.value, field.default), imports)
-
-
-def _default(written: ast.expr | None, default: Any) -> str:
-    """Return a default as it is written, but the value of a name: it may not be imported where the method is."""
-    if isinstance(written, ast.Call):
-        written = written.args[0]
-    if written is None or any(isinstance(node, ast.Name) for node in ast.walk(written)):
-        return repr(default)
-    return ast.unparse(written)
+        return Field(field.name, annotation, repr(field.default), imports)
 
 
 def expand_entries(
     entries: dict[str, str], classes: dict[str, OptionsClass], names: dict[str, set[str]]
 ) -> dict[str, str]:
-    """Return *entries* with those of the arguments *classes* expanded; *names*: the fields of each that are taken."""
+    """Return *entries* with those of the arguments *classes* expanded; *names*: the fields of entry that are taken."""
     explained = {name for key in entries for name in key.split(", ")}
     found: dict[str, str] = {}
     for key, text in entries.items():
@@ -147,7 +132,7 @@ def expand_entries(
         taken = names.get(key) or {leaf.name for leaf in classes[key].leaves()}
         left = [leaf.name for leaf in classes[key].leaves() if leaf.name in taken - explained]
         if text == "...":
-            found |= {name: each for name, each in classes[key].entries().items() if name.split(", ")[0] in left}
+            found |= {name: entry for name, entry in classes[key].entries().items() if name.split(", ")[0] in left}
         else:
             found[", ".join(left)] = text
     return found
@@ -174,9 +159,9 @@ def expand(source: str) -> str:
     head = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.lineno < functions[0].lineno]
     for node in sorted(head, key=lambda node: -node.lineno):
         for name in sorted(imports_of(node).keys() & needed.keys()):
-            each = {key: value for key, value in needed[name].items() if key not in imports}
+            missing = {key: value for key, value in needed[name].items() if key not in imports}
             at = node.end_lineno or node.lineno
-            lines[at:at] = [f"{' ' * node.col_offset}{_import(key, *value)}\n" for key, value in each.items()]
+            lines[at:at] = [f"{' ' * node.col_offset}{_import(key, *value)}\n" for key, value in missing.items()]
     return "".join(lines)
 
 
@@ -187,8 +172,8 @@ def _import(name: str, module: str, original: str) -> str:
 
 def _arguments(function: ast.FunctionDef, imports: Imports) -> Iterator[tuple[ast.arg, OptionsClass, set[str]]]:
     """Yield the arguments that stand for the fields of a class, the class, and the names of the fields taken."""
-    for each, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
-        annotation, chosen = each.annotation, ""
+    for argument, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+        annotation, chosen = argument.annotation, ""
         if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Annotated":
             annotation, text = annotation.slice.elts  # type: ignore[attr-defined]
             chosen = ast.literal_eval(text)
@@ -201,7 +186,7 @@ def _arguments(function: ast.FunctionDef, imports: Imports) -> Iterator[tuple[as
                 leaves = {leaf.name for leaf in options.leaves()}
                 if unknown := set(names) - leaves:
                     raise LookupError(f"{function.name}: {name} has no {sorted(unknown)}")
-                yield each, options, leaves & set(names) if verb == "only" else leaves - set(names)
+                yield argument, options, leaves & set(names) if verb == "only" else leaves - set(names)
 
 
 def _write_checks(
@@ -209,18 +194,20 @@ def _write_checks(
 ) -> None:
     """Write a check of the flags of a *function* before what it does; its arguments *found* stand for fields."""
     flags = [
-        each.arg for each in function.args.kwonlyargs if each.annotation and ast.unparse(each.annotation) == "bool"
+        argument.arg
+        for argument in function.args.kwonlyargs
+        if argument.annotation and ast.unparse(argument.annotation) == "bool"
     ]
     flags += [
         leaf.name
-        for _, each, names in found
-        for leaf in each.leaves()
+        for _, options, names in found
+        for leaf in options.leaves()
         if leaf.annotation == "bool" and leaf.name in names
     ]
     if flags and ast.get_docstring(function):
         docstring, *body = function.body
         first = next(node for node in body if not isinstance(node, ast.ImportFrom))
-        call = f"self._check_flags({', '.join(f'{each}={each}' for each in flags)})"
+        call = f"self._check_flags({', '.join(f'{flag}={flag}' for flag in flags)})"
         lines[first.lineno - 1 : first.lineno - 1] = [f"{' ' * docstring.col_offset}{call}\n"]
 
 
@@ -230,8 +217,8 @@ def _write(
     """Write the arguments *found* of a *function* out: in its body, its docstring and its signature."""
     docstring, *body = function.body
     indent = " " * docstring.col_offset
-    imports = {name: where for _, each, _ in found for name, where in each.classes().items() if name not in top}
-    built = [f"{indent}{each.arg} = {options.build(names)}\n" for each, options, names in found]
+    imports = {name: where for _, options, _ in found for name, where in options.classes().items() if name not in top}
+    built = [f"{indent}{argument.arg} = {options.build(names)}\n" for argument, options, names in found]
     first = next(node for node in body if not isinstance(node, ast.ImportFrom))
     lines[first.lineno - 1 : first.lineno - 1] = built
     _write_checks(lines, function, found)
@@ -241,26 +228,26 @@ def _write(
         if body[0] is first:
             lines[start + len(imports) : start + len(imports)] = ["\n"]
     _write_docstring(lines, function, found)
-    for each, options, names in reversed(found):
+    for argument, options, names in reversed(found):
         written = [
             f"{leaf.name}: {leaf.annotation} = {leaf.default}," for leaf in options.leaves() if leaf.name in names
         ]
-        line, last = lines[each.lineno - 1], lines[(each.end_lineno or each.lineno) - 1]
-        tail = last.encode()[each.end_col_offset :].decode().removeprefix(",")
-        lines[each.lineno - 1 : each.end_lineno] = [
-            line.encode()[: each.col_offset].decode() + " ".join(written) + tail
+        line, last = lines[argument.lineno - 1], lines[(argument.end_lineno or argument.lineno) - 1]
+        tail = last.encode()[argument.end_col_offset :].decode().removeprefix(",")
+        lines[argument.lineno - 1 : argument.end_lineno] = [
+            line.encode()[: argument.col_offset].decode() + " ".join(written) + tail
         ]
 
 
 def _complete(entries: dict[str, str], function: ast.FunctionDef, classes: dict[str, OptionsClass]) -> dict[str, str]:
     """Return *entries* and those of all other arguments of *function*, in the order of its signature."""
-    names = [each.arg for each in [*function.args.args[1:], *function.args.kwonlyargs]]
+    names = [argument.arg for argument in [*function.args.args[1:], *function.args.kwonlyargs]]
     places = {name: place for place, name in enumerate(names)}
     for name, options in classes.items():
         places |= {leaf.name: places[name] for leaf in options.leaves()}
     explained = {name for key in entries for name in key.split(", ")}
     usual = {name: "..." if name in classes else USUAL[name] for name in names if name not in explained}
-    return dict(sorted((entries | usual).items(), key=lambda each: places[each[0].split(", ")[0]]))
+    return dict(sorted((entries | usual).items(), key=lambda entry: places[entry[0].split(", ")[0]]))
 
 
 def _write_docstring(
@@ -270,10 +257,10 @@ def _write_docstring(
     entries = entries_of(ast.get_docstring(function))
     if not entries:
         return
-    classes = {each.arg: options for each, options, _ in found}
+    classes = {argument.arg: options for argument, options, _ in found}
     if entries.pop("...", None) is not None:
         entries = _complete(entries, function, classes)
-    expanded = expand_entries(entries, classes, {each.arg: names for each, _, names in found})
+    expanded = expand_entries(entries, classes, {argument.arg: names for argument, _, names in found})
     start = next(at for at in range(docstring.lineno, docstring.end_lineno or 0) if lines[at].strip() == "Args:") + 1
     end = next(
         at for at in range(start, docstring.end_lineno or 0) if not lines[at].startswith(INDENT) and lines[at].strip()
