@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from es_simhash import fingerprints
-from es_simhash.ingest.decide import Decider
-from es_simhash.ingest.in_flight import Document
+from es_simhash.ingest.decide import DecisionRule, Document, Existing, Known, decide
 from es_simhash.lookup.content import Content
 from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import PRESETS
@@ -52,14 +51,13 @@ def read_set(folder: Path) -> tuple[dict[str, str], Truth]:
 
 def delete(texts: dict[str, str], prints: list[int | None], grouping: Grouping) -> dict[str, str]:
     """Return the canonical of each document that would be deleted."""
-    decider = Decider(grouping, "skip")
-    found = {}
+    batch = []
     for place, ((id_, text), value) in enumerate(zip(texts.items(), prints, strict=True)):
         content = None if grouping.similarity is None else Content(text)
-        decision = decider.decide(Document(id_, value, position=place, content=content), [])
-        if decision.verdict == "skip":
-            found[id_] = decision.group
-    return found
+        batch.append(Document(id_, value, position=place, content=content))
+    decisions = decide(batch, Existing(), Known(grouping.max_distance), DecisionRule(grouping, "skip"))
+    pairs = zip(texts, decisions, strict=True)
+    return {id_: decision.group for id_, decision in pairs if decision.verdict == "skip"}
 
 
 def deletable(texts: dict[str, str], truth: Truth) -> int:

@@ -35,7 +35,7 @@ from es_simhash.servers import embedded_server
 Call = Callable[[SimHashClient, str], object]
 
 
-def calls(items: int, number: int) -> Iterator[tuple[str, int, dict[str, Call]]]:
+def calls(items: int) -> Iterator[tuple[str, int, dict[str, Call]]]:
     """Yield the name of an accelerator, how many items its calls have, and the calls with it and without."""
     asked = list(islice(texts(10 * items, seed=1), 0, None, 10))  # of the index, and so near something
     values = list(fingerprints(asked))
@@ -67,13 +67,6 @@ def calls(items: int, number: int) -> Iterator[tuple[str, int, dict[str, Call]]]
     yield "marker of settings", items // 10, {"with": one, "without": one}
     at_once = partial(one, threads=8)
     yield "marker of settings, 8 lookups at once", items // 10, {"with": at_once, "without": at_once}
-
-    def ingest(simhash: SimHashClient, way: str) -> None:
-        new = enumerate(texts(items, seed=100 + number))
-        given = [{"_id": f"{way}{number}-{place}", "body": text} for place, text in new]
-        deque(simhash.ingest(INDEX, given, max_distance=3, verify=False, lookups="memory"), 0)
-
-    yield "documents as JSON text", items, {"with": ingest, "plain": ingest}
 
 
 def put_away(transport: Any, seconds: float) -> None:
@@ -107,7 +100,7 @@ def main() -> None:
         found: dict[str, dict[str, list[dict[str, float]]]] = {}
         items: dict[str, int] = {}
         for number in range(-1, options.rounds):
-            for name, count, ways in calls(options.items, number):
+            for name, count, ways in calls(options.items):
                 items[name] = count
                 for way in list(ways)[:: 1 if number % 2 else -1]:
                     run = measured(lambda: ways[way](made[way], way), process)

@@ -19,7 +19,7 @@ OPERATIONS = {
     "dashboards": "pack",
     "folding": "search_distinct",
     "groups": "lacking pairs_and_groups read reconcile recorded",
-    "ingest": "existing ingest reading screen settle tag_written",
+    "ingest": "ingest near reading screen settle tag_written",
     "lookup": "find find_many index_table judge plan",
     "mapping": "resolve shards",
     "passages": "find_passages",

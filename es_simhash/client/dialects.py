@@ -213,7 +213,6 @@ OPENSEARCH = Dialect(
     {"search_pipeline": "_none"},
 )
 
-_LIBRARIES = frozenset({"elastic_transport"}).union(*(dialect.modules for dialect in (ELASTICSEARCH, OPENSEARCH)))
 _DIALECTS = {dialect.name: dialect for dialect in (ELASTICSEARCH, OPENSEARCH)}
 
 
@@ -242,16 +241,6 @@ def is_async_client(client: Any) -> bool:
     return any(
         cls.__name__.startswith("Async") and cls.__module__.partition(".")[0] in known for cls in type(client).__mro__
     )
-
-
-def writes_standard_json(client: Any) -> bool:
-    """Return whether *client* writes JSON by the classes of its library that use :mod:`json`."""
-    transport = getattr(client, "transport", None)
-    serializer = getattr(transport, "serializer", None)  # of opensearch-py
-    kept = getattr(getattr(transport, "serializers", None), "serializers", None)  # of elastic_transport, by media type
-    found = [serializer] if serializer is not None else list(kept.values()) if isinstance(kept, dict) else []
-    kinds = {(type(one).__module__.partition(".")[0], type(one).__name__) for one in found}
-    return bool(kinds) and all(module in _LIBRARIES and "Orjson" not in name for module, name in kinds)
 
 
 # elastic_transport keeps what reads answers here, opensearch-py there.

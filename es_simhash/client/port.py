@@ -12,7 +12,7 @@ from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
 
 from es_simhash.client.answer_shapes import count_operations
-from es_simhash.client.dialects import Dialect, find_dialect, writes_standard_json
+from es_simhash.client.dialects import Dialect, find_dialect
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import ATTEMPTS, SettingsChanged
@@ -98,7 +98,6 @@ class ClientPort(Port):
         self._client = client
         self._dialect = dialect
         self._progress = progress
-        self.writes_standard_json = writes_standard_json(client)
 
     async def send(self, call: Call) -> Answer:
         try:

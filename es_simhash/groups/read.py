@@ -15,10 +15,10 @@ from es_simhash.lookup.find import Crowded, Lookup, Scope
 from es_simhash.lookup.find_many import MultiSearch, Outcome, make_multi_search, take_answer
 from es_simhash.lookup.judge import FETCH_DOCUMENTS, LookupRule, fetch_hits, read_contents
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.near_dups import NearDup, NearDups, hit_fingerprints, no_fingerprint_shown
+from es_simhash.lookup.near_dups import NearDups, hit_fingerprints, no_fingerprint_shown
 from es_simhash.lookup.plan import index_stats
 from es_simhash.mapping.context import Context, IndexStats, TextFields
-from es_simhash.mapping.fields import Fields, full_name, is_masked, read_text, text_or_none
+from es_simhash.mapping.fields import Fields, full_name, is_masked, text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import begin_anew, check_unchanged, read_index_settings
@@ -54,8 +54,8 @@ class GroupLookups:
         *,
         max_distance: int,
     ) -> None:
-        names = self._fields = Fields(context.prefix)
-        options = LookupOptions(source=[names.group, names.duplicate_of, names.at])
+        self._fields = Fields(context.prefix)
+        options = LookupOptions(source=False)
         self.documents = 0
         self._took = 0.0  # milliseconds of the server for one lookup, when it was last asked
         self.scope = Scope(context, index, settings, options, LookupRule(max_distance), stats=IndexStats())
@@ -137,22 +137,6 @@ class GroupLookups:
         await check_unchanged(server, self.scope.index, self.scope.settings)
         batch = self.batch(fingerprints, copies=copies, is_one_page=is_one_page)
         return await self.take(server, batch, await attempt(server.send(batch.call())))
-
-    def group_of(self, found: NearDup) -> str | None:
-        """Return the group that *found* is in; ``None`` if it never was grouped."""
-        return self._read(found, self._fields.group)
-
-    def duplicate_of(self, found: NearDup) -> str | None:
-        """Return the name of the canonical of *found*; ``None`` if it has no other one."""
-        return self._read(found, self._fields.duplicate_of)
-
-    def at_of(self, found: NearDup) -> str:
-        """Return when *found* was grouped; empty, and so before all others, if it never was."""
-        return self._read(found, self._fields.at) or ""
-
-    @staticmethod
-    def _read(found: NearDup, name: str) -> str | None:
-        return None if found.source is None else read_text(found.source, (name,))
 
 
 PAGE = 5_000

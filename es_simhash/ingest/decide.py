@@ -1,5 +1,5 @@
 """
-What becomes of a document that has near-duplicates: the policy, its exceptions, and the decision. No requests.
+What becomes of each document of a batch: alone, or a duplicate of which other one. No requests.
 
 Documents are decided in the order of writing, and the first is the canonical; ``groups.reconcile`` makes
 groups that do not depend on that order.
@@ -7,23 +7,142 @@ groups that do not depend on that order.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import merge
+from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.errors import shorten
-from es_simhash.hashing import Scheme
-from es_simhash.ingest.in_flight import Document, InFlight, Straight
-from es_simhash.lookup.content import Comparison, Unread, compare_contents
+from es_simhash.hashing import Scheme, hamming_distance
+from es_simhash.lookup.content import Comparison, Content, Unread, compare_contents, prepare_together
 from es_simhash.mapping.rule import Grouping
 
 if TYPE_CHECKING:
-    from es_simhash.texts.measures import Score
+    from es_simhash.lookup.fingerprint_table import FingerprintTable, Near
 
 
 Verdict = Literal["tag", "skip", "write"]
 OnDuplicate = Literal["tag", "skip"]
+# The first neighbour decides, so those after it are seldom compared.
+FIRST_COMPARED = 3
+
+
+@dataclass(slots=True, eq=False)
+class Document:
+    """
+    A document that is decided about, or that another may duplicate, in the index or known.
+    *fingerprint*: ``None``, nothing is near it. *group*: its name; empty before the decision. *is_member*: another
+    document is the canonical; *canonicals* are those of its group in the index, ``None`` where nobody asked for them.
+    *position*: among the documents given, from 0; ``None`` for one that a search showed. *content*: ``None`` where only
+    distances count. *at*: when it was grouped, in milliseconds since 1970; 0 if never.
+    *must_write*: an update, or its id is in the index: never skipped.
+    """
+
+    id: str
+    fingerprint: int | None
+    group: str = ""
+    index: str | None = None
+    routing: str | None = None
+    position: int | None = None
+    content: Content | None = None
+    at: int = 0
+    must_write: bool = False
+    is_member: bool = False
+    canonicals: Sequence[Document] | None = None
+
+    def distance_to(self, fingerprint: int | None) -> int | None:
+        """Return the distance in bits; ``None`` where one of the two has no fingerprint."""
+        known = self.fingerprint is not None and fingerprint is not None
+        return hamming_distance(self.fingerprint or 0, fingerprint or 0) if known else None
+
+
+_shown_order = attrgetter("at", "id")
+
+
+class Documents:
+    """The newest document of each id; *by_fingerprint*: those that others may duplicate, in the order of a search."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, Document] = {}
+        self.by_fingerprint: dict[int, list[Document]] = {}
+        self.members: dict[str, list[Document]] = {}
+
+    def add(self, document: Document) -> None:
+        """Add *document* in place of that of its id; the copies of this may not be near it any more."""
+        before = self.by_id.get(document.id)
+        if before is not None:
+            for others in (self.by_fingerprint.get(before.fingerprint or 0, []), self.members.get(before.group, [])):
+                if before in others:
+                    others.remove(before)
+        self.by_id[document.id] = document
+        # Only canonicals attract other documents, and what stands for one.
+        if document.is_member and document.canonicals is None:
+            self.members.setdefault(document.group, []).append(document)
+        else:
+            self.attract(document)
+        for member in self.members.pop(document.id, ()):
+            self.attract(member)
+
+    def attract(self, document: Document) -> None:
+        """Let others be duplicates of *document*."""
+        if document.fingerprint is not None:
+            insort(self.by_fingerprint.setdefault(document.fingerprint, []), document, key=_shown_order)
+
+
+class Known(Documents):
+    """
+    Documents that were written, and that searches may not show yet. One enters when its outcome is known.
+    *latest*: when the last of them was grouped, in milliseconds since 1970.
+    """
+
+    def __init__(self, max_distance: int) -> None:
+        super().__init__()
+        self.latest = 0
+        self._max_distance = max_distance
+        self._characters = 0
+        # Every fingerprint here is in the table or waits for it.
+        self._table: FingerprintTable | None = None
+        self._waiting: list[int] = []
+
+    def add(self, document: Document) -> None:
+        super().add(document)
+        self.latest = max(self.latest, document.at)
+        if document.content is not None:
+            self._characters += document.content.characters
+
+    def attract(self, document: Document) -> None:
+        super().attract(document)
+        if document.fingerprint is not None:
+            self._waiting.append(document.fingerprint)
+
+    def clear(self) -> None:
+        """Forget all, which a refresh has made visible to searches."""
+        for known in (self.by_id, self.by_fingerprint, self.members):
+            known.clear()
+        self._characters, self._table, self._waiting = 0, None, []
+
+    def occupies(self, most: int) -> bool:
+        """Return whether the texts of the documents, prepared or not, occupy about *most* bytes or more."""
+        # A prepared text has 8 bytes a shingle, and no more shingles than characters: most are never asked.
+        contents = (each.content for each in self.by_id.values() if each.content is not None)
+        return 8 * self._characters >= most and sum(content.size for content in contents) >= most
+
+    def near(self, fingerprints: Sequence[int]) -> Near:
+        """Return the other fingerprints near each of *fingerprints*, of documents known and of these."""
+        if not fingerprints:
+            return {}
+        import numpy as np  # noqa: PLC0415 -- takes longer to load than all the rest
+
+        from es_simhash.lookup.fingerprint_table import FingerprintTable  # noqa: PLC0415 -- loads numpy
+
+        if self._table is None:
+            self._table = FingerprintTable(self._max_distance)
+        self._table.add(np.array(self._waiting, np.uint64))
+        self._waiting.clear()
+        return self._table.near_others(list(dict.fromkeys(fingerprints)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +164,10 @@ _STALE = Unread("text", str(Unread("changed")))
 @dataclass(slots=True)
 class Decision:
     """
-    The decision about a draft.
-    *group*: its name; the id of the draft if it is the canonical. *distance*: to the canonical, in bits; ``None`` if
+    The decision about a document.
+    *group*: its name; the id of the document if it is the canonical. *distance*: to the canonical, in bits; ``None`` if
     its fingerprint is not known. *leader*: the document that it duplicates; *similarity* is to that one, if computed.
-    *blockers*: positions of documents in flight that hide a near one: the decision stands
-    only if they are written. *at*: milliseconds since 1970.
+    *at*: milliseconds since 1970.
     """
 
     verdict: Verdict
@@ -57,8 +175,7 @@ class Decision:
     distance: int | None = 0
     leader: Document | None = None
     similarity: float | None = None
-    uncompared: tuple[Uncompared, ...] = ()
-    blockers: frozenset[int] = frozenset()
+    uncompared: Sequence[Uncompared] = ()
     at: int = 0
 
 
@@ -69,190 +186,183 @@ class Existing:
     *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *gaps*: why a
     lookup is incomplete. *unseen*: fingerprints whose near copies were not read yet; with each, the fingerprints of the
     table that are near it. *held*: the hits of what the index has under the ids of the batch, with ``_source``;
-    ``None`` if that is not known. *lost*: canonicals that these name, and that are gone.
+    ``None`` if that is not known. *there*: these by id, as far as moments need them. *lost*: canonicals that these
+    name, and that are gone.
     """
 
     near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
     gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    is_compared: bool = False
     unseen: Mapping[int, Sequence[int]] = field(default_factory=dict)
     held: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+    there: Mapping[str, Document] = field(default_factory=dict)
     lost: AbstractSet[str] = frozenset()
 
-    def of(self, draft: Document) -> Sequence[Document]:
-        """Return the documents near *draft*, the one grouped first comes first."""
-        return () if draft.fingerprint is None else self.near.get(draft.fingerprint, ())
-
-    def without(self, ids: AbstractSet[str]) -> Existing:
-        """Return it without the documents with these *ids*."""
-        near = {value: [each for each in some if each.id not in ids] for value, some in self.near.items()}
-        return replace(self, near=near)
+    def of(self, fingerprint: int | None) -> Sequence[Document]:
+        """Return the documents near *fingerprint*, the one grouped first comes first."""
+        return () if fingerprint is None else self.near.get(fingerprint, ())
 
 
 @dataclass(frozen=True, slots=True)
-class _Neighbour:
-    """A neighbour of a draft, with the distance in bits, and the similarity of the texts where it was computed."""
+class DecisionRule:
+    """By what documents are decided; *scheme*: of the fingerprints of the index, ``None`` if that is not known."""
 
-    distance: int | None
-    document: Document
-    score: Score | None
-
-    @property
-    def similarity(self) -> float | None:
-        """How similar the texts are."""
-        return None if self.score is None else self.score.similarity
+    grouping: Grouping
+    on_duplicate: OnDuplicate
+    scheme: Scheme | None = None
 
 
-class Decider:
-    """The maker of decisions, in the order of writing; it adds drafts to the memory of those in flight."""
+def decide(
+    batch: Sequence[Document], existing: Existing, known: Known, rule: DecisionRule, *, now: int = 0
+) -> list[Decision]:
+    """
+    Return the decision about each document of *batch*, in order; each has its group then.
+    *existing*: what searches show. *known* documents are newer than that, and those of the batch, unless they are
+    skipped, newer still. *now*: milliseconds since 1970; many documents may share it.
+    """
+    deciding = _Deciding(batch, existing, known, rule, now)
+    return list(map(deciding.decide, batch))
 
-    def __init__(self, grouping: Grouping, policy: OnDuplicate, scheme: Scheme | None = None) -> None:
-        """*scheme*: by which the texts of the index were fingerprinted; ``None`` if that is not known."""
-        self.grouping = grouping
-        self._scheme = scheme
-        self._policy = policy
-        self.in_flight = InFlight(grouping.max_distance)
-        self._moment = 0
+
+def accepts(document: Document, found: Iterable[Document], known: Known, grouping: Grouping) -> bool:
+    """Return whether *document* has a neighbour among those *found* in the index, none of which was written again."""
+    return any(other.id not in known.by_id and _compare(document, other, grouping).accepts for other in found)
+
+
+def _compare(document: Document, other: Document, grouping: Grouping) -> Comparison:
+    distance = other.distance_to(document.fingerprint)
+    return compare_contents(document.content, other.content, grouping, distance=distance)
+
+
+class _Deciding:
+    """The decisions about one batch, one after another; *own*: what was decided to be written."""
+
+    def __init__(
+        self, batch: Sequence[Document], existing: Existing, known: Known, rule: DecisionRule, now: int
+    ) -> None:
+        self._existing = existing
+        self._known = known
+        self._rule = rule
+        self._own = Documents()
+        self._moment = max(now, known.latest)
         # The moments of duplicates of this batch that are after its own, by fingerprint.
         self._later: dict[int, int] = {}
+        fingerprints = [document.fingerprint for document in batch if document.fingerprint is not None]
+        self._near = known.near(fingerprints)
+        if rule.grouping.similarity is not None:
+            prepare_together(self._compared_soon(batch), rule.grouping.measure)
 
-    def begin(self, now: int) -> None:
-        """Begin a batch: *now*, in milliseconds since 1970, is its moment, unless a document has a later one."""
-        self._moment = max(now, self._moment, *self._later.values())
-        self._later.clear()
-
-    def decide(self, draft: Document, found: Sequence[Document]) -> Decision:
-        """
-        Return the decision about *draft*, and remember the draft as in flight unless it is skipped.
-        *found*: documents within max_distance that a search shows, the preferred one first.
-        """
-        decision = self._judge(draft, found)
+    def decide(self, document: Document) -> Decision:
+        decision = self._judge(document)
         if decision.verdict != "skip":
-            draft.group, draft.at, draft.is_member = decision.group, decision.at, decision.group != draft.id
-            if draft.is_member and decision.leader is not None and decision.leader.is_member:
-                draft.canonicals = decision.leader.canonicals or ()
-            # Only canonicals attract other documents, and what stands for one.
-            self.in_flight.add(draft, may_have_duplicates=not draft.is_member or draft.canonicals is not None)
+            leader = decision.leader
+            document.group, document.at, document.is_member = decision.group, decision.at, leader is not None
+            document.canonicals = (leader.canonicals or ()) if leader is not None and leader.is_member else None
+            self._own.add(document)
+            for member in self._known.members.get(document.id, ()):
+                self._own.attract(member)
         return decision
 
-    def add_straight(self, document: Straight) -> None:
-        """Remember *document*, which nothing is near, as a canonical."""
-        document.at = self._moment
-        self.in_flight.add_straight(document)
+    def _judge(self, document: Document) -> Decision:
+        fingerprint, content = document.fingerprint, document.content
+        unread = None if content is None else content.unread
+        is_near = fingerprint in self._near or fingerprint in self._known.by_fingerprint
+        if not (is_near or fingerprint in self._own.by_fingerprint or self._existing.of(fingerprint) or unread):
+            return Decision("write", document.id, at=self._at(document, None))  # most documents, without detours
+        uncompared = [] if unread is None else [Uncompared(None, unread)]
+        candidates = () if unread is not None else self._candidates(document)
+        for leader in candidates:
+            comparison = _compare(document, leader, self._rule.grouping)
+            if comparison.unread is not None:
+                uncompared.append(Uncompared(leader.id, comparison.unread))
+            elif self._is_stale(leader, comparison):
+                uncompared.append(Uncompared(leader.id, _STALE))
+            if comparison.accepts:
+                similarity = None if comparison.score is None else comparison.score.similarity
+                distance, at = leader.distance_to(fingerprint), self._at(document, leader)
+                verdict = self._verdict(document)
+                return Decision(verdict, leader.group, distance, leader, similarity, uncompared, at)
+        return Decision("write", document.id, uncompared=uncompared, at=self._at(document, None))
 
-    def _at(self, draft: Document, found: Sequence[Document], leader: Document | None) -> int:
+    def _at(self, document: Document, leader: Document | None) -> int:
         """
-        Return when *draft* is grouped, so that the order of moments, then of ids, says what was decided.
+        Return when *document* is grouped, so that the order of moments, then of ids, says what was decided.
         A duplicate comes after its *leader*; a canonical no earlier than the duplicates near it that belong to others,
         and before its own. A document that is given again with its text keeps its moment.
         """
-        moments = [document.at for document in found if document.is_member and document.group == draft.id]
-        at = min([self._moment, *(moment - 1 for moment in moments if moment)])
-        before = self.in_flight.get(draft.id) or next((document for document in found if document.id == draft.id), None)
-        if before is not None and before.at and before.fingerprint == draft.fingerprint:
+        found, fingerprint = self._existing.of(document.fingerprint), document.fingerprint
+        copies = [other for other in found if other.is_member]
+        at = min([self._moment, *(copy.at - 1 for copy in copies if copy.group == document.id and copy.at)])
+        before = self._newest(document.id) or self._existing.there.get(document.id)
+        before = before or next((other for other in found if other.id == document.id), None)
+        if before is not None and before.at and before.fingerprint == fingerprint:
             at = before.at
-        if leader is None:
-            others = (document.at for document in found if document.is_member and document.group != draft.id)
-            return max(at, self._later_near(draft), *others)
-        at = max(at, leader.at + 1)
-        if at > self._moment:
-            self._later[draft.fingerprint or 0] = at
-        return at
-
-    def _later_near(self, draft: Document) -> int:
-        """Return the last moment of the duplicates of this batch that may be near *draft*."""
-        if not self._later or draft.fingerprint is None:
-            return 0
-        near = self.in_flight.foreseen_near(draft.fingerprint, self._later)
-        return max((self._later.get(each, 0) for each in near), default=0)
-
-    def _judge(self, draft: Document, found: Sequence[Document]) -> Decision:
-        is_readable = draft.content is None or draft.content.unread is None
-        if not found and is_readable and not self.in_flight.has_near(draft.fingerprint):
-            return Decision("write", draft.id, at=self._at(draft, (), None))  # most documents, without detours
-        uncompared: list[Uncompared] = []
-        blockers: set[int] = set()
-        first = next(self._neighbours(draft, self._candidates(draft, found, blockers), uncompared), None)
-        at = self._at(draft, found, None if first is None else first.document)
-        missed, hiding = tuple(uncompared), frozenset(blockers)
-        if first is None:
-            return Decision("write", draft.id, uncompared=missed, blockers=hiding, at=at)
-        leader = first.document
-        distance, verdict = leader.distance_to(draft.fingerprint), self._verdict(draft)
-        return Decision(verdict, leader.group, distance, leader, first.similarity, missed, hiding, at)
-
-    def _neighbours(
-        self, draft: Document, candidates: Iterable[tuple[int | None, Document]], uncompared: list[Uncompared]
-    ) -> Iterator[_Neighbour]:
-        """Yield the neighbours of *draft* among *candidates*; add to *uncompared* what could not be compared."""
-        unread = None if draft.content is None else draft.content.unread
-        if unread is not None:
-            uncompared.append(Uncompared(None, unread))
-            return
-        for distance, each in candidates:
-            comparison = compare_contents(draft.content, each.content, self.grouping, distance=distance)
-            if comparison.unread is not None:
-                uncompared.append(Uncompared(each.id, comparison.unread))
-            elif self._is_stale(each, comparison):
-                uncompared.append(Uncompared(each.id, _STALE))
-            if comparison.accepts:
-                yield _Neighbour(distance, each, comparison.score)
+        if leader is not None:
+            at = max(at, leader.at + 1)
+            if at > self._moment:
+                self._later[fingerprint or 0] = at
+            return at
+        if self._later:
+            later = (self._later.get(value, 0) for value in (fingerprint or 0, *self._near.get(fingerprint or 0, ())))
+            at = max(at, *later)
+        return max([at, *(copy.at for copy in copies if copy.group != document.id)])
 
     def _is_stale(self, found: Document, comparison: Comparison) -> bool:
         """Return whether the text of *found* counts for nothing, so that its rejection does not either."""
-        if comparison.because != "texts" or found.content is None or self._scheme is None:
+        if comparison.because != "texts" or found.content is None or self._rule.scheme is None:
             return False
-        return not found.content.fits(found.fingerprint, self._scheme)
+        return not found.content.fits(found.fingerprint, self._rule.scheme)
 
-    def _candidates(
-        self, draft: Document, found: Iterable[Document], blockers: set[int]
-    ) -> Iterator[tuple[int | None, Document]]:
-        """Yield the documents near *draft*, with distances, the one grouped first comes first; note *blockers*."""
-        if draft.fingerprint is None:
+    def _newest(self, id_: str) -> Document | None:
+        """Return what was written, or is to be, under *id_*, and is newer than what a search shows."""
+        return self._own.by_id.get(id_) or self._known.by_id.get(id_)
+
+    def _candidates(self, document: Document) -> Iterator[Document]:
+        """Yield the documents near *document*, the one grouped first comes first; none of its own group, none led."""
+        fingerprint = document.fingerprint
+        shown = (other for other in self._existing.of(fingerprint) if self._newest(other.id) is None)
+        for other in merge(shown, self._written_near(fingerprint), key=_shown_order):
+            if document.id not in (other.id, other.group) and not self._is_led(other):
+                yield other
+
+    def _written_near(self, fingerprint: int | None) -> Iterator[Document]:
+        """Yield the documents near *fingerprint* that searches may not show, in the order in which they will."""
+        if fingerprint is None:
             return
-        shown = (
-            (document.distance_to(draft.fingerprint), document) for document in self._shown(draft, found, blockers)
-        )
-        flying = self.in_flight.find(draft.fingerprint, blockers=blockers, apart_from=draft.id)
-        for distance, document in merge(shown, flying, key=lambda pair: (pair[1].at, pair[1].id)):
-            if not self._is_led(document):
-                yield distance, document
-
-    def _shown(self, draft: Document, found: Iterable[Document], blockers: set[int]) -> Iterator[Document]:
-        """Yield those of *found* that no document in flight is newer than: such a one is in flight, or a blocker."""
-        for document in found:
-            # A document does not duplicate its own group.
-            if draft.id in (document.id, document.group):
-                continue
-            if not self.in_flight.hides(document.id):
+        values = (fingerprint, *self._near.get(fingerprint, ()))
+        written = (self._known.by_fingerprint, self._own.by_fingerprint)
+        found = [some for value in values for by_fingerprint in written if (some := by_fingerprint.get(value))]
+        for document in found[0] if len(found) == 1 else merge(*found, key=_shown_order):
+            if self._newest(document.id) is document:
                 yield document
-            elif not self._is_led(document):
-                blockers.update(self.in_flight.blockers(document.id))
 
     def _is_led(self, copy: Document) -> bool:
         """Return whether the canonical of *copy* is there, and the two are neighbours as they are now."""
         if not copy.is_member or (copy.position is None and copy.canonicals is None):
             return copy.is_member
-        newer = self.in_flight.get(copy.group)
+        newer = self._newest(copy.group)
         if newer is not None:
-            return not newer.is_member and self.accepts(copy, (newer,))
-        return copy.canonicals is None or self.accepts(copy, copy.canonicals)
+            return not newer.is_member and _compare(copy, newer, self._rule.grouping).accepts
+        if copy.canonicals is None:
+            return True
+        there = (other for other in copy.canonicals if self._newest(other.id) is None)
+        return any(_compare(copy, other, self._rule.grouping).accepts for other in there)
 
-    def accepts(self, draft: Document, found: Iterable[Document]) -> bool:
-        """Return whether *draft* has a neighbour among the documents *found*; what is in flight is newer than these."""
-        for other in found:
-            if other.position is None and self.in_flight.hides(other.id):
-                continue
-            distance = other.distance_to(draft.fingerprint)
-            if compare_contents(draft.content, other.content, self.grouping, distance=distance).accepts:
-                return True
-        return False
-
-    def _verdict(self, draft: Document) -> Verdict:
-        return "tag" if draft.must_write or self._is_written(draft.id) else self._policy
-
-    def _is_written(self, id_: str) -> bool:
-        """Return whether this ingest wrote a document under *id_*, which skipping would leave with its old text."""
-        known = self.in_flight.get(id_)
+    def _verdict(self, document: Document) -> Verdict:
+        """Return what becomes of a duplicate: skipping would leave what has its id with its old text."""
+        before = self._newest(document.id)
         # A deletion also has no fingerprint, and it must be written.
-        return known is not None and (known.fingerprint is not None or not known.must_write)
+        is_there = before is not None and (before.fingerprint is not None or not before.must_write)
+        return "tag" if document.must_write or is_there else self._rule.on_duplicate
+
+    def _compared_soon(self, batch: Sequence[Document]) -> Iterator[Content]:
+        """Yield the contents that will be compared: of new documents near another, in the index or not, and of that."""
+        seen: dict[int, Document] = {}
+        for document in batch:
+            if (fingerprint := document.fingerprint) is None:
+                continue
+            near = [*self._existing.of(fingerprint)[:FIRST_COMPARED]]
+            near += islice(self._written_near(fingerprint), FIRST_COMPARED)
+            copied = seen.setdefault(fingerprint, document)
+            if near or copied is not document or fingerprint in self._near:
+                contents = (one.content for one in (document, copied, *near))
+                yield from (content for content in contents if content is not None)

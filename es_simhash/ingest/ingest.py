@@ -7,20 +7,18 @@ fingerprinted.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence, Set as AbstractSet
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
-from operator import attrgetter, length_hint
+from operator import length_hint
 from typing import Any
 
 from es_simhash.arguments import check_name
 from es_simhash.errors import Advice, Said, shorten
 from es_simhash.groups.recorded import keep_recorded, record_grouping, settle_grouping
-from es_simhash.ingest.decide import Decider, Existing, OnDuplicate
-from es_simhash.ingest.existing import ExistingLookup
-from es_simhash.ingest.item import Item, decide_items, make_reader, may_be_skipped
-from es_simhash.ingest.plain import Entry, Plain, put_fields
+from es_simhash.ingest.decide import DecisionRule, Existing, Known, OnDuplicate
+from es_simhash.ingest.item import Item, decide_items, find_near, make_reader
+from es_simhash.ingest.near import NearLookup
 from es_simhash.ingest.reading import (
     Batch,
     GroupedIngest,
@@ -30,7 +28,7 @@ from es_simhash.ingest.reading import (
     check_indices,
     find_write_target,
 )
-from es_simhash.ingest.settle import Settlement
+from es_simhash.ingest.settle import settle
 from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.ingest.written import Written, report
 from es_simhash.mapping.context import Context, Resolved, TextFields
@@ -100,19 +98,10 @@ async def _ingest(
             total = length_hint(documents)
             grouper = await make_grouper(server, index, target, source, options.on_duplicate, options, total)
             await grouper.lookup.prepare(server)
-        source.is_straight = _may_be_straight(server, source, target)
         pipeline = _Pipeline(server.context, index, source, grouper, target.resolved)
         async with aclosing(pipeline.run(server, lambda: _check(server, index, target, grouper))) as parts:
             async for part in parts:
                 yield part
-
-
-def _may_be_straight(server: Port, source: Source, target: WriteTarget) -> bool:
-    """Return whether documents that nothing is near need no more than their text, their id and their JSON."""
-    reader = source.reader
-    is_by_text = reader is None or not (reader.per or reader.within)
-    is_usual = is_by_text and target.settings.passages is None and server.writes_standard_json
-    return is_usual and not server.context.is_plain
 
 
 async def make_grouper(
@@ -125,7 +114,7 @@ async def make_grouper(
     total: int,
     *,
     record: bool = True,
-    lookups: type[ExistingLookup] = ExistingLookup,
+    lookups: type[NearLookup] = NearLookup,
 ) -> _Grouper:
     """Return what groups the documents of *source*, *total* or more, which then reads what they are compared by."""
     mappings, grouping = await _choose_grouping(server, index, target, options, record=record)
@@ -136,13 +125,13 @@ async def make_grouper(
         index,
         target.settings,
         options,
-        Decider(grouping, policy, target.settings.scheme if is_recorded else None),
+        DecisionRule(grouping, policy, target.settings.scheme if is_recorded else None),
+        Known(grouping.max_distance),
         TextFields(target.resolved.text_fields, source.text_fields),
-        source.reader,
         is_updatable=not any(map(find_source_faults, mappings.values())),
     )
     is_alias = bool(mappings) and index not in mappings
-    return _Grouper(ingest, lookups(ingest, total, is_alias=is_alias), source)
+    return _Grouper(ingest, lookups(ingest, total, is_alias=is_alias))
 
 
 async def _choose_grouping(
@@ -164,93 +153,67 @@ async def _check(server: Port, index: str, target: WriteTarget, grouper: _Groupe
         await keep_recorded(server, index, grouper.ingest.grouping, before=target.resolved)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Grouper:
-    """What is done with a batch before and after it is written, where documents are grouped."""
+    """
+    What is done with a batch before and after it is written, where documents are grouped.
+    *is_shown*: a refresh has made all that is known visible to the lookups of the next batch.
+    """
 
     ingest: GroupedIngest
-    lookup: ExistingLookup
-    source: Source
+    lookup: NearLookup
+    is_shown: bool = False
 
-    async def decide(self, server: Port, entries: Sequence[Entry], existing: Existing) -> list[Entry]:
+    async def decide(self, server: Port, items: Sequence[Item], existing: Existing) -> Existing:
+        """Decide *items*; return what is in the index near them."""
+        ingest = self.ingest
         if existing.held:
-            entries = await server.compute(self._keep_unchanged, entries, existing.held, existing.lost)
-        straight = await server.compute(self._find_straight, entries, existing)
-        entries = [straight.get(each.position) or self.source.as_item(each) for each in entries]
-        items: Sequence[Item] = [each for each in entries if isinstance(each, Item)]
-        existing = await self.lookup.with_copies(server, entries, existing)
-        if self.ingest.options.on_duplicate != "tag":
+            await server.compute(self._keep_unchanged, items, existing.held, existing.lost)
+        existing = await self.lookup.with_copies(server, items, existing)
+        if ingest.rule.on_duplicate != "tag":
             await self._keep_updates(server, items, existing)
         at = await server.compute(now)
-        await server.compute(decide_items, self.ingest.decider, entries, existing, self.ingest.prefix, at)
-        if straight:
-            await server.compute(put_fields, straight.values(), self.ingest.prefix, value=self.ingest.settings.value)
+        await server.compute(decide_items, items, existing, ingest.known, ingest.rule, ingest.prefix, at)
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
-        in_flight, sizes = self.ingest.decider.in_flight, self.ingest.options.sizes
-        if entries and (in_flight.settled >= sizes.in_flight or in_flight.occupies(sizes.in_flight_bytes)):
+        sizes = ingest.options.sizes
+        if items and (len(ingest.known.by_id) >= sizes.in_flight or ingest.known.occupies(sizes.in_flight_bytes)):
             await self.lookup.prepare(server)
-            in_flight.forget_settled()
-        return list(entries)
+            self.is_shown = True
+        return existing
 
     def _keep_unchanged(
-        self, entries: Sequence[Entry], held: Mapping[str, Sequence[Mapping[str, Any]]], lost: AbstractSet[str]
-    ) -> list[Entry]:
-        """Return *entries*; one that the index holds as it is given is done, and keeps its group, none of *lost*."""
-        kept: list[Entry] = []
+        self, items: Sequence[Item], held: Mapping[str, Sequence[Mapping[str, Any]]], lost: AbstractSet[str]
+    ) -> None:
+        """Let each of *items* that the index holds as it is given be done: it keeps its group, none of *lost*."""
         written: set[str | None] = set()
-        for entry in entries:
-            kept.append(entry)
-            hits = () if entry.given_id is None else held.get(entry.given_id, ())
+        for item in items:
+            hits = () if item.given_id is None else held.get(item.given_id, ())
             # Searches do not show yet what this ingest wrote.
-            if hits and entry.given_id not in written and not self.ingest.decider.in_flight.hides(hits[0]["_id"]):
-                kept[-1] = self.source.as_item(entry).unless_held(hits, self.ingest.index, self.ingest.prefix, lost)
-            if kept[-1].outcome is None and entry.operation is not None:
-                written.add(str(entry.operation.header.get("_id")))
-        return kept
-
-    def _find_straight(self, entries: Sequence[Entry], existing: Existing) -> dict[int, Plain]:
-        """Return the documents of a batch that nothing is near, in the index, in flight, or in the batch."""
-        plain = [each for each in entries if isinstance(each, Plain)]
-        if not plain:
-            return {}
-        in_flight = self.ingest.decider.in_flight
-        ids = Counter(str(each.operation.header.get("_id")) for each in entries if each.operation is not None)
-        for id_ in ids:
-            in_flight.free_members(id_)
-        in_flight.foresee(fingerprints := [each for entry in entries if (each := entry.fingerprint) is not None])
-        near = {fingerprint for fingerprint, found in existing.near.items() if found}
-        near |= existing.gaps.keys() | existing.unseen.keys()
-        near.update(each for each, count in Counter(fingerprints).items() if count > 1 or in_flight.is_near(each))
-        again = {id_ for id_, count in ids.items() if count > 1 or in_flight.hides(id_)}
-        return {each.position: each for each in plain if each.fingerprint not in near and each.id not in again}
+            is_newest = item.given_id not in written and item.given_id not in self.ingest.known.by_id
+            if hits and is_newest and item.is_held(hits, self.ingest.index, self.ingest.prefix, lost):
+                continue
+            if item.outcome is None and item.operation is not None:
+                written.add(str(item.operation.header.get("_id")))
 
     async def _keep_updates(self, server: Port, items: Sequence[Item], existing: Existing) -> None:
         """Let none of *items* be skipped whose id is in the index: what is there would keep its old text."""
-        drafts = await server.compute(may_be_skipped, self.ingest.decider, items, existing)
-        if drafts:
-            for each in await self.lookup.find_present(server, drafts, existing.held):
-                each.must_write = True
+        near = await server.compute(find_near, items, existing, self.ingest.known)
+        if drafts := [item.draft for item in near if item.draft and item.operation and item.operation.kind == "index"]:
+            for draft in await self.lookup.find_present(server, drafts, existing.held):
+                draft.must_write = True
 
-    async def settle(self, server: Port, entries: Sequence[Entry]) -> tuple[list[Entry], Exception | None]:
-        """Return *entries* after what depended on their outcomes was done, and what went wrong with that."""
-        straight = [each for each in entries if isinstance(each, Plain)]
-        settled = items = [each for each in entries if isinstance(each, Item)]
-        if not all(item.is_as_decided for item in items):
-            settlement = Settlement(self.ingest, items, self.lookup)
-            settled = settlement.items
-            try:
-                await settlement.run(server)
-            except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
-                return _in_order(settled, straight), error
-        together = _in_order(settled, straight)
-        self.ingest.decider.in_flight.settle(item.position for item in settled)
-        self.ingest.decider.in_flight.settle_straight(straight)
-        self.lookup.note_written(together)
-        return together, None
-
-
-def _in_order(items: Sequence[Item], straight: Sequence[Plain]) -> list[Entry]:
-    return sorted((*items, *straight), key=attrgetter("position")) if straight else list(items)
+    async def settle(self, server: Port, items: Sequence[Item], existing: Existing) -> Exception | None:
+        """Do what depends on the outcomes of *items*, which are known from now on; return what went wrong."""
+        failure = await settle(server, self.ingest, items, existing)
+        known = self.ingest.known
+        if self.is_shown:
+            known.clear()
+            self.is_shown = False
+        for item in items:
+            if item.draft is not None and item.decision is not None and item.outcome and item.outcome.is_done:
+                known.add(item.draft)
+        self.lookup.note_written(items)
+        return failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,32 +248,29 @@ class _Pipeline:
         batch: Batch | None = first
         following: Batch | None = None if first.is_last else await server.compute(self.source.take)
         while batch is not None:
-            items = await grouper.decide(server, batch.items, existing) if grouper else list(batch.items)
+            existing = await grouper.decide(server, batch.items, existing) if grouper else existing
             asked = await lookup.ask(server, following.items) if lookup and following else None
             is_reading = following is not None and not following.is_last
-            sent = [item for item in items if item.is_sent]
+            sent = [item for item in batch.items if item.is_sent]
             sending = [item.operation for item in sent if item.operation is not None]
             bulk = Bulk(sending, prefix=self.context.prefix, repeats_scripts=False)
             await check()
             reading = Compute(self.source.take, (lookup.batch if lookup else None,)) if is_reading else None
             answers = await self._send(server, bulk, asked.calls if asked else (), reading)
-            items, failure = await self._finish(server, items, sent, bulk, answers.bulk)
+            items, failure = await self._finish(server, batch.items, existing, sent, bulk, answers.bulk)
             yield [report(item, prefix=self.context.prefix) for item in items]
             done += len(items)
             server.tell(Progress(done, None, "writing documents"))
             # Nothing is raised before every document that was written is reported.
-            for each in (failure, batch.failure, answers.ahead):
-                if isinstance(each, BaseException):
-                    raise each
+            for error in (failure, batch.failure, answers.ahead):
+                if isinstance(error, BaseException):
+                    raise error
             await self._follow_rollover(server, items)
-            for each in items:
-                if isinstance(each, Plain):
-                    each.let_go()
             if lookup and asked:
                 existing = await lookup.take(server, asked, answers.lookups)
             batch, following = following, answers.ahead
 
-    async def _follow_rollover(self, server: Port, items: Sequence[Entry]) -> None:
+    async def _follow_rollover(self, server: Port, items: Sequence[Item]) -> None:
         """Check an index that a rollover made meanwhile, and record the grouping there."""
         written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
         behind = await check_indices(server, self.index, self.resolved, {name for name in written if name})
@@ -331,8 +291,14 @@ class _Pipeline:
         return _Answers(**named, lookups=answers[len(requests) :])
 
     async def _finish(
-        self, server: Port, items: Sequence[Entry], sent: Sequence[Entry], bulk: Bulk, answer: Any
-    ) -> tuple[list[Entry], Exception | None]:
+        self,
+        server: Port,
+        items: Sequence[Item],
+        existing: Existing,
+        sent: Sequence[Item],
+        bulk: Bulk,
+        answer: Any,
+    ) -> tuple[Sequence[Item], Exception | None]:
         """Return *items* with the outcomes of those that were *sent*, as far as they are known, and what went wrong."""
         failure = None
         if bulk.outcomes:
@@ -344,17 +310,12 @@ class _Pipeline:
                 failure = error
         written = {item.position: item.as_written(one) for item, one in zip(sent, bulk.outcomes, strict=True)}
         items = [written.get(item.position, item) for item in items]
-        straight = [each for each in items if isinstance(each, Plain)]
-        if not all(each.is_as_decided for each in straight):
-            if self.grouper is not None:
-                self.grouper.ingest.decider.in_flight.wake(straight)
-            items = list(map(self.source.as_item, items))
         if failure is not None:
             return _known(items), failure
-        return await self.grouper.settle(server, items) if self.grouper else (list(items), None)
+        return items, await self.grouper.settle(server, items, existing) if self.grouper else None
 
 
-def _known(items: Sequence[Entry]) -> list[Entry]:
+def _known(items: Sequence[Item]) -> list[Item]:
     """Return the items of a batch that can be reported although some outcomes are not known."""
     unknown = {item.position for item in items if item.is_sent or item.is_refused}
     known = [item for item in items if not item.is_sent]

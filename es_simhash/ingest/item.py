@@ -4,7 +4,7 @@ sent.
 
 ``reading`` makes an item with its *operation* and *part*, and gives it a *draft* once its fields are put in;
 :func:`decide_items` its *decision*; the bulk its *outcome*, where an *upsert* may take its place; ``settle`` decides
-some again; ``written`` reports on it.
+some again; ``written`` reports on it. One object goes this whole way.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ import hashlib
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing.pool import TextHashes
 from es_simhash.ingest.actions import MakeFields, Part, Whole
-from es_simhash.ingest.decide import Decider, Decision, Existing, Uncompared
-from es_simhash.ingest.in_flight import Document, InFlight, Straight
-from es_simhash.lookup.content import Content, Unread, per_of, prepare_together
+from es_simhash.ingest.decide import Decision, DecisionRule, Document, Existing, Known, Uncompared, decide
+from es_simhash.lookup.content import Content, Unread, per_of
 from es_simhash.mapping.fields import (
     FINGERPRINTED,
     GROUPED,
@@ -52,7 +50,7 @@ class ContentReader:
 
     @property
     def fields(self) -> list[str]:
-        return [*self.text_fields, *(each.path for each in (self.per, self.within) if each)]
+        return [*self.text_fields, *(field.path for field in (self.per, self.within) if field)]
 
     def read(self, document: Mapping[str, Any], *, is_partial: bool = False) -> Content:
         """Return what *document* is compared by; *is_partial*: the index may have the fields that it lacks."""
@@ -91,28 +89,26 @@ def make_reader(
 
 def _agreed(mappings: Sequence[Mapping[str, Any]], field: str) -> MappedField:
     """Return how *mappings* map *field*; a date that they read differently cannot be read here."""
-    found = [MappedField.find(each, field) for each in mappings]
-    formats = {(each.node.get("type"), each.node.get("format")) for each in found}
-    limits = [int(each.node["ignore_above"]) for each in found if "ignore_above" in each.node]
+    found = [MappedField.find(mapping, field) for mapping in mappings]
+    formats = {(one.node.get("type"), one.node.get("format")) for one in found}
+    limits = [int(one.node["ignore_above"]) for one in found if "ignore_above" in one.node]
     node = {**found[0].node, **({"format": "not the same in all indices"} if len(formats) > 1 else {})}
     node = {**node, "ignore_above": min(limits)} if limits else node
-    return MappedField(found[0].path, node, any(each.is_copied for each in found))
+    return MappedField(found[0].path, node, any(one.is_copied for one in found))
 
 
 CREATED, UNCHANGED = 201, 304
-FIRST_COMPARED = 3
 
 
 @dataclass(slots=True)
 class Item:
     """
     One document of an ingest on its way; ``None`` stands before a step, or where it does not apply.
-    The steps up to its outcome fill it in; ``settle``, which compares before and after, makes copies. *position*:
-    among the documents given, from 0. *operation*: ``None`` if what was given is no operation. *problem*: of a document
-    that is written anyway. *weight*: about how many characters it takes in a request. *texts*: those whose fields are
-    wanted. *part*: what was read of it, unless it is a plain document, until it has its fields. *upsert*: of an update,
-    the document that the server creates where there is none to update. *given_id*: the id of a whole document, if it
-    came with one.
+    *position*: among the documents given, from 0. *operation*: ``None`` if what was given is no operation. *problem*:
+    of a document that is written anyway. *weight*: about how many characters it takes in a request. *texts*: those
+    whose fields are wanted. *part*: what was read of it, unless it is a plain document, until it has its fields.
+    *upsert*: of an update, the document that the server creates where there is none to update. *given_id*: the id of a
+    whole document, if it came with one.
     """
 
     position: int
@@ -150,12 +146,34 @@ class Item:
         item.outcome = outcome
         return item
 
-    def unless_held(self, hits: Iterable[Mapping[str, Any]], index: str, prefix: str, lost: AbstractSet[str]) -> Item:
-        """Return it; where one of *hits* is the same document and has a group, none of *lost*, that is its outcome."""
+    def take(self, decision: Decision, existing: Existing, prefix: str) -> None:
+        """Take the *decision* about its draft: its group fields, unless it is written already, and its problem."""
+        draft, operation = self.draft, self.operation
+        if draft is None or operation is None:
+            return
+        leader, self.decision = decision.leader, decision
+        gaps = () if draft.fingerprint is None else existing.gaps.get(draft.fingerprint, ())
+        if gaps or decision.uncompared:
+            self.problem = _missed(gaps, decision.uncompared)
+        elif leader is not None and leader.is_member:
+            self.problem = (
+                f"{shorten(leader.id)} is near, and its canonical {shorten(decision.group)} is gone, or has another "
+                "text: run reconcile"
+            )
+        if decision.verdict == "skip" or self.outcome is not None:
+            return
+        created = self.upsert
+        is_alike = created is not None and created.draft is not None and _are_alike(draft, created.draft)
+        self.operation = put_decision(operation, draft, decision, prefix=prefix, with_upsert=is_alike)
+        if created is not None and is_alike:
+            created.decision, created.problem = decision, self.problem or created.problem
+
+    def is_held(self, hits: Iterable[Mapping[str, Any]], index: str, prefix: str, lost: AbstractSet[str]) -> bool:
+        """Return whether one of *hits* is the same document and has a group, none of *lost*; note that outcome then."""
         operation = self.operation
         # A pipeline may change the document, a version forbid it.
         if operation is None or not operation.header.keys() <= {"_index", "_id", "routing"}:
-            return self
+            return False
         routing = operation.header.get("routing")
         for hit in hits:
             source = hit.get("_source") or {}
@@ -165,9 +183,10 @@ class Item:
             if is_there and hit.get("_routing") == (None if routing is None else str(routing)):
                 plain = {**source, prefix: _without_group(ours)}
                 if _as_json(plain) == _as_json({prefix: {}, **operation.document(prefix)}):
-                    outcome = Outcome(hit["_id"], hit["_index"], UNCHANGED, is_same=True)
-                    return Item(self.position, operation, self.problem, outcome, weight=self.weight)
-        return self
+                    self.outcome = Outcome(hit["_id"], hit["_index"], UNCHANGED, is_same=True)
+                    self.draft = None
+                    return True
+        return False
 
     @property
     def fingerprint(self) -> int | None:
@@ -190,25 +209,12 @@ class Item:
         return None if leader is None else leader.position
 
     @property
-    def is_renamed(self) -> bool:
-        """Whether the server, or a pipeline of it, wrote it under another id than the one it was decided about with."""
+    def is_lost(self) -> bool:
+        """Whether what was decided about is not there: it was refused, or another document was written for it."""
         outcome, draft = self.outcome, self.draft
-        return outcome is not None and outcome.is_done and draft is not None and outcome.id != draft.id
-
-    @property
-    def is_misjudged(self) -> bool:
-        """Whether what was written is not the document that was decided about."""
-        outcome = self.outcome
-        is_undecided = outcome is not None and outcome.is_done and self.draft is not None and self.decision is None
-        return is_undecided or self.is_renamed
-
-    @property
-    def is_as_decided(self) -> bool:
-        """Whether it was written, or skipped, as it was decided: there is nothing to settle."""
-        outcome, draft, decision = self.outcome, self.draft, self.decision
         if outcome is None or draft is None:
-            return outcome is None or outcome.error is None
-        return outcome.error is None and outcome.id == draft.id and decision is not None
+            return False
+        return outcome.error is not None or outcome.id != draft.id or self.decision is None
 
     @property
     def is_refused(self) -> bool:
@@ -310,7 +316,7 @@ def upsert_of(operation: Operation, prefix: str) -> Operation | None:
 
 def _are_alike(one: Document, other: Document) -> bool:
     """Return whether whatever is decided about *one* holds for *other*, which is written under the same id."""
-    contents = [None if each.content is None else each.content.key for each in (one, other)]
+    contents = [None if document.content is None else document.content.key for document in (one, other)]
     return one.fingerprint == other.fingerprint and contents[0] == contents[1]
 
 
@@ -326,7 +332,7 @@ def put_decision(
     if operation.ours is not None:
         own = _without_group(operation.ours)
         own |= {key: value for key, value in _fields_of(draft, decision).items() if value is not None}
-        return Operation(operation.kind, operation.header, body, own)
+        return replace(operation, ours=own)
     if operation.kind == "update" and isinstance(body, Mapping):
         doc = body.get("doc")
     if not isinstance(doc, Mapping) or not isinstance(doc.get(prefix), Mapping):
@@ -335,7 +341,7 @@ def put_decision(
     changed = {**body, "doc": {**doc, prefix: {**doc[prefix], **fields}}}
     if (ours := read_own(upsert := body.get("upsert"), prefix)) is not None:
         ours = _without_group(ours) | (
-            {key: each for key, each in fields.items() if each is not None} if with_upsert else {}
+            {key: value for key, value in fields.items() if value is not None} if with_upsert else {}
         )
         changed["upsert"] = with_fields(upsert, {prefix: ours}, prefix=prefix, gone=(*FINGERPRINTED, *GROUPED))
     return Operation(operation.kind, operation.header, keep_text(body, changed))
@@ -356,85 +362,40 @@ def regroup_body(draft: Document, decision: Decision, *, prefix: str) -> dict[st
     return {"doc": {prefix: _fields_of(draft, decision)}}
 
 
-def may_be_skipped(decider: Decider, items: Sequence[Item], existing: Existing) -> list[Document]:
-    """Return the drafts, of documents written whole, that have something near."""
-    in_flight = decider.in_flight
-    drafts = [item.draft for item in items if item.operation and item.operation.kind == "index" and item.draft]
-    fingerprints = [each.fingerprint for each in drafts if each.fingerprint is not None]
-    counts: Counter[int | None] = Counter(fingerprints)
-    in_flight.foresee(fingerprints)
-    return [
-        each
-        for each in drafts
-        if each.fingerprint is not None
-        and (
-            counts[each.fingerprint] > 1
-            or in_flight.has_near(each.fingerprint)
-            or in_flight.is_foreseen_near(each.fingerprint)
-            or any(other.id != each.id for other in existing.of(each))
-        )
-    ]
-
-
 def decide_items(
-    decider: Decider, entries: Sequence[Item | Straight], existing: Existing, prefix: str, at: str
+    items: Sequence[Item], existing: Existing, known: Known, rule: DecisionRule, prefix: str, at: str
 ) -> None:
-    """Decide *entries* in their order, at the moment *at*, and put the group fields into the operations of items."""
-    decider.begin(milliseconds_of(at) or 0)
-    items = (each for each in entries if isinstance(each, Item))
-    drafts = [item.draft for item in items if item.draft is not None and item.draft.fingerprint is not None]
-    decider.in_flight.foresee([each.fingerprint for each in drafts if each.fingerprint is not None])
-    if existing.is_compared:
-        prepare_together(_compared_soon(drafts, existing, decider.in_flight), decider.grouping.measure)
-    for each in entries:
-        if isinstance(each, Item):
-            _decide(decider, each, existing, prefix=prefix)
-        else:
-            decider.add_straight(each)
+    """Decide *items* in their order, at the moment *at*, and put the group fields into their operations."""
+    deciding = [item for item in items if item.draft is not None and item.operation is not None]
+    drafts = [item.draft for item in deciding if item.draft is not None]
+    decisions = decide(drafts, existing, known, rule, now=milliseconds_of(at) or 0)
+    written: set[str] = set()
+    for item, draft, decision in zip(deciding, drafts, decisions, strict=True):
+        if item.operation is not None and item.operation.kind == "create":
+            # What is there under its id is told by its moment from one whose answer was lost.
+            decision.at += draft.id in known.by_id or draft.id in written
+        written.add(draft.id)
+        item.take(decision, existing, prefix)
 
 
-def _compared_soon(drafts: Sequence[Document], existing: Existing, in_flight: InFlight) -> Iterator[Content]:
-    """Yield the contents that will be compared: of new documents near another, in the index or not, and of that."""
-    seen: dict[int, Document] = {}
-    for draft in drafts:
-        fingerprint = draft.fingerprint or 0
-        # The first neighbour decides, so those after it are seldom compared.
-        near = [each.content for each in existing.near.get(fingerprint, ())[:FIRST_COMPARED]]
-        near += islice(in_flight.contents_near(fingerprint), FIRST_COMPARED)
-        if (copy := seen.setdefault(fingerprint, draft)) is not draft:
-            near.append(copy.content)
-        if near or in_flight.is_foreseen_near(fingerprint):
-            yield from (each for each in (draft.content, *near) if each is not None)
-
-
-def _decide(decider: Decider, item: Item, existing: Existing, *, prefix: str) -> None:
-    draft, operation = item.draft, item.operation
-    if draft is None or operation is None:
-        return
-    is_again = operation.kind == "create" and decider.in_flight.hides(draft.id)
-    decision = decider.decide(draft, existing.of(draft))
-    # What is there under its id is told by its moment from one whose answer was lost.
-    decision.at += is_again
-    gaps = () if draft.fingerprint is None else existing.gaps.get(draft.fingerprint, ())
-    if gaps or decision.uncompared:
-        item.problem = _missed(gaps, decision.uncompared)
-    elif decision.leader is not None and decision.leader.is_member:
-        item.problem = (
-            f"{shorten(decision.leader.id)} is near, and its canonical {shorten(decision.group)} is gone, or has "
-            "another text: run reconcile"
-        )
-    if decision.verdict != "skip" and item.outcome is None:
-        created = item.upsert
-        is_alike = created is not None and created.draft is not None and _are_alike(draft, created.draft)
-        item.operation = put_decision(operation, draft, decision, prefix=prefix, with_upsert=is_alike)
-        if created is not None and is_alike:
-            created.decision, created.problem = decision, item.problem or created.problem
-    item.decision = decision
+def find_near(items: Sequence[Item], existing: Existing, known: Known) -> list[Item]:
+    """Return those of *items* that something may be near: another one of them, of the index, or a known one."""
+    prints = [item.fingerprint for item in items if item.fingerprint is not None]
+    near, counts = known.near(prints), Counter(prints)
+    found = []
+    for item in items:
+        fingerprint, draft = item.fingerprint, item.draft
+        if fingerprint is None or draft is None:
+            continue
+        is_near = fingerprint in near or fingerprint in known.by_fingerprint or counts[fingerprint] > 1
+        if is_near or any(other.id != draft.id for other in existing.of(fingerprint)):
+            found.append(item)
+    return found
 
 
 def _missed(gaps: Sequence[str], uncompared: Sequence[Uncompared]) -> str:
     """Return the sentence about near-duplicates that may have been missed."""
     reasons = [*gaps, *map(str, uncompared)]
     # A text that nobody can read is not read by reconcile either.
-    may_find = gaps or any(each.why.kind != "text" for each in uncompared)
+    may_find = gaps or any(one.why.kind != "text" for one in uncompared)
     return f"a near-duplicate may have been missed ({'; '.join(reasons)}){': run reconcile' if may_find else ''}"

@@ -7,6 +7,7 @@ as text there, and from then on no lookup through the alias works.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,14 +19,13 @@ from es_simhash.arguments import Count, check_choice, check_fields, check_option
 from es_simhash.errors import InvalidInputError, MappingError, Said, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.actions import ActionRules, body_of, prepare_body
-from es_simhash.ingest.decide import Decider, Decision, OnDuplicate
-from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, put_decision, read_own, upsert_of
-from es_simhash.ingest.plain import Entry, Plain, members_of, put_fields
+from es_simhash.ingest.decide import DecisionRule, Known, OnDuplicate
+from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, read_own, upsert_of
 from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, fingerprint_actions
 from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import USE_COMPONENT
-from es_simhash.mapping.fields import dotted_names, our_fields, users_content
+from es_simhash.mapping.fields import dotted_names, users_content
 from es_simhash.mapping.meta import IndexSettings, check_text_fields, text_fields_of
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
@@ -166,7 +166,7 @@ class IngestOptions:
 class GroupedIngest:
     """
     What the steps of an ingest know, where documents are grouped.
-    *text_fields*: ``others`` are those of the new documents. *reader*: ``None`` where only distances count.
+    *known*: what it wrote since the last refresh. *text_fields*: ``others`` are those of the new documents.
     *is_updatable*: an update of a document of the index loses nothing.
     """
 
@@ -174,9 +174,9 @@ class GroupedIngest:
     index: str
     settings: IndexSettings
     options: IngestOptions
-    decider: Decider
+    rule: DecisionRule
+    known: Known
     text_fields: TextFields
-    reader: ContentReader | None
     is_updatable: bool
 
     @property
@@ -185,7 +185,7 @@ class GroupedIngest:
 
     @property
     def grouping(self) -> Grouping:
-        return self.decider.grouping
+        return self.rule.grouping
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class Batch:
     *items*: empty after the last one. *failure*: with which the caller's documents broke off, after those of it.
     """
 
-    items: Sequence[Entry]
+    items: Sequence[Item]
     failure: BaseException | None = None
     is_last: bool = False
 
@@ -217,7 +217,6 @@ class Source:
         settings = target.settings
         self.text_fields = text_fields_of(settings, options.text_field)
         self.reader: ContentReader | None = None
-        self.is_straight = False  # whether documents may be :class:`Plain`
         self._prefix = prefix
         # The one text field, if it is no path. What a document has that is more than a text, an id and the user's own.
         fields = check_text_fields(self.text_fields)
@@ -249,7 +248,7 @@ class Source:
 
     def take(self, most: int | None = None) -> Batch:
         """Return the next batch; with *most* documents, unless the caller chose how many."""
-        items: list[Entry] = []
+        items: list[Item] = []
         characters, sizes = 0, self._options.sizes
         most = self._options.batch or most or sizes.most
         most = most if self._taken >= EARLY else min(most, sizes.first)
@@ -287,20 +286,21 @@ class Source:
         with suppress(ValueError):
             self._items.close()
 
-    def _prepare(self, given: Any, rules: ActionRules) -> Entry:
+    def _prepare(self, given: Any, rules: ActionRules) -> Item:
         """Return what is read of one document; the item is made once its fingerprint is known."""
         position = self._position
         self._position += 1
         try:
             action = read_json(given) if isinstance(given, (str, bytes)) else given
             read = self._read_plain(action)
-            if read is not None and (straight := self._straight(position, *read)) is not None:
-                return straight
-            weight = OWN_CHARACTERS + weigh(action)  # what is nested too deeply fails here, and not among others
+            members = None if read is None else _members_of(read[0].body)
+            # What is nested too deeply fails here, and not among others.
+            weight = OWN_CHARACTERS + (weigh(action) if members is None else len(members))
         except (ValueError, RecursionError) as error:
             return self._refused(position, error)
         if read is not None:
             operation, text = read
+            operation.members = members
             return Item(position, operation, weight=weight, texts=(text,))
         try:
             operation = self._as_asked(to_operation(action, self._index))
@@ -322,13 +322,6 @@ class Source:
                 item.problem = str(error)
         return item
 
-    def _straight(self, position: int, operation: Operation, text: str) -> Plain | None:
-        header, body = operation.header, operation.body
-        if not self.is_straight or "_id" not in header or (members := members_of(body)) is None:
-            return None
-        weight = OWN_CHARACTERS + len(members)
-        return Plain(operation.kind, header, body, None, position, weight, text, members, self.reader)
-
     def _read_plain(self, action: Any) -> tuple[Operation, str] | None:
         """Return the operation, and the text, of a document that has no more than these; most are read only here."""
         source = action
@@ -346,33 +339,13 @@ class Source:
         header = {"_index": self._index} if id_ is None else {"_index": self._index, "_id": id_}
         return Operation(self._options.op_type, header, body), text
 
-    def as_item(self, entry: Entry) -> Item:
-        """Return *entry* as an item; if it was decided, with that decision."""
-        if isinstance(entry, Item):
-            return entry
-        own = our_fields(entry.fingerprint, value=self._target.settings.value)
-        operation = Operation(entry.kind, entry.header, entry.body, own)
-        item = Item(entry.position, operation, weight=entry.weight, outcome=entry.outcome)
-        if self._options.on_duplicate is not None:
-            item.draft = draft = entry.to_document()
-            if entry.at:
-                item.decision = Decision("write", entry.id, at=entry.at)
-                item.operation = put_decision(operation, draft, item.decision, prefix=self._prefix)
-        return item
-
     def _refused(self, position: int, error: Exception) -> Item:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         outcome = Outcome(None, self._index, 400, Refusal(400, reason=reason))
         return Item(position, None, outcome=outcome)
 
-    def _finished(self, item: Entry) -> Entry:
+    def _finished(self, item: Item) -> Item:
         """Return *item*, whose document has its fields, with an id and a draft where it needs them."""
-        if isinstance(item, Plain):
-            if item.fingerprint is not None:
-                if self._options.on_duplicate is None:
-                    put_fields((item,), self._prefix, value=self._target.settings.value)
-                return item
-            item = self.as_item(item)  # a text without features
         operation = item.operation
         if operation is None:
             return item
@@ -387,9 +360,9 @@ class Source:
         if item.upsert is not None:
             item.upsert.operation = upsert_of(operation, self._prefix)  # with its fields
         if self._options.on_duplicate is not None:
-            for each in (item, item.upsert):
-                if each is not None and each.operation is not None:
-                    each.draft = make_draft(item.position, each.operation, self._prefix, self.reader)
+            for one in (item, item.upsert):
+                if one is not None and one.operation is not None:
+                    one.draft = make_draft(item.position, one.operation, self._prefix, self.reader)
         return item
 
     def _as_asked(self, operation: Operation) -> Operation:
@@ -409,6 +382,18 @@ class Source:
                 f"the document names index {shorten(name)}, which has no fields of ours or is not behind "
                 f"{shorten(self._index)}: ingest it into {shorten(name)} itself"
             )
+
+
+# As the clients write JSON. What only they can write, or write otherwise, is refused.
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def _members_of(body: Mapping[str, Any]) -> str | None:
+    """Return the JSON of *body* without the last brace; ``None`` if only a client knows how to write it."""
+    try:
+        return (body.to_json() if isinstance(body, JsonObject) else _encode(body))[:-1]
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def _is_taken(body: Any, prefix: str) -> bool:

@@ -1,6 +1,6 @@
 """
 Says of each document, before it is stored, whether a near-duplicate is there already: the decision of an ingest that
-skips duplicates, without its writes. ``decide`` and ``in_flight`` decide.
+skips duplicates, without its writes. ``decide`` decides.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.recorded import keep_recorded
 from es_simhash.ingest.actions import ActionRules
-from es_simhash.ingest.decide import Existing
-from es_simhash.ingest.existing import ExistingLookup
-from es_simhash.ingest.in_flight import Document
+from es_simhash.ingest.decide import Document, Existing
 from es_simhash.ingest.ingest import make_grouper
-from es_simhash.ingest.item import Item, decide_items, has_fingerprint, may_be_skipped
+from es_simhash.ingest.item import Item, decide_items, find_near, has_fingerprint
+from es_simhash.ingest.near import NearLookup
 from es_simhash.ingest.reading import (
     Batch,
     GroupedIngest,
@@ -144,7 +143,7 @@ class Screened(Record):
         return Record.to_dict(self) | {"rule": str(self.rule)}
 
 
-class _Lookup(ExistingLookup):
+class _Lookup(NearLookup):
     """The lookups of one call, which refresh nothing."""
 
     async def prepare(self, server: Port) -> None:
@@ -168,7 +167,7 @@ class _Texts(Source):
     def _prepare(self, given: Any, rules: ActionRules) -> Item:
         if is_text := isinstance(given, str):
             given = {rules.text_fields[0]: given}
-        item = self.as_item(super()._prepare(given, rules))
+        item = super()._prepare(given, rules)
         if item.operation is not None and item.operation.kind not in ("index", "create"):
             said = f"an action that is to {item.operation.kind} something is not screened: give whole documents"
             return self._refused(item.position, InvalidInputError(said))
@@ -224,7 +223,7 @@ async def screen(
             both: list[Call | Compute] = [*reading, *(asked.calls if asked else ())]
             answers = await server.together(both, concurrency=len(both)) if both else []
             existing = await lookup.take(server, asked, answers[len(reading) :]) if asked else Existing()
-            items = list(map(source.as_item, batch.items))
+            items = batch.items
             existing = await lookup.with_copies(server, items, existing)
             await _decide(server, ingest, lookup, source.named, items, existing)
             if items:  # the last batch is often empty
@@ -253,17 +252,21 @@ def _rule_of(target: WriteTarget, request: GroupingRequest, rule: PairRule) -> L
 async def _decide(
     server: Port,
     ingest: GroupedIngest,
-    lookup: ExistingLookup,
+    lookup: NearLookup,
     named: set[int],
     items: Sequence[Item],
     existing: Existing,
 ) -> None:
     """Decide *items* as an ingest would; those of the ids that the index has would be written even if they are near."""
-    drafts = await server.compute(may_be_skipped, ingest.decider, items, existing)
-    if drafts := [each for each in drafts if each.position in named]:
-        for each in await lookup.find_present(server, drafts):
-            each.must_write = True
-    await server.compute(decide_items, ingest.decider, items, existing, ingest.prefix, await server.compute(now))
+    near = await server.compute(find_near, items, existing, ingest.known)
+    if drafts := [item.draft for item in near if item.draft is not None and item.position in named]:
+        for draft in await lookup.find_present(server, drafts):
+            draft.must_write = True
+    at = await server.compute(now)
+    await server.compute(decide_items, items, existing, ingest.known, ingest.rule, ingest.prefix, at)
+    for item in items:
+        if item.draft is not None and item.decision is not None and item.decision.verdict != "skip":
+            ingest.known.add(item.draft)
 
 
 async def _read_sources(

@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeAlias
 
 from es_simhash.ingest.decide import Decision
 from es_simhash.ingest.item import Item, has_fingerprint
-from es_simhash.ingest.plain import Entry, Plain
 from es_simhash.writes.operations import Hindrance, Outcome
 
 RefusedKind: TypeAlias = Literal["exists", "refused"] | Hindrance
@@ -91,19 +90,7 @@ class Written:
         return plain if self.similarity is None else plain | {"similarity": self.similarity}
 
 
-def report(item: Entry, *, prefix: str) -> Written:
-    return _report_plain(item) if isinstance(item, Plain) else _report(item, prefix)
-
-
-def _report_plain(document: Plain) -> Written:
-    id_, outcome = document.id, document.outcome
-    group, distance = (id_, 0) if document.at else (None, None)
-    status, index = (0, None) if outcome is None else (outcome.status, outcome.index)
-    updated = status == UPDATED and document.kind == "index"
-    return Written(document.position, id_, index, "written", None, group, distance, fingerprinted=True, updated=updated)
-
-
-def _report(item: Item, prefix: str) -> Written:
+def report(item: Item, *, prefix: str) -> Written:
     place, outcome, draft, decision = item.position, item.outcome, item.draft, item.decision
     if outcome is None:
         if draft is None or decision is None or decision.leader is None:

@@ -123,14 +123,6 @@ def our_fields(fingerprint: int | None, *, value: bool) -> dict[str, Any]:
     return fields
 
 
-def our_fields_json(fingerprint: int, *, value: bool) -> str:
-    """Return the members of :func:`our_fields` as JSON; ten times as fast."""
-    digits = f"{fingerprint:016x}"
-    blocks = f'"block0":"{digits[:4]}","block1":"{digits[4:8]}","block2":"{digits[8:12]}","block3":"{digits[12:]}"'
-    signed = f',"value":"{to_signed(fingerprint)}"' if value else ""
-    return f'"fingerprint":"{digits}",{blocks}{signed}'
-
-
 def to_signed(fingerprint: int) -> int:
     """Return the value of the field ``value``: a ``long`` is signed, so the upper half of the range is negative."""
     return fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint

@@ -54,7 +54,6 @@ class Around(Port):
         else:
             super().__init__(context or Context(), attempts=attempts)
         self._inner = inner
-        self.writes_standard_json = inner.writes_standard_json
 
     def change(self, call: Call) -> Call:
         return call

@@ -31,8 +31,6 @@ class Server(Protocol):
     A method of a blocking client never suspends, so one ``send`` finishes an operation.
     """
 
-    writes_standard_json: bool = False
-    """Whether the client writes JSON as :mod:`json` does, so that text may go in the place of values."""
     attempts: int = 1
     """How often a request is sent while the server is busy."""
 

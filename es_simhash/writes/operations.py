@@ -7,6 +7,7 @@ Every write asks here whether a refusal concerns the document, or whatever is wr
 from __future__ import annotations
 
 import base64
+import json
 import re
 import secrets
 import time
@@ -17,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 from es_simhash.errors import InvalidInputError, Said, WritesRefusedError, has_lone_surrogate, shorten
 from es_simhash.mapping.fields import with_fields
 from es_simhash.record import Record
-from es_simhash.transport.raw_json import JsonObject, keep_text
+from es_simhash.transport.raw_json import JsonObject, JsonText, keep_text
 from es_simhash.transport.refusals import BLOCK, is_passing
 
 FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable", "taken"]
@@ -121,12 +122,14 @@ class Operation:
     """
     One operation of a bulk request: ``index``, ``create``, ``update`` or ``delete``; *header* is its action line.
     *ours*: our fields, without the prefix, that a whole document gets when it is sent; ``None``: it is sent as it is.
+    *members*: the JSON of the body without the last brace, where that was made, and the body has nothing of ours.
     """
 
     kind: str
     header: Mapping[str, Any]
     body: Any = None
     ours: Mapping[str, Any] | None = None
+    members: str | None = None
 
     def document(self, prefix: str) -> Any:
         """Return the body as it is sent."""
@@ -138,6 +141,8 @@ class Operation:
         first: list[Any] = [{self.kind: dict(self.header)}]
         if self.kind == "delete":
             return first
+        if self.members is not None and self.ours:
+            return [*first, JsonText(f"{self.members},{json.dumps(prefix)}:{json.dumps(self.ours)}}}")]
         body = self.document(prefix)
         return [*first, body.to_json() if isinstance(body, JsonObject) else body]
 

@@ -2,115 +2,152 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import hamming_distance
-from es_simhash.ingest.decide import Decider
-from es_simhash.ingest.in_flight import Document, InFlight
+from es_simhash.ingest.decide import DecisionRule, Document, Existing, Known, decide
+from es_simhash.lookup.content import Content, compare_contents
 from es_simhash.mapping.rule import Grouping
 from tests.groups.strategies import related_fingerprints
 from tests.reference import star
 
+TEXTS = ["the boat leaves at nine", "the boat leaves at nine today", "heavy rain is expected", "7 boats"]
+BY_DISTANCE = [Grouping(each) for each in (0, 3, 8, 20)]
+BY_CONTENT = [Grouping(20, similarity=0.4), Grouping(64, similarity=0.9), Grouping(20, similarity=0.4, per="site")]
 
-def decide_all(decider, values):
-    """Return the decisions about documents with the fingerprints *values*, whose ids are their places."""
-    return [decider.decide(Document(str(place), value, position=place), []) for place, value in enumerate(values)]
+
+def content(text, per=()):
+    return Content(text, per=per)
 
 
-@given(related_fingerprints(30), st.integers(0, 20), st.lists(st.booleans(), min_size=30, max_size=30))
-def test_tags_are_greedy_whenever_the_index_is_refreshed(values, max_distance, refreshes):
-    """A document is found in flight or by the search, never lost between them."""
-    decider = Decider(Grouping(max_distance), "tag")
-    groups, visible = [], 0
-    for place, (value, is_refreshed) in enumerate(zip(values, refreshes, strict=False)):
-        shown = [
-            Document(str(n), values[n], groups[n])
-            for n in range(visible)
-            if groups[n] == str(n) and hamming_distance(values[n], value) <= max_distance
-        ]
-        groups.append(decider.decide(Document(str(place), value, position=place), shown).group)
-        decider.in_flight.settle([place])
-        if is_refreshed:
-            decider.in_flight.forget_settled()
-            visible = len(groups)
-    assert list(map(int, groups)) == star(values, max_distance)
+def in_batches(documents, sizes):
+    """Cut *documents* into batches of *sizes*, again and again."""
+    begin = 0
+    while begin < len(documents):
+        for size in sizes:
+            yield documents[begin : begin + size]
+            begin += size
+
+
+def shown_near(index, batch, max_distance, led):
+    """Return what searches show near each document of *batch*: canonicals, and copies with their canonicals."""
+    near = {}
+    for document in batch:
+        found = [one for one in index if hamming_distance(one.fingerprint, document.fingerprint) <= max_distance]
+        near[document.fingerprint] = [replace(one, position=None, canonicals=led.get(one.id)) for one in found]
+    return near
+
+
+class World:
+    """Every document that was written, by id, and what is decided about the next one by looking at all of them."""
+
+    def __init__(self, rule):
+        self.rule = rule
+        self.documents = {}
+
+    def accepts(self, one, other):
+        distance = hamming_distance(one.fingerprint, other.fingerprint)
+        return compare_contents(one.content, other.content, self.rule, distance=distance).accepts
+
+    def is_led(self, copy):
+        canonical = self.documents.get(copy.group)
+        return copy.is_member and canonical is not None and not canonical.is_member and self.accepts(copy, canonical)
+
+    def group_of(self, new):
+        for other in sorted(self.documents.values(), key=lambda one: (one.at, one.id)):
+            if new.id not in (other.id, other.group) and not self.is_led(other) and self.accepts(new, other):
+                return other.group
+        return new.id
+
+
+documents = st.lists(
+    st.tuples(st.integers(0, 12), st.integers(0, 19), st.sampled_from(TEXTS), st.sampled_from([("a",), ("b",)])),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(
+    related_fingerprints(20),
+    documents,
+    st.sampled_from(BY_DISTANCE + BY_CONTENT),
+    st.lists(st.integers(1, 5), min_size=1, max_size=4),
+    st.lists(st.booleans(), min_size=20, max_size=20),
+)
+def test_a_decision_is_that_of_looking_at_all(values, rows, rule, sizes, refreshes):
+    """Whatever was written again meanwhile, and whenever the index is refreshed: nothing is lost between the two."""
+    known, world, index = Known(rule.max_distance), World(rule), {}
+    new = [
+        Document(f"{id_:02d}", ([*values, 0])[place % (len(values) + 1)], position=n, content=content(text, per))
+        for n, (id_, place, text, per) in enumerate(rows)
+    ]
+    refresh = iter(refreshes)
+    for batch in in_batches(new, sizes):
+        led = {one.id: [index[one.group]] if one.group in index else [] for one in index.values() if one.is_member}
+        existing = Existing(
+            shown_near(sorted(index.values(), key=lambda one: (one.at, one.id)), batch, rule.max_distance, led)
+        )
+        decisions = decide(batch, existing, known, DecisionRule(rule, "tag"))
+        for document, decision in zip(batch, decisions, strict=True):
+            assert decision.group == world.group_of(replace(document, group="")), document
+            world.documents[document.id] = document
+            known.add(document)
+        if next(refresh):
+            index = {id_: replace(one, canonicals=None) for id_, one in world.documents.items()}
+            known.clear()
+
+
+@given(related_fingerprints(30), st.integers(0, 20), st.integers(1, 9))
+def test_tags_are_those_of_the_rule(values, max_distance, size):
+    """In any batches: each is a copy of the first canonical that is near it."""
+    known, decisions = Known(max_distance), []
+    for batch in in_batches([Document(f"{n:02d}", value, position=n) for n, value in enumerate(values)], [size]):
+        decisions += decide(batch, Existing(), known, DecisionRule(Grouping(max_distance), "tag"))
+        for document in batch:
+            known.add(document)
+    assert [int(decision.group) for decision in decisions] == star(values, max_distance)
 
 
 @given(related_fingerprints(30), st.integers(0, 20), st.data())
 def test_the_order_of_moments_says_what_was_decided(values, max_distance, data):
     """Whatever the ids: for batches of one moment, two writers whose clocks differ, and refreshes in between."""
     ids = data.draw(st.permutations([f"{place:02d}" for place in range(len(values))]))
-    writers, clocks, shown = [Decider(Grouping(max_distance), "tag") for _ in range(2)], [0, 5], []
-    writer, batch = 0, []
-    for place, (value, id_) in enumerate(zip(values, ids, strict=True)):
-        if data.draw(st.booleans()):  # a batch begins, perhaps of the other writer, who sees what is refreshed
-            shown += batch
-            writers[writer].in_flight.settle([each.position for each in batch])
-            writers[writer].in_flight.forget_settled()
-            writer, batch = data.draw(st.sampled_from([0, 1])), []
-            clocks[writer] += data.draw(st.integers(0, 3))
-            writers[writer].begin(1 + clocks[writer])
-            writers[writer].in_flight.foresee(values[place : place + data.draw(st.integers(0, 9))])
-        near = [
-            replace(each, position=None) for each in shown if hamming_distance(each.fingerprint, value) <= max_distance
-        ]
-        batch.append(Document(id_, value, position=place))
-        writers[writer].decide(batch[-1], sorted(near, key=lambda each: (each.at, each.id)))
-    documents = sorted(shown + batch, key=lambda each: (each.at, each.id))
-    canonicals = star([each.fingerprint for each in documents], max_distance)
-    assert [each.group for each in documents] == [documents[place].id for place in canonicals]
+    new = [Document(id_, value, position=n) for n, (value, id_) in enumerate(zip(values, ids, strict=True))]
+    writers, clocks, index = [Known(max_distance) for _ in range(2)], [0, 5], []
+    written = [], []
+    for batch in in_batches(new, data.draw(st.lists(st.integers(1, 9), min_size=1))):
+        number = data.draw(st.sampled_from([0, 1]))
+        for other in (0, 1):
+            # The other one's documents are shown before this one writes; its own, perhaps.
+            if other != number or data.draw(st.booleans()):
+                index += written[other]
+                written[other].clear()
+                writers[other].clear()
+        clocks[number] += data.draw(st.integers(0, 3))
+        near = shown_near(sorted(index, key=lambda one: (one.at, one.id)), batch, max_distance, {})
+        rule = DecisionRule(Grouping(max_distance), "tag")
+        decide(batch, Existing(near), writers[number], rule, now=1 + clocks[number])
+        for document in batch:
+            writers[number].add(document)
+        written[number].extend(batch)
+    documents = sorted(new, key=lambda one: (one.at, one.id))
+    canonicals = star([one.fingerprint for one in documents], max_distance)
+    assert [one.group for one in documents] == [documents[place].id for place in canonicals]
 
 
 @given(related_fingerprints(20), st.integers(0, 20))
 def test_what_is_skipped_attracts_nothing(values, max_distance):
     """Only what was written counts, so the written ones are the canonicals of the rule."""
-    decisions = decide_all(Decider(Grouping(max_distance), "skip"), values)
+    batch = [Document(f"{n:02d}", value, position=n) for n, value in enumerate(values)]
+    decisions = decide(batch, Existing(), Known(max_distance), DecisionRule(Grouping(max_distance), "skip"))
     written = [place for place, decision in enumerate(decisions) if decision.verdict != "skip"]
     assert written == sorted(set(star(values, max_distance)))
 
 
-def test_a_refused_version_leaves_the_earlier_one_standing():
-    """Written once, written again and refused: the first is still found."""
-    decider = Decider(Grouping(3), "tag")
-    decider.decide(Document("a", 0, position=0), [])
-    decider.decide(Document("a", 255, position=1), [])
-    decider.in_flight.withdraw(1)
-    decision = decider.decide(Document("b", 1, position=2), [])
-    assert (decision.group, decision.distance) == ("a", 1)
-
-
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_of_two_refused_versions_none_stands(order):
-    """Whichever refusal is seen first."""
-    decider = Decider(Grouping(3), "tag")
-    decider.decide(Document("a", 0, position=0), [])
-    decider.decide(Document("a", 0, position=1), [])
-    for position in order:
-        decider.in_flight.withdraw(position)
-    assert decider.decide(Document("b", 0, position=2), []).verdict == "write"
-
-
-@given(related_fingerprints(30), st.integers(0, 64), st.data())
-def test_what_is_in_flight_is_found_whatever_was_foreseen(values, max_distance, data):
-    """In the order of ids, as an index shows what was grouped in one moment."""
-    memory = InFlight(max_distance)
-    for place, value in enumerate(values):
-        if data.draw(st.booleans()):
-            memory.foresee(data.draw(st.lists(st.sampled_from(values))))
-        before = [(hamming_distance(other, value), f"{n:02d}") for n, other in enumerate(values[:place])]
-        found = [(distance, each.id) for distance, each in memory.find(value)]
-        assert found == [each for each in before if each[0] <= max_distance]
-        memory.add(Document(f"{place:02d}", value, str(place), position=place))
-
-
-def test_a_visible_version_is_found_by_searches_when_the_next_one_is_refused():
-    """After a refresh forgot it, this memory neither shows nor hides it."""
-    memory = InFlight(64)
-    memory.add(Document("a", 0, "a", position=0))
-    memory.settle([0])
-    memory.add(Document("a", 255, "a", position=1))
-    memory.forget_settled()
-    memory.withdraw(1)
-    assert not memory.hides("a")
-    assert list(memory.find(0)) == []
+def test_a_batch_can_be_decided_again():
+    """Without one of its documents, as if that had not been given: nothing is taken back."""
+    known, rule = Known(3), DecisionRule(Grouping(3), "tag")
+    batch = [Document(id_, value, position=n) for n, (id_, value) in enumerate(zip("abc", (0, 1, 3), strict=True))]
+    assert [one.group for one in decide(batch, Existing(), known, rule)] == ["a", "a", "a"]
+    assert [one.group for one in decide(batch[1:], Existing(), known, rule)] == ["b", "b"]
+    assert not known.by_id

@@ -8,6 +8,7 @@ from es_simhash import DEFAULT_SCHEME, fingerprint_fields, get_scheme
 from es_simhash.ingest.reading import IngestOptions, Source, WriteTarget
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.meta import IndexSettings
+from es_simhash.transport.raw_json import JsonText
 
 TARGET = WriteTarget(Resolved(), IndexSettings(get_scheme(DEFAULT_SCHEME), ("body",)))
 
@@ -17,14 +18,6 @@ class LongWay(Source):
 
     def _read_plain(self, action):
         return None
-
-
-class Straight(Source):
-    """Lets documents go straight."""
-
-    def __init__(self, *arguments, **options):
-        super().__init__(*arguments, **options)
-        self.is_straight = True
 
 
 texts = st.sampled_from(["The boat leaves at nine.", "夜行列车九点出发", "", " ", "\ud83d", None, 7, ["a b c d", "e"]])
@@ -59,7 +52,8 @@ def as_line(action):
 
 
 def in_order(line):
-    """Return an action line with its members in one order, and any other as it is."""
+    """Return an action line with its members in one order, and any other as it is, with what is written as text."""
+    line = json.loads(line) if isinstance(line, JsonText) and line[:1] == "{" else line
     [*names] = line if isinstance(line, dict) else ()
     return {names[0]: dict(sorted(line[names[0]].items()))} if names in (["index"], ["create"]) else line
 
@@ -69,7 +63,7 @@ def read(kind, given, **options):
     batch = source.take()
     return str(batch.failure), [
         (item.position, item.problem, item.outcome, item.draft and (item.draft.id, item.draft.fingerprint), lines)
-        for item in map(source.as_item, batch.items)
+        for item in batch.items
         for lines in [None if item.operation is None else [*map(in_order, item.operation.lines("simhash"))]]
     ]
 
@@ -92,7 +86,6 @@ def test_both_ways_send_the_same(given, op_type, is_deciding):
     options = {"op_type": op_type, "on_duplicate": "tag" if is_deciding else None, "id_from": "content"}
     long = repr(read(LongWay, given, **options))  # NaN is not equal to itself
     assert repr(read(Source, given, **options)) == long
-    assert repr(read(Straight, given, **options)) == long
 
 
 def test_a_document_is_not_changed_and_may_be_used_again():

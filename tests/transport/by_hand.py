@@ -73,8 +73,7 @@ def opens(call):
 class ScriptedServer(Server):
     """The port of all tests by hand; each request goes to the script that is carried out now."""
 
-    def __init__(self, *, writes_standard_json=True):
-        self.writes_standard_json = writes_standard_json
+    def __init__(self):
         self._scripts = []
 
     @contextmanager

@@ -1,25 +1,23 @@
 """
-Reads the documents of an index that are near those of a batch, from the server or by a table in memory.
+Reads the documents of an index that are near those of a batch.
 
-The table (``lookup.index_table``) has every fingerprint that a search can show. Where it has one near
-a document, documents with that fingerprint are read, so all facts about documents come from the server.
+First, which fingerprints are near: a table in memory (``lookup.index_table``) has every one that a search can show, or
+the server is asked by block terms. Then one search reads the documents that have these, so all facts come from there.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.groups.read import GroupLookups, canonicals_body, fetch_contents
 from es_simhash.hashing import to_hex
-from es_simhash.ingest.decide import Existing
-from es_simhash.ingest.in_flight import Document
-from es_simhash.ingest.item import FIRST_COMPARED, Item
-from es_simhash.ingest.plain import Entry, Plain
+from es_simhash.ingest.decide import FIRST_COMPARED, Document, Existing, accepts
+from es_simhash.ingest.item import Item
 from es_simhash.ingest.reading import EARLY, GroupedIngest
 from es_simhash.lookup.content import Content, docvalue_fields, prepare_together, read_content
 from es_simhash.lookup.find_many import MultiSearch
@@ -59,15 +57,7 @@ class Asked:
     ids: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """Documents of the index, one for each of their fingerprints; *gaps*: why some may be missing."""
-
-    documents: Mapping[Key, Sequence[Document]] = field(default_factory=dict)
-    gaps: Sequence[Gap] = ()
-
-
-class ExistingLookup:
+class NearLookup:
     """
     The lookups of one ingest, batch after batch; *total*: at least so many will come, as far as is known.
     *is_alias*: documents are written to an alias or a data stream, so searches show another name.
@@ -113,18 +103,18 @@ class ExistingLookup:
         elif self._is_demanded:
             await self._load(server)
 
-    def note_written(self, items: Iterable[Entry]) -> None:
-        """Note which *items* were written, all of which are in flight until :meth:`prepare`."""
+    def note_written(self, items: Iterable[Item]) -> None:
+        """Note which *items* were written, all of which are known until :meth:`prepare`."""
         if self._table is not None:
             self._table.note_written(Counter(filter(None, map(_written_to, items))))
 
-    async def ask(self, server: Port, items: Iterable[Entry]) -> Asked | None:
+    async def ask(self, server: Port, items: Iterable[Item]) -> Asked | None:
         """Return what to ask about *items*; ``None`` where there is nothing to ask."""
         items = list(items)
         fingerprints = _fingerprints_of(items)
-        # An update without a text is not in flight, so searches may show the document before it.
+        # An update without a text is not known, so searches may show the document before it.
         self._may_hold = self._may_hold and not any(map(_is_partial, items))
-        ids = [id_ for each in items if (id_ := each.given_id) is not None] if self._may_hold else []
+        ids = [id_ for item in items if (id_ := item.given_id) is not None] if self._may_hold else []
         held = [Call("search", {"index": self._index, "body": {**_held_body(ids), "size": DOCUMENTS}})] if ids else []
         if not fingerprints:
             return Asked((), held, ids=ids) if ids else None
@@ -137,7 +127,7 @@ class ExistingLookup:
             batch = self._group_lookups.batch(fingerprints, is_one_page=True)
             return Asked(fingerprints, [batch.call(), *held], batch, ids=ids)
         near = await server.compute(table.near, fingerprints)
-        body = {**self._with_contents(self._body([self._among(near)])), "size": DOCUMENTS}
+        body = {**self._with_contents(self._body(near, copies=False)), "size": DOCUMENTS}
         calls = [Call("search", {"index": self._index, "body": body})] if near else []
         return Asked(fingerprints, [*calls, *held], near=near, ids=ids)
 
@@ -149,10 +139,15 @@ class ExistingLookup:
         held = await self._held(server, asked.ids, answers[-1]) if asked.ids else None
         answers = answers[:-1] if asked.ids else answers
         existing = await self._take(server, asked, answers) if asked.fingerprints else Existing()
-        ours = (our_object(hit.get("_source") or {}, self._ingest.prefix) for hit in chain(*(held or {}).values()))
-        named = {str(each["duplicate_of"]) for each in ours if each.get("duplicate_of") is not None}
+        named, there = set(), {}
+        for hit in chain(*(held or {}).values()):
+            ours = our_object(hit.get("_source") or {}, self._ingest.prefix)
+            if ours.get("duplicate_of") is not None:
+                named.add(str(ours["duplicate_of"]))
+            at = milliseconds_of(ours.get("at")) or 0
+            there[hit["_id"]] = Document(hit["_id"], read_fingerprint(ours.get("fingerprint")), at=at)
         canonicals, _ = await self._canonicals(server, named)
-        return replace(existing, held=held, lost=named - canonicals.keys())
+        return replace(existing, held=held, there=there, lost=named - canonicals.keys())
 
     async def _held(self, server: Port, ids: Sequence[str], answer: Any) -> dict[str, list[Mapping[str, Any]]] | None:
         """Return what the index has under *ids*; ``None`` where that cannot be read now."""
@@ -170,38 +165,42 @@ class ExistingLookup:
 
     async def _take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         if asked.batch is not None:
-            found = await self._group_lookups.take(server, asked.batch, answers[0])
-            return await self._read(server, found, asked.fingerprints)
+            return await self._by_server(server, asked.batch, answers[0])
+        near = dict(asked.near)
         try:
-            facts = await self._facts(server, asked.near, answers[0]) if answers else _Facts()
+            documents, gaps = await self._facts(server, near, answers[0]) if answers else ({}, ())
             shown = await self._shown(server, asked.fingerprints)
             if shown:  # a document that was written again may be among the hits by the fingerprint that it had before
-                more = await self._facts(server, shown)
-                facts = _Facts({**facts.documents, **more.documents}, [*facts.gaps, *more.gaps])
-        except TableError as error:
-            self._give_up(error)
-            return await self._ask(server, asked.fingerprints)
-        near = {each: [*asked.near.get(each, ()), *shown.get(each, ())] for each in {*asked.near, *shown}}
-        documents = await server.compute(self._documents_near, near, facts.documents.values())
-        gaps = dict.fromkeys(near, sentences(facts.gaps)) if facts.gaps else {}
-        return Existing(documents, gaps, self._is_compared, unseen=near)
+                more, missed = await self._facts(server, shown)
+                documents, gaps = {**documents, **more}, (*gaps, *missed)
+                near |= {value: [*near.get(value, ()), *some] for value, some in shown.items()}
+        except Exception as error:
+            # An index may allow only few doc values in a search.
+            fault = as_fault(error, "search") if status_of(error) == 400 else error
+            if not isinstance(fault, TableError):
+                raise
+            self._give_up(fault)
+            batch = self._group_lookups.batch(asked.fingerprints, is_one_page=True)
+            return await self._by_server(server, batch, await attempt(server.send(batch.call())))
+        found = await server.compute(_documents_near, near, documents.values())
+        return Existing(found, dict.fromkeys(near, gaps) if gaps else {}, unseen=near)
 
-    async def _ask(self, server: Port, fingerprints: Sequence[int]) -> Existing:
-        """Return what is near *fingerprints*, asked by block terms now."""
-        batch = self._group_lookups.batch(fingerprints, is_one_page=True)
-        found = await self._group_lookups.take(server, batch, await attempt(server.send(batch.call())))
-        return await self._read(server, found, fingerprints)
+    async def _by_server(self, server: Port, batch: MultiSearch, answer: Any) -> Existing:
+        """Return what is near the fingerprints of *batch*, given the *answer* to it; those not answered are crowded."""
+        lookups = self._group_lookups
+        answers = await lookups.take(server, batch, answer)
+        crowded = [one.fingerprint for one in batch.lookups if one.fingerprint not in answers]
+        answers |= await lookups.ask_crowded(server, crowded, copies=False)
+        near, gaps = _near_of(answers)
+        documents, missed = await self._facts(server, near) if near else ({}, ())
+        found = await server.compute(_documents_near, near, documents.values())
+        gaps |= {value: (*gaps.get(value, ()), *missed) for value in near} if missed else {}
+        return Existing(found, gaps, unseen={**near, **dict.fromkeys(crowded, ())})
 
-    async def look_up_first(self, server: Port, items: Iterable[Entry]) -> Existing:
+    async def look_up_first(self, server: Port, items: Iterable[Item]) -> Existing:
         """Return what searches show near *items* now, while nothing else is asked."""
         asked = await self.ask(server, items)
         return Existing() if asked is None else await self.take(server, asked, await server.together(asked.calls))
-
-    async def look_up(self, server: Port, items: Iterable[Entry]) -> Existing:
-        """Return what searches show near *items* now; the server is asked, whatever else is being asked."""
-        items = list(items)
-        wanted = _fingerprints_of(items)
-        return await self.with_copies(server, items, await self._ask(server, wanted)) if wanted else Existing()
 
     async def find_present(
         self,
@@ -221,7 +220,7 @@ class ExistingLookup:
             return name if self._is_alias else "", draft.id
 
         if held is None:
-            names, ids = ({*each} for each in zip(*map(place, drafts), strict=True))
+            names, ids = map(set, zip(*map(place, drafts), strict=True))
             among: list[dict[str, Any]] = [{"ids": {"values": sorted(ids)}}]
             among += [{"terms": {"_index": sorted(names)}}] if self._is_alias else []
             size = min(len(ids) * len(names), MAX_HITS)
@@ -233,7 +232,7 @@ class ExistingLookup:
         else:
             hits = list(chain.from_iterable(held.values()))
         found = {(hit["_index"] if self._is_alias else "", hit["_id"]) for hit in hits}
-        return [each for each in drafts if place(each) in found]
+        return [draft for draft in drafts if place(draft) in found]
 
     def _is_worth_it(self) -> bool:
         """Return whether asking the server costs as much as reading all fingerprints, as far as is known."""
@@ -277,19 +276,15 @@ class ExistingLookup:
         shown = await self._table.read_news(server)
         return await server.compute(self._table.near_among, fingerprints, shown) if len(shown) else {}
 
-    def _among(self, near: Near) -> dict[str, Any]:
-        fingerprints = sorted({*map(to_hex, chain(*near.values()))})
-        return {"terms": {Fields(self._ingest.prefix).fingerprint: fingerprints}}
-
-    def _body(self, among: Sequence[Mapping[str, Any]], *, copies: bool = False) -> dict[str, Any]:
-        """Return the search, without a size, for the documents that match all of *among*; no *copies*."""
+    def _body(self, near: Near, *, copies: bool) -> dict[str, Any]:
+        """Return the search, without a size, for the *copies*, or all others, that have one of *near* fingerprints."""
         fields = Fields(self._ingest.prefix)
-        query: dict[str, Any] = {"filter": list(among)}
-        if not copies:
-            query["must_not"] = {"exists": {"field": fields.duplicate_of}}
+        values = sorted({*map(to_hex, chain(*near.values()))})
+        is_copy = {"exists": {"field": fields.duplicate_of}}
+        among: list[dict[str, Any]] = [{"terms": {fields.fingerprint: values}}, *([is_copy] if copies else [])]
         at = {"field": fields.at, "format": "epoch_millis"}
         return {
-            "query": {"bool": query},
+            "query": {"bool": {"filter": among, "must_not": [] if copies else [is_copy]}},
             "docvalue_fields": [fields.fingerprint, fields.group, fields.duplicate_of, at],
             "_source": False,
             "track_total_hits": False,
@@ -301,16 +296,26 @@ class ExistingLookup:
         more = {**body, "docvalue_fields": [*body["docvalue_fields"], *docvalue_fields(rule)]}
         return more if rule.similarity is None else text_body(more, self._ingest.text_fields.all)
 
-    async def _facts(self, server: Port, near: Near, answer: Any = None) -> _Facts:
+    async def _facts(
+        self, server: Port, near: Near, answer: Any = None, *, copies: bool = False
+    ) -> tuple[dict[Key, list[Document]], tuple[str, ...]]:
         """
-        Return what is known of the documents that have one of the fingerprints *near*.
+        Return the documents that have one of the fingerprints *near*, and why some may be missing.
         *answer*: to the search of :meth:`ask`; what it does not have whole is read anew, texts apart from the rest.
         """
+        body = self._body(near, copies=copies)
+        if answer is None:
+            page = {**self._with_contents(body), "size": DOCUMENTS}
+            answer = await attempt(server.patient.search(index=self._index, body=page))
         if isinstance(answer, Mapping) and not find_gaps(answer) and len(answer["hits"]["hits"]) < DOCUMENTS:
-            hits = {document_key(each): each for each in answer["hits"]["hits"]}
-            return _Facts(await server.compute(lambda: self._documents_in(hits, self._read_contents(hits))))
-        hits, gaps = await self._hits(server, self._body([self._among(near)]), answer)
-        return _Facts(await server.compute(self._documents_in, hits, await self._contents(server, hits)), gaps)
+            hits = {document_key(hit): hit for hit in answer["hits"]["hits"]}
+            return await server.compute(lambda: self._documents_in(hits, self._read_contents(hits))), ()
+        hits, gaps = await self._hits(server, body, answer)
+        contents = None
+        if not self._grouping.is_by_distance_alone:
+            rule, names = self._grouping, self._ingest.text_fields
+            contents = await fetch_contents(server, self._index, list(hits), grouping=rule, text_fields=names)
+        return await server.compute(self._documents_in, hits, contents), sentences(gaps)
 
     async def _hits(
         self, server: Port, body: Mapping[str, Any], answer: Any = None
@@ -319,18 +324,13 @@ class ExistingLookup:
         found: dict[Key, Mapping[str, Any]] = {}
 
         def note(hits: Hits) -> None:
-            found.update((document_key(each), each) for each in hits)
+            found.update((document_key(hit), hit) for hit in hits)
 
-        try:
-            if isinstance(answer, Exception) and not is_passing(answer):
-                raise answer
-            gaps = await server.until(
-                lambda: read_each(server, self._index, body, note, page=DOCUMENTS), is_done=lambda gaps: not gaps
-            )
-        except Exception as error:
-            if status_of(error) != 400:  # as where an index allows only few doc values in a search
-                raise
-            raise as_fault(error, "search") from error
+        if isinstance(answer, Exception) and not is_passing(answer):
+            raise answer
+        gaps = await server.until(
+            lambda: read_each(server, self._index, body, note, page=DOCUMENTS), is_done=lambda gaps: not gaps
+        )
         return found, gaps
 
     def _documents_in(
@@ -356,64 +356,30 @@ class ExistingLookup:
             if contents is None or key in contents
         }
 
-    @staticmethod
-    def _documents_near(near: Near, documents: Iterable[Iterable[Document]]) -> dict[int, list[Document]]:
-        """Return the *documents* near each fingerprint, each by its nearest, the one grouped first comes first."""
-        by_fingerprint: dict[int, list[Document]] = {}
-        for each in chain.from_iterable(documents):
-            by_fingerprint.setdefault(each.fingerprint or 0, []).append(each)
-        found: dict[int, list[Document]] = {}
-        for wanted, some in near.items():
-            nearest: dict[tuple[str | None, str, str | None], Document] = {}
-            for value in sorted(some, key=lambda each: (each ^ wanted).bit_count()):
-                for document in by_fingerprint.get(value, ()):
-                    nearest.setdefault((document.index, document.id, document.routing), document)
-            found[wanted] = ExistingLookup._in_order(nearest.values())
-        return found
-
-    async def _read(self, server: Port, found: dict[int, NearDups], asked: Sequence[int]) -> Existing:
-        """Return the documents *found*, with what canonicals are compared by; those *asked* and not found are many."""
-        crowded = [each for each in asked if each not in found]
-        found |= await self._group_lookups.ask_crowded(server, crowded, copies=False)
-        lookups = self._group_lookups
-        wanted = {each.key: None for some in found.values() for each in some if lookups.duplicate_of(each) is None}
-        contents = await self._contents(server, wanted)
-        near = {fingerprint: self._documents(each, contents) for fingerprint, each in found.items()}
-        gaps = {fingerprint: each.reasons for fingerprint, each in found.items() if not each.complete}
-        return Existing(near, gaps, self._is_compared, unseen=dict.fromkeys(crowded, ()))
-
-    @property
-    def _is_compared(self) -> bool:
-        return self._grouping.similarity is not None
-
-    async def with_copies(self, server: Port, entries: Sequence[Entry], existing: Existing) -> Existing:
+    async def with_copies(self, server: Port, items: Sequence[Item], existing: Existing) -> Existing:
         """
-        Return *existing* with the copies near each of *entries* that no canonical accepts, and their canonicals.
+        Return *existing* with the copies near each of *items* that no canonical accepts, and their canonicals.
         Such a copy counts if its canonical is gone, or has another text now. Cost: nothing if there are none, else one
         search of their canonicals, and one of their texts; of copies that were not read, one more.
         """
-        alone = await server.compute(self._alone, entries, existing)
+        alone = await server.compute(self._alone, items, existing)
         if not alone:
             return existing
-        unseen = {each: existing.unseen[each] for each in alone if each in existing.unseen}
-        copies, gaps = await self._copies(server, unseen)
-        near = {each: [*existing.near.get(each, ()), *copies.get(each, ())] for each in alone}
-        members = {_key_of(one): one for some in near.values() for one in some if one.is_member}
-        contents = await self._contents(server, members) if members else None
-        canonicals, unread = await self._canonicals(server, {each.group for each in members.values()})
-
-        def known(document: Document) -> Document:
-            content = None if contents is None else contents.get(_key_of(document))
-            return replace(document, content=content, canonicals=canonicals.get(document.group, ()))
-
-        for each, some in near.items():
-            there = [one for one in some if contents is None or not one.is_member or _key_of(one) in contents]
-            near[each] = self._in_order(known(one) if one.is_member else one for one in there)
-        gaps = {
-            each: (*existing.gaps.get(each, ()), *gaps.get(each, ()), *(unread if each in near else ()))
-            for each in {*existing.gaps, *gaps, *(near if unread else ())}
-        }
-        return replace(existing, near={**existing.near, **near}, gaps=gaps)
+        unseen = {value: existing.unseen[value] for value in alone}
+        crowded = [value for value, some in unseen.items() if not some]
+        near, gaps = _near_of(await self._group_lookups.ask(server, crowded, copies=True))
+        unseen |= near
+        facts, missed = await self._facts(server, unseen, copies=True) if any(unseen.values()) else ({}, ())
+        canonicals, unread = await self._canonicals(server, {copy.group for copy in chain(*facts.values())})
+        for copy in chain(*facts.values()):
+            copy.canonicals = canonicals.get(copy.group, ())
+        found = dict(existing.near)
+        for value, copies in _documents_near(unseen, facts.values()).items():
+            found[value] = _in_order([*existing.of(value), *copies])
+        every = {value: (*existing.gaps.get(value, ()), *gaps.get(value, ()), *missed, *unread) for value in unseen}
+        return replace(
+            existing, near=found, gaps={**existing.gaps, **{value: some for value, some in every.items() if some}}
+        )
 
     async def _canonicals(
         self, server: Port, names: Collection[str]
@@ -425,47 +391,25 @@ class ExistingLookup:
         hits, gaps = await self._hits(server, self._with_contents(body))
         found: dict[str, list[Document]] = {}
         documents = await server.compute(lambda: self._documents_in(hits, self._read_contents(hits)))
-        for each in chain(*documents.values()):
-            found.setdefault(each.group, []).append(each)
+        for document in chain(*documents.values()):
+            found.setdefault(document.group, []).append(document)
         return found, sentences(gaps)
 
-    def _alone(self, entries: Iterable[Entry], existing: Existing) -> list[int]:
-        """Return the fingerprints of *entries* that copies may be near, and of which no canonical is a neighbour."""
-        ids = {str(each.operation.header.get("_id")) for each in entries if each.operation is not None}
+    def _alone(self, items: Iterable[Item], existing: Existing) -> list[int]:
+        """Return the fingerprints of *items* that copies may be near, and of which no canonical is a neighbour."""
+        items = list(items)
+        ids = {str(item.operation.header.get("_id")) for item in items if item.operation is not None}
         asked: list[tuple[Document, list[Document]]] = []
-        for draft in (each.draft for each in entries if isinstance(each, Item)):
-            if draft is None or draft.fingerprint is None:
-                continue
-            near = existing.near.get(draft.fingerprint, ())
-            if draft.fingerprint in existing.unseen or any(one.is_member for one in near):
+        for draft in _drafts_of(items):
+            if draft.fingerprint in existing.unseen:
                 # Those of ids that are written now are not what they were.
-                asked.append((draft, [one for one in near if not one.is_member and one.id not in ids]))
-        if self._is_compared:
+                asked.append((draft, [one for one in existing.of(draft.fingerprint) if one.id not in ids]))
+        if self._grouping.similarity is not None:
             soon = (one.content for draft, there in asked for one in (draft, *there[:FIRST_COMPARED]))
             prepare_together((content for content in soon if content is not None), self._grouping.measure)
-        accepts = self._ingest.decider.accepts
-        alone = (draft.fingerprint for draft, there in asked if not accepts(draft, there))
+        known, grouping = self._ingest.known, self._grouping
+        alone = (draft.fingerprint for draft, there in asked if not accepts(draft, there, known, grouping))
         return list(dict.fromkeys(fingerprint for fingerprint in alone if fingerprint is not None))
-
-    async def _copies(
-        self, server: Port, unseen: Mapping[int, Sequence[int]]
-    ) -> tuple[dict[int, list[Document]], dict[int, tuple[str, ...]]]:
-        """Return the copies near each fingerprint *unseen*, by the table where it has any, and why some are missing."""
-        answers = await self._group_lookups.ask(
-            server, [each for each, some in unseen.items() if not some], copies=True
-        )
-        found = {each: self._documents(answer, {}) for each, answer in answers.items()}
-        gaps = {each: answer.reasons for each, answer in answers.items() if not answer.complete}
-        if near := {each: some for each, some in unseen.items() if some}:
-            copies = {"exists": {"field": Fields(self._ingest.prefix).duplicate_of}}
-            hits, unread = await self._hits(server, self._body([self._among(near), copies], copies=True))
-            found |= await server.compute(self._documents_near, near, self._documents_in(hits, None).values())
-            gaps |= dict.fromkeys(near, sentences(unread)) if unread else {}
-        return found, gaps
-
-    @staticmethod
-    def _in_order(documents: Iterable[Document]) -> list[Document]:
-        return sorted(documents, key=lambda each: (each.at, each.id, each.index))
 
     def _read_contents(self, hits: Mapping[Key, Mapping[str, Any]]) -> dict[Key, Content] | None:
         rule, text_fields = self._grouping, self._ingest.text_fields
@@ -473,57 +417,55 @@ class ExistingLookup:
             return None
         return {key: read_content(hit, rule, text_fields) for key, hit in hits.items()}
 
-    async def _contents(self, server: Port, wanted: Iterable[Key]) -> dict[Key, Content] | None:
-        """Return what the documents *wanted* are compared by; ``None`` where only distances count."""
-        if self._grouping.is_by_distance_alone:
-            return None
-        return await fetch_contents(
-            server,
-            self._index,
-            list(wanted),
-            grouping=self._grouping,
-            text_fields=self._ingest.text_fields,
-        )
 
-    def _documents(self, found: NearDups, contents: Mapping[Key, Content] | None) -> list[Document]:
-        # A document that was deleted since the lookup has no content.
-        lookups = self._group_lookups
-        there = [each for each in found if contents is None or each.key in contents or lookups.duplicate_of(each)]
-        return [
-            Document(
-                each.id,
-                each.fingerprint,
-                self._group_lookups.duplicate_of(each) or self._group_lookups.group_of(each) or each.id,
-                each.index,
-                routing=each.routing,
-                content=None if contents is None else contents.get(each.key),
-                at=milliseconds_of(self._group_lookups.at_of(each)) or 0,
-                is_member=self._group_lookups.duplicate_of(each) is not None,
-            )
-            for each in sorted(there, key=lambda each: (self._group_lookups.at_of(each), each.id, each.index))
-        ]
+def _near_of(answers: Mapping[int, NearDups]) -> tuple[dict[int, list[int]], dict[int, tuple[str, ...]]]:
+    """Return the fingerprints near each that was asked about, where there are any, and why some may be missing."""
+    near = {value: list({found.fingerprint: None for found in answer}) for value, answer in answers.items() if answer}
+    return near, {value: answer.reasons for value, answer in answers.items() if not answer.complete}
 
 
-def _key_of(document: Document) -> Key:
-    return Key(document.index or "", document.id, document.routing)
+def _documents_near(near: Near, documents: Iterable[Iterable[Document]]) -> dict[int, list[Document]]:
+    """Return the *documents* near each fingerprint, each by its nearest, the one grouped first comes first."""
+    by_fingerprint: dict[int, list[Document]] = {}
+    for document in chain.from_iterable(documents):
+        by_fingerprint.setdefault(document.fingerprint or 0, []).append(document)
+    found: dict[int, list[Document]] = {}
+    for wanted, some in near.items():
+        nearest: dict[tuple[str | None, str, str | None], Document] = {}
+        for value in sorted(some, key=lambda value: (value ^ wanted).bit_count()):
+            for document in by_fingerprint.get(value, ()):
+                nearest.setdefault((document.index, document.id, document.routing), document)
+        found[wanted] = _in_order(nearest.values())
+    return found
 
 
-def _written_to(item: Entry) -> str | None:
-    """Return the index of *item*, if it was written whole and under the id by which it is in flight."""
-    outcome, operation = item.outcome, item.operation
+def _in_order(documents: Iterable[Document]) -> list[Document]:
+    return sorted(documents, key=lambda document: (document.at, document.id, document.index))
+
+
+def _written_to(item: Item) -> str | None:
+    """Return the index of *item*, if it was written whole and under the id that it had."""
+    outcome, operation, draft = item.outcome, item.operation, item.draft
     if outcome is None or outcome.version is None or operation is None or operation.kind not in ("index", "create"):
         return None
-    is_in_flight = isinstance(item, Plain) or (item.draft is not None and not item.is_renamed)
-    return outcome.index if is_in_flight else None
+    return outcome.index if draft is not None and draft.id == outcome.id else None
 
 
 def _held_body(ids: Sequence[str]) -> dict[str, Any]:
     return {"query": {"ids": {"values": list(ids)}}, "track_total_hits": False}
 
 
-def _is_partial(entry: Entry) -> bool:
-    return entry.operation is not None and entry.operation.kind == "update"
+def _is_partial(item: Item) -> bool:
+    return item.operation is not None and item.operation.kind == "update"
 
 
-def _fingerprints_of(items: Iterable[Entry]) -> list[int]:
-    return list(dict.fromkeys(each for item in items if (each := item.fingerprint) is not None))
+def _drafts_of(items: Iterable[Item]) -> Iterator[Document]:
+    """Yield what *items* will be that has a fingerprint, and what updates among them may create."""
+    for item in items:
+        for one in (item, item.upsert):
+            if one is not None and one.draft is not None and one.draft.fingerprint is not None:
+                yield one.draft
+
+
+def _fingerprints_of(items: Iterable[Item]) -> list[int]:
+    return list(dict.fromkeys(draft.fingerprint for draft in _drafts_of(items) if draft.fingerprint is not None))
