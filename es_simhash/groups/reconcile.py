@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_simhash.errors import Advice, Argument, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
@@ -33,6 +33,9 @@ from es_simhash.writes.targets import refuse_masked, refuse_masked_values, refus
 if TYPE_CHECKING:
     from es_simhash.groups.table import Groups, Table, Texts
 
+
+Written: TypeAlias = dict[tuple[str | None, str | None], tuple[int, int] | None]
+"""The versions that were written, by index and id."""
 
 BATCH = 500
 # A round is needed again only where documents changed while they were judged.
@@ -152,6 +155,7 @@ async def reconcile(
     dry_run: bool = False,
     regroup: bool = False,
     batch: int = BATCH,
+    written: Written | None = None,
 ) -> Reconciled:
     """
     Make the groups of *index* what its rule says; rewrite only documents that say something else.
@@ -159,7 +163,8 @@ async def reconcile(
     between, whatever reads or writes groups refuses the index, and a second run continues. With *since*, or *ids* (at
     most some thousand), only groups are judged that documents grouped since then, or with these ids, may have changed;
     without *may_lack*, no canonical was deleted since. With *if_grouped*, nothing is done where no index records a
-    grouping. Duplicates of *leave* stay as they are; the others are grouped without them.
+    grouping. Duplicates of *leave* stay as they are; the others are grouped without them. What is written is noted in
+    *written*.
     Cost: all fingerprints and ids are read, or those that such documents may have touched (a multi-search for 200 of
     them); without *ids*, one search for tagged documents without a fingerprint; a multi-get and a bulk for every 500
     documents to change.
@@ -180,7 +185,7 @@ async def reconcile(
         await refuse_masked(server, resolved.mappings)  # once a change is recorded, nobody else may use the groups
     grouping = await settle_grouping(server, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup)
     check = partial(check_recorded, server, index, grouping, before=resolved, regroup=regroup)
-    writer = _Writer(server.prefix, batch, grouping, check)
+    writer = _Writer(server.prefix, batch, grouping, check, {} if written is None else written)
     with noting(lambda: were(writer.changed, "rewritten")):
         for _ in range(ROUNDS):
             table, groups = await read_groups(
@@ -229,8 +234,16 @@ class _Writer:
     *moved*: how many others changed, so that they are to be judged again.
     """
 
-    def __init__(self, prefix: str, batch: int, grouping: Grouping, check: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        prefix: str,
+        batch: int,
+        grouping: Grouping,
+        check: Callable[[], Awaitable[None]],
+        written: Written,
+    ) -> None:
         self._prefix = prefix
+        self._written = written
         self._batch = batch
         self._check = check
         # Where the latest stays, a document that never had a moment must not get the latest.
@@ -297,6 +310,7 @@ class _Writer:
                 continue
             if outcome.is_done:
                 self.changed += 1
+                self._written[outcome.index, outcome.id] = outcome.version
             elif outcome.status in (CONFLICT, MISSING):
                 self.moved += 1
             else:

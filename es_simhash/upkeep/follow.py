@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
-from es_simhash.groups.reconcile import reconcile
+from es_simhash.groups.reconcile import Written, reconcile
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards import Shard, reading_primaries
@@ -44,7 +44,8 @@ async def follow(server: Port, index: Index, options: FollowOptions) -> AsyncGen
 class _Follower:
     """
     *ids* are changed documents whose groups are not decided yet, *may_lack*: others may have lost their canonical,
-    *is_all*: the groups of all documents are to be decided, because very many changed, or the rule did.
+    *is_all*: the groups of all documents are to be decided, because very many changed, or the rule did. *written*: the
+    versions that got their group from this follower, so that their operations change nothing.
     """
 
     def __init__(self, prefix: str, index: Index, options: FollowOptions) -> None:
@@ -55,13 +56,14 @@ class _Follower:
         self._places = Places()
         self._tally = Tally()
         self._caught_up_at = 0.0
-        self._has_begun = self._has_position = self._is_done = False
+        self._has_begun = self._has_position = self._is_last = self._is_done = False
         # With ``once``: the last operations that were there at the first look.
         self._goal: dict[Shard, int] | None = None
         # The rule that the indices record, if any; ``None`` before the first look.
         self._groupings: list[Grouping] | None = None
         self._ids: set[str] = set()
         self._may_lack = self._is_all = False
+        self._written: Written = {}
 
     @property
     def _is_pending(self) -> bool:
@@ -94,15 +96,7 @@ class _Follower:
 
     async def _round(self, server: Port) -> AsyncGenerator[FollowState, None]:
         """Do all that is to be done up to now; then wait, unless this is done once."""
-        if not self._has_begun:
-            await self._indices.check(server)
-            self._has_begun = True
-        if not self._has_position:
-            position = await self._store.read(server)
-            self._places.load(position.get("places"))
-            self._is_all = position.get("groups") == "all"
-            self._has_position = True
-        begun = await server.compute(time.monotonic)
+        begun, wrote = await server.compute(time.monotonic), self._tally.writes
         await self._look(server, begun)
         if behind := self._places.behind:
             yield "reading"
@@ -129,14 +123,26 @@ class _Follower:
             self._caught_up_at = begun
         if self._options.once:
             goal = self._goal or {}
-            self._is_done = all(place.read >= goal.get(place.shard, place.read) for place in self._places)
+            is_reached = all(place.read >= goal.get(place.shard, place.read) for place in self._places)
+            # One round more, which reads what this one wrote, so that the next follower need not.
+            self._is_done = is_reached and (self._is_last or wrote == self._tally.writes)
+            self._is_last = is_reached
         else:
             yield "waiting"
             await server.sleep(self._options.interval)
 
     async def _look(self, server: Port, clock: float) -> None:
-        """Learn how many operations each shard has, what its documents must carry, and how they are grouped."""
+        """
+        Learn how many operations each shard has, what its documents must carry, and how they are grouped; at first also
+        how far the last follower came.
+        """
         positions = await self._indices.look(server, clock)
+        self._has_begun = True
+        if not self._has_position:
+            position = await self._store.read(server)
+            self._places.load(position.get("places"))
+            self._is_all = position.get("groups") == "all"
+            self._has_position = True
         self._places.look(positions, self._indices.purposes)
         targets = self._indices.targets.values()
         groupings = [found for target in targets if (found := target_of(target.settings)) is not None][:1]
@@ -151,11 +157,17 @@ class _Follower:
         if judge is None:
             raise RuntimeError("documents are read before it is known what they need")
         page = await read_page(server, place, judge, last)
+        self._may_lack |= page.may_lack
+        changed = []
+        for hit in page.changed:
+            version = hit["_seq_no"], hit["_primary_term"]
+            if self._written.pop((hit["_index"], hit["_id"]), None) != version:
+                changed.append(hit["_id"])
+        if not self._is_all:  # before anything is written: what the follower wrote itself is passed over later
+            self._ids.update(changed)
+        self._tally.sums["read"] += len(changed)
         await repair(server, place, judge, page.hits, self._tally)
         place.read = page.last
-        self._may_lack |= page.may_lack
-        if not self._is_all:
-            self._ids.update(hit["_id"] for hit in page.hits)
         await self._indices.record_text_fields(server)
 
     async def _group(self, server: Port) -> None:
@@ -166,7 +178,13 @@ class _Follower:
         ids = None if self._is_all else self._ids
         try:
             done = await reconcile(
-                server, self._index, GroupingRequest(), ids=ids, may_lack=self._may_lack, if_grouped=True
+                server,
+                self._index,
+                GroupingRequest(),
+                ids=ids,
+                may_lack=self._may_lack,
+                if_grouped=True,
+                written=None if self._is_all else self._written,
             )
         except (MappingError, InvalidInputError) as error:
             # Fingerprints can be written, but not groups: their fields are wrong, or the grouping is being changed.

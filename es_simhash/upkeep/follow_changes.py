@@ -59,18 +59,18 @@ class FollowedIndices:
         """A digest of that, by UUID of the index."""
         return {target.uuid: _purpose(target) for target in self.targets.values()}
 
-    async def check(self, server: Port) -> None:
-        """Raise MappingError or InvalidInputError if the indices cannot be followed; nothing is changed."""
-        await find_targets(server, self._index, self._options.text_field, dry_run=True)
-
     async def look(self, server: Port, clock: float) -> dict[Shard, Position]:
-        """Return the position of each shard; add our fields to a new index that lacks them."""
-        found = await self._positions.read(server)
-        positions = {shard: found[shard] for shard in found if shard.index != self._options.state_index}
-        is_new = {shard.uuid for shard in positions} - self.purposes.keys()
-        if is_new or clock - self._read_at >= TARGETS_SECONDS:
+        """
+        Return the position of each shard; add our fields to a new index that lacks them.
+        Raises MappingError or InvalidInputError if the indices cannot be followed.
+        """
+        if clock - self._read_at >= TARGETS_SECONDS:
             await self._read_targets(server)
             self._read_at = clock
+        found = await self._positions.read(server)
+        positions = {shard: found[shard] for shard in found if shard.index != self._options.state_index}
+        if {shard.uuid for shard in positions} - self.purposes.keys():
+            await self._read_targets(server)
         return positions
 
     def distrust(self) -> None:
@@ -187,11 +187,12 @@ PAGE_DOCUMENTS = 500
 @dataclass(frozen=True, slots=True)
 class Page:
     """
-    Operations of a shard up to *last*; *hits* are the documents that they wrote. *may_lack*: whether operations may
-    have no document, because a later one replaced or deleted it.
+    Operations of a shard up to *last*; *hits* are the documents that they wrote, *changed* those that others wrote.
+    *may_lack*: whether operations may have no document, because a later one replaced or deleted it.
     """
 
     hits: Hits
+    changed: Hits
     last: int
     may_lack: bool
 
@@ -211,9 +212,10 @@ async def read_page(server: Port, place: Place, judge: Judge, last: int) -> Page
         asked *= 2  # where all are of one number
     hits = [hit for hit in hits if hit["_seq_no"] <= end]
     known = {hit["_seq_no"] for hit in hits} | {number for number in place.written if number <= end}
-    place.written -= known
+    changed = [hit for hit in hits if hit["_seq_no"] not in place.written]
+    place.written = {number for number in place.written if number > end}
     # Where several documents have one number, those shown hide that others are gone: looked at once, at the start.
-    return Page(hits, end, may_lack=first == 0 or end + 1 - first > len(known))
+    return Page(hits, changed, end, may_lack=first == 0 or end + 1 - first > len(known))
 
 
 def _page_call(place: Place, judge: Judge, first: int, last: int, size: int) -> Call:
@@ -236,7 +238,6 @@ async def repair(server: Port, place: Place, judge: Judge, hits: Hits, tally: Ta
     Write the fingerprints that *hits* need, each only into the version that was read; what is written is read once
     more. Raises WritesRefusedError if the server takes no writes now: what was not written is to be read again.
     """
-    tally.sums["read"] += len(hits)
     judged: list[Judgement] = await server.compute(judge.judge, hits, await server.compute(now)) if hits else []
     wrong = [judgement for judgement in judged if judgement.operation is not None]
     outcomes = await send_bulk(server, [operation for judgement in wrong if (operation := judgement.operation)])
@@ -271,7 +272,7 @@ class PositionStore:
         self._state_index = state_index
         self._fields = {"index": name, "prefix": prefix}
         self._id = hashlib.sha256(f"{prefix}\0{name}".encode()).hexdigest()[:40]
-        self._written: Mapping[str, Any] | None = None
+        self._written: Mapping[str, Any] = {}
 
     async def read(self, server: Port) -> Mapping[str, Any]:
         """Return the position that was written last; empty where there is none. Make the index if it is missing."""
@@ -286,7 +287,8 @@ class PositionStore:
                 raise UnreadableError(unreadable(Key(self._state_index, self._id), found["error"]))
             await self._create_index(server)
         position = (found.get("_source") or {}).get("position")
-        return position if isinstance(position, Mapping) else {}
+        self._written = position if isinstance(position, Mapping) else {}
+        return self._written
 
     async def write(self, server: Port, position: Mapping[str, Any]) -> None:
         """Write *position* where it is another one."""

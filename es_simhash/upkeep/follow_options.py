@@ -30,7 +30,7 @@ class FollowReport:
             is left to do; ``"retrying"``: a request failed and will be sent again; ``"done"``: the last report of a
             follower that runs once.
         read:
-            Number of changed documents that were read.
+            Number of changed documents that were read, without what the follower wrote itself.
         written:
             Number of documents whose fingerprint was written or removed.
         stale:
@@ -80,6 +80,10 @@ class Tally:
         self.errors: Counter[str] = Counter()
         self.problem = ""
         self._failures: list[Failure] = []
+
+    @property
+    def writes(self) -> int:
+        return self.sums["written"] + self.sums["regrouped"]
 
     def fail(self, failure: Failure) -> None:
         self.sums["failed"] += 1

@@ -24,6 +24,7 @@ from es_simhash.mapping.fields import (
     is_broken,
     made_wrong,
     read_text,
+    read_values,
     say_taken,
     users_content,
 )
@@ -123,7 +124,7 @@ class Judge:
         if "_source" not in document:
             return Failure("unusable", index, id_, "the index stores no _source, so the text cannot be read")
         if unseen := self._unseen.get(index):
-            unseen.difference_update([name for name in unseen if _holds(document["_source"], name)])
+            unseen -= {name for name in unseen if any(v is not None for v in read_values(document["_source"], name))}
         try:
             return read_text(document["_source"], self.targets[index].text_fields)
         except InvalidInputError as error:
@@ -186,13 +187,6 @@ def change_of(
     is_grouped = is_other and "fingerprint" in wanted and has("group")
     changed = {prefix: {**wanted, **unwanted, **({"at": at} if is_grouped else {})}} if new else {}
     return changed | dotted, is_ours and is_other
-
-
-def _holds(source: Mapping[str, Any], field: str) -> bool:
-    try:
-        return read_text(source, [field]) is not None
-    except InvalidInputError:
-        return True
 
 
 @dataclass(frozen=True, slots=True)

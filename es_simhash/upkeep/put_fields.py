@@ -149,27 +149,27 @@ async def put_mapping(
         prefix=server.prefix,
     )
 
+    named = check_fields("text_field", text_field, may_lack=True)
+    asked = {"text_fields": named or None, "max_distance": max_distance, "value": value}
+    given: dict[str, Any] = {key: setting for key, setting in asked.items() if setting is not None}
+
     async def settings_for(name: str, mapping: Mapping[str, Any]) -> IndexSettings:
         refuse_other_use(name, mapping, server.prefix)
-        check_texts(name, mapping, check_fields("text_field", text_field, may_lack=True))
+        check_texts(name, mapping, named)
         recorded = read_settings(mapping, prefix=server.prefix)
         if recorded is not None and not Context(wanted=wanted).accepts(recorded.scheme):
             raise MappingError(
                 f"index {name!r} records scheme {recorded.scheme} for prefix {server.prefix!r}, not {wanted}: "
                 "backfill the new scheme under a second prefix"
             )
-        given = build_settings(
-            scheme=recorded.scheme if recorded else wanted or DEFAULT_SCHEME,
-            text_field=text_field or (recorded.text_fields if recorded else ()),
-            max_distance=recorded.max_distance if recorded and max_distance is None else max_distance,
-            value=recorded.value if recorded and value is None else value is not False,
-            passages=bool(recorded and recorded.passages) if passages is None else passages,
-        )
-        if given.passages is not None:
-            state = recorded.passages if recorded else None
-            given = replace(given, passages=state or await _state_of_new_passages(server, name))
-        merge_meta(mapping.get("_meta"), given, prefix=server.prefix)  # refuses what is not ours
-        return replace(given, extra=recorded.extra if recorded else None)
+        settings = replace(recorded or IndexSettings(get_scheme(wanted or DEFAULT_SCHEME)), **given)
+        if passages is False:
+            settings = replace(settings, passages=None)
+        elif passages and settings.passages is None:
+            build_settings(scheme=settings.scheme, passages=True)  # refuses a scheme of which they cannot be made
+            settings = replace(settings, passages=await _state_of_new_passages(server, name))
+        merge_meta(mapping.get("_meta"), settings, prefix=server.prefix)  # refuses what is not ours
+        return settings
 
     mappings = await read_mappings(server, index)
     for name, mapping in mappings.items():
