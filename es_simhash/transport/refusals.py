@@ -213,6 +213,11 @@ def is_unreachable(error: BaseException) -> bool:
     return bool(names & {"ConnectionError", "ConnectionTimeout"}) and not names & {"TlsError", "SSLError"}
 
 
+def is_lasting(kind: str) -> bool:
+    """Return whether a document of a multi-get cannot be read, by the *kind* of the error, until somebody helps."""
+    return kind in ("illegal_argument_exception", "index_closed_exception", "security_exception")
+
+
 def is_blocked(error: BaseException) -> bool:
     return BLOCK in error_text(error)
 
