@@ -127,24 +127,24 @@ def _refuse_our_fields(text_fields: Sequence[str], prefix: str) -> None:
 
 def check_users_mapping(mapping: Any, *, prefix: str, text_fields: Sequence[str] = ()) -> dict[str, Any]:
     """Return a copy of the caller's *mapping* if it leaves *prefix* free and takes the *text_fields*."""
-    for part in ("properties", "_meta", "_source", "runtime"):
-        if check_object("mappings", mapping).get(part) is not None:
-            check_object(f"mappings.{part}", mapping[part])
-    for path, node in walk_fields(mapping):
+    given = {str(name): part for name, part in check_object("mappings", mapping).items() if part is not None}
+    for part in given.keys() & {"properties", "_meta", "_source", "runtime"}:
+        check_object(f"mappings.{part}", given[part])
+    for path, node in walk_fields(given):
         if check_object(f"mappings of {shorten(path)}", node).get("properties") is not None:
             check_object(f"mappings.properties of {shorten(path)}", node["properties"])
-    for name in (*(mapping.get("properties") or {}), *(mapping.get("runtime") or {})):
+    for name in (*given.get("properties", {}), *given.get("runtime", {})):
         if name.split(".")[0] == prefix:
             raise InvalidInputError(
                 f"the mappings given already have a field {shorten(name)}: choose another prefix than {prefix!r}"
             )
     for field in text_fields:
-        if treatment_of(mapping, field) == "strict":
+        if treatment_of(given, field) == "strict":
             raise InvalidInputError(
                 f"the mappings given are strict and lack the text field {shorten(field)}, so every document would be "
                 "refused: map the field too"
             )
-    return dict(mapping)
+    return given
 
 
 def mapping_update(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def has_derived_source(index_settings: Mapping[str, Any]) -> bool:
 def with_source_mode(mapping: Mapping[str, Any], index_settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return *mapping*, which names the mode of ``_source`` too where only *index_settings* do."""
     mode = _flat(index_settings).get("mapping.source.mode")
-    return mapping if mode is None else {**mapping, "_source": {"mode": mode, **(mapping.get("_source") or {})}}
+    return mapping if mode is None else {**mapping, "_source": {"mode": mode, **mapping.get("_source", {})}}
 
 
 def _flat(tree: Mapping[str, Any], above: str = "") -> dict[str, Any]:

@@ -120,7 +120,7 @@ async def narrowed(server: Port, index: Index) -> list[str]:
     answer = await unless_refused(server.send(call), 401, 403, 404)
     found = []
     for name, held in sorted((answer or {}).items()):
-        used = [alias for alias_name, alias in (held.get("aliases") or {}).items() if is_named(alias_name)]
+        used = [alias for alias_name, alias in held.get("aliases", {}).items() if is_named(alias_name)]
         if used and not is_named(name) and all("filter" in alias or "search_routing" in alias for alias in used):
             found.append(name)
     return found
@@ -129,12 +129,12 @@ async def narrowed(server: Port, index: Index) -> list[str]:
 def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
     """Return the indices of a get-mapping *answer* with their settings, and why some of them cannot be used."""
     prefix = context.prefix
-    mappings = {name: held.get("mappings") or {} for name, held in sorted(answer.items())}
+    mappings = {name: held.get("mappings", {}) for name, held in sorted(answer.items())}
     settings_of: dict[str, IndexSettings] = {}
     faults: list[tuple[str, Fault]] = []
     for name, mapping in mappings.items():
         settings = read_settings(mapping, prefix=prefix)
-        if settings is None and prefix not in (mapping.get("properties") or {}):
+        if settings is None and prefix not in mapping.get("properties", {}):
             continue
         found = find_faults(mapping, prefix=prefix)
         # With this name the user has something else: no document there can have a fingerprint that a search finds.
@@ -266,7 +266,7 @@ async def send_confirmed(server: Port, index: Index, call: Call, *, settings: In
                 raise
             answer = error
         if not isinstance(answer, Exception) and not NOT_MARKED.meets(refusal := _refusal(answer)):
-            if any((part.get("_shards") or {}).get("skipped") for part in _parts(answer)):
+            if any(part.get("_shards", {}).get("skipped") for part in _parts(answer)):
                 # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
                 await confirm(server, index, settings=settings)
             elif not refusal:
@@ -298,7 +298,7 @@ def _parts(answer: Answer) -> Sequence[Answer]:
 
 def _refusal(answer: Answer) -> Refusal:
     """Return what the server refused of the searches or shards of *answer*; empty if nothing."""
-    failed = [part for part in _parts(answer) if "error" in part or (part.get("_shards") or {}).get("failed")]
+    failed = [part for part in _parts(answer) if "error" in part or part.get("_shards", {}).get("failed")]
     return {"failed": failed} if failed else {}
 
 

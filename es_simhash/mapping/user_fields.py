@@ -225,7 +225,7 @@ def _wrong_type(field: str, kind: FieldFaultKind, mappings: Mapping[str, Mapping
         found = _fault_of(node, kind)
         if found is None:
             continue
-        multi_fields = (node.get("fields") or {}).items()
+        multi_fields = node.get("fields", {}).items()
         fitting = next((f"{path}.{name}" for name, below in multi_fields if _fault_of(below, kind) is None), None)
         wrong.setdefault((found, _type_of(node), fitting), []).append(index)
     for (fault, type_, instead), indices in wrong.items():
@@ -247,7 +247,7 @@ def _type_of(node: Mapping[str, Any]) -> str:
 
 def node_of(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any] | None:
     """Return the part of *mapping* about *field*, also a multi-field or a runtime field; ``None`` if not mapped."""
-    runtime = (mapping.get("runtime") or {}).get(field)
+    runtime = mapping.get("runtime", {}).get(field)
     if runtime is not None:
         return dict(runtime)
     way = Way.to(mapping, field)
@@ -372,7 +372,7 @@ def treatment_of(mapping: Mapping[str, Any], field: str) -> str:
         return "true" if way.is_multi else _MAPPED
     if above and "properties" not in last:
         return _MAPPED if _type_of(last) in _OPEN_TYPES else "true"
-    return _MAPPED if way.rest in (last.get("runtime") or {}) else way.dynamic
+    return _MAPPED if way.rest in last.get("runtime", {}) else way.dynamic
 
 
 # Dates as a server reads them from documents. A date in a format that is not known here is never guessed.

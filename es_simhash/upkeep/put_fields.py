@@ -70,7 +70,7 @@ async def create_index(
     for fault in find_source_faults(with_source_mode(theirs, index_settings or {})):
         logger.warning("index %r: %s: backfill, reconcile, tags and removals will refuse it", index, fault)
     ours = mapping_of(settings, prefix=server.prefix)
-    properties = dict(theirs.get("properties") or {})
+    properties = theirs.get("properties", {})
     merged = {
         **theirs,
         "_meta": merge_meta(theirs.get("_meta"), settings, prefix=server.prefix),
@@ -119,7 +119,7 @@ async def _outdo_templates(server: Port, index: str, settings: IndexSettings) ->
     recorded = ((mapping.get("_meta") or {}).get(META_KEY) or {}).get(server.prefix) or {}
     wanted = settings.to_dict()
     extra = {key: value for key, value in recorded.items() if key not in wanted}
-    settings = replace(settings, extra=extra or None)
+    settings = replace(settings, extra=extra)
     if recorded != {**extra, **wanted} or not is_marked(mapping, settings, prefix=server.prefix):
         await write_settings(server, name, mapping, settings, adds_fields=True)
 

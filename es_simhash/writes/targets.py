@@ -89,7 +89,7 @@ async def add_fields(server: Port, name: str, settings: IndexSettings) -> tuple[
     Add our fields to the index *name*, and *settings* if it records none; return its mapping and settings then.
     Its mapping is read again first: what another program has recorded meanwhile stays.
     """
-    mapping = (await server.get_mapping(index=name))[name].get("mappings") or {}
+    mapping = (await server.get_mapping(index=name))[name].get("mappings", {})
     settings = read_settings(mapping, prefix=server.prefix) or settings
     return await write_settings(server, name, mapping, settings, adds_fields=True), settings
 
@@ -170,7 +170,7 @@ async def read_source_modes(
     if not mappings:
         return {}
     answer = await reading_settings(server, index) or {}
-    settings = {name: (answer.get(name) or {}).get("settings") or {} for name in mappings}
+    settings = {name: answer.get(name, {}).get("settings") or {} for name in mappings}
     return {name: with_source_mode(mapping, settings[name]) for name, mapping in mappings.items()}
 
 
@@ -212,11 +212,11 @@ async def refuse_masked_values(server: Port, index: Index, field: str, *, is_rea
     body: dict[str, Any] = {"query": {"exists": {"field": field}}, "size": SEARCHED_DOCUMENTS}
     if field == Fields(server.prefix).passages:  # they have no doc values
         hits = (await search_texts(server.patient, index, body, [field]))["hits"]["hits"]
-        shown = {value for hit in hits for value in read_values(hit.get("_source") or {}, field)}
+        shown = {value for hit in hits for value in read_values(hit.get("_source", {}), field)}
     else:
         body |= {"docvalue_fields": [field], "_source": False}
         hits = (await server.patient.search(index=index, body=body))["hits"]["hits"]
-        shown = {value for hit in hits for value in (hit.get("fields") or {}).get(field, ())}
+        shown = {value for hit in hits for value in hit.get("fields", {}).get(field, ())}
     values = sorted(shown)[:MOST_VALUES]
     if values and not await count_whole(server.patient, index, {"terms": {field: values}}):
         error = _unseen(index_key(index), field)
@@ -271,7 +271,7 @@ def _judge_hits(hits: Hits, fields: Fields, settings: IndexSettings) -> list[tup
     """Return for each field of each of *hits* whether it is as it must be."""
     found: list[tuple[str, bool]] = []
     for hit in hits:
-        values = {name: some[0] for name, some in (hit.get("fields") or {}).items()}
+        values = {name: some[0] for name, some in hit.get("fields", {}).items()}
         digits, group = values.get(fields.fingerprint), values.get(fields.group)
         digits = digits if is_fingerprint(digits) else None
         found.append((fields.fingerprint, digits is not None))
@@ -316,7 +316,7 @@ async def _check_next(server: Port, index: str, settings: IndexSettings) -> None
 
 def _judge_template(context: Context, simulated: Mapping[str, Any], template: str, settings: IndexSettings) -> str:
     """Return why an index made by *template* would lack our fields; empty if it has them."""
-    mapping = simulated["template"].get("mappings") or {}
+    mapping = simulated["template"].get("mappings", {})
     if find_faults(mapping, prefix=context.prefix):
         return f"{template} does not map them"
     recorded = read_settings(mapping, prefix=context.prefix)
@@ -336,7 +336,7 @@ def next_index(aliases: Mapping[str, Any], alias: str) -> str | None:
 
 def write_index(aliases: Mapping[str, Any], alias: str) -> str | None:
     """Return the index that a write to *alias* goes to, if the answer of a get-alias request says so."""
-    named = {name: (held.get("aliases") or {}).get(alias) or {} for name, held in aliases.items()}
+    named = {name: held.get("aliases", {}).get(alias) or {} for name, held in aliases.items()}
     return next((name for name, held in named.items() if held.get("is_write_index")), None)
 
 
