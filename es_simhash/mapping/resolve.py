@@ -40,7 +40,7 @@ from es_simhash.mapping.meta import (
 )
 from es_simhash.mapping.port import Port
 from es_simhash.transport.conversation import attempt, unless_refused
-from es_simhash.transport.protocol import Call, Index, check_index, index_key, names_in, status_of
+from es_simhash.transport.protocol import Call, Index, check_index, in_parts, index_key, names_in, status_of
 from es_simhash.transport.refusals import NOT_MARKED, Refusal
 from es_simhash.transport.server import Answer
 
@@ -85,7 +85,7 @@ async def resolve_index(server: Port, index: Index) -> Resolved:
     """Return the concrete indices behind *index* as they are now, not compared; always one get mapping."""
     assumed = server.context.assumed_settings()
     try:
-        answer = await server.get_mapping(index=",".join(names_in(index)))
+        answer = await server.get_mapping(index=index_key(check_index(index)))
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise
@@ -115,11 +115,11 @@ async def narrowed(server: Port, index: Index) -> list[str]:
     def is_named(name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in names)
 
-    # OpenSearch finds no data stream here.
-    call = Call("get_alias", {"index": ",".join(names_in(index))})
-    answer = await unless_refused(server.send(call), 401, 403, 404)
+    answer: Answer = {}
+    for part in in_parts(index):  # OpenSearch finds no data stream here
+        answer |= await unless_refused(server.get_alias(index=index_key(part)), 401, 403, 404) or {}
     found = []
-    for name, held in sorted((answer or {}).items()):
+    for name, held in sorted(answer.items()):
         used = [alias for alias_name, alias in held.get("aliases", {}).items() if is_named(alias_name)]
         if used and not is_named(name) and all("filter" in alias or "search_routing" in alias for alias in used):
             found.append(name)
@@ -171,15 +171,17 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
         if not context.accepts(other.scheme):
             raise _mismatch(name, other.scheme, "this client", context.wanted)
     every = list(resolved.settings_of.values())
-    text_fields = {one.text_fields for one in every if one.text_fields}
+    text_fields = {of_index.text_fields for of_index in every if of_index.text_fields}
     return replace(
         settings,
         text_fields=text_fields.pop() if len(text_fields) == 1 else (),
         # The largest default finds what any of them promises.
-        max_distance=max((one.max_distance for one in every if one.max_distance is not None), default=None),
+        max_distance=max(
+            (of_index.max_distance for of_index in every if of_index.max_distance is not None), default=None
+        ),
         # A script fails on a shard whose index does not map the copy it reads.
-        value=all(one.value for one in every),
-        is_assumed=any(one.is_assumed for one in every),
+        value=all(of_index.value for of_index in every),
+        is_assumed=any(of_index.is_assumed for of_index in every),
         passages=_agree_on_passages(every),
     )
 

@@ -93,7 +93,7 @@ class ShardReading:
 
     def note_refresh(self) -> None:
         """Note a refresh that began after the last position was read and is done."""
-        self._positions = [Position(one.checkpoint, NOTHING - 1) for one in self._positions]
+        self._positions = [Position(position.checkpoint, NOTHING - 1) for position in self._positions]
 
     def advance(self, shown: int | None) -> None:
         """
@@ -111,7 +111,7 @@ def read_positions(answer: Mapping[str, Any]) -> dict[Shard, Position]:
     found = {}
     for name, index in answer.get("indices", {}).items():
         for number, copies in index.get("shards", {}).items():
-            copy = next((one for one in copies if one["routing"]["primary"] and "seq_no" in one), None)
+            copy = next((copy for copy in copies if copy["routing"]["primary"] and "seq_no" in copy), None)
             if copy is not None:
                 numbers, commit = copy["seq_no"], copy.get("commit", {})
                 history = commit.get("user_data", {}).get("history_uuid") or ""

@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 from es_simhash.errors import WRITE_RECORD, MappingError, Said, WritesRefusedError, shorten
-from es_simhash.hashing import fingerprint, from_hex
+from es_simhash.hashing import block_terms, fingerprint
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
-from es_simhash.mapping.fields import Fields, full_name, is_fingerprint, read_values, text_or_none
+from es_simhash.mapping.fields import Fields, full_name, read_fingerprint, read_values, text_or_none
 from es_simhash.mapping.mapping import mapping_update, with_source_mode
 from es_simhash.mapping.meta import (
     IndexSettings,
@@ -262,32 +262,34 @@ async def _find_unseen(server: Port, name: str, settings: IndexSettings) -> str 
         query = {"bool": {"must": {"exists": {"field": fields.fingerprint}}, **clause}}
         body = {"query": query, "size": SAMPLED_DOCUMENTS, "docvalue_fields": shown}
         answer = await search_texts(server, name, body, settings.text_fields)
-        for field, is_right in await server.compute(_judge_hits, answer["hits"]["hits"], fields, settings):
-            seen[field] = seen.get(field, False) or is_right
+        for right in await server.compute(_judge_hits, answer["hits"]["hits"], fields, settings):
+            seen |= {field: seen.get(field, False) or is_right for field, is_right in right.items()}
     return next((field for field, is_right in seen.items() if not is_right), None)
 
 
-def _judge_hits(hits: Hits, fields: Fields, settings: IndexSettings) -> list[tuple[str, bool]]:
-    """Return for each field of each of *hits* whether it is as it must be."""
-    found: list[tuple[str, bool]] = []
-    for hit in hits:
-        values = {name: some[0] for name, some in hit.get("fields", {}).items()}
-        digits, group = values.get(fields.fingerprint), values.get(fields.group)
-        digits = digits if is_fingerprint(digits) else None
-        found.append((fields.fingerprint, digits is not None))
-        if digits is None:
-            continue
-        found += [(name, values.get(name) == digits[4 * n : 4 * n + 4]) for n, name in enumerate(fields.blocks)]
-        if (canonical := values.get(fields.duplicate_of)) is not None:
-            found.append((fields.duplicate_of, canonical == group))
-        elif group is not None:
-            key = document_key(hit)
-            found.append((fields.group, group in (key.id, full_name(key.index, key.id), full_name(*key))))
-        if settings.text_fields:
-            text = text_or_none(hit, settings.text_fields)
-            is_fit = text is not None and fingerprint(text, scheme=settings.scheme) == from_hex(digits)
-            found.append((", ".join(settings.text_fields), is_fit))
-    return found
+def _judge_hit(hit: Mapping[str, Any], fields: Fields, settings: IndexSettings) -> dict[str, bool]:
+    """Return for each field of *hit* whether it is as it must be."""
+    values = {name: some[0] for name, some in hit.get("fields", {}).items()}
+    digits, group, canonical = (values.get(name) for name in (fields.fingerprint, fields.group, fields.duplicate_of))
+    if (wanted := read_fingerprint(digits)) is None:
+        return {fields.fingerprint: False}
+    right = {fields.fingerprint: True}
+    right |= {name: values.get(name) == term for name, term in zip(fields.blocks, block_terms(wanted), strict=True)}
+    if canonical is not None:
+        right[fields.duplicate_of] = canonical == group
+    elif group is not None:
+        key = document_key(hit)
+        right[fields.group] = group in (key.id, full_name(key.index, key.id), full_name(*key))
+    if settings.text_fields:
+        text = text_or_none(hit, settings.text_fields)
+        right[", ".join(settings.text_fields)] = (
+            text is not None and fingerprint(text, scheme=settings.scheme) == wanted
+        )
+    return right
+
+
+def _judge_hits(hits: Hits, fields: Fields, settings: IndexSettings) -> list[dict[str, bool]]:
+    return [_judge_hit(hit, fields, settings) for hit in hits]
 
 
 async def _check_next(server: Port, index: str, settings: IndexSettings) -> None:
