@@ -272,7 +272,7 @@ async def send_confirmed(server: Port, index: Index, call: Call, *, settings: In
                 # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
                 await confirm(server, index, settings=settings)
             elif not refusal:
-                context.confirmed.learn(index, value=True, at=asked)
+                context.confirmed.learn(index, (resolved, None), at=asked)
             return answer
         await confirm(server, index, settings=settings)
         # The indices with our fields are unchanged: one without them is there now, or the user may not see the marker.
@@ -326,15 +326,16 @@ async def confirm(server: Port, index: Index, *, settings: IndexSettings, since:
     if isinstance(answer, Exception):
         context.unlearn(index, known)
         raise SettingsChanged(index) from answer
-    if known is None or _differs(known, judge_mappings(answer, context)):
+    is_as_before = context.confirmed.find(index)[1] == (known, answer)  # to judge hundreds of mappings takes long
+    if known is None or not (is_as_before or _are_same(known, judge_mappings(answer, context))):
         context.unlearn(index, known)
         raise SettingsChanged(index)
-    context.confirmed.learn(index, value=True, at=asked)
+    context.confirmed.learn(index, (known, answer), at=asked)
 
 
-def _differs(before: Resolved, now: Resolved) -> bool:
+def _are_same(before: Resolved, now: Resolved) -> bool:
     has_lost_marker = before.marker is not None and now.marker != before.marker
-    return has_lost_marker or now.settings_of != before.settings_of or now.faults != before.faults
+    return not has_lost_marker and now.settings_of == before.settings_of and now.faults == before.faults
 
 
 async def check_unchanged(
@@ -368,7 +369,7 @@ async def read_present_settings(server: Port, index: Index, *, after_seconds: fl
 def _known(context: Context, index: Index, settings: IndexSettings) -> Resolved | None:
     """Return what was learned of *index*, if that can be confirmed and its settings are still *settings*."""
     known = context.known.find(index)[1]
-    if known is None and context.confirmed.recall(index):
+    if known is None and context.confirmed.recall(index) is not None:
         raise SettingsChanged(index)  # another thread has found that they changed
     if known is None or known[1].assumed is not None:
         return None

@@ -51,7 +51,7 @@ class Estate:
             return answer
         body = call.arguments["body"]
         searches = [body] if call.api == "search" else body[1::2]
-        answers = [self.answer_search(each) for each in searches]
+        answers = [self.answer_search(body) for body in searches]
         if call.api == "search" and "error" in answers[0]:
             return ServerError(400, answers[0]["error"])
         return answers[0] if call.api == "search" else {"responses": answers}
