@@ -10,7 +10,6 @@ from es_simhash.errors import OTHER_PREFIX, Argument, InvalidInputError, Said, s
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.meta import (
-    META_KEY,
     IndexSettings,
     build_settings,
     for_derived_source,
@@ -99,13 +98,16 @@ def build_mapping(
     return for_derived_source(mapping, prefix=prefix) if derived_source else mapping
 
 
-def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
+def mapping_of(
+    settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX, mapping: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return our fields and the record of *settings*, also as the body that adds them to an index with *mapping*."""
     _refuse_our_fields(settings.text_fields, prefix)
     optional = {"value": settings.value, "passages": settings.passages is not None}
     properties = {name: dict(type_) for name, type_ in FIELD_TYPES.items() if optional.get(name, True)}
-    properties |= marker_properties(settings, prefix=prefix)
+    properties |= marker_properties(settings, prefix=prefix, mapping=mapping)
     return {
-        "_meta": {META_KEY: {prefix: settings.to_dict()}},
+        "_meta": merge_meta((mapping or {}).get("_meta"), settings, prefix=prefix),
         # Not strict: a document of another version of this library must not be refused for a field more.
         "properties": {prefix: {"dynamic": "false", "properties": properties}},
     }
@@ -145,13 +147,6 @@ def check_users_mapping(mapping: Any, *, prefix: str, text_fields: Sequence[str]
                 "refused: map the field too"
             )
     return given
-
-
-def mapping_update(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str) -> dict[str, Any]:
-    """Return the body that adds our fields and the record of *settings* to an index that has *mapping*."""
-    ours = mapping_of(settings, prefix=prefix)
-    ours["properties"][prefix]["properties"] |= marker_properties(settings, prefix=prefix, mapping=mapping)
-    return ours | {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=prefix)}
 
 
 def build_component_template(**options: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from es_simhash.hashing import block_terms, fingerprint
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
 from es_simhash.mapping.fields import Fields, full_name, read_fingerprint, read_values, text_or_none
-from es_simhash.mapping.mapping import mapping_update, with_source_mode
+from es_simhash.mapping.mapping import mapping_of, with_source_mode
 from es_simhash.mapping.meta import (
     IndexSettings,
     for_derived_source,
@@ -106,7 +106,7 @@ async def write_settings(
     prefix = server.prefix
     for _ in range(ATTEMPTS):
         if adds_fields:
-            await change_mapping(server, name, mapping, mapping_update(mapping, settings, prefix=prefix))
+            await change_mapping(server, name, mapping, mapping_of(settings, prefix=prefix, mapping=mapping))
         else:
             record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=prefix)}
             marked, unmarked = (marker_properties(of, prefix=prefix, mapping=mapping) for of in (settings, None))
