@@ -160,6 +160,10 @@ MAPPING_FULL = Row(
     change="the record of settings without their marker",
     at_last="the client's exception, with a note of the fields that are new",
 )
+NO_TARGET = Row(
+    (Look((400,), ("an alias must refer to an existing field",)),),
+    change="the record of settings without their marker: an index lacks the field that the marker stands for",
+)
 NO_DERIVED = Row(
     (Look((400, 500), ("Derived source field is not supported", "derive source for [")),),
     change="the mapping without the marker, and passages with doc values: OpenSearch with derived source",

@@ -37,7 +37,7 @@ from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.conversation import changing, search_texts, unless_refused
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Call, Index, Key, document_key, index_key
-from es_simhash.transport.refusals import MAPPING_FULL, NO_DERIVED, Row
+from es_simhash.transport.refusals import MAPPING_FULL, NO_DERIVED, NO_TARGET, Row
 from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import Operation, new_id
 
@@ -112,7 +112,7 @@ async def write_settings(
             marked, unmarked = (marker_properties(of, prefix=prefix, mapping=mapping) for of in (settings, None))
             bodies = [{**record, "properties": {prefix: {"properties": some}}} for some in (marked, unmarked)]
             call = Call("put_mapping", {"index": name})
-            await _send_first(server, call, [*bodies, record], MAPPING_FULL, NO_DERIVED)
+            await _send_first(server, call, [*bodies, record], MAPPING_FULL, NO_TARGET, NO_DERIVED)
         server.context.forget()
         mapping = (await server.get_mapping(index=name))[name]["mappings"]
         others = set(markers_in_use(mapping, prefix=prefix)) - {marker_name(settings)}
