@@ -15,13 +15,13 @@ from es_simhash.lookup.find import Crowded, Lookup, Scope
 from es_simhash.lookup.find_many import MultiSearch, Outcome, make_multi_search, take_answer
 from es_simhash.lookup.judge import FETCH_DOCUMENTS, LookupRule, fetch_hits, read_contents
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.near_dups import NearDups, hit_fingerprints, no_fingerprint_shown
+from es_simhash.lookup.near_dups import NearDups, no_fingerprint_shown
 from es_simhash.lookup.plan import index_stats
 from es_simhash.mapping.context import Context, IndexStats, TextFields
-from es_simhash.mapping.fields import Fields, full_name, is_masked, text_or_none
+from es_simhash.mapping.fields import Fields, is_masked, text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import begin_anew, check_unchanged, read_index_settings
+from es_simhash.mapping.resolve import begin_anew, check_unchanged
 from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import check_whole
@@ -163,92 +163,6 @@ async def read_all(
         raise IncompleteSearchError(reason, reasons=(reason,))
 
 
-async def read_touched(
-    server: Port,
-    index: Index,
-    table: Table,
-    grouping: Grouping,
-    query: Mapping[str, Any],
-    *,
-    may_lack: bool = True,
-    leave: Collection[str] = (),
-) -> None:
-    """
-    Add to *table* the documents that match *query*, and all whose groups these may change.
-    These are the documents connected with them, or with documents that lost their canonical, by steps of max_distance,
-    or by naming one of them as canonical: if the text of a canonical was changed, or emptied, its members may belong
-    elsewhere now. Groups lie within such connected components, so grouping these documents alone gives the same as
-    grouping all. Without *may_lack*, no canonical was deleted, and none is looked for.
-    """
-    fields = Fields(server.prefix)
-    seeds = _Seeds(fields)
-    await _read(server, index, query, seeds)
-    lost = set(await lost_canonicals(server, index, grouped_only=True) if may_lack else [])
-    lookups = GroupLookups(
-        server.context, index, await read_index_settings(server, index), max_distance=grouping.max_distance
-    )
-    await lookups.prepare(server)
-    named: set[str] = set()
-    while unread := (seeds.matching | lost) - named:
-        for ids in _parts(sorted(unread), BUCKETS):
-            # Several documents may share an id, in other indices or shards: all of them are read in the end.
-            clauses = [{"terms": {fields.duplicate_of: ids}}, {"ids": {"values": ids}}]
-            await _read(server, index, {"bool": {"should": clauses}}, seeds)
-        named |= unread
-        await _flood(server, lookups, seeds)
-    for part in _parts(sorted(seeds.ids), BUCKETS):
-        await read_all(server, index, table, {"ids": {"values": part}}, leave=leave)
-
-
-class _Seeds:
-    """
-    Ids and fingerprints of documents to start from; *matching* has also the names that their groups may have, and those
-    without a fingerprint.
-    """
-
-    def __init__(self, fields: Fields) -> None:
-        self.matching: set[str] = set()
-        self.ids: set[str] = set()
-        self.fingerprints: set[int] = set()
-        self.asked: set[int] = set()
-        self.name = fields.fingerprint
-
-    def add(self, hits: Hits) -> None:
-        for hit in hits:
-            self.note(document_key(hit))
-            self.ids.add(hit["_id"])
-            self.fingerprints.update(int(digits, 16) for digits in hit_fingerprints(hit, self.name)[:1])
-
-    def note(self, key: Key) -> None:
-        self.matching |= {key.id, full_name(*key)}
-
-
-async def _read(server: Port, index: Index, query: Mapping[str, Any], seeds: _Seeds) -> None:
-    body = {"query": query, "docvalue_fields": [seeds.name], "_source": False}
-    check_whole(await read_each(server, index, body, seeds.add, page=PAGE))
-
-
-def _parts(items: Sequence[str], size: int) -> list[list[str]]:
-    return [list(items[begin : begin + size]) for begin in range(0, len(items), size)]
-
-
-async def _flood(server: Port, lookups: GroupLookups, seeds: _Seeds) -> None:
-    """Add to *seeds* all documents that steps of max_distance reach from them."""
-    while waiting := sorted(seeds.fingerprints - seeds.asked):
-        for begin in range(0, len(waiting), ASKED):
-            server.tell(Progress(len(seeds.asked), len(seeds.fingerprints), "looking up near-duplicates"))
-            seeds.asked.update(asked := waiting[begin : begin + ASKED])
-            for found in (await lookups.ask(server, asked)).values():
-                if not found.complete:
-                    raise IncompleteSearchError(
-                        f"near-duplicates may be missing: {'; '.join(found.reasons)}", reasons=found.reasons
-                    )
-                for each in found:
-                    seeds.note(each.key)
-                seeds.ids.update(each.id for each in found)
-                seeds.fingerprints.update(each.fingerprint for each in found)
-
-
 async def grouped_without_fingerprint(server: Port, index: Index) -> list[Key]:
     """Return the documents that are tagged as duplicates, and have no fingerprint."""
     fields = Fields(server.prefix)
@@ -313,20 +227,24 @@ async def read_texts(
     text_fields: TextFields,
     measure: TextMeasure,
     scheme: Scheme,
+    known: Texts | None = None,
 ) -> Texts:
     """
-    Return the present texts of the documents at *places*: one search for every 500; raise on gaps.
-    A mask, which is not the text of its fingerprint by *scheme*, is none.
+    Return the present texts of the documents at *places*, with those that are *known*: one search for every 500; raise
+    on gaps. A mask, which is not the text of its fingerprint by *scheme*, is none.
     """
     import numpy as np  # noqa: PLC0415
 
     from es_simhash.groups.table import Texts  # noqa: PLC0415 -- loads numpy
 
-    store = TextStore(measure)
+    store = TextStore(measure) if known is None else known.sets
     numbers = np.full(len(table), -1, np.int64)
     versions = np.full((len(table), 2), -1, np.int64)
-    for begin in range(0, len(places), FETCH_DOCUMENTS):
-        keys = {place: table.row(place).key for place in places[begin : begin + FETCH_DOCUMENTS]}
+    if known is not None:
+        numbers[: len(known.numbers)], versions[: len(known.versions)] = known.numbers, known.versions
+    unread = [place for place in places if versions[place, 0] < 0]
+    for begin in range(0, len(unread), FETCH_DOCUMENTS):
+        keys = {place: table.row(place).key for place in unread[begin : begin + FETCH_DOCUMENTS]}
         hits, unanswered = await fetch_hits(
             server, index, list(keys.values()), text_fields=text_fields.all, versions=True
         )
@@ -342,9 +260,9 @@ async def read_texts(
                 continue
             texts[place] = text
         numbers[list(texts)] = await server.compute(store.add, list(texts.values()))
-        server.tell(Progress(min(begin + FETCH_DOCUMENTS, len(places)), len(places), "reading texts"))
-    unread = int((numbers[list(places)] < 0).sum()) if len(places) else 0
-    return Texts(store, numbers, unread, versions)
+        server.tell(Progress(min(begin + FETCH_DOCUMENTS, len(unread)), len(unread), "reading texts"))
+    missing = int((numbers[list(places)] < 0).sum()) if len(places) else 0
+    return Texts(store, numbers, versions, missing)
 
 
 async def fetch_contents(

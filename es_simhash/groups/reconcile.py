@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_simhash.errors import Advice, Argument, InvalidInputError, Said, WrongTypeError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
-from es_simhash.groups.read import grouped_without_fingerprint, read_all, read_texts, read_touched
+from es_simhash.groups.read import grouped_without_fingerprint, lost_canonicals, read_all, read_texts
 from es_simhash.groups.recorded import check_recorded, field_kinds, finish_regrouping, settle_grouping
+from es_simhash.groups.touched import group_touched
 from es_simhash.hashing import to_hex
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import GROUPED, Fields, clearing, group_fields, now, read_values
@@ -115,31 +116,42 @@ async def read_groups(
     resolved: Resolved,
     grouping: Grouping,
     *,
-    changed: Mapping[str, Any] | None = None,
+    since: str | None = None,
+    ids: Collection[str] | None = None,
     may_lack: bool = True,
     leave: Collection[str] = (),
 ) -> tuple[Table, Groups]:
     """
-    Return the documents of *index*, or those that *changed* ones may have touched, and their groups; no
-    duplicate of *leave*.
+    Return the documents of *index*, or those that may have been touched since then, or with these *ids*, and their
+    groups; no duplicate of *leave*.
     """
     from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
 
-    text_fields = resolved.text_fields
+    fields = Fields(server.prefix)
     dates = [field for field, kind in field_kinds(resolved, grouping).items() if kind == "date"]
-    table = Table(server.prefix, grouping, dates=dates, text_fields=text_fields)
-    await refresh(server, index)
-    if changed is None:
-        await read_all(server, index, table, leave=leave)
-    else:
-        await read_touched(server, index, table, grouping, changed, may_lack=may_lack, leave=leave)
+    table = Table(server.prefix, grouping, dates=dates, text_fields=resolved.text_fields)
+    scheme = agree(resolved, server.context).scheme
     texts: Texts | None = None
-    if grouping.similarity is not None:
-        places = await server.compute(table.with_candidates)
-        scheme = agree(resolved, server.context).scheme
-        texts = await read_texts(server, index, table, places.tolist(), text_fields, grouping.measure, scheme)
-    groups = await server.compute(table.group, texts)
-    return table, groups
+
+    async def group() -> Groups:
+        nonlocal texts
+        if grouping.similarity is not None:
+            places = (await server.compute(table.with_candidates)).tolist()
+            texts = await read_texts(
+                server, index, table, places, resolved.text_fields, grouping.measure, scheme, known=texts
+            )
+        return await server.compute(table.group, texts)
+
+    await refresh(server, index)
+    if since is None and ids is None:
+        await read_all(server, index, table, leave=leave)
+        return table, await group()
+    lost = await lost_canonicals(server, index, grouped_only=True) if may_lack else []
+    query = {"range": {fields.at: {"gte": since}}} if ids is None else ids_query(sorted(ids))
+    named = {*lost, *(ids or ())}
+    return table, await group_touched(
+        server, index, table, grouping.max_distance, group, query, named=named, leave=leave
+    )
 
 
 async def reconcile(
@@ -169,8 +181,7 @@ async def reconcile(
     them); without *ids*, one search for tagged documents without a fingerprint; a multi-get and a bulk for every 500
     documents to change.
     """
-    query = _changed(Fields(server.prefix), since, ids)
-    if regroup and query is not None:
+    if regroup and (since is not None or ids is not None):
         raise InvalidInputError("regroup changes the groups of all documents: leave since out")
     server = await reading_primaries(server, index)
     resolved = await resolve_index(server, index)
@@ -189,7 +200,7 @@ async def reconcile(
     with noting(lambda: were(writer.changed, "rewritten")):
         for _ in range(ROUNDS):
             table, groups = await read_groups(
-                server, index, resolved, grouping, changed=query, may_lack=may_lack, leave=leave
+                server, index, resolved, grouping, since=since, ids=ids, may_lack=may_lack, leave=leave
             )
             wrong = await server.compute(groups.wrong)
             # Those with the ids were changed by a flow that takes these fields out by itself.
@@ -219,13 +230,6 @@ async def reconcile(
     if regroup and not dry_run and report.is_settled:
         await finish_regrouping(server, index, grouping)
     return report
-
-
-def _changed(fields: Fields, since: str | None, ids: Collection[str] | None) -> dict[str, Any] | None:
-    """Return the query for the documents that were changed; ``None`` for all documents."""
-    if ids is not None:
-        return ids_query(sorted(ids))
-    return None if since is None else {"range": {fields.at: {"gte": since}}}
 
 
 class _Writer:

@@ -339,8 +339,8 @@ class Texts:
 
     sets: TextStore
     numbers: NDArray[np.int64]
+    versions: NDArray[np.int64]
     unread: int = 0
-    versions: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +377,7 @@ class Groups:
 
     def version(self, place: int) -> tuple[int, int] | None:
         """Return the version of the document at *place* by whose text it was grouped; ``None`` if that was not read."""
-        if self.texts is None or self.texts.versions is None:
+        if self.texts is None:
             return None
         number, term = self.texts.versions[place].tolist()
         return None if number < 0 else (number, term)

@@ -143,10 +143,10 @@ class Context:
     *wanted*: the scheme that the caller asked for; a name without version accepts the version that an index has;
     ``None`` adopts the scheme of the index. *clock*: seconds that only grow, which say when what was learned is too
     old. *is_plain*: nothing is done that only makes answers faster.
-    *known*: the settings on which the indices behind a name agree, and those of each. *confirmed*: settings that were
-    right at a time, and the mappings that the server showed then. *longest*: characters of the longest text that
-    lookups have seen lately. *scriptless*: names that no script may filter; what was refused long ago is tried again.
-    *filled*: names without a document that lacks passages.
+    *known*: the settings on which the indices behind a name agree, and those of each. *confirmed*: names whose settings
+    were right at a time. *longest*: characters of the longest text that lookups have seen lately. *scriptless*: names
+    that no script may filter; what was refused long ago is tried again. *filled*: names without a document that lacks
+    passages.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Context:
         self.clock = clock
         self.is_plain = is_plain()
         self.known = Recent[tuple[IndexSettings, Resolved]](clock, SETTINGS_SECONDS)
-        self.confirmed = Recent[tuple[Resolved, Any]](clock)
+        self.confirmed = Recent[bool](clock)
         self.stats = Recent[IndexStats](clock, STATS_SECONDS)
         self.longest = Recent[int](clock, STATS_SECONDS)
         self.scriptless = Recent[bool](clock, STATS_SECONDS)
@@ -176,9 +176,8 @@ class Context:
 
     def learn(self, index: Index, agreed: IndexSettings, resolved: Resolved, *, at: float | None = None) -> None:
         """Remember settings for a while; mappings are left out, because they may be large."""
-        resolved = replace(resolved, mappings={})
-        self.known.learn(index, (agreed, resolved), at=at)
-        self.confirmed.learn(index, (resolved, None), at=at)
+        self.known.learn(index, (agreed, replace(resolved, mappings={})), at=at)
+        self.confirmed.learn(index, value=True, at=at)
 
     def unlearn(self, index: Index, resolved: Resolved | None) -> None:
         """Forget the settings *resolved* of *index*, and its statistics; what was learned since stays."""

@@ -131,7 +131,7 @@ def grouped(items, grouping, *, memory_bytes=1 << 20):
         for place in table.with_candidates().tolist():
             if items[place]["text"] is not None:
                 [numbers[place]] = store.add([items[place]["text"]])
-        texts = Texts(store, numbers)
+        texts = Texts(store, numbers, np.full((len(numbers), 2), -1))
     return table.group(texts)
 
 
@@ -191,7 +191,7 @@ def test_copies_cost_nothing():
     table._ids.extend(["x"] * count)
     table._parts, table._count = [columns], count
     store = TextStore()
-    texts = Texts(store, np.full(count, store.add(["the cat sat on a mat"])[0], np.int64))
+    texts = Texts(store, np.full(count, store.add(["the cat sat on a mat"])[0], np.int64), np.full((count, 2), -1))
     assert len(table.with_candidates()) == count
     groups = table.group(texts)
     assert np.unique(groups.canonical).tolist() == [0, 1]

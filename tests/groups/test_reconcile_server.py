@@ -5,8 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from es_simhash import InvalidInputError, MappingError, fingerprint
+from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, fingerprint_fields
+from es_simhash.client.port import finish
 from es_simhash.groups import reconcile
+from es_simhash.groups.grouping_request import GroupingRequest
+from tests.servers.fixtures import make_client
 from tests.servers.support import (
     ONE_SHARD,
     ByDistance,
@@ -136,6 +139,63 @@ def test_since_follows_names_as_well_as_distances(server, index, simhash):
     found = read_all(server, index)
     assert stored_groups(found) == expected_groups(found, 3)
     assert (report.documents, simhash.reconcile(index, since="2020-01-01").changed) == (5, 0)
+
+
+def repair(simhash, index, ids):
+    """Make the groups right that documents with these *ids* may have upset."""
+    return finish(reconcile.reconcile(simhash._server(), index, GroupingRequest(), ids=ids, may_lack=False))
+
+
+@pytest.mark.parametrize("rule", [{"verify": False, "max_distance": 8}, {"max_distance": 16}, {"per": "n"}], ids=str)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_repair_by_ids_is_what_a_whole_reconcile_says(server, index, sync_simhash, rule, seed):
+    """After texts changed, documents came without a group, and canonicals went: then there is nothing left to do."""
+    chance = random.Random(seed)
+    sync_simhash.create_index(
+        index, text_field="body", settings=ONE_SHARD, mappings={"properties": {"n": {"type": "keyword"}}}
+    )
+    found = texts(250, seed=seed, edits=6)
+    documents = [{"_id": f"{chance.random()}", "n": n % 3, "body": text} for n, text in enumerate(found)]
+    list(sync_simhash.ingest(index, documents[:200], **rule))
+    for _ in range(2):
+        groups = stored_groups(read_all(server, index))
+        canonicals = sorted({name for id_, name in groups.items() if id_ != name})
+        deleted = chance.sample(canonicals, 4) + chance.sample(sorted(groups), 4)
+        rest = chance.sample(sorted(groups.keys() - deleted), 10 + 20 * seed) + chance.sample(documents[200:], 3)
+        changed = [
+            {**(each if isinstance(each, dict) else {"_id": each, "n": 1}), "body": chance.choice(found)}
+            for each in rest
+        ]
+        send_lines(server, [{"delete": {"_index": index, "_id": id_}} for id_ in set(deleted)])
+        list(sync_simhash.ingest(index, changed, on_duplicate=None))
+        assert repair(sync_simhash, index, {*deleted, *(document["_id"] for document in changed)}).changed
+        assert sync_simhash.reconcile(index).changed == 0
+
+
+def test_a_repair_asks_no_more_in_an_index_of_many_documents(server, index, sync_simhash):
+    """Of 60,000 documents nearly all are connected by steps of 16 bits, though no two texts are alike."""
+    chance = random.Random(1)
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    sync_simhash.reconcile(index, max_distance=16, verify=0.8)
+    for begin in range(0, 60_000, 5_000):
+        lines = []
+        for number in range(begin, begin + 5_000):
+            own = fingerprint_fields(chance.getrandbits(64))["simhash"] | {"group": str(number), "at": "2026-01-01"}
+            text = " ".join(f"{chance.getrandbits(40):x}" for _ in range(5))
+            lines += [{"index": {"_index": index, "_id": str(number)}}, {"body": text, "simhash": own}]
+        send_lines(server, lines)
+    sent = []
+    with make_client(server, **{"timeout" if server.product == "opensearch" else "request_timeout": 120}) as client:
+        perform = client.transport.perform_request
+
+        def count(method, url, *arguments, **options):
+            sent.append(f"{method} {url}")
+            return perform(method, url, *arguments, **options)
+
+        client.transport.perform_request = count
+        found = repair(SimHashClient(client), index, [str(number) for number in range(0, 60_000, 120)])
+    assert (found.changed, found.is_settled, found.documents > 500) == (0, True, True)
+    assert len(sent) <= 60, sent
 
 
 def test_since_follows_ids_that_occur_twice(server, index, simhash):
