@@ -10,7 +10,6 @@ import pytest
 from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, get_scheme, hamming_distance
 from es_simhash.cli import app
 from es_simhash.cli.commands import find
-from es_simhash.hashing import scheme, segment
 from es_simhash.mapping.mapping import NEEDED_FIELDS
 from tests.estates.wire import Wire
 from tests.servers.command_line import failed
@@ -189,7 +188,7 @@ def test_the_rule_is_an_option(plain, simhash):
         simhash.setup(plain, time_field="published", canonical="id")
 
 
-def test_keywords_with_a_dictionary(run, server, index, tmp_path, monkeypatch):
+def test_keywords_with_a_dictionary(run, server, index, tmp_path):
     """One command sets up; those that it prints carry the dictionary if they take it, and a lookup by id needs none."""
     story = (
         "石墨烯产业园今天开园，首批企业入驻石墨烯产业园。市长说，园区将在五年内建成全省最大的新材料基地，投资一百亿元。"
@@ -215,8 +214,6 @@ def test_keywords_with_a_dictionary(run, server, index, tmp_path, monkeypatch):
         **dict.fromkeys(["find", "follow"], True),
         **dict.fromkeys(["groups", "report", "plan"], False),
     }
-    monkeypatch.setattr(segment, "_segmenters", {})  # as in another process
-    scheme.FOUND.clear()
     for command in (("find", index, "--id", 0), ("groups", index), ("plan", index, "--max-share", 1)):
         shown = run(*command)
         assert shown.exit_code == 0, shown.output

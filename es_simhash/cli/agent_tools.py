@@ -227,7 +227,7 @@ class Reader:
                 server, headers = self.target.server, self.login.headers
                 self._client = await asyncio.to_thread(open_async_client, server, headers, check_name("index", index))
                 read_only(self._client.transport)
-                self._simhash = AsyncSimHashClient(self._client, prefix=self.target.prefix)
+                self._simhash = AsyncSimHashClient(self._client, files=self.target.files, prefix=self.target.prefix)
         return self._simhash
 
     async def close(self) -> None:

@@ -90,7 +90,9 @@ def connect(target: Target, index: str, *, is_quiet: bool = False) -> Iterator[C
         try:
             with tracking() as progress:
                 tell = None if is_quiet else progress
-                simhash = SimHashClient(client, scheme=target.scheme, prefix=target.prefix, progress=tell)
+                simhash = SimHashClient(
+                    client, scheme=target.scheme, files=target.files, prefix=target.prefix, progress=tell
+                )
                 connection = Connection(simhash, client, product, url, {index})
                 yield connection
             if has_written.is_set():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import wraps
 from random import randrange
 from typing import Any
@@ -17,12 +17,11 @@ from es_simhash.arguments import LARGEST_COUNT, Choice, Count, parameters
 from es_simhash.cli.output import COMMAND, FILES, INDEX, PREFIX
 from es_simhash.cli.parameter_types import DELIMITER, INPUT_FILE, QUERY
 from es_simhash.connection import Server
-from es_simhash.hashing.scheme import STEPS
+from es_simhash.hashing.scheme import FILES as SCHEME_FILES, STEPS
 
 DEFAULT_URL = "http://localhost:9200"
 PRODUCTS = ("elasticsearch", "opensearch")
 _ALL = "es_simhash.help_all"
-_FILES_OF_A_SCHEME = ("dictionary", "idf", "stop_words")
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
@@ -138,11 +137,12 @@ def takes(options: type[Any], *, has_defaults: bool = True) -> Decorator:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a command works: a server, the object that holds the fields, and a scheme if one was given."""
+    """Where a command works: a server, the object that holds the fields, a scheme if one was given, files of others."""
 
     server: Server
     prefix: str
     scheme: Scheme | str | None
+    files: Mapping[str, Any] = field(default_factory=dict)
 
 
 def target(command: Function) -> Function:
@@ -184,8 +184,9 @@ def target(command: Function) -> Function:
     ) -> Any:
         server = Server(url, server_product, is_insecure=insecure, timeout_seconds=timeout)
         shown = {INDEX: rest.get("index"), PREFIX: None if prefix == DEFAULT_PREFIX else prefix}
-        click.get_current_context().meta.update(shown)
-        return command(target=Target(server, prefix, scheme), **rest)
+        meta = click.get_current_context().meta
+        meta.update(shown)
+        return command(target=Target(server, prefix, scheme, meta.get(FILES, {})), **rest)
 
     return with_target
 
@@ -234,16 +235,15 @@ def _parse_settings(ctx: click.Context, param: click.Parameter, values: tuple[st
             settings[key] = json.loads(text)
         except (ValueError, RecursionError):
             settings[key] = text
-    ctx.meta[FILES] = [f"{key}={settings[key]}" for key in _FILES_OF_A_SCHEME if key in settings]
+    ctx.meta[FILES] = {key: settings[key] for key in SCHEME_FILES if key in settings}
     return settings
 
 
 def _find_files(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
-    """Read the files, so that the scheme of a mapping, which has their digests, finds them."""
+    """Note the files for the client: the scheme of a mapping has their digests."""
     given = _parse_settings(ctx, param, values)
     if len(given) > len(ctx.meta[FILES]):
         raise click.BadParameter("INDEX records the scheme, so only its files can be given", ctx=ctx, param=param)
-    get_scheme("keywords", **given)
 
 
 scheme_files = click.option(
@@ -252,7 +252,7 @@ scheme_files = click.option(
     multiple=True,
     expose_value=False,
     callback=_find_files,
-    help=f"Give a file that the scheme of INDEX was made with: {', '.join(_FILES_OF_A_SCHEME)}. Repeatable.",
+    help=f"Give a file that the scheme of INDEX was made with: {', '.join(SCHEME_FILES)}. Repeatable.",
 )
 
 
@@ -261,7 +261,7 @@ def _build_scheme(name: str | None, settings: dict[str, Any], steps: tuple[str, 
         if name is not None:
             get_scheme(name)  # refuses an unknown name before anything is done
         return name
-    if name is None and not settings.keys().isdisjoint(_FILES_OF_A_SCHEME):
+    if name is None and not settings.keys().isdisjoint(SCHEME_FILES):
         name = "keywords"
     if name is None and settings:
         raise click.UsageError("--set needs --scheme: each scheme has its own parameters")

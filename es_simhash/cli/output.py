@@ -42,7 +42,7 @@ def say_command(*words: str, ctx: click.Context | None = None) -> str:
     if context is not None and meta.get(FILES) and isinstance(group := context.find_root().command, click.Group):
         target = group.get_command(context, words[0])
         if target is not None and any("--set" in parameter.opts for parameter in target.params):
-            options += [word for file in meta[FILES] for word in ("--set", file)]
+            options += [word for key, file in meta[FILES].items() for word in ("--set", f"{key}={file}")]
     return shlex.join(["es-simhash", *words, *options])
 
 

@@ -13,6 +13,7 @@ from collections.abc import (
     Generator,
     Iterable,
     Iterator,
+    Mapping,
     Sequence,
 )
 from contextlib import AsyncExitStack, aclosing
@@ -23,6 +24,7 @@ from es_simhash.client.dialects import find_dialect, is_async_client
 from es_simhash.client.port import BlockingServer, finish, run, stream
 from es_simhash.errors import InvalidInputError, WrongTypeError
 from es_simhash.hashing import Scheme, get_scheme
+from es_simhash.hashing.registry import find_files
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.port import Port
@@ -40,6 +42,7 @@ class BaseClient:
         client: Any,
         *,
         scheme: str | Scheme | None = None,
+        files: Mapping[str, str | os.PathLike[str]] | None = None,
         prefix: str = DEFAULT_PREFIX,
         dialect: str | None = None,
         progress: OnProgress | None = None,
@@ -52,7 +55,8 @@ class BaseClient:
             raise WrongTypeError(f"{type(client).__name__} does not fit {type(self).__name__}: use {other}")
         if scheme is not None:
             get_scheme(scheme)  # refuses an unknown one now
-        self._context = Context(Fields(prefix).prefix, scheme, time.monotonic)
+        known: dict[str, str | bytes] = {**find_files(files or {})}
+        self._context = Context(Fields(prefix).prefix, scheme, time.monotonic, known)
         self._process: int | None = None  # in which it was used first
 
     def _check_process(self) -> None:

@@ -30,6 +30,9 @@ class SimHashClient(LookupMethods, DistinctMethods, GroupingMethods, RemovalMeth
         scheme:
             Scheme to insist on, by name or as an object; ``None`` adopts the one recorded in an index's mapping.
             It must be given where the mapping may not be read.
+        files:
+            Paths of the user's files that the schemes of indices were made with, by parameter: ``dictionary``,
+            ``idf``, ``stop_words``. Those of *scheme* need not be given again.
         prefix:
             Name of the object that holds the fields.
         dialect:
@@ -39,7 +42,7 @@ class SimHashClient(LookupMethods, DistinctMethods, GroupingMethods, RemovalMeth
 
     Raises:
         TypeError: If the client is async, or its class is not known and no dialect is given.
-        InvalidInputError: If the scheme, prefix or dialect cannot be used.
+        InvalidInputError: If the scheme, a file, the prefix or the dialect cannot be used.
     """
 
 
@@ -62,6 +65,8 @@ class AsyncSimHashClient(
             An ``elasticsearch.AsyncElasticsearch`` or ``opensearchpy.AsyncOpenSearch``, or a subclass.
         scheme:
             As for :class:`SimHashClient`.
+        files:
+            As for :class:`SimHashClient`.
         prefix:
             As for :class:`SimHashClient`.
         dialect:
@@ -71,5 +76,5 @@ class AsyncSimHashClient(
 
     Raises:
         TypeError: If the client is sync, or its class is not known and no dialect is given.
-        InvalidInputError: If the scheme, prefix or dialect cannot be used.
+        InvalidInputError: If the scheme, a file, the prefix or the dialect cannot be used.
     """

@@ -1,8 +1,8 @@
 """
 Schemes by name, and the user's files that belong to them: dictionary, IDF, stop words.
 
-Files are read whole and identified by SHA-256; a process on a machine that lacks a file can be given its content
-(:func:`provide_file`). ``segment.py`` and ``features.py`` parse them.
+Files are read whole and identified by SHA-256; a scheme for a machine that lacks them has their content
+(:func:`with_contents`). ``segment.py`` and ``features.py`` parse them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from es_simhash.errors import Advice, Said, SchemeError, WrongTypeError, shorten
 from es_simhash.hashing.scheme import (
-    FOUND,
+    FILES,
     Scheme,
     check_parameters,
     check_version,
@@ -122,7 +122,7 @@ def _change(scheme: Scheme, changes: Mapping[str, Any]) -> Scheme:
         given = settings.pop("preprocess")
         steps = (given,) if isinstance(given, str) else tuple(given or ())
         libraries = installed_versions(steps)
-    digests, files = dict(scheme.digests), dict(scheme.files)
+    digests, files = dict(scheme.digests), dict[str, str]()
     for key in file_parameters_of(scheme.name, scheme.version):
         path = settings.pop(key, None)
         if path is not None:
@@ -132,21 +132,16 @@ def _change(scheme: Scheme, changes: Mapping[str, Any]) -> Scheme:
                     f"{key} {shorten(str(path))} has digest sha256:{digest[:12]}…, but the scheme names "
                     f"sha256:{digests[key][:12]}…: give the {key} that the scheme was made with"
                 )
-            digests[key], files[key] = digest, str(Path(path).resolve())
-            FOUND[digest] = files[key]
+            digests[key], files[digest] = digest, str(Path(path).resolve())
     parameters = check_parameters(scheme.name, scheme.version, {**scheme.parameters, **settings})
-    return replace(
+    changed = replace(
         scheme,
         _parameters=sorted_items(parameters),
         preprocess=steps,
         _libraries=sorted_items(libraries),
         _digests=sorted_items(digests),
-        _files=sorted_items(files),
     )
-
-
-# Contents by digest, for schemes whose files this machine need not have.
-_provided: dict[str, bytes] = {}
+    return changed.with_files(files)
 
 
 def digest_of(content: bytes, *, purpose: str = "") -> str:
@@ -175,31 +170,43 @@ def file_digest(path: str | os.PathLike[str], *, purpose: str) -> str:
         raise SchemeError(f"cannot use {purpose} {shorten(str(path))}: {error}") from error
 
 
-def provide_file(content: bytes, *, purpose: str) -> None:
-    """Let schemes that name *content* by its digest find it in this process, wherever the file is."""
-    _provided[digest_of(content, purpose=purpose)] = content
+def find_files(files: Mapping[str, str | os.PathLike[str]]) -> dict[str, str]:
+    """Return where the *files* of a scheme are, given by parameter, by digest."""
+    for purpose in files:
+        if purpose not in FILES:
+            raise SchemeError(f"no scheme has a file {shorten(purpose)}: give some of {', '.join(FILES)}")
+    return {file_digest(path, purpose=purpose): str(Path(path).resolve()) for purpose, path in files.items()}
 
 
-def scheme_file(scheme: Scheme, purpose: str) -> bytes | None:
-    """Return the content of one of a scheme's files, or ``None`` if it has none; raise if it has changed."""
+def with_contents(scheme: Scheme) -> Scheme:
+    """Return *scheme* with the content of its files, for a process on a machine that lacks them."""
+    contents = {digest: scheme_file(scheme, purpose) for purpose, digest in scheme.digests.items()}
+    return scheme.with_files({digest: content for digest, content in contents.items() if content is not None})
+
+
+def find_file(scheme: Scheme, purpose: str) -> str | bytes | None:
+    """Return the path or the content of one of a scheme's files, or ``None`` if it has none; raise if it is missing."""
     digest = scheme.digests.get(purpose)
-    if digest is None:
-        return None
-    if digest in _provided:
-        return _provided[digest]
-    path = scheme.files.get(purpose)
-    if path is None:
+    file = None if digest is None else scheme.files_by_digest().get(digest)
+    if digest is not None and file is None:
         raise SchemeError(
             Said(
                 f"scheme {scheme.id} needs the {purpose} with digest sha256:{digest}: pass ",
-                Advice(f'get_scheme("{scheme.name}", {purpose}=PATH)', typed=f"--set {purpose}=PATH"),
-                " with that file",
+                Advice(f'files={{"{purpose}": PATH}} to the client', typed=f"--set {purpose}=PATH with that file"),
             ),
             missing_file=purpose,
             scheme=scheme.id,
             digest=digest,
         )
-    content = read_file(path, purpose=purpose)
+    return file
+
+
+def scheme_file(scheme: Scheme, purpose: str) -> bytes | None:
+    """Return the content of one of a scheme's files, or ``None`` if it has none; raise if it has changed."""
+    path = find_file(scheme, purpose)
+    if not isinstance(path, str):
+        return path
+    digest, content = scheme.digests[purpose], read_file(path, purpose=purpose)
     found = digest_of(content, purpose=purpose)
     if found != digest:
         raise SchemeError(

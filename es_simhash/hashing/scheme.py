@@ -3,7 +3,7 @@ A scheme, which is everything that decides the bits of a fingerprint, and the ch
 
 A released version never changes its bits: a change becomes a new version, and the old one stays. It may get a new
 parameter only with a default that leaves its bits as they were. A scheme loads nothing: it names files by digest and
-remembers where they were found. ``registry.py`` makes schemes by name.
+says where they are, or has their content. ``registry.py`` makes schemes by name.
 
 Byte order of the hashes of features is pinned, so that a hash is the same on every machine: ``xxh3_64`` has the default
 secret and no seed, ``md5`` is the last 8 bytes of the digest, big-endian. ``shingles.py`` hashes runs of code points in
@@ -110,9 +110,10 @@ _PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any
     ("shingles", 2): {**_HASHING, "size": (4, _between(1, MAX_SIZE)), "weighting": ("log", _one_of(*WEIGHTINGS))},
 }
 
-_FILE_PARAMETERS = {
-    ("keywords", 1): ("dictionary", "idf", "stop_words"),
-}
+FILES = ("dictionary", "idf", "stop_words")
+"""The parameters that are files of the user."""
+
+_FILE_PARAMETERS = {("keywords", 1): FILES}
 
 
 def known_versions() -> list[tuple[str, int]]:
@@ -142,9 +143,6 @@ def check_parameters(name: str, version: int, given: Mapping[str, Any]) -> dict[
         raise SchemeError(f"scheme {name}-{version} has no parameter {shorten(unknown[0])}: give {allowed}")
     return {key: check(key, given[key]) if key in given else default for key, (default, check) in known.items()}
 
-
-FOUND: dict[str, str] = {}
-"""Where this process has read the user's files, by digest: a scheme of a mapping finds them there."""
 
 _UPGRADE = "upgrade es_simhash, or correct it"
 _KEYS = frozenset({"name", "version", "parameters", "preprocess", "libraries", "digests"})
@@ -187,7 +185,7 @@ class Scheme:
     preprocess: tuple[str, ...] = ()
     _libraries: tuple[tuple[str, str], ...] = ()
     _digests: tuple[tuple[str, str], ...] = ()
-    _files: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+    _files: tuple[tuple[str, str | bytes], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def id(self) -> str:
@@ -217,7 +215,16 @@ class Scheme:
     @property
     def files(self) -> Mapping[str, str]:
         """Paths of the user's files, by parameter; files that were named by digest only are absent."""
-        return MappingProxyType(dict(self._files))
+        return MappingProxyType({key: path for key, path in self._files if isinstance(path, str)})
+
+    def with_files(self, files: Mapping[str, str | bytes]) -> Scheme:
+        """Return this scheme with those of its files that *files* has: paths, or contents, by digest."""
+        found = {key: files[digest] for key, digest in self._digests if digest in files}
+        return replace(self, _files=sorted_items({**dict(self._files), **found})) if found else self
+
+    def files_by_digest(self) -> dict[str, str | bytes]:
+        """Return the files of this scheme as :meth:`with_files` takes them."""
+        return {self.digests[key]: file for key, file in self._files}
 
     def __str__(self) -> str:
         """Return the id with whatever differs from the defaults: ``shingles-2(size=5)``."""
@@ -276,9 +283,7 @@ class Scheme:
                 raise SchemeError(f"scheme {name}-{version} has a digest for unknown {shorten(key)}: {_UPGRADE}")
             if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-f]{64}", digest):
                 raise SchemeError(f"{shorten(digest)} is not a SHA-256 digest: give 64 lower-case hex digits")
-        files = {key: FOUND[digest] for key, digest in digests.items() if digest in FOUND}
-        parts = (sorted_items(each) for each in (libraries, digests, files))
-        return cls(name, version, sorted_items(parameters), steps, *parts)
+        return cls(name, version, sorted_items(parameters), steps, sorted_items(libraries), sorted_items(digests))
 
 
 def sorted_items(mapping: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

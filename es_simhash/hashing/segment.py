@@ -30,7 +30,7 @@ import numpy as np
 
 from es_simhash.errors import MissingDependencyError, SchemeError
 from es_simhash.hashing.characters import to_codes
-from es_simhash.hashing.registry import KNOWN, check_dictionary, digest_of, scheme_file
+from es_simhash.hashing.registry import KNOWN, check_dictionary, digest_of, find_file, scheme_file
 from es_simhash.hashing.scheme import Scheme, library_version
 
 Cut = Callable[[str], Iterable[str]]
@@ -196,6 +196,7 @@ def _runs(text: str) -> Iterator[str]:
 
 def segmenter(scheme: Scheme) -> Segmenter:
     """Return a scheme's segmenter, shared by the process; the first use takes about a second."""
+    find_file(scheme, "dictionary")  # who lacks it is refused, also where another one has loaded it
     key = scheme.digests.get("dictionary", "")
     found = _segmenters.get(key)
     if found is None:

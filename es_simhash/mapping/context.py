@@ -13,7 +13,7 @@ from es_simhash.arguments import is_plain
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.mapping.faults import Fault
 from es_simhash.mapping.fields import DEFAULT_PREFIX
-from es_simhash.mapping.meta import IndexSettings
+from es_simhash.mapping.meta import IndexSettings, read_settings
 from es_simhash.transport.protocol import Index, index_key
 
 # How long settings are used before the whole mapping is read again. Meanwhile ``resolve`` compares them.
@@ -143,6 +143,7 @@ class Context:
     *wanted*: the scheme that the caller asked for; a name without version accepts the version that an index has;
     ``None`` adopts the scheme of the index. *clock*: seconds that only grow, which say when what was learned is too
     old. *is_plain*: nothing is done that only makes answers faster.
+    *files*: the files of schemes that the caller gave, by digest, for all prefixes.
     *known*: the settings on which the indices behind a name agree, and those of each. *confirmed*: names whose settings
     were right at a time. *longest*: characters of the longest text that lookups have seen lately. *scriptless*: names
     that no script may filter; what was refused long ago is tried again. *filled*: names without a document that lacks
@@ -150,11 +151,17 @@ class Context:
     """
 
     def __init__(
-        self, prefix: str = DEFAULT_PREFIX, wanted: str | Scheme | None = None, clock: Callable[[], float] = lambda: 0.0
+        self,
+        prefix: str = DEFAULT_PREFIX,
+        wanted: str | Scheme | None = None,
+        clock: Callable[[], float] = lambda: 0.0,
+        files: dict[str, str | bytes] | None = None,
     ) -> None:
         self.prefix = prefix
         self.wanted = wanted
         self.clock = clock
+        self.files = {} if files is None else files
+        self.learn_files(wanted)
         self.is_plain = is_plain()
         self.known = Recent[tuple[IndexSettings, Resolved]](clock, SETTINGS_SECONDS)
         self.confirmed = Recent[bool](clock)
@@ -165,7 +172,17 @@ class Context:
 
     def of_prefix(self, prefix: str) -> Context:
         """Return the memory for another *prefix*: what was learned of indices is about the fields of one."""
-        return self if prefix == self.prefix else Context(prefix, self.wanted, self.clock)
+        return self if prefix == self.prefix else Context(prefix, self.wanted, self.clock, self.files)
+
+    def learn_files(self, scheme: str | Scheme | None) -> None:
+        """Remember where the files of a *scheme* are that the caller gave."""
+        if isinstance(scheme, Scheme):
+            self.files.update(scheme.files_by_digest())
+
+    def settings_in(self, mapping: Mapping[str, Any]) -> IndexSettings | None:
+        """Return what *mapping* records of the prefix, with the files that the caller gave; ``None`` if nothing."""
+        found = read_settings(mapping, prefix=self.prefix)
+        return found and replace(found, scheme=found.scheme.with_files(self.files))
 
     def accepts(self, scheme: Scheme) -> bool:
         return self.wanted is None or self.wanted == scheme.name or get_scheme(self.wanted) == scheme

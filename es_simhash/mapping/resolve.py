@@ -36,7 +36,6 @@ from es_simhash.mapping.meta import (
     is_marked,
     marker_name,
     marker_sort,
-    read_settings,
 )
 from es_simhash.mapping.port import Port
 from es_simhash.transport.conversation import attempt, unless_refused
@@ -133,7 +132,7 @@ def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
     settings_of: dict[str, IndexSettings] = {}
     faults: list[tuple[str, Fault]] = []
     for name, mapping in mappings.items():
-        settings = read_settings(mapping, prefix=prefix)
+        settings = context.settings_in(mapping)
         if settings is None and prefix not in (mapping.get("properties") or {}):
             continue
         found = find_faults(mapping, prefix=prefix)
@@ -145,9 +144,7 @@ def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
             found = [Fault("no_scheme")]
         faults += [(name, fault) for fault in found]
         if known is not None and not found:
-            # The mapping names the user's own files by digest; the caller's equal scheme knows where they are.
-            wanted = context.wanted if isinstance(context.wanted, Scheme) else None
-            settings_of[name] = replace(known, scheme=wanted) if wanted and wanted == known.scheme else known
+            settings_of[name] = known
     markers = {
         marker_name(settings) if is_marked(mappings[name], settings, prefix=prefix) else None
         for name, settings in settings_of.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, LongType, StringType, TimestampType
 from es_simhash.arguments import FilePath, check_name, check_path
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme, to_hex
-from es_simhash.hashing.registry import provide_file, scheme_file
+from es_simhash.hashing.registry import with_contents
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.rule import PairRule
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure, check_bound
@@ -169,20 +169,14 @@ def with_fingerprints(
     check_name("output", output, wanted="the name of a column")
     if output in df.columns:
         raise InvalidInputError(f"output {shorten(output)} is a column of df: give another name, or drop the column")
-    resolved = get_scheme(DEFAULT_SCHEME if scheme is None else scheme)
-    contents = {purpose: scheme_file(resolved, purpose) for purpose in resolved.digests}
+    resolved = with_contents(get_scheme(DEFAULT_SCHEME if scheme is None else scheme))
     # As if its result could vary: otherwise a filter on the fingerprint would have it computed a second time.
-    compute = arrow_udf(_computation(resolved, contents), "string").asNondeterministic()
+    compute = arrow_udf(_computation(resolved), "string").asNondeterministic()
     return df.withColumn(output, compute(column))
 
 
-def _computation(
-    scheme: Scheme, contents: Mapping[str, bytes | None]
-) -> Callable[[Iterator[pa.Array]], Iterator[pa.Array]]:
+def _computation(scheme: Scheme) -> Callable[[Iterator[pa.Array]], Iterator[pa.Array]]:
     def compute(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        for purpose, content in contents.items():
-            if content is not None:
-                provide_file(content, purpose=purpose)
         for batch in batches:
             texts = batch.to_pylist()
             found = iter(fingerprints([text for text in texts if text is not None], scheme=scheme))
@@ -221,7 +215,7 @@ def similar_texts(
     right_size``. *sets*: these by digest: ``text, shingles``.
     """
     found = pairs
-    if measure.measure != "containment" and measure.numbers == "any":  # else the sizes count numbers too
+    if measure.numbers == "any":  # else the sizes count numbers too
         sizes = sql.col("left_size"), sql.col("right_size")
         # No two texts share more than the smaller has.
         found = found.where(sql.least(*sizes).cast("double") / sql.greatest(*sizes, sql.lit(1)) >= similarity)

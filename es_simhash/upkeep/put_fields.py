@@ -27,7 +27,6 @@ from es_simhash.mapping.meta import (
     build_settings,
     is_marked,
     merge_meta,
-    read_settings,
     text_fields_of,
     unfilled,
 )
@@ -141,6 +140,7 @@ async def put_mapping(
     MappingError if an index maps the prefix to something else, or records another scheme for it.
     """
     wanted = server.context.wanted if scheme is None else scheme
+    server.context.learn_files(wanted)
     # Refuses what cannot be used before a server is asked.
     build_mapping(
         scheme=DEFAULT_SCHEME if wanted is None else wanted,
@@ -156,7 +156,7 @@ async def put_mapping(
     async def settings_for(name: str, mapping: Mapping[str, Any]) -> IndexSettings:
         refuse_other_use(name, mapping, server.prefix)
         check_texts(name, mapping, named)
-        recorded = read_settings(mapping, prefix=server.prefix)
+        recorded = server.context.settings_in(mapping)
         if recorded is not None and not Context(wanted=wanted).accepts(recorded.scheme):
             raise MappingError(
                 f"index {name!r} records scheme {recorded.scheme} for prefix {server.prefix!r}, not {wanted}: "
@@ -332,7 +332,7 @@ def _records(resolved: Resolved, name: str, field: str) -> bool:
 async def record_settings(server: Port, targets: dict[str, Target], name: str, **changes: Any) -> None:
     """Record *changes* of the settings of index *name*, one of *targets*; keep what other programs have recorded."""
     mapping: Mapping[str, Any] = (await read_mappings(server, name))[name]
-    settings = replace(read_settings(mapping, prefix=server.prefix) or targets[name].settings, **changes)
+    settings = replace(server.context.settings_in(mapping) or targets[name].settings, **changes)
     await write_settings(server, name, mapping, settings)
     targets[name] = replace(targets[name], settings=settings)
 

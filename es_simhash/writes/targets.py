@@ -90,7 +90,7 @@ async def add_fields(server: Port, name: str, settings: IndexSettings) -> tuple[
     Its mapping is read again first: what another program has recorded meanwhile stays.
     """
     mapping = (await server.get_mapping(index=name))[name].get("mappings") or {}
-    settings = read_settings(mapping, prefix=server.prefix) or settings
+    settings = server.context.settings_in(mapping) or settings
     return await write_settings(server, name, mapping, settings, adds_fields=True), settings
 
 

@@ -125,7 +125,7 @@ def test_a_login_in_the_url_reaches_the_server_as_a_header():
 def test_a_missing_dictionary_names_the_option():
     """The library names its argument; the command line names its option, from the data of the error."""
     recorded = get_scheme("keywords").to_dict() | {"digests": {"stop_words": "ab" * 32}}
-    with pytest.raises(SchemeError, match=r'pass get_scheme\("keywords", stop_words=PATH\) with that file') as caught:
+    with pytest.raises(SchemeError, match=r'pass files={"stop_words": PATH} to the client') as caught:
         fingerprint("text", scheme=Scheme.from_dict(recorded))
     said = describe(caught.value)
     assert said.startswith("scheme keywords-1")
@@ -206,7 +206,7 @@ def test_a_command_in_a_message_has_the_prefix_of_the_one_that_runs():
 def test_a_command_in_a_message_has_the_files_of_the_scheme():
     """A command that makes fingerprints needs the same dictionary; one that makes none does not take it."""
     with click.Context(app) as root, click.Context(click.Command("setup"), parent=root) as context:
-        context.meta[FILES] = ["dictionary=my words.txt"]
+        context.meta[FILES] = {"dictionary": "my words.txt"}
         assert say_command("backfill", "news") == "es-simhash backfill news --set 'dictionary=my words.txt'"
         assert say_command("groups", "news") == "es-simhash groups news"
 

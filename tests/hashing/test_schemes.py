@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 from es_simhash.errors import MissingDependencyError, SchemeError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint, fingerprints, get_scheme, schemes
 from es_simhash.hashing.preprocess import preprocessor
+from es_simhash.hashing.registry import find_files, with_contents
 from es_simhash.hashing.segment import segmenter
 
 CHINESE = "石墨烯电池实验室发布了新的充电技术，研究人员说它能在五分钟内充满。"
@@ -119,19 +120,24 @@ def test_files_are_known_by_digest(tmp_path):
     assert fingerprint(CHINESE, scheme=scheme) != fingerprint(CHINESE, scheme="keywords")
 
 
-def test_missing_file_is_refused_by_digest(tmp_path, monkeypatch):
-    """A scheme from a mapping has the files that this process has read; else the first use names what is missing."""
+def test_missing_file_is_refused_by_digest(tmp_path):
+    """A scheme from a mapping has no files, whatever this process has read; the first use names what is missing."""
     path = tmp_path / "idf.txt"
     path.write_text("石墨烯 9.5\n充电 3.25\n", encoding="utf-8")
     scheme = get_scheme("keywords", idf=path)
-    assert Scheme.from_dict(scheme.to_dict()).files == scheme.files
-    monkeypatch.setattr("es_simhash.hashing.scheme.FOUND", {})
     recorded = Scheme.from_dict(scheme.to_dict())
-    assert recorded == scheme
-    with pytest.raises(SchemeError, match=r'pass get_scheme\("keywords", idf=PATH\)') as caught:
+    assert (recorded, recorded.files) == (scheme, {})
+    with pytest.raises(SchemeError, match=r'pass files={"idf": PATH} to the client') as caught:
         fingerprint(CHINESE, scheme=recorded)
     assert scheme.digests["idf"] in str(caught.value)
-    assert fingerprint(CHINESE, scheme=get_scheme(recorded, idf=path)) == fingerprint(CHINESE, scheme=scheme)
+    for found in (
+        get_scheme(recorded, idf=path),
+        recorded.with_files(find_files({"idf": path})),
+        with_contents(scheme),
+    ):
+        assert fingerprint(CHINESE, scheme=found) == fingerprint(CHINESE, scheme=scheme)
+    with pytest.raises(SchemeError, match="no scheme has a file 'top': give some of dictionary, idf, stop_words"):
+        find_files({"top": path})
 
 
 def test_other_file_is_refused(tmp_path):

@@ -216,6 +216,20 @@ def test_create_outdoes_a_template(server, index, make_simhash, scheme, value):
         assert ([each.id for each in found], found.scheme) == (["1"], get_scheme(scheme))
 
 
+def test_files_of_a_scheme_are_the_clients_own(server, index, make_simhash, tmp_path):
+    """Who made the index or was given the file uses it; another client of this process is refused."""
+    words = tmp_path / "words.txt"
+    words.write_text("council 50 n\n", encoding="utf-8")
+    maker, given, other = make_simhash(), make_simhash(files={"dictionary": words}), make_simhash()
+    scheme = get_scheme("keywords", dictionary=words, top=50)
+    maker.create_index(index, scheme=scheme, text_field="body", settings=ONE_SHARD)
+    fill(server, maker, index)
+    for client in (maker, given):
+        assert [near_dup.id for near_dup in client.find_near_dups(index, TEXT)] == ["1"]
+    with pytest.raises(SchemeError, match="needs the dictionary with digest"):
+        other.find_near_dups(index, TEXT)
+
+
 @pytest.mark.usefixtures("template")
 def test_an_index_with_two_markers(server, index, make_simhash):
     """Check names an index that was created without our method; a new client and put_mapping do not fall for it."""

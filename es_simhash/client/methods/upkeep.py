@@ -107,6 +107,7 @@ class UpkeepMethods(SyncBase):
         from es_simhash.upkeep.put_fields import create_index
 
         used = next(named for named in (scheme, self._context.wanted, DEFAULT_SCHEME) if named is not None)
+        self._context.learn_files(used)
         ours = build_settings(
             scheme=used, text_field=text_field, max_distance=max_distance, value=value, passages=passages
         )

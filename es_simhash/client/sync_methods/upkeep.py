@@ -126,6 +126,7 @@ class UpkeepMethods(SyncBase):
 
         self._check_flags(value=value, passages=passages, dry_run=dry_run)
         used = next(named for named in (scheme, self._context.wanted, DEFAULT_SCHEME) if named is not None)
+        self._context.learn_files(used)
         ours = build_settings(
             scheme=used, text_field=text_field, max_distance=max_distance, value=value, passages=passages
         )
