@@ -238,11 +238,6 @@ def jaccard(first, second):
     return share_of_few(first, second)[0]
 
 
-def containment(first, second):
-    """Shared runs of letters as a share of those of the text that has fewer."""
-    return share_of_few(first, second, runs=functools.partial(long_runs, size=15))[1]
-
-
 def letter_runs(text):
     """Runs of letters that are worth 15: 3 for a letter, 4 for a kana, 6 for a logograph."""
     found = letters_only(text)

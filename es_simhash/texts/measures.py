@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from es_simhash.hashing.characters import Codes
     from es_simhash.texts.shingle_sets import Shingles
 
-Measure = Literal["jaccard", "containment", "edit"]
+Measure = Literal["jaccard", "edit"]
 Unit = Literal["words", "characters"]
 Numbers = Literal["any", "same"]
 MEASURES: tuple[str, ...] = get_args(Measure)
@@ -72,9 +72,8 @@ class Score:
 class TextMeasure(Record):
     """
     A way to measure how similar two texts are, 0 to 1.
-    *measure*: ``"jaccard"`` is the shared shingles as a share of those that either text has; ``"containment"``, of
-    those of the text that has fewer, and shingles of words begin at every letter then; ``"edit"``, the units that stay
-    as a share of the longer text, with the fewest edits. *unit*: ``"words"`` are pieces of some three letters,
+    *measure*: ``"jaccard"`` is the shared shingles as a share of those that either text has; ``"edit"``, the units that
+    stay as a share of the longer text, with the fewest edits. *unit*: ``"words"`` are pieces of some three letters,
     ``"characters"`` letters; blanks count in neither. *numbers*: with ``"same"``, texts with other numbers in the same
     places are 0 similar. *scheme*: texts first go through its steps before features; ``None`` for none. It is recorded
     with the fingerprints, not here. *notes_numbers*: whether scores say what became of numbers, whatever the rule.
@@ -105,9 +104,7 @@ class TextMeasure(Record):
         """
         if self.measure == "edit":
             return "of the pieces of 3 letters" if self.unit == "words" else "of the letters"
-        smaller = " of the smaller text" if self.measure == "containment" else ""
-        letters = 5 if self.unit == "characters" else 15 if smaller else 7
-        return f"of the {letters}-letter shingles{smaller}"
+        return f"of the {5 if self.unit == 'characters' else 7}-letter shingles"
 
     @classmethod
     def from_dict(cls, recorded: Mapping[str, Any]) -> TextMeasure:
@@ -142,20 +139,15 @@ class TextMeasure(Record):
         return [np.concatenate([each, numbers]) if each.size else each for each, numbers in both]
 
     def _units(self, texts: Sequence[str]) -> list[Shingles]:
-        if self.unit == "words":
-            from es_simhash.texts.shingle_sets import (  # noqa: PLC0415 - loads numpy
-                SHINGLE,
-                piece_hashes,
-                run_shingles,
-                shingle_sets,
-            )
+        from es_simhash.texts import shingle_sets  # noqa: PLC0415 - loads numpy
 
-            if self.measure == "containment":
-                return run_shingles(texts, letters=SHINGLE)
-            return shingle_sets(texts) if self.measure == "jaccard" else piece_hashes(texts)
-        from es_simhash.texts.shingle_sets import letter_shingles, letters_of  # noqa: PLC0415 - loads numpy
-
-        return letters_of(texts) if self.measure == "edit" else letter_shingles(texts)
+        cut = {
+            ("jaccard", "words"): shingle_sets.shingle_sets,
+            ("jaccard", "characters"): shingle_sets.letter_shingles,
+            ("edit", "words"): shingle_sets.piece_hashes,
+            ("edit", "characters"): shingle_sets.letters_of,
+        }
+        return cut[self.measure, self.unit](texts)
 
     def size(self, prepared: Shingles) -> int:
         """Return how many shingles or units a prepared text has."""
@@ -188,17 +180,14 @@ class TextMeasure(Record):
 
         smaller, larger = sorted((first.size, second.size))
         # No two sets share more than the smaller has.
-        if not smaller or (self.measure == "jaccard" and smaller / larger < bound):
+        if not smaller or smaller / larger < bound:
             return Score(0.0, 0.0)
-        jaccard, containment = share_of_few(first, second)
-        return Score(containment if self.measure == "containment" else jaccard, containment)
+        return Score(*share_of_few(first, second))
 
     def largest(self, smaller: NDArray[np.int64], larger: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the similarity that no two prepared texts of these sizes exceed."""
         import numpy as np  # noqa: PLC0415
 
-        if self.measure == "containment":
-            return (smaller > 0).astype(np.float64)
         shares: NDArray[np.float64] = smaller / np.maximum(larger, 1)
         return shares
 
@@ -245,9 +234,8 @@ class Preset:
             What it finds, in a few words.
         measure, unit:
             What the similarity is. ``"jaccard"``: the shared shingles as a share of those that either text has.
-            ``"containment"``: as a share of those of the text that has fewer. ``"edit"``: the units that stay, as a
-            share of the longer text. ``"words"``: pieces of some three letters; ``"characters"``: letters, of which
-            scattered errors change fewer.
+            ``"edit"``: the units that stay, as a share of the longer text. ``"words"``: pieces of some three letters;
+            ``"characters"``: letters, of which scattered errors change fewer.
         numbers:
             Whether numbers count; ``None``: as the rule of the index says, and not where there is none.
     """

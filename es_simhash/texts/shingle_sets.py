@@ -50,17 +50,17 @@ def shingle_sets(texts: Sequence[str]) -> list[Shingles]:
     return [part for batch in text_batches(texts) for part in cut_units(*_cut_pieces(batch))]
 
 
-def run_shingles(texts: Sequence[str], *, letters: int = RUN) -> list[Shingles]:
+def run_shingles(texts: Sequence[str]) -> list[Shingles]:
     """
-    Return the distinct runs of so many *letters*, or of 5 characters by themselves, of each text, as sorted hashes.
+    Return the distinct runs of 7 letters, or of 5 characters by themselves, of each text, as sorted hashes.
     A run begins at every letter, so all those of an excerpt are in the whole text; four times as many as shingles.
     """
     alone = SHINGLE // CHARACTER
     found = []
     for batch in text_batches(texts):
         codes, ends = compared_letters(batch)
-        counts = np.where(stands_alone(codes), letters, alone)
-        found += cut_units(codes.astype(np.uint64), counts, ends, length=alone * letters)
+        counts = np.where(stands_alone(codes), RUN, alone)
+        found += cut_units(codes.astype(np.uint64), counts, ends, length=alone * RUN)
     return found
 
 

@@ -14,7 +14,6 @@ from tests.groups.strategies import related_fingerprints
 from tests.reference import (
     are_neighbours,
     canonical_order,
-    containment,
     distance,
     edit_similarity,
     jaccard,
@@ -49,7 +48,6 @@ SIMILARITIES = st.sampled_from([None, 0.0, 0.3, 0.8, 1.0])
 
 MEASURED = {
     WORD_SHINGLES: jaccard,
-    TextMeasure("containment"): containment,
     TextMeasure("edit", "characters"): edit_similarity,
 }
 """Each measure as the reference computes it."""
@@ -79,7 +77,7 @@ def groupings(draw):
     return Grouping(
         draw(st.integers(0, 64)),
         draw(SIMILARITIES),
-        draw(st.sampled_from([WORD_SHINGLES, TextMeasure("containment"), TextMeasure("edit", "characters")])),
+        draw(st.sampled_from([WORD_SHINGLES, TextMeasure("edit", "characters")])),
         draw(st.sampled_from([None, "source"])),
         draw(st.sampled_from([None, Within("at", 0), Within("at", 2), Within("at", 10**30)])),
         draw(ORDERS),

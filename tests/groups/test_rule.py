@@ -68,8 +68,15 @@ def test_an_earlier_version_refuses_another_measure():
     """It takes the similarity for a number, and says that another version wrote what it cannot read."""
     with pytest.raises(TypeError):
         check_bound("verify", NOISY.to_dict()["similarity"])
-    for recorded in ({"at_least": 0.9}, {"at_least": 0.9, "measure": "cosine", "unit": "words"}):
-        with pytest.raises(MappingError):
+    for recorded, said in (
+        ({"at_least": 0.9}, "'measure'"),
+        ({"at_least": 0.9, "measure": "cosine", "unit": "words"}, "'cosine' is not known: give 'jaccard' or 'edit'"),
+        (
+            {"at_least": 0.9, "measure": "containment", "unit": "words"},
+            "'containment' is not known.*take its groups out",
+        ),
+    ):
+        with pytest.raises(MappingError, match=said):
             Grouping.from_dict({**NOISY.to_dict(), "similarity": recorded})
 
 
