@@ -108,7 +108,7 @@ class Watcher:
             ids = waiting[begin : begin + 500]
             found = self._client.mget(index=INDEX, body={"ids": ids})["docs"]
             seen = time.monotonic()
-            right = {each["_id"]: each["_source"] for each in found if each["found"] and _is_right(each["_source"])}
+            right = {item["_id"]: item["_source"] for item in found if item["found"] and _is_right(item["_source"])}
             with self._shipper.lock:
                 for id_, source in right.items():
                     if source["body"] == self._shipper.texts.get(id_) and id_ in self._shipper.waiting:
@@ -152,7 +152,7 @@ class Follower:
     def is_caught_up(self, since: int) -> bool:
         """Return whether, in lines after the first *since*, it says that nothing is left to do."""
         last = self.lines[since:][-2:]
-        return len(last) == 2 and all(each["state"] == "waiting" and each["lag_seconds"] < 5 for each in last)
+        return len(last) == 2 and all(line["state"] == "waiting" and line["lag_seconds"] < 5 for line in last)
 
 
 def run(client: Any, helpers: Any, url: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -166,8 +166,8 @@ def run(client: Any, helpers: Any, url: str, options: argparse.Namespace) -> dic
     seconds = 60 * options.minutes
     threads = [threading.Thread(target=shipper.run, args=(seconds,)), threading.Thread(target=watcher.run)]
     begun = time.monotonic()
-    for each in threads:
-        each.start()
+    for thread in threads:
+        thread.start()
     for number in range(options.kills):
         time.sleep(max(0.0, begun + seconds * (number + 1) / (options.kills + 1) - time.monotonic()))
         follower.kill()
@@ -180,14 +180,40 @@ def run(client: Any, helpers: Any, url: str, options: argparse.Namespace) -> dic
     watcher.is_over = True
     threads[1].join()
     code = follower.stop()
+    changed = count_requests(client, helpers, simhash, shipper)
     return judge(client, simhash, shipper) | {
+        "changed_500": changed,
         "writes": shipper.written,
         "caught_up_after_seconds": round(caught_up, 1),
         "exit_code": code,
-        "lag_seconds": {str(each): round(float(np.percentile(watcher.lags, each)), 2) for each in (50, 90, 99, 100)},
-        "peak_memory_mb": round(max(each["peak_memory_bytes"] for each in follower.lines) / 1e6),
+        "lag_seconds": {str(share): round(float(np.percentile(watcher.lags, share)), 2) for share in (50, 90, 99, 100)},
+        "peak_memory_mb": round(max(line["peak_memory_bytes"] for line in follower.lines) / 1e6),
         "errors": follower.lines[-1]["errors"],
     }
+
+
+def count_requests(client: Any, helpers: Any, simhash: SimHashClient, shipper: Shipper) -> dict[str, Any]:
+    """Return what a run of a follower costs after 500 texts were changed."""
+    changed = list(shipper.texts)[:500]
+    texts = [f"{shipper.texts[id_]} again" for id_ in changed]
+    actions = [
+        {"_op_type": "update", "_index": INDEX, "_id": id_, "doc": {"body": text}}
+        for id_, text in zip(changed, texts, strict=True)
+    ]
+    helpers.bulk(client, actions)
+    shipper.texts.update(zip(changed, texts, strict=True))
+    send, requests = client.transport.perform_request, 0
+
+    def perform_request(*arguments: Any, **options: Any) -> Any:
+        nonlocal requests
+        requests += 1
+        return send(*arguments, **options)
+
+    client.transport.perform_request = perform_request
+    begun = time.monotonic()
+    *_, last = simhash.follow(INDEX, once=True, state_index=STATE)
+    client.transport.perform_request = send
+    return {"requests": requests, "seconds": round(time.monotonic() - begun, 1), "written": last.written}
 
 
 def judge(client: Any, simhash: SimHashClient, shipper: Shipper) -> dict[str, Any]:
@@ -197,8 +223,8 @@ def judge(client: Any, simhash: SimHashClient, shipper: Shipper) -> dict[str, An
     ids = sorted(shipper.texts)
     for begin in range(0, len(ids), 500):
         found = client.mget(index=INDEX, body={"ids": ids[begin : begin + 500]})["docs"]
-        missed += sum(not each["found"] or not _is_right(each["_source"]) for each in found)
-        missed += sum(each["found"] and each["_source"]["body"] != shipper.texts[each["_id"]] for each in found)
+        missed += sum(not item["found"] or not _is_right(item["_source"]) for item in found)
+        missed += sum(item["found"] and item["_source"]["body"] != shipper.texts[item["_id"]] for item in found)
     return {
         "documents": len(ids),
         "missed_fingerprints": missed,

@@ -29,7 +29,7 @@ from typing import Any
 from es_simhash.arguments import check_field, check_name
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
-from es_simhash.mapping.user_fields import FieldFault, find_field_faults, not_mapped
+from es_simhash.mapping.user_fields import FieldFault, find_field_faults
 
 # Ids must not change from version to version: an import then replaces the objects of an earlier pack.
 _NAMESPACE = uuid.UUID("1b0c6f1e-1f0e-5c8a-9d59-7f0d2b0a6c11")
@@ -88,10 +88,9 @@ def find_pack_faults(subject: Subject, mappings: Mapping[str, Mapping[str, Any]]
     """Return what is wrong with the fields of *subject*, given the ``mappings`` of each concrete index."""
     if not mappings:
         return [FieldFault("no_index", subject.index)]
-    own = subject.fields
-    given = (subject.time_field, subject.source_field, subject.text_field)
-    found = find_field_faults(*given, mappings)
-    return found + list(not_mapped((own.fingerprint, own.group, own.duplicate_of, own.distance), mappings))
+    ours = subject.fields
+    others = (subject.text_field, ours.fingerprint, ours.group, ours.duplicate_of, ours.distance)
+    return find_field_faults(subject.time_field, subject.source_field, others, mappings)
 
 
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")

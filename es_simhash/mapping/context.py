@@ -144,10 +144,10 @@ class Context:
     ``None`` adopts the scheme of the index. *clock*: seconds that only grow, which say when what was learned is too
     old. *is_plain*: nothing is done that only makes answers faster.
     *files*: the files of schemes that the caller gave, by digest, for all prefixes.
-    *known*: the settings on which the indices behind a name agree, and those of each. *confirmed*: names whose settings
-    were right at a time. *longest*: characters of the longest text that lookups have seen lately. *scriptless*: names
-    that no script may filter; what was refused long ago is tried again. *filled*: names without a document that lacks
-    passages.
+    *known*: the settings on which the indices behind a name agree, and those of each. *confirmed*: settings that were
+    right at a time, and the mappings that the server showed then. *longest*: characters of the longest text that
+    lookups have seen lately. *scriptless*: names that no script may filter; what was refused long ago is tried again.
+    *filled*: names without a document that lacks passages.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Context:
         self.learn_files(wanted)
         self.is_plain = is_plain()
         self.known = Recent[tuple[IndexSettings, Resolved]](clock, SETTINGS_SECONDS)
-        self.confirmed = Recent[bool](clock)
+        self.confirmed = Recent[tuple[Resolved, Any]](clock)
         self.stats = Recent[IndexStats](clock, STATS_SECONDS)
         self.longest = Recent[int](clock, STATS_SECONDS)
         self.scriptless = Recent[bool](clock, STATS_SECONDS)
@@ -193,8 +193,9 @@ class Context:
 
     def learn(self, index: Index, agreed: IndexSettings, resolved: Resolved, *, at: float | None = None) -> None:
         """Remember settings for a while; mappings are left out, because they may be large."""
-        self.known.learn(index, (agreed, replace(resolved, mappings={})), at=at)
-        self.confirmed.learn(index, value=True, at=at)
+        resolved = replace(resolved, mappings={})
+        self.known.learn(index, (agreed, resolved), at=at)
+        self.confirmed.learn(index, (resolved, None), at=at)
 
     def unlearn(self, index: Index, resolved: Resolved | None) -> None:
         """Forget the settings *resolved* of *index*, and its statistics; what was learned since stays."""

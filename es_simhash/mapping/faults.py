@@ -284,10 +284,10 @@ def _compare(mapping: Mapping[str, Any], prefix: str) -> list[Fault]:
         return [Fault("not_parsed")]
     if is_off(mapping, "subobjects"):
         return [Fault("no_subobjects")]
-    ours, known = (mapping.get("properties") or {}).get(prefix), recorded_prefixes(mapping)
+    ours, known = mapping.get("properties", {}).get(prefix), recorded_prefixes(mapping)
     if ours is None:
         return [Fault("no_fields", prefix, wanted=",".join(known))]
-    type_, properties = str(ours.get("type", "object")), ours.get("properties") or {}
+    type_, properties = str(ours.get("type", "object")), ours.get("properties", {})
     is_object = type_ in ("object", "nested")
     if prefix not in known and (not is_object or (properties and properties.keys().isdisjoint(NEEDED_FIELDS))):
         found = ", ".join(sorted(properties)) or type_
@@ -303,7 +303,7 @@ def _compare(mapping: Mapping[str, Any], prefix: str) -> list[Fault]:
     for name, wanted in FIELD_TYPES.items():
         full = f"{prefix}.{name}"
         faults += _compare_field(name, full, properties.get(name), wanted)
-        if full in (mapping.get("runtime") or {}):
+        if full in mapping.get("runtime", {}):
             faults.append(Fault("runtime_field", full))
     return faults
 
@@ -335,7 +335,7 @@ def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
     Return why updates of documents in an index with *mapping* would lose data.
     For a partial update the server indexes the whole ``_source`` again: an indexed field that is not in it is lost.
     """
-    source = mapping.get("_source") or {}
+    source = mapping.get("_source", {})
     if _is_off(source):
         return [Fault("no_source")]
     includes, excludes = _names(source, "includes"), _names(source, "excludes")
@@ -346,7 +346,7 @@ def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
 
 def _hidden(mapping: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     """Return those of the fields *names* that the ``_source`` of an index with *mapping* leaves out."""
-    source = mapping.get("_source") or {}
+    source = mapping.get("_source", {})
     if _is_off(source):
         return list(names)
     includes, excludes = _names(source, "includes") or ["*"], _names(source, "excludes")

@@ -20,7 +20,14 @@ _PREFIX = re.compile(r"[^\W_][\w-]*", re.ASCII)
 
 
 class Fields:
-    """The full names of the fingerprint fields below one prefix."""
+    """
+    The full names of the fingerprint fields below one prefix.
+    *fingerprint*: keyword of the 16 hex digits. *blocks*: keywords of the four block terms, most significant first.
+    *value*: long of the signed fingerprint, for scripts. *passages*: keyword of the terms of passages, where the index
+    has them. *error*: keyword that says why an ingest pipeline made no fingerprint. *group*: keyword of the group that
+    a document belongs to. On duplicates only: *duplicate_of*, keyword of the canonical's id; *distance*, byte: to the
+    canonical, in bits. *at*: date of the moment a document was grouped.
+    """
 
     def __init__(self, prefix: str = DEFAULT_PREFIX) -> None:
         if not isinstance(prefix, str):
@@ -31,16 +38,10 @@ class Fields:
                 "beginning with a letter or digit, without dots"
             )
         self.prefix = prefix
-        self.fingerprint = f"{prefix}.fingerprint"  # keyword of the 16 hex digits
-        # Keywords of the four block terms, most significant first.
-        self.blocks = (f"{prefix}.block0", f"{prefix}.block1", f"{prefix}.block2", f"{prefix}.block3")
-        self.value = f"{prefix}.value"  # long of the signed fingerprint, for scripts
-        self.passages = f"{prefix}.passages"  # keyword of the terms of passages, where the index has them
-        self.group = f"{prefix}.group"  # keyword of the group that a document belongs to
-        self.duplicate_of = f"{prefix}.duplicate_of"  # keyword of the canonical's id, on duplicates only
-        self.distance = f"{prefix}.distance"  # byte: to the canonical, in bits, on duplicates only
-        self.error = f"{prefix}.error"  # keyword that says why an ingest pipeline made no fingerprint
-        self.at = f"{prefix}.at"  # date of the moment a document was grouped
+        named = (f"{prefix}.{name}" for name in FINGERPRINTED)
+        self.fingerprint, *blocks, self.value, self.passages, self.error = named
+        self.blocks = tuple(blocks)
+        self.group, self.duplicate_of, self.distance, self.at = (f"{prefix}.{name}" for name in GROUPED)
 
 
 FINGERPRINTED = ("fingerprint", "block0", "block1", "block2", "block3", "value", "passages", "error")
@@ -54,11 +55,6 @@ WITHOUT_FINGERPRINT = ("passages", "error", *GROUPED)
 """Names, below the prefix, of what a document without a fingerprint may have of ours."""
 
 _FINGERPRINT = re.compile("[0-9a-f]{16}")
-
-
-def is_fingerprint(value: object) -> bool:
-    """Return whether *value* is what the field ``fingerprint`` has: 16 lower-case hex digits."""
-    return isinstance(value, str) and _FINGERPRINT.fullmatch(value) is not None
 
 
 def read_fingerprint(digits: Any) -> int | None:

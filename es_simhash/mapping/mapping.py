@@ -10,7 +10,6 @@ from es_simhash.errors import OTHER_PREFIX, Argument, InvalidInputError, Said, s
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.meta import (
-    META_KEY,
     IndexSettings,
     build_settings,
     for_derived_source,
@@ -99,13 +98,16 @@ def build_mapping(
     return for_derived_source(mapping, prefix=prefix) if derived_source else mapping
 
 
-def mapping_of(settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
+def mapping_of(
+    settings: IndexSettings, *, prefix: str = DEFAULT_PREFIX, mapping: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return our fields and the record of *settings*, also as the body that adds them to an index with *mapping*."""
     _refuse_our_fields(settings.text_fields, prefix)
     optional = {"value": settings.value, "passages": settings.passages is not None}
     properties = {name: dict(type_) for name, type_ in FIELD_TYPES.items() if optional.get(name, True)}
-    properties |= marker_properties(settings, prefix=prefix)
+    properties |= marker_properties(settings, prefix=prefix, mapping=mapping)
     return {
-        "_meta": {META_KEY: {prefix: settings.to_dict()}},
+        "_meta": merge_meta((mapping or {}).get("_meta"), settings, prefix=prefix),
         # Not strict: a document of another version of this library must not be refused for a field more.
         "properties": {prefix: {"dynamic": "false", "properties": properties}},
     }
@@ -127,31 +129,24 @@ def _refuse_our_fields(text_fields: Sequence[str], prefix: str) -> None:
 
 def check_users_mapping(mapping: Any, *, prefix: str, text_fields: Sequence[str] = ()) -> dict[str, Any]:
     """Return a copy of the caller's *mapping* if it leaves *prefix* free and takes the *text_fields*."""
-    for part in ("properties", "_meta", "_source", "runtime"):
-        if check_object("mappings", mapping).get(part) is not None:
-            check_object(f"mappings.{part}", mapping[part])
-    for path, node in walk_fields(mapping):
+    given = {str(name): part for name, part in check_object("mappings", mapping).items() if part is not None}
+    for part in given.keys() & {"properties", "_meta", "_source", "runtime"}:
+        check_object(f"mappings.{part}", given[part])
+    for path, node in walk_fields(given):
         if check_object(f"mappings of {shorten(path)}", node).get("properties") is not None:
             check_object(f"mappings.properties of {shorten(path)}", node["properties"])
-    for name in (*(mapping.get("properties") or {}), *(mapping.get("runtime") or {})):
+    for name in (*given.get("properties", {}), *given.get("runtime", {})):
         if name.split(".")[0] == prefix:
             raise InvalidInputError(
                 f"the mappings given already have a field {shorten(name)}: choose another prefix than {prefix!r}"
             )
     for field in text_fields:
-        if treatment_of(mapping, field) == "strict":
+        if treatment_of(given, field) == "strict":
             raise InvalidInputError(
                 f"the mappings given are strict and lack the text field {shorten(field)}, so every document would be "
                 "refused: map the field too"
             )
-    return dict(mapping)
-
-
-def mapping_update(mapping: Mapping[str, Any], settings: IndexSettings, *, prefix: str) -> dict[str, Any]:
-    """Return the body that adds our fields and the record of *settings* to an index that has *mapping*."""
-    ours = mapping_of(settings, prefix=prefix)
-    ours["properties"][prefix]["properties"] |= marker_properties(settings, prefix=prefix, mapping=mapping)
-    return ours | {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=prefix)}
+    return given
 
 
 def build_component_template(**options: Any) -> dict[str, Any]:
@@ -203,7 +198,7 @@ def has_derived_source(index_settings: Mapping[str, Any]) -> bool:
 def with_source_mode(mapping: Mapping[str, Any], index_settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return *mapping*, which names the mode of ``_source`` too where only *index_settings* do."""
     mode = _flat(index_settings).get("mapping.source.mode")
-    return mapping if mode is None else {**mapping, "_source": {"mode": mode, **(mapping.get("_source") or {})}}
+    return mapping if mode is None else {**mapping, "_source": {"mode": mode, **mapping.get("_source", {})}}
 
 
 def _flat(tree: Mapping[str, Any], above: str = "") -> dict[str, Any]:

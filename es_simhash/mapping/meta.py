@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_count, check_fields
@@ -84,7 +84,7 @@ class IndexSettings:
     text_fields: tuple[str, ...] = ()
     max_distance: int | None = None
     value: bool = True
-    extra: Mapping[str, Any] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
     is_assumed: bool = False
     passages: PassageState = None
 
@@ -111,7 +111,7 @@ class IndexSettings:
         """Return the plain JSON values that stand in ``_meta``."""
         passages = {} if self.passages is None else {"passages": {**_PASSAGES, "state": self.passages}}
         return {
-            **(self.extra or {}),
+            **self.extra,
             **passages,
             "scheme": self.scheme.to_dict(),
             "text_fields": list(self.text_fields),
@@ -132,7 +132,7 @@ class IndexSettings:
                 check_fields("text_fields", recorded.get("text_fields") or None, may_lack=True),
                 None if max_distance is None else check_max_distance(max_distance),
                 bool(recorded.get("value", True)),
-                {key: value for key, value in recorded.items() if key not in _NAMES} or None,
+                {key: value for key, value in recorded.items() if key not in _NAMES},
                 passages=_read_passages(recorded.get("passages")),
             )
         except SchemeError as error:
@@ -211,7 +211,7 @@ def merge_meta(
 
 def _entries(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what *mapping* (the part below ``mappings``) records, by prefix."""
-    entries = (mapping.get("_meta") or {}).get(META_KEY)
+    entries = mapping.get("_meta", {}).get(META_KEY)
     return entries if isinstance(entries, Mapping) else {}
 
 
@@ -334,14 +334,14 @@ def marker_sort(marker: str) -> list[str]:
 
 def for_derived_source(mapping: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
     """Return *mapping* for an index with derived source: without markers, which are aliases, and with doc values."""
-    properties = mapping.get("properties") or {}
+    properties = mapping.get("properties", {})
     kept = {name: dict(type_) for name, type_ in _properties(mapping, prefix).items() if not _MARKER.fullmatch(name)}
     kept.get("passages", {}).pop("doc_values", None)
-    ours = {**(properties.get(prefix) or {}), "properties": kept}
+    ours = {**properties.get(prefix, {}), "properties": kept}
     return {**mapping, "properties": {**properties, prefix: ours}}
 
 
 def _properties(mapping: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
-    ours = (mapping.get("properties") or {}).get(prefix)
+    ours = mapping.get("properties", {}).get(prefix)
     properties = ours.get("properties") if isinstance(ours, Mapping) else None
     return properties if isinstance(properties, Mapping) else {}

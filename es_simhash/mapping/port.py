@@ -70,12 +70,12 @@ class Around(Port):
     async def together(self, calls: Sequence[Call | Compute], *, concurrency: int = 4) -> list[Any]:
         changed = [self.change(call) if isinstance(call, Call) else call for call in calls]
         answers = await self._inner.together(changed, concurrency=concurrency)
-        for number, (call, answer) in enumerate(zip(calls, answers, strict=True)):
-            is_refused = isinstance(answer, Exception) and is_passing(answer)
-            if self.attempts > 1 and is_refused and isinstance(call, Call) and is_repeatable(call):
+        for place, call in enumerate(changed if self.attempts > 1 else ()):
+            refused = isinstance(answers[place], Exception) and is_passing(answers[place])
+            if refused and isinstance(call, Call) and is_repeatable(call):
                 patience = Patience()
                 await patience.wait(self._inner)
-                answers[number] = await attempt(self._repeat(changed[number], patience))
+                answers[place] = await attempt(self._repeat(call, patience))
         return answers
 
     async def compute(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:

@@ -39,7 +39,7 @@ from es_simhash.mapping.meta import (
 )
 from es_simhash.mapping.port import Port
 from es_simhash.transport.conversation import attempt, unless_refused
-from es_simhash.transport.protocol import Call, Index, check_index, index_key, names_in, status_of
+from es_simhash.transport.protocol import Call, Index, check_index, in_parts, index_key, names_in, status_of
 from es_simhash.transport.refusals import NOT_MARKED, Refusal
 from es_simhash.transport.server import Answer
 
@@ -84,7 +84,7 @@ async def resolve_index(server: Port, index: Index) -> Resolved:
     """Return the concrete indices behind *index* as they are now, not compared; always one get mapping."""
     assumed = server.context.assumed_settings()
     try:
-        answer = await server.get_mapping(index=",".join(names_in(index)))
+        answer = await server.get_mapping(index=index_key(check_index(index)))
     except Exception as error:
         if status_of(error) not in (401, 403):
             raise
@@ -114,12 +114,12 @@ async def narrowed(server: Port, index: Index) -> list[str]:
     def is_named(name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in names)
 
-    # OpenSearch finds no data stream here.
-    call = Call("get_alias", {"index": ",".join(names_in(index))})
-    answer = await unless_refused(server.send(call), 401, 403, 404)
+    answer: Answer = {}
+    for part in in_parts(index):  # OpenSearch finds no data stream here
+        answer |= await unless_refused(server.get_alias(index=index_key(part)), 401, 403, 404) or {}
     found = []
-    for name, held in sorted((answer or {}).items()):
-        used = [alias for alias_name, alias in (held.get("aliases") or {}).items() if is_named(alias_name)]
+    for name, held in sorted(answer.items()):
+        used = [alias for alias_name, alias in held.get("aliases", {}).items() if is_named(alias_name)]
         if used and not is_named(name) and all("filter" in alias or "search_routing" in alias for alias in used):
             found.append(name)
     return found
@@ -128,12 +128,12 @@ async def narrowed(server: Port, index: Index) -> list[str]:
 def judge_mappings(answer: Mapping[str, Any], context: Context) -> Resolved:
     """Return the indices of a get-mapping *answer* with their settings, and why some of them cannot be used."""
     prefix = context.prefix
-    mappings = {name: held.get("mappings") or {} for name, held in sorted(answer.items())}
+    mappings = {name: held.get("mappings", {}) for name, held in sorted(answer.items())}
     settings_of: dict[str, IndexSettings] = {}
     faults: list[tuple[str, Fault]] = []
     for name, mapping in mappings.items():
         settings = context.settings_in(mapping)
-        if settings is None and prefix not in (mapping.get("properties") or {}):
+        if settings is None and prefix not in mapping.get("properties", {}):
             continue
         found = find_faults(mapping, prefix=prefix)
         # With this name the user has something else: no document there can have a fingerprint that a search finds.
@@ -168,15 +168,17 @@ def agree(resolved: Resolved, context: Context) -> IndexSettings:
         if not context.accepts(other.scheme):
             raise _mismatch(name, other.scheme, "this client", context.wanted)
     every = list(resolved.settings_of.values())
-    text_fields = {one.text_fields for one in every if one.text_fields}
+    text_fields = {of_index.text_fields for of_index in every if of_index.text_fields}
     return replace(
         settings,
         text_fields=text_fields.pop() if len(text_fields) == 1 else (),
         # The largest default finds what any of them promises.
-        max_distance=max((one.max_distance for one in every if one.max_distance is not None), default=None),
+        max_distance=max(
+            (of_index.max_distance for of_index in every if of_index.max_distance is not None), default=None
+        ),
         # A script fails on a shard whose index does not map the copy it reads.
-        value=all(one.value for one in every),
-        is_assumed=any(one.is_assumed for one in every),
+        value=all(of_index.value for of_index in every),
+        is_assumed=any(of_index.is_assumed for of_index in every),
         passages=_agree_on_passages(every),
     )
 
@@ -263,11 +265,11 @@ async def send_confirmed(server: Port, index: Index, call: Call, *, settings: In
                 raise
             answer = error
         if not isinstance(answer, Exception) and not NOT_MARKED.meets(refusal := _refusal(answer)):
-            if any((part.get("_shards") or {}).get("skipped") for part in _parts(answer)):
+            if any(part.get("_shards", {}).get("skipped") for part in _parts(answer)):
                 # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
                 await confirm(server, index, settings=settings)
             elif not refusal:
-                context.confirmed.learn(index, value=True, at=asked)
+                context.confirmed.learn(index, (resolved, None), at=asked)
             return answer
         await confirm(server, index, settings=settings)
         # The indices with our fields are unchanged: one without them is there now, or the user may not see the marker.
@@ -295,7 +297,7 @@ def _parts(answer: Answer) -> Sequence[Answer]:
 
 def _refusal(answer: Answer) -> Refusal:
     """Return what the server refused of the searches or shards of *answer*; empty if nothing."""
-    failed = [part for part in _parts(answer) if "error" in part or (part.get("_shards") or {}).get("failed")]
+    failed = [part for part in _parts(answer) if "error" in part or part.get("_shards", {}).get("failed")]
     return {"failed": failed} if failed else {}
 
 
@@ -321,15 +323,16 @@ async def confirm(server: Port, index: Index, *, settings: IndexSettings, since:
     if isinstance(answer, Exception):
         context.unlearn(index, known)
         raise SettingsChanged(index) from answer
-    if known is None or _differs(known, judge_mappings(answer, context)):
+    is_as_before = context.confirmed.find(index)[1] == (known, answer)  # to judge hundreds of mappings takes long
+    if known is None or not (is_as_before or _are_same(known, judge_mappings(answer, context))):
         context.unlearn(index, known)
         raise SettingsChanged(index)
-    context.confirmed.learn(index, value=True, at=asked)
+    context.confirmed.learn(index, (known, answer), at=asked)
 
 
-def _differs(before: Resolved, now: Resolved) -> bool:
+def _are_same(before: Resolved, now: Resolved) -> bool:
     has_lost_marker = before.marker is not None and now.marker != before.marker
-    return has_lost_marker or now.settings_of != before.settings_of or now.faults != before.faults
+    return not has_lost_marker and now.settings_of == before.settings_of and now.faults == before.faults
 
 
 async def check_unchanged(
@@ -363,7 +366,7 @@ async def read_present_settings(server: Port, index: Index, *, after_seconds: fl
 def _known(context: Context, index: Index, settings: IndexSettings) -> Resolved | None:
     """Return what was learned of *index*, if that can be confirmed and its settings are still *settings*."""
     known = context.known.find(index)[1]
-    if known is None and context.confirmed.recall(index):
+    if known is None and context.confirmed.recall(index) is not None:
         raise SettingsChanged(index)  # another thread has found that they changed
     if known is None or known[1].assumed is not None:
         return None

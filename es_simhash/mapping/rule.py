@@ -333,11 +333,11 @@ class Grouping(PairRule):
     @classmethod
     def read(cls, settings: IndexSettings) -> Grouping | None:
         """Return the grouping that *settings* of an index record; ``None`` where none is."""
-        recorded = (settings.extra or {}).get(GROUPING_KEY)
+        recorded = settings.extra.get(GROUPING_KEY)
         return None if recorded is None else cls.from_dict(recorded)
 
-    def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
-        return {**(extra or {}), GROUPING_KEY: self.to_dict()}
+    def put(self, extra: Mapping[str, Any]) -> dict[str, Any]:
+        return {**extra, GROUPING_KEY: self.to_dict()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +353,7 @@ class Regrouping:
     @classmethod
     def read(cls, settings: IndexSettings) -> Regrouping | None:
         """Return the change that *settings* of an index record; ``None`` where none has begun."""
-        recorded = (settings.extra or {}).get(CHANGE_KEY)
+        recorded = settings.extra.get(CHANGE_KEY)
         if recorded is None:
             return None
         try:
@@ -362,13 +362,13 @@ class Regrouping:
             raise MappingError(unreadable("grouping", recorded, error)) from error
         return cls(None if old is None else Grouping.from_dict(old), Grouping.from_dict(new))
 
-    def put(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
+    def put(self, extra: Mapping[str, Any]) -> dict[str, Any]:
         change = {"from": None if self.old is None else self.old.to_dict(), "to": self.new.to_dict()}
-        return {**(extra or {}), CHANGE_KEY: change}
+        return {**extra, CHANGE_KEY: change}
 
-    def finish(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
+    def finish(self, extra: Mapping[str, Any]) -> dict[str, Any]:
         """Return *extra* with the new grouping in place of the old one, and without this change."""
-        rest = {key: value for key, value in (extra or {}).items() if key != CHANGE_KEY}
+        rest = {key: value for key, value in extra.items() if key != CHANGE_KEY}
         return self.new.put(rest)
 
 
@@ -378,9 +378,9 @@ def target_of(settings: IndexSettings) -> Grouping | None:
     return Grouping.read(settings) if regrouping is None else regrouping.new
 
 
-def take_out(extra: Mapping[str, Any] | None) -> dict[str, Any]:
+def take_out(extra: Mapping[str, Any]) -> dict[str, Any]:
     """Return *extra* without a grouping and without a change of one."""
-    return {name: value for name, value in (extra or {}).items() if name not in (GROUPING_KEY, CHANGE_KEY)}
+    return {name: value for name, value in extra.items() if name not in (GROUPING_KEY, CHANGE_KEY)}
 
 
 def default_rule(settings: IndexSettings, *, has_texts: bool | None = None) -> PairRule:

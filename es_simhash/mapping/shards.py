@@ -93,7 +93,7 @@ class ShardReading:
 
     def note_refresh(self) -> None:
         """Note a refresh that began after the last position was read and is done."""
-        self._positions = [Position(one.checkpoint, NOTHING - 1) for one in self._positions]
+        self._positions = [Position(position.checkpoint, NOTHING - 1) for position in self._positions]
 
     def advance(self, shown: int | None) -> None:
         """
@@ -109,12 +109,12 @@ class ShardReading:
 def read_positions(answer: Mapping[str, Any]) -> dict[Shard, Position]:
     """Return the position of each shard that has a primary, by the *answer* of index stats by shard."""
     found = {}
-    for name, index in (answer.get("indices") or {}).items():
-        for number, copies in (index.get("shards") or {}).items():
-            copy = next((one for one in copies if one["routing"]["primary"] and "seq_no" in one), None)
+    for name, index in answer.get("indices", {}).items():
+        for number, copies in index.get("shards", {}).items():
+            copy = next((copy for copy in copies if copy["routing"]["primary"] and "seq_no" in copy), None)
             if copy is not None:
-                numbers, commit = copy["seq_no"], copy.get("commit") or {}
-                history = (commit.get("user_data") or {}).get("history_uuid") or ""
+                numbers, commit = copy["seq_no"], copy.get("commit", {})
+                history = commit.get("user_data", {}).get("history_uuid") or ""
                 position = Position(numbers["global_checkpoint"], numbers["max_seq_no"])
                 found[Shard(name, index.get("uuid", ""), int(number), history)] = position
     return found
@@ -147,7 +147,7 @@ class Positions:
         asked = {"index": self._index, "metric": "docs", "level": "shards", "filter_path": _STATS}
         answer = await server.patient.send(Call("index_stats", asked))
         positions = read_positions(answer)
-        if (answer.get("_shards") or {}).get("failed") or not positions:
+        if answer.get("_shards", {}).get("failed") or not positions:
             raise PositionsError("statistics")
         await self._check(server, positions)
         return positions
@@ -205,8 +205,8 @@ async def _may_lag(server: Port, index: Index) -> bool:
         return False
     answer = await reading_settings(server, index)
     if answer is not None:
-        settings = [(held.get("settings") or {}).get("index") or {} for held in answer.values()]
-        return any((some.get("replication") or {}).get("type") == "SEGMENT" for some in settings)
+        settings = [held.get("settings", {}).get("index") or {} for held in answer.values()]
+        return any(some.get("replication", {}).get("type") == "SEGMENT" for some in settings)
     # A user who may not read settings may search: only OpenSearch knows the preference. One who may not search either
     # reads nothing that could lag.
     searched = server.search(index=names, body={"size": 0}, preference=_PRIMARY)

@@ -187,49 +187,50 @@ class FieldFault:
 def find_field_faults(
     time_field: str | None,
     source_field: str | None,
-    text_field: str | None,
+    others: Iterable[str | None],
     mappings: Mapping[str, Mapping[str, Any]],
 ) -> list[FieldFault]:
     """
-    Return what is wrong with a user's fields: a date, a field to count, a field that must be mapped.
+    Return what is wrong with a user's fields: a date, a field to count, *others* that must be mapped.
     *mappings* has the part below ``mappings`` of each concrete index. ``None`` stands for no field.
     """
-    found = list(not_mapped(filter(None, (time_field, source_field, text_field)), mappings))
-    wanted: list[tuple[str | None, FieldFaultKind]] = [(time_field, "no_date"), (source_field, "no_keyword")]
-    return found + [fault for field, kind in wanted if field for fault in _wrong_type(field, kind, mappings)]
+    found: list[FieldFault] = []
+    wanted: list[tuple[str | None, FieldFaultKind | None]] = [(time_field, "no_date"), (source_field, "no_keyword")]
+    wanted += [(field, None) for field in others]
+    for field, kind in wanted:
+        if field is None:
+            continue
+        wrong: dict[tuple[FieldFaultKind, str | None, str | None], list[str]] = {}
+        for index, mapping in sorted(mappings.items()):
+            if (fault := _fault_in(mapping, field, kind)) is not None:
+                wrong.setdefault(fault, []).append(index)
+        for (of_kind, type_, instead), indices in wrong.items():
+            found.append(FieldFault(of_kind, field, tuple(indices), len(indices) == len(mappings), type_, instead))
+    return found
 
 
 def countable_field(field: str | None, mappings: Mapping[str, Mapping[str, Any]]) -> str | None:
     """Return *field*, or the keyword below it where it is a text with one, as servers map strings by themselves."""
-    found = list(_wrong_type(field, "no_keyword", mappings)) if field else []
+    found = find_field_faults(None, field, (), mappings)
     return found[0].instead or field if len(found) == 1 and found[0].everywhere else field
 
 
-def not_mapped(fields: Iterable[str], mappings: Mapping[str, Mapping[str, Any]]) -> Iterator[FieldFault]:
-    for field in fields:
-        without = tuple(sorted(name for name, mapping in mappings.items() if node_of(mapping, field) is None))
-        if without:
-            yield FieldFault("not_mapped", field, without, len(without) == len(mappings))
-
-
-def _wrong_type(field: str, kind: FieldFaultKind, mappings: Mapping[str, Mapping[str, Any]]) -> Iterator[FieldFault]:
-    wrong: dict[tuple[FieldFaultKind, str, str | None], list[str]] = {}
-    for index, mapping in sorted(mappings.items()):
-        node, path = node_of(mapping, field), field
-        if node is None:
-            continue
-        # What an alias leads to is another field of the same mapping, and nothing is below the alias itself.
-        if node.get("type") == "alias":
-            path = str(node.get("path"))
-            node = node_of(mapping, path) or {}
-        found = _fault_of(node, kind)
-        if found is None:
-            continue
-        multi_fields = (node.get("fields") or {}).items()
-        fitting = next((f"{path}.{name}" for name, below in multi_fields if _fault_of(below, kind) is None), None)
-        wrong.setdefault((found, _type_of(node), fitting), []).append(index)
-    for (fault, type_, instead), indices in wrong.items():
-        yield FieldFault(fault, field, tuple(indices), len(indices) == len(mappings), type_, instead)
+def _fault_in(
+    mapping: Mapping[str, Any], field: str, kind: FieldFaultKind | None
+) -> tuple[FieldFaultKind, str | None, str | None] | None:
+    """Return what is wrong with *field* in an index: the fault, its type, and a field below it that can be used."""
+    node, path = node_of(mapping, field), field
+    if node is None:
+        return "not_mapped", None, None
+    # What an alias leads to is another field of the same mapping, and nothing is below the alias itself.
+    if node.get("type") == "alias":
+        path = str(node.get("path"))
+        node = node_of(mapping, path) or {}
+    if kind is None or (fault := _fault_of(node, kind)) is None:
+        return None
+    multi_fields = node.get("fields", {}).items()
+    fitting = next((f"{path}.{name}" for name, below in multi_fields if _fault_of(below, kind) is None), None)
+    return fault, _type_of(node), fitting
 
 
 def _fault_of(node: Mapping[str, Any], kind: FieldFaultKind) -> FieldFaultKind | None:
@@ -247,7 +248,7 @@ def _type_of(node: Mapping[str, Any]) -> str:
 
 def node_of(mapping: Mapping[str, Any], field: str) -> Mapping[str, Any] | None:
     """Return the part of *mapping* about *field*, also a multi-field or a runtime field; ``None`` if not mapped."""
-    runtime = (mapping.get("runtime") or {}).get(field)
+    runtime = mapping.get("runtime", {}).get(field)
     if runtime is not None:
         return dict(runtime)
     way = Way.to(mapping, field)
@@ -372,7 +373,7 @@ def treatment_of(mapping: Mapping[str, Any], field: str) -> str:
         return "true" if way.is_multi else _MAPPED
     if above and "properties" not in last:
         return _MAPPED if _type_of(last) in _OPEN_TYPES else "true"
-    return _MAPPED if way.rest in (last.get("runtime") or {}) else way.dynamic
+    return _MAPPED if way.rest in last.get("runtime", {}) else way.dynamic
 
 
 # Dates as a server reads them from documents. A date in a format that is not known here is never guessed.

@@ -10,7 +10,6 @@ from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, s
 from es_simhash.lookup.find import check_id, no_document
 from es_simhash.lookup.judge import read_documents
 from es_simhash.lookup.query import Query, match_all_of
-from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import Fields, read_hit
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirm, read_known, send_confirmed, stream_anew
@@ -105,8 +104,7 @@ async def _prepare(server: Port, index: Index, options: PassageOptions, *, is_st
             "on the cluster that holds the index, as a user who may read mappings"
         )
     refuse_without_passages(settings_by_index, "passages cannot be compared")
-    text_fields = TextFields({name: of_index.text_fields for name, of_index in settings_by_index.items()})
-    lookup = PassageLookup(index, settings, text_fields, options, is_stream=is_stream)
+    lookup = PassageLookup(index, settings, resolved.text_fields, options, is_stream=is_stream)
     lookup.note(added_late(settings_by_index))
     await _check_filled(server, lookup)
     return lookup

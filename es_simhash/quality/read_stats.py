@@ -208,8 +208,8 @@ async def read_stats(server: Port, index: Index, options: StatsOptions) -> Stats
     settings = agree(resolved, server.context)
     options = replace(options, source_field=countable_field(options.source_field, resolved.mappings))
     # Where the mappings may not be read, the server decides whether documents can be counted by these fields.
-    given = (options.time_field, options.source_field, options.text_field)
-    for fault in find_field_faults(*given, resolved.mappings) if resolved.mappings else ():
+    given = (options.time_field, options.source_field, [options.text_field])
+    for fault in find_field_faults(*given, resolved.mappings):
         if fault.is_fatal:
             raise InvalidInputError(f"{fault}: give the full name of one field in the mapping")
     fields = Fields(server.prefix)

@@ -160,6 +160,10 @@ MAPPING_FULL = Row(
     change="the record of settings without their marker",
     at_last="the client's exception, with a note of the fields that are new",
 )
+NO_TARGET = Row(
+    (Look((400,), ("an alias must refer to an existing field",)),),
+    change="the record of settings without their marker: an index lacks the field that the marker stands for",
+)
 NO_DERIVED = Row(
     (Look((400, 500), ("Derived source field is not supported", "derive source for [")),),
     change="the mapping without the marker, and passages with doc values: OpenSearch with derived source",
@@ -211,6 +215,11 @@ def is_unreachable(error: BaseException) -> bool:
     """Return whether no server answered. One whose certificate is not trusted did, and that does not pass."""
     names = {kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in _CLIENTS}
     return bool(names & {"ConnectionError", "ConnectionTimeout"}) and not names & {"TlsError", "SSLError"}
+
+
+def is_lasting(kind: str) -> bool:
+    """Return whether a document of a multi-get cannot be read, by the *kind* of the error, until somebody helps."""
+    return kind in ("illegal_argument_exception", "index_closed_exception", "security_exception")
 
 
 def is_blocked(error: BaseException) -> bool:

@@ -144,7 +144,7 @@ class _Follower:
             self._is_all = position.get("groups") == "all"
             self._has_position = True
         self._places.look(positions, self._indices.purposes)
-        targets = self._indices.targets.values()
+        targets = self._indices.judge.targets.values()
         groupings = [found for target in targets if (found := target_of(target.settings)) is not None][:1]
         self._is_all |= self._groupings not in (None, groupings)
         self._groupings = groupings
@@ -154,8 +154,6 @@ class _Follower:
     async def _repair(self, server: Port, place: Place, last: int) -> None:
         """Read a page of operations, and write what its documents lack."""
         judge = self._indices.judge
-        if judge is None:
-            raise RuntimeError("documents are read before it is known what they need")
         page = await read_page(server, place, judge, last)
         self._may_lack |= page.may_lack
         changed = []

@@ -18,7 +18,7 @@ from typing import Any
 
 import xxhash
 
-from es_simhash.errors import InvalidInputError
+from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing import Scheme
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.mapping.fields import now
@@ -26,10 +26,10 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import NOTHING, Position, Positions, Shard
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.pages import Hits
-from es_simhash.transport.protocol import Call, Index, Key, index_key
-from es_simhash.transport.refusals import is_there_already
-from es_simhash.upkeep.follow_options import LASTING, FollowOptions, Tally, UnreadableError
-from es_simhash.upkeep.needed import Judge, Judgement, unreadable
+from es_simhash.transport.protocol import Call, Index, index_key
+from es_simhash.transport.refusals import is_lasting, is_there_already
+from es_simhash.upkeep.follow_options import FollowOptions, Tally
+from es_simhash.upkeep.needed import Judge, Judgement
 from es_simhash.upkeep.put_fields import Target, find_targets, has_passages, record_text_fields, scheme_of
 from es_simhash.writes.bulk import CONFLICT, MISSING, NO_INDEX, UNREADABLE, send_bulk
 from es_simhash.writes.operations import Operation, Refusal, refuse_hindered
@@ -39,7 +39,9 @@ TARGETS_SECONDS = 60.0
 
 
 class FollowedIndices:
-    """The indices behind a name, as they are now; *judge* is ``None`` before the first look."""
+    """The indices behind a name, as they are now; there is a *judge* after the first look."""
+
+    judge: Judge
 
     def __init__(self, index: Index, options: FollowOptions) -> None:
         self._index = index
@@ -48,16 +50,8 @@ class FollowedIndices:
         self._pool: FingerprintPool | None = None
         self._computed: tuple[Scheme, bool] | None = None
         self._read_at = -math.inf
-        self.judge: Judge | None = None
-
-    @property
-    def targets(self) -> Mapping[str, Target]:
-        return {} if self.judge is None else self.judge.targets
-
-    @property
-    def purposes(self) -> dict[str, str]:
-        """A digest of that, by UUID of the index."""
-        return {target.uuid: _purpose(target) for target in self.targets.values()}
+        # A digest of what the documents of each index must carry, by UUID of the index.
+        self.purposes: dict[str, str] = {}
 
     async def look(self, server: Port, clock: float) -> dict[Shard, Position]:
         """
@@ -78,8 +72,7 @@ class FollowedIndices:
         self._read_at = -math.inf
 
     async def record_text_fields(self, server: Port) -> None:
-        if self.judge is not None:
-            await record_text_fields(server, self.judge.targets, self.judge.take_shown())
+        await record_text_fields(server, self.judge.targets, self.judge.take_shown())
 
     async def close(self, server: Port) -> None:
         if self._pool is not None:
@@ -93,6 +86,7 @@ class FollowedIndices:
             await self.close(server)
             self._pool = FingerprintPool(scheme, workers=self._options.workers, passages=passages)
         self.judge = Judge(server.prefix, targets, self._pool)
+        self.purposes = {target.uuid: _purpose(target) for target in targets.values()}
 
 
 def _purpose(target: Target) -> str:
@@ -281,10 +275,11 @@ class PositionStore:
         [found] = answer["docs"]
         if "error" in found:
             refusal = Refusal.read(UNREADABLE, found["error"])
-            if refusal.type in LASTING:
-                raise InvalidInputError(f"the position in index {self._state_index!r} cannot be read: {refusal}")
+            said = f"the position in index {self._state_index!r} cannot be read: {refusal}"
+            if is_lasting(refusal.type):
+                raise InvalidInputError(said)
             if refusal.type != NO_INDEX:  # a shard without a copy, as in the first moments of an index
-                raise UnreadableError(unreadable(Key(self._state_index, self._id), found["error"]))
+                raise IncompleteSearchError(said, reasons=(said,))
             await self._create_index(server)
         position = (found.get("_source") or {}).get("position")
         self._written = position if isinstance(position, Mapping) else {}

@@ -135,19 +135,6 @@ class FollowOptions:
 
 
 Outage: TypeAlias = Literal["unreachable", "busy", "blocked", "shards", "missing"]
-LASTING = frozenset({"illegal_argument_exception", "index_closed_exception", "security_exception"})
-"""What a multi-get says of a document that cannot be read until the user changes something; all else passes."""
-
-
-class UnreadableError(Exception):
-    """A document that the follower needs cannot be read now."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure)
-        self.failure = failure
-
-    def __str__(self) -> str:
-        return f"index {self.failure.index}: {self.failure.reason}"
 
 
 def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
@@ -159,7 +146,7 @@ def find_outage(error: Exception, *, has_begun: bool) -> Outage | None:
         return "busy" if error.kind == "busy" else "blocked"
     if isinstance(error, NoIndexError) or (isinstance(error, WritesRefusedError) and error.kind == "missing"):
         return "missing" if has_begun else None
-    if isinstance(error, (UnreadableError, IncompleteSearchError, PositionsError)):
+    if isinstance(error, (IncompleteSearchError, PositionsError)):
         return "shards"
     if (status := status_of(error)) is None:
         return "unreachable" if is_unreachable(error) else None

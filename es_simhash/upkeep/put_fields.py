@@ -17,7 +17,6 @@ from es_simhash.mapping.mapping import (
     check_users_mapping,
     has_synthetic_source,
     mapping_of,
-    mapping_update,
     with_source_mode,
 )
 from es_simhash.mapping.meta import (
@@ -68,13 +67,8 @@ async def create_index(
         settings = replace(settings, value=False)  # _source would show it as a number, which JavaScript rounds
     for fault in find_source_faults(with_source_mode(theirs, index_settings or {})):
         logger.warning("index %r: %s: backfill, reconcile, tags and removals will refuse it", index, fault)
-    ours = mapping_of(settings, prefix=server.prefix)
-    properties = dict(theirs.get("properties") or {})
-    merged = {
-        **theirs,
-        "_meta": merge_meta(theirs.get("_meta"), settings, prefix=server.prefix),
-        "properties": properties | ours["properties"],
-    }
+    ours = mapping_of(settings, prefix=server.prefix, mapping=theirs)
+    merged = theirs | ours | {"properties": theirs.get("properties", {}) | ours["properties"]}
     refuse_other_use(index, merged, server.prefix)
     body: dict[str, Any] = {"mappings": merged} | ({"settings": dict(index_settings)} if index_settings else {})
     if dry_run:
@@ -118,7 +112,7 @@ async def _outdo_templates(server: Port, index: str, settings: IndexSettings) ->
     recorded = ((mapping.get("_meta") or {}).get(META_KEY) or {}).get(server.prefix) or {}
     wanted = settings.to_dict()
     extra = {key: value for key, value in recorded.items() if key not in wanted}
-    settings = replace(settings, extra=extra or None)
+    settings = replace(settings, extra=extra)
     if recorded != {**extra, **wanted} or not is_marked(mapping, settings, prefix=server.prefix):
         await write_settings(server, name, mapping, settings, adds_fields=True)
 
@@ -295,7 +289,7 @@ def with_our_fields(context: Context, resolved: Resolved, text_field: tuple[str,
                 Said(f"index {name!r} does not record its text field: ", NAME_TEXT_FIELD, say_texts(mapping))
             )
         every[name] = replace(recorded, text_fields=text_fields_of(recorded, text_field, index=name))
-        body = mapping_update(mapping, every[name], prefix=context.prefix)
+        body = mapping_of(every[name], prefix=context.prefix, mapping=mapping)
         properties = {**(mapping.get("properties") or {}), **body["properties"]}
         mappings[name] = {**mapping, **body, "properties": properties}
     return Resolved(mappings, every)

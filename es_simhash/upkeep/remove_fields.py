@@ -142,7 +142,7 @@ async def _shown_whole(server: Port, index: Index, names: Sequence[str], query: 
 def _left(mapping: Mapping[str, Any], prefix: str, groups_only: bool) -> IndexSettings | None:  # noqa: FBT001
     """Return what ``_meta`` is to record of the prefix; ``None`` for nothing."""
     settings = read_settings(mapping, prefix=prefix) if groups_only else None
-    return None if settings is None else replace(settings, extra=take_out(settings.extra) or None)
+    return None if settings is None else replace(settings, extra=take_out(settings.extra))
 
 
 async def _clear(server: Port, hits: Hits, names: Sequence[str]) -> list[Outcome]:

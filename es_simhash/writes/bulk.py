@@ -370,9 +370,11 @@ async def rewrite(
     that could not be read.
     """
     outcomes: list[Outcome | None] = [None] * len(places)
+    wanted = source if isinstance(source, bool) else list(source)
 
     async def attempt_all(waiting: Sequence[int]) -> Sequence[int]:
-        found = await _read(server, [places[i] for i in waiting], source=source)
+        docs = [{**places[i].header(), "_source": wanted} for i in waiting]
+        found = (await server.patient.mget(body={"docs": docs}))["docs"]
         operations: dict[int, Operation] = {}
         unread: list[int] = []
         for i, item in zip(waiting, found, strict=True):
@@ -397,13 +399,3 @@ async def rewrite(
 
     await rounds(server, range(len(places)), attempt_all, CHANGED_MEANWHILE)
     return outcomes
-
-
-async def _read(server: Port, places: Sequence[Key], *, source: bool | Sequence[str]) -> list[Mapping[str, Any]]:
-    if not places:
-        return []
-    wanted = source if isinstance(source, bool) else list(source)
-    docs = [{**key.header(), "_source": wanted} for key in places]
-    answer = await server.patient.mget(body={"docs": docs})
-    items: list[Mapping[str, Any]] = answer["docs"]
-    return items

@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 from es_simhash.errors import WRITE_RECORD, MappingError, Said, WritesRefusedError, shorten
-from es_simhash.hashing import fingerprint, from_hex
+from es_simhash.hashing import block_terms, fingerprint
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
-from es_simhash.mapping.fields import Fields, full_name, is_fingerprint, read_values, text_or_none
-from es_simhash.mapping.mapping import mapping_update, with_source_mode
+from es_simhash.mapping.fields import Fields, full_name, read_fingerprint, read_values, text_or_none
+from es_simhash.mapping.mapping import mapping_of, with_source_mode
 from es_simhash.mapping.meta import (
     IndexSettings,
     for_derived_source,
@@ -37,7 +37,7 @@ from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.conversation import changing, search_texts, unless_refused
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Call, Index, Key, document_key, index_key
-from es_simhash.transport.refusals import MAPPING_FULL, NO_DERIVED, Row
+from es_simhash.transport.refusals import MAPPING_FULL, NO_DERIVED, NO_TARGET, Row
 from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import Operation, new_id
 
@@ -89,7 +89,7 @@ async def add_fields(server: Port, name: str, settings: IndexSettings) -> tuple[
     Add our fields to the index *name*, and *settings* if it records none; return its mapping and settings then.
     Its mapping is read again first: what another program has recorded meanwhile stays.
     """
-    mapping = (await server.get_mapping(index=name))[name].get("mappings") or {}
+    mapping = (await server.get_mapping(index=name))[name].get("mappings", {})
     settings = server.context.settings_in(mapping) or settings
     return await write_settings(server, name, mapping, settings, adds_fields=True), settings
 
@@ -106,13 +106,13 @@ async def write_settings(
     prefix = server.prefix
     for _ in range(ATTEMPTS):
         if adds_fields:
-            await change_mapping(server, name, mapping, mapping_update(mapping, settings, prefix=prefix))
+            await change_mapping(server, name, mapping, mapping_of(settings, prefix=prefix, mapping=mapping))
         else:
             record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=prefix)}
             marked, unmarked = (marker_properties(of, prefix=prefix, mapping=mapping) for of in (settings, None))
             bodies = [{**record, "properties": {prefix: {"properties": some}}} for some in (marked, unmarked)]
             call = Call("put_mapping", {"index": name})
-            await _send_first(server, call, [*bodies, record], MAPPING_FULL, NO_DERIVED)
+            await _send_first(server, call, [*bodies, record], MAPPING_FULL, NO_TARGET, NO_DERIVED)
         server.context.forget()
         mapping = (await server.get_mapping(index=name))[name]["mappings"]
         others = set(markers_in_use(mapping, prefix=prefix)) - {marker_name(settings)}
@@ -170,7 +170,7 @@ async def read_source_modes(
     if not mappings:
         return {}
     answer = await reading_settings(server, index) or {}
-    settings = {name: (answer.get(name) or {}).get("settings") or {} for name in mappings}
+    settings = {name: answer.get(name, {}).get("settings") or {} for name in mappings}
     return {name: with_source_mode(mapping, settings[name]) for name, mapping in mappings.items()}
 
 
@@ -212,11 +212,11 @@ async def refuse_masked_values(server: Port, index: Index, field: str, *, is_rea
     body: dict[str, Any] = {"query": {"exists": {"field": field}}, "size": SEARCHED_DOCUMENTS}
     if field == Fields(server.prefix).passages:  # they have no doc values
         hits = (await search_texts(server.patient, index, body, [field]))["hits"]["hits"]
-        shown = {value for hit in hits for value in read_values(hit.get("_source") or {}, field)}
+        shown = {value for hit in hits for value in read_values(hit.get("_source", {}), field)}
     else:
         body |= {"docvalue_fields": [field], "_source": False}
         hits = (await server.patient.search(index=index, body=body))["hits"]["hits"]
-        shown = {value for hit in hits for value in (hit.get("fields") or {}).get(field, ())}
+        shown = {value for hit in hits for value in hit.get("fields", {}).get(field, ())}
     values = sorted(shown)[:MOST_VALUES]
     if values and not await count_whole(server.patient, index, {"terms": {field: values}}):
         error = _unseen(index_key(index), field)
@@ -262,32 +262,34 @@ async def _find_unseen(server: Port, name: str, settings: IndexSettings) -> str 
         query = {"bool": {"must": {"exists": {"field": fields.fingerprint}}, **clause}}
         body = {"query": query, "size": SAMPLED_DOCUMENTS, "docvalue_fields": shown}
         answer = await search_texts(server, name, body, settings.text_fields)
-        for field, is_right in await server.compute(_judge_hits, answer["hits"]["hits"], fields, settings):
-            seen[field] = seen.get(field, False) or is_right
+        for right in await server.compute(_judge_hits, answer["hits"]["hits"], fields, settings):
+            seen |= {field: seen.get(field, False) or is_right for field, is_right in right.items()}
     return next((field for field, is_right in seen.items() if not is_right), None)
 
 
-def _judge_hits(hits: Hits, fields: Fields, settings: IndexSettings) -> list[tuple[str, bool]]:
-    """Return for each field of each of *hits* whether it is as it must be."""
-    found: list[tuple[str, bool]] = []
-    for hit in hits:
-        values = {name: some[0] for name, some in (hit.get("fields") or {}).items()}
-        digits, group = values.get(fields.fingerprint), values.get(fields.group)
-        digits = digits if is_fingerprint(digits) else None
-        found.append((fields.fingerprint, digits is not None))
-        if digits is None:
-            continue
-        found += [(name, values.get(name) == digits[4 * n : 4 * n + 4]) for n, name in enumerate(fields.blocks)]
-        if (canonical := values.get(fields.duplicate_of)) is not None:
-            found.append((fields.duplicate_of, canonical == group))
-        elif group is not None:
-            key = document_key(hit)
-            found.append((fields.group, group in (key.id, full_name(key.index, key.id), full_name(*key))))
-        if settings.text_fields:
-            text = text_or_none(hit, settings.text_fields)
-            is_fit = text is not None and fingerprint(text, scheme=settings.scheme) == from_hex(digits)
-            found.append((", ".join(settings.text_fields), is_fit))
-    return found
+def _judge_hit(hit: Mapping[str, Any], fields: Fields, settings: IndexSettings) -> dict[str, bool]:
+    """Return for each field of *hit* whether it is as it must be."""
+    values = {name: some[0] for name, some in hit.get("fields", {}).items()}
+    digits, group, canonical = (values.get(name) for name in (fields.fingerprint, fields.group, fields.duplicate_of))
+    if (wanted := read_fingerprint(digits)) is None:
+        return {fields.fingerprint: False}
+    right = {fields.fingerprint: True}
+    right |= {name: values.get(name) == term for name, term in zip(fields.blocks, block_terms(wanted), strict=True)}
+    if canonical is not None:
+        right[fields.duplicate_of] = canonical == group
+    elif group is not None:
+        key = document_key(hit)
+        right[fields.group] = group in (key.id, full_name(key.index, key.id), full_name(*key))
+    if settings.text_fields:
+        text = text_or_none(hit, settings.text_fields)
+        right[", ".join(settings.text_fields)] = (
+            text is not None and fingerprint(text, scheme=settings.scheme) == wanted
+        )
+    return right
+
+
+def _judge_hits(hits: Hits, fields: Fields, settings: IndexSettings) -> list[dict[str, bool]]:
+    return [_judge_hit(hit, fields, settings) for hit in hits]
 
 
 async def _check_next(server: Port, index: str, settings: IndexSettings) -> None:
@@ -316,7 +318,7 @@ async def _check_next(server: Port, index: str, settings: IndexSettings) -> None
 
 def _judge_template(context: Context, simulated: Mapping[str, Any], template: str, settings: IndexSettings) -> str:
     """Return why an index made by *template* would lack our fields; empty if it has them."""
-    mapping = simulated["template"].get("mappings") or {}
+    mapping = simulated["template"].get("mappings", {})
     if find_faults(mapping, prefix=context.prefix):
         return f"{template} does not map them"
     recorded = read_settings(mapping, prefix=context.prefix)
@@ -336,7 +338,7 @@ def next_index(aliases: Mapping[str, Any], alias: str) -> str | None:
 
 def write_index(aliases: Mapping[str, Any], alias: str) -> str | None:
     """Return the index that a write to *alias* goes to, if the answer of a get-alias request says so."""
-    named = {name: (held.get("aliases") or {}).get(alias) or {} for name, held in aliases.items()}
+    named = {name: held.get("aliases", {}).get(alias) or {} for name, held in aliases.items()}
     return next((name for name, held in named.items() if held.get("is_write_index")), None)
 
 

@@ -116,7 +116,7 @@ def fuzz_meta(data: bytes) -> None:
         return
     finally:
         assert repr(mapping) == before
-    if settings is not None and not any(isinstance(each, float) for each in (settings.extra or {}).values()):
+    if settings is not None and not any(isinstance(each, float) for each in settings.extra.values()):
         assert IndexSettings.from_dict(json.loads(json.dumps(settings.to_dict()))).scheme == settings.scheme
 
 

@@ -40,7 +40,7 @@ def test_a_field_that_no_search_reaches_is_the_object_that_hides_it():
 
 
 def settings(grouping=None, *, text_fields=("body",), scheme="shingles-2", max_distance=None):
-    extra = None if grouping is None else {"grouping": grouping}
+    extra = {} if grouping is None else {"grouping": grouping}
     return IndexSettings(get_scheme(scheme), text_fields, max_distance, extra=extra)
 
 

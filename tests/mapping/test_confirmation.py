@@ -6,7 +6,7 @@ import pytest
 
 from es_simhash import IncompleteSearchError, build_mapping
 from es_simhash.mapping.context import MOST_NAMES, STATS_SECONDS, Context, IndexStats, Recent, Resolved
-from es_simhash.mapping.mapping import mapping_update
+from es_simhash.mapping.mapping import mapping_of
 from es_simhash.mapping.meta import is_marked, marker_name, marker_properties, read_settings
 from es_simhash.mapping.resolve import SettingsChanged, begin_anew, confirm, read_index_settings, send_confirmed
 from es_simhash.transport.protocol import Call
@@ -51,7 +51,7 @@ class Estate:
             return answer
         body = call.arguments["body"]
         searches = [body] if call.api == "search" else body[1::2]
-        answers = [self.answer_search(each) for each in searches]
+        answers = [self.answer_search(body) for body in searches]
         if call.api == "search" and "error" in answers[0]:
             return ServerError(400, answers[0]["error"])
         return answers[0] if call.api == "search" else {"responses": answers}
@@ -230,13 +230,13 @@ def test_a_marker_of_earlier_settings_is_retired():
     mapping = build_mapping()
     old = read_settings(mapping)
     new = read_settings(build_mapping(scheme=OTHER))
-    both = merged(mapping, mapping_update(mapping, new, prefix="simhash"))
+    both = merged(mapping, mapping_of(new, mapping=mapping))
     ours = both["properties"]["simhash"]["properties"]
     assert ours[marker_name(old)]["path"] == "simhash.retired"
     assert (ours["retired"]["doc_values"], ours["retired"]["index"]) == (False, False)
     assert is_marked(both, new, prefix="simhash")
     assert not is_marked(both, old, prefix="simhash")
-    again = merged(both, mapping_update(both, old, prefix="simhash"))
+    again = merged(both, mapping_of(old, mapping=both))
     assert is_marked(again, old, prefix="simhash")
     retired = marker_properties(None, prefix="simhash", mapping=again)
     assert retired.keys() == {"retired", marker_name(old), marker_name(new)}

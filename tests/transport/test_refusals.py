@@ -44,6 +44,7 @@ LOOKS = [
     ),
     ("NOT_MARKED NO_VIEW", ServerError(400, "Can't load fielddata on [simhash.retired] because fielddata is unsupp")),
     ("MAPPING_FULL NO_VIEW", ServerError(400, "Limit of total fields [1000] has been exceeded")),
+    ("NO_TARGET NO_VIEW", ServerError(400, "field alias [h.x]: an alias must refer to an existing field in the")),
     ("NO_DERIVED NO_VIEW", ServerError(400, "Unable to derive source for [simhash.passages] with stored and docVal")),
     ("NO_DERIVED", ServerError(500, "Derived source field is not supported for [h.x] field")),
     ("", ConnectionError("script search_pipeline _shard_doc")),

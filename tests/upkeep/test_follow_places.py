@@ -2,10 +2,10 @@
 
 import pytest
 
-from es_simhash import InvalidInputError, WritesRefusedError
+from es_simhash import IncompleteSearchError, InvalidInputError, WritesRefusedError
 from es_simhash.mapping.shards import NOTHING, Position, Shard
 from es_simhash.upkeep.follow_changes import Places, PositionStore
-from es_simhash.upkeep.follow_options import UnreadableError, find_outage
+from es_simhash.upkeep.follow_options import find_outage
 from tests.transport.by_hand import drive, scripted
 
 FIRST, SECOND = Shard("news-1", "a", 0), Shard("news-1", "a", 1)
@@ -126,7 +126,7 @@ def test_a_busy_server_is_waited_for():
 
 
 @pytest.mark.parametrize(
-    ("type_", "error"), [("security_exception", InvalidInputError), ("no_shard_available", UnreadableError)]
+    ("type_", "error"), [("security_exception", InvalidInputError), ("no_shard_available", IncompleteSearchError)]
 )
 def test_what_cannot_be_read(type_, error):
     with pytest.raises(error):

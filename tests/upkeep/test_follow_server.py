@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from es_simhash import AsyncSimHashClient, InvalidInputError, MappingError, SimHashClient, build_mapping
-from tests.servers.fixtures import make_client
+from tests.estates.wire import Wire
+from tests.servers.fixtures import client_through, make_client
 from tests.servers.support import (
     ONE_SHARD,
     assert_all_right,
@@ -268,6 +269,27 @@ def test_it_can_be_stopped_while_groups_are_decided(server, index, state, sync_s
     assert (done.regrouped, done.failed) == (20, 0)
     documents = read_all(server, index)
     assert stored_groups(documents) == expected_groups(documents, 12)
+
+
+@pytest.mark.parametrize("left", range(8, 80, 12))
+def test_a_follower_that_ends_at_any_request(server, index, state, sync_simhash, left, pages, impatient):
+    """As by a kill: the next one misses nothing, and what it has done itself is no work for a third."""
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    sync_simhash.reconcile(index, max_distance=12, verify=False)
+    put(server, index, numbered(texts(30)))
+    list(sync_simhash.follow(index, state_index=state, once=True))
+    update(server, index, {f"{n:05}": {"body": texts(30)[n + 1]} for n in range(0, 30, 3)})
+    send_lines(server, [{"delete": {"_index": index, "_id": "00001"}}])
+    pages(4)
+    with client_through(server, Wire(left=left)) as ending, contextlib.suppress(Exception):
+        for report in ending.follow(index, state_index=state, once=True):
+            assert report.state != "retrying"
+    last(sync_simhash.follow(index, state_index=state, once=True))
+    documents = read_all(server, index)
+    assert_all_right(documents)
+    assert stored_groups(documents) == expected_groups(documents, 12)
+    third = last(sync_simhash.follow(index, state_index=state, once=True))
+    assert (third.read, third.written, third.regrouped) == (0, 0, 0)
 
 
 def test_what_only_the_user_can_change_ends_it(server, index, state, simhash):

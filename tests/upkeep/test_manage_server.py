@@ -14,6 +14,7 @@ from es_simhash import (
 )
 from es_simhash.mapping.meta import build_settings, is_marked, marker_name, markers_in_use, read_settings
 from es_simhash.mapping.resolve import TRUSTED_SECONDS
+from es_simhash.mapping.rule import Grouping
 from tests.servers.support import ONE_SHARD, read_all
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
@@ -279,6 +280,19 @@ def test_remove_where_the_mapping_is_full(server, index, make_simhash):
     assert markers_in_use(mapping_of(server, index), prefix="simhash") == []
     with pytest.raises(MappingError):
         stale.find_near_dups(index, TEXT)
+
+
+def test_an_index_without_the_field_that_its_marker_stands_for(server, index, simhash):
+    """Another program mapped it so: what it records changes all the same, and it has no marker."""
+    mapping = build_mapping(text_field="body")
+    mapping["_meta"]["es_simhash"]["simhash"] |= Grouping().put({})
+    ours = mapping["properties"]["simhash"]["properties"]
+    for name in ("distance", marker_name(read_settings(build_mapping(text_field="body")))):
+        del ours[name]
+    server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": mapping})
+    assert simhash.remove_fields(index, groups_only=True).indices == (index,)
+    assert read_settings(mapping_of(server, index)) == build_settings(text_field="body")
+    assert markers_in_use(mapping_of(server, index), prefix="simhash") == []
 
 
 def test_a_full_mapping_of_an_earlier_version(server, index, simhash):
