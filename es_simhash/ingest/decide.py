@@ -88,8 +88,12 @@ class Documents:
 
     def attract(self, document: Document) -> None:
         """Let others be duplicates of *document*."""
-        if document.fingerprint is not None:
-            insort(self.by_fingerprint.setdefault(document.fingerprint, []), document, key=_shown_order)
+        if document.fingerprint is None:
+            return
+        if others := self.by_fingerprint.get(document.fingerprint):
+            insort(others, document, key=_shown_order)
+        else:
+            self.by_fingerprint[document.fingerprint] = [document]
 
 
 class Known(Documents):
@@ -127,7 +131,7 @@ class Known(Documents):
     def occupies(self, most: int) -> bool:
         """Return whether the texts of the documents, prepared or not, occupy about *most* bytes or more."""
         # A prepared text has 8 bytes a shingle, and no more shingles than characters: most are never asked.
-        contents = (each.content for each in self.by_id.values() if each.content is not None)
+        contents = (one.content for one in self.by_id.values() if one.content is not None)
         return 8 * self._characters >= most and sum(content.size for content in contents) >= most
 
     def near(self, fingerprints: Sequence[int]) -> Near:
@@ -290,9 +294,11 @@ class _Deciding:
         and before its own. A document that is given again with its text keeps its moment.
         """
         found, fingerprint = self._existing.of(document.fingerprint), document.fingerprint
+        before = self._newest(document.id) or self._existing.there.get(document.id)
+        if not (found or before or leader or self._later):
+            return self._moment  # most documents, without detours
         copies = [other for other in found if other.is_member]
         at = min([self._moment, *(copy.at - 1 for copy in copies if copy.group == document.id and copy.at)])
-        before = self._newest(document.id) or self._existing.there.get(document.id)
         before = before or next((other for other in found if other.id == document.id), None)
         if before is not None and before.at and before.fingerprint == fingerprint:
             at = before.at

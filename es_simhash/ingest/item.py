@@ -14,7 +14,7 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -332,7 +332,7 @@ def put_decision(
     if operation.ours is not None:
         own = _without_group(operation.ours)
         own |= {key: value for key, value in _fields_of(draft, decision).items() if value is not None}
-        return replace(operation, ours=own)
+        return Operation(operation.kind, operation.header, body, own, operation.members)
     if operation.kind == "update" and isinstance(body, Mapping):
         doc = body.get("doc")
     if not isinstance(doc, Mapping) or not isinstance(doc.get(prefix), Mapping):

@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from es_simhash.lookup.index_table import IndexTable
 
 logger = logging.getLogger("es_simhash")
-PAGE = 1_000
 # Most documents with fingerprints of the table that one search brings; more of them are read page by page.
 DOCUMENTS = 2_000
+# A server takes 65,536 terms in a query.
+MAX_FINGERPRINTS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +128,10 @@ class NearLookup:
             batch = self._group_lookups.batch(fingerprints, is_one_page=True)
             return Asked(fingerprints, [batch.call(), *held], batch, ids=ids)
         near = await server.compute(table.near, fingerprints)
-        body = {**self._with_contents(self._body(near, copies=False)), "size": DOCUMENTS}
-        calls = [Call("search", {"index": self._index, "body": body})] if near else []
+        wanted = sorted({*chain(*near.values())})
+        body = {**self._with_contents(self._body(wanted, copies=False)), "size": DOCUMENTS}
+        is_one = 0 < len(wanted) <= MAX_FINGERPRINTS
+        calls = [Call("search", {"index": self._index, "body": body})] if is_one else []
         return Asked(fingerprints, [*calls, *held], near=near, ids=ids)
 
     async def take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
@@ -168,7 +171,8 @@ class NearLookup:
             return await self._by_server(server, asked.batch, answers[0])
         near = dict(asked.near)
         try:
-            documents, gaps = await self._facts(server, near, answers[0]) if answers else ({}, ())
+            answer = answers[0] if answers else None
+            documents, gaps = await self._facts(server, near, answer) if near else ({}, ())
             shown = await self._shown(server, asked.fingerprints)
             if shown:  # a document that was written again may be among the hits by the fingerprint that it had before
                 more, missed = await self._facts(server, shown)
@@ -276,10 +280,10 @@ class NearLookup:
         shown = await self._table.read_news(server)
         return await server.compute(self._table.near_among, fingerprints, shown) if len(shown) else {}
 
-    def _body(self, near: Near, *, copies: bool) -> dict[str, Any]:
-        """Return the search, without a size, for the *copies*, or all others, that have one of *near* fingerprints."""
+    def _body(self, fingerprints: Iterable[int], *, copies: bool) -> dict[str, Any]:
+        """Return the search, without a size, for the *copies*, or all others, that have one of *fingerprints*."""
         fields = Fields(self._ingest.prefix)
-        values = sorted({*map(to_hex, chain(*near.values()))})
+        values = list(map(to_hex, fingerprints))
         is_copy = {"exists": {"field": fields.duplicate_of}}
         among: list[dict[str, Any]] = [{"terms": {fields.fingerprint: values}}, *([is_copy] if copies else [])]
         at = {"field": fields.at, "format": "epoch_millis"}
@@ -303,7 +307,14 @@ class NearLookup:
         Return the documents that have one of the fingerprints *near*, and why some may be missing.
         *answer*: to the search of :meth:`ask`; what it does not have whole is read anew, texts apart from the rest.
         """
-        body = self._body(near, copies=copies)
+        wanted = sorted({*chain(*near.values())})
+        if len(wanted) > MAX_FINGERPRINTS:
+            parts = [wanted[begin : begin + MAX_FINGERPRINTS] for begin in range(0, len(wanted), MAX_FINGERPRINTS)]
+            found = [await self._facts(server, {0: part}, copies=copies) for part in parts]
+            return {key: some for facts, _ in found for key, some in facts.items()}, tuple(
+                chain(*(gaps for _, gaps in found))
+            )
+        body = self._body(wanted, copies=copies)
         if answer is None:
             page = {**self._with_contents(body), "size": DOCUMENTS}
             answer = await attempt(server.patient.search(index=self._index, body=page))

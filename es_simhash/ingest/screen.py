@@ -231,7 +231,7 @@ async def screen(
                 await check_unchanged(server, index, target.settings, after_seconds=after)
                 await keep_recorded(server, index, ingest.grouping, before=target.resolved, record=False)
             sources = await _read_sources(server, index, items, wanted=check_source(options.source))
-            screened = [_screened(each, existing, rule, source.texts, sources, server.prefix) for each in items]
+            screened = [_screened(item, existing, rule, source.texts, sources, server.prefix) for item in items]
             yield screened
             server.tell(Progress(done := done + len(screened), None, "screening documents"))
             if batch.failure is not None:
@@ -243,10 +243,10 @@ async def screen(
 
 def _rule_of(target: WriteTarget, request: GroupingRequest, rule: PairRule) -> LookupRule:
     """Return *rule* with where it comes from, as an answer says it."""
-    is_recorded = any(target_of(each) is not None for each in target.resolved.settings_of.values())
+    is_recorded = any(target_of(settings) is not None for settings in target.resolved.settings_of.values())
     is_recorded |= target.settings.max_distance is not None and request == GroupingRequest()
     origin: Origin = "recorded" if is_recorded else "default" if request == GroupingRequest() else "given"
-    return LookupRule(**{each.name: getattr(rule, each.name) for each in fields(rule)}, origin=origin)
+    return LookupRule(**{part.name: getattr(rule, part.name) for part in fields(rule)}, origin=origin)
 
 
 async def _decide(
@@ -279,9 +279,9 @@ async def _read_sources(
     found: dict[Key, Mapping[str, Any]] = {}
 
     def note(hits: Hits) -> None:
-        found.update((document_key(each), each.get("_source") or {}) for each in hits)
+        found.update((document_key(hit), hit.get("_source") or {}) for hit in hits)
 
-    ids, names = sorted({each.id for each in leaders}), sorted({each.index or "" for each in leaders})
+    ids, names = sorted({leader.id for leader in leaders}), sorted({leader.index or "" for leader in leaders})
     query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
     body = {"query": query, "_source": wanted}
     check_whole(await read_each(server.patient, index, body, note, page=PAGE))
@@ -327,7 +327,7 @@ def _why_unsure(item: Item, existing: Existing, rule: LookupRule, *, is_text: bo
     draft, decision = item.draft, item.decision
     if draft is None or draft.fingerprint is None or decision is None:
         return item.problem
-    apart = [each for each in (rule.per, rule.within.field if rule.within else None) if each is not None]
+    apart = [name for name in (rule.per, rule.within.field if rule.within else None) if name is not None]
     if is_text and apart:
         return _NO_VALUE.format(" and ".join(apart))
     missed = [*existing.gaps.get(draft.fingerprint, ()), *map(str, decision.uncompared)]

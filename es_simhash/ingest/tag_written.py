@@ -54,12 +54,12 @@ async def tag_written(
         updates = ingest(_OursAlone(server), index, actions, IngestOptions(grouping=request))
         async with aclosing(updates) as parts:
             async for part in parts:
-                for each in part:
-                    place = places[hits[each.position]["_id"]]
-                    reports[place].append(replace(each, position=place))
+                for report in part:
+                    place = places[hits[report.position]["_id"]]
+                    reports[place].append(replace(report, position=place))
         gone = {n: [Written(n, id_, None, "refused", _GONE, kind="refused")] for id_, n in places.items()}
         await refresh(server, index)
-        yield [each for n, some in reports.items() for each in some or gone[n]]
+        yield [report for n, some in reports.items() for report in some or gone[n]]
 
 
 class _OursAlone(Around):
@@ -68,7 +68,7 @@ class _OursAlone(Around):
     def change(self, call: Call) -> Call:
         if call.api != "bulk":
             return call
-        lines = [self._without_theirs(each) for each in call.arguments["body"]]
+        lines = [self._without_theirs(line) for line in call.arguments["body"]]
         return replace(call, arguments={**call.arguments, "body": lines})
 
     def _without_theirs(self, line: Any) -> Any:
@@ -98,7 +98,7 @@ async def _fields(server: Port, index: str, request: GroupingRequest) -> tuple[l
     for name, one in resolved.settings_of.items():
         grouping = request.put_on(target_of(one) or Grouping())
         apart = [grouping.per, grouping.within.field if grouping.within else None]
-        names += [MappedField.find(resolved.mappings[name], each).path for each in apart if each is not None]
+        names += [MappedField.find(resolved.mappings[name], field).path for field in apart if field is not None]
     whole = [name for name in resolved.settings_of if not find_source_faults(resolved.mappings.get(name, {}))]
     return texts, [name for name in dict.fromkeys(names) if name not in texts], whole
 

@@ -230,18 +230,18 @@ class _Batcher:
                 async for action in actions:
                     if self._add(action):
                         await asyncio.to_thread(self._begin)
-                        async for each in self._finished_async(keep=self._pool.ahead):
-                            yield each
+                        async for finished in self._finished_async(keep=self._pool.ahead):
+                            yield finished
             except WorkerError:
                 raise
             except Exception:
                 await asyncio.to_thread(self._begin)
-                async for each in self._finished_async():
-                    yield each
+                async for finished in self._finished_async():
+                    yield finished
                 raise
             await asyncio.to_thread(self._begin)
-            async for each in self._finished_async():
-                yield each
+            async for finished in self._finished_async():
+                yield finished
         finally:
             await asyncio.to_thread(self._pool.close)
 
@@ -253,8 +253,8 @@ class _Batcher:
         import asyncio  # noqa: PLC0415 -- see iterate_async
 
         while len(self._begun) > keep:
-            for each in await asyncio.to_thread(self._finish, self._begun.popleft()):
-                yield each
+            for finished in await asyncio.to_thread(self._finish, self._begun.popleft()):
+                yield finished
 
     def _add(self, action: Any) -> bool:
         """Add an action to the batch; return whether the batch is full."""
@@ -271,7 +271,7 @@ class _Batcher:
     def _begin(self) -> None:
         """Have the fingerprints of the batch computed together, and begin another."""
         batch, self._batch, self._characters = self._batch, [], 0
-        texts = [text for each in batch for text in each.texts]
+        texts = [text for prepared in batch for text in prepared.texts]
         self._begun.append(_Begun(self._position - len(batch), batch, self._pool.submit(texts)))
 
     def _finish(self, begun: _Begun) -> list[Any]:
@@ -283,9 +283,9 @@ class _Batcher:
             raise
         except Exception:  # noqa: BLE001 -- one text must not take the others with it
             numbered = enumerate(begun.batch, begun.first)
-            found = [self._compute_one(position, each, text) for position, each in numbered for text in each.texts]
+            found = [self._compute_one(position, one, text) for position, one in numbered for text in one.texts]
         hashes = iter(found)
-        finished = [each.finish([next(hashes) for _ in each.texts], self._fields) for each in begun.batch]
+        finished = [one.finish([next(hashes) for _ in one.texts], self._fields) for one in begun.batch]
         return finished if self._hand_on is None else list(map(self._hand_on, finished))
 
     def _fields(self, hashes: TextHashes) -> dict[str, Any]:

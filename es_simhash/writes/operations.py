@@ -21,6 +21,8 @@ from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, JsonText, keep_text
 from es_simhash.transport.refusals import BLOCK, is_passing
 
+_quoted = json.encoder.encode_basestring_ascii
+
 FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable", "taken"]
 _KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed"}
 
@@ -138,13 +140,20 @@ class Operation:
         return keep_text(self.body, with_fields(self.body, {prefix: self.ours} if self.ours else {}, prefix=prefix))
 
     def lines(self, prefix: str) -> list[Any]:
+        if self.members is not None and self.ours:  # most documents, without detours
+            header, ours = _text_of(self.header), _text_of(self.ours)
+            return [JsonText(f'{{"{self.kind}":{header}}}'), JsonText(f"{self.members},{_quoted(prefix)}:{ours}}}")]
         first: list[Any] = [{self.kind: dict(self.header)}]
         if self.kind == "delete":
             return first
-        if self.members is not None and self.ours:
-            return [*first, JsonText(f"{self.members},{json.dumps(prefix)}:{json.dumps(self.ours)}}}")]
         body = self.document(prefix)
         return [*first, body.to_json() if isinstance(body, JsonObject) else body]
+
+
+def _text_of(values: Mapping[str, Any]) -> str:
+    """Return *values* as JSON; twice as fast as :mod:`json` where most are strings."""
+    parts = [f"{_quoted(key)}:{_quoted(one) if type(one) is str else json.dumps(one)}" for key, one in values.items()]
+    return f"{{{','.join(parts)}}}"
 
 
 def to_operation(action: Any, index: str | None = None) -> Operation:

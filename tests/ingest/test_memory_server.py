@@ -5,7 +5,6 @@ import queue
 import threading
 from contextlib import closing
 
-import numpy as np
 import pytest
 
 from es_simhash import InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
@@ -80,14 +79,14 @@ def test_texts_come_with_the_rest(server, index, simhash, client, call, monkeypa
 
 @pytest.fixture
 def pages(monkeypatch):
-    """Ranges are small; return whether each that has fingerprints, and is read from now on, came as an array."""
+    """Ranges are small; return the number of fingerprints in each that has any, and is read from now on."""
     found, read_page = [], reading.IndexTable._page
     monkeypatch.setattr(reading, "PAGE", 16)
 
     def page(self, asked, answer):
         aggregations = answer.get("aggregations", {}) if isinstance(answer, dict) else {}
         if "buckets" in (shown := aggregations.get("fingerprints", {})):
-            found.append(isinstance(shown["buckets"], np.ndarray))
+            found.append(len(shown["buckets"]))
         return read_page(self, asked, answer)
 
     monkeypatch.setattr(reading.IndexTable, "_page", page)
@@ -112,14 +111,13 @@ def kept_in(monkeypatch):
     return kept_in
 
 
-def test_fingerprints_come_as_arrays(server, index, simhash, pages, kept_in):
+def test_fingerprints_of_all_ranges_are_kept(server, index, simhash, pages, kept_in):
     """The smallest and the largest of 64 bits too, whatever their sign."""
     edges, farthest = [0, 1, 2**63 - 2, 2**63 + 1, 2**64 - 2, 2**64 - 1], [2**63 - 1, 2**63]
     simhash.create_index(index, text_field="body", settings={**EMPTY, "number_of_shards": 2})
     fill(server, index, [*planted(60), *edges])
     assert kept_in(index, simhash) == sorted({*planted(60), *edges})
-    assert pages
-    assert all(pages)
+    assert len(pages) > 1
     fill(server, index, [*planted(60), *edges, *farthest])
     assert kept_in(index, simhash) == sorted({*planted(60), *edges, *farthest})
 
@@ -139,18 +137,15 @@ class CopiedWrapper(Wrapper):
         return CopiedWrapper(self.client)
 
 
-@pytest.mark.parametrize(
-    ("wrapper", "options", "is_array"),
-    [(None, {"http_compress": True}, True), (Wrapper, {}, False), (CopiedWrapper, {}, False)],
-)
-def test_clients_in_wrappers_and_compressed_answers(server, index, pages, kept_in, wrapper, options, is_array):
+@pytest.mark.parametrize(("wrapper", "options"), [(None, {"http_compress": True}), (Wrapper, {}), (CopiedWrapper, {})])
+def test_clients_in_wrappers_and_compressed_answers(server, index, pages, kept_in, wrapper, options):
     with closing(make_client(server, **options)) as client:
         given = client if wrapper is None else wrapper(client)
         simhash = SimHashClient(given, dialect=server.product)
         simhash.create_index(index, text_field="body", settings=ONE_SHARD)
         fill(server, index, planted(60))
         assert kept_in(index, simhash) == sorted({*planted(60)})
-        assert set(pages) == {is_array}
+        assert pages
 
 
 @pytest.mark.parametrize("fault", ["shards failed", "shards silent", "search timed out", "503", "lost"])
@@ -258,7 +253,7 @@ def test_a_document_that_is_written_again_during_the_lookup(server, index, simha
     asked, body = [], NearLookup._body
 
     def rewrite(self, found, *, copies):
-        again = [number for number, each in enumerate(near) if any(each in some for some in found.values())]
+        again = [number for number, each in enumerate(near) if each in found]
         asked.extend(again)
         if again:
             put(server, index, [{"_id": f"o{number}", **fingerprint_fields(near[number] ^ 0b100)} for number in again])

@@ -1,6 +1,7 @@
 """Ingest that compares texts, sources and dates, on real servers: compared with all documents compared with all."""
 
 import random
+import threading
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
@@ -8,7 +9,8 @@ from math import floor
 
 import pytest
 
-from es_simhash import SimHashClient, fingerprint, hamming_distance
+from es_simhash import AsyncSimHashClient, SimHashClient, fingerprint, hamming_distance
+from es_simhash.ingest import decide
 from es_simhash.mapping.user_fields import milliseconds_of
 from es_simhash.texts.measures import TextMeasure
 from tests import reference
@@ -277,3 +279,29 @@ def test_the_texts_of_a_batch_are_prepared_together(sync_client, index, monkeypa
         sync_client.indices.refresh(index=index)
     assert sum(sizes) >= 60
     assert sizes.count(1) <= 3
+
+
+def test_nothing_is_compared_on_an_event_loop(async_client, runner, index, monkeypatch):
+    """Texts are prepared and compared beside it, also where a batch is decided again, and where nothing is written."""
+    threads, compare, prepare = set(), decide.compare_contents, TextMeasure.prepare
+    here = threading.get_ident
+
+    def noting(function):
+        return lambda *given, **how: threads.add(here()) or function(*given, **how)
+
+    monkeypatch.setattr(decide, "compare_contents", noting(compare))
+    monkeypatch.setattr(TextMeasure, "prepare", noting(prepare))
+    simhash, body = AsyncSimHashClient(async_client), texts(1)[0]
+    given = [{"_id": id_, "n": n, "body": f"{body} {id_}"} for id_, n in (("a", "none"), ("b", 1), ("c", 2))]
+
+    async def write():
+        await simhash.create_index(index, text_field="body", mappings={"properties": {"n": {"type": "integer"}}})
+        reports = [report async for report in simhash.ingest(index, given)]
+        await async_client.indices.refresh(index=index)
+        answers = [answer async for answer in simhash.screen(index, [body])]
+        return [report.action for report in reports], answers[0].answer, here()
+
+    actions, answer, loop = runner.run(write())
+    assert (actions, answer) == (["refused", "written", "tagged"], "near")
+    assert threads
+    assert loop not in threads
