@@ -138,7 +138,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
         Said("finish that with ", REGROUP),
     ),
     "no_marker": (
-        "the mapping has no marker of its settings, so lookups read the mapping again and again",
+        "the mapping has no marker of its settings, so each lookup reads the mapping",
         Said("add it with ", WRITE_RECORD, ", which changes no document"),
     ),
     "several_markers": (
@@ -335,37 +335,36 @@ def find_source_faults(mapping: Mapping[str, Any]) -> list[Fault]:
     Return why updates of documents in an index with *mapping* would lose data.
     For a partial update the server indexes the whole ``_source`` again: an indexed field that is not in it is lost.
     """
-    source = mapping.get("_source", {})
-    if _is_off(source):
+    if (filters := _source_filters(mapping)) is None:
         return [Fault("no_source")]
-    includes, excludes = _names(source, "includes"), _names(source, "excludes")
-    only = [] if "*" in includes else [f"includes only {', '.join(includes)}"] if includes else []
-    without = [f"excludes {', '.join(excludes)}"] if excludes else []
-    return [Fault("partial_source", found="; ".join([*only, *without]))] if only or without else []
+    includes, excludes = filters
+    said = [f"includes only {', '.join(includes)}"] if includes and "*" not in includes else []
+    said += [f"excludes {', '.join(excludes)}"] if excludes else []
+    return [Fault("partial_source", found="; ".join(said))] if said else []
 
 
 def _hidden(mapping: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     """Return those of the fields *names* that the ``_source`` of an index with *mapping* leaves out."""
-    source = mapping.get("_source", {})
-    if _is_off(source):
+    if (filters := _source_filters(mapping)) is None:
         return list(names)
-    includes, excludes = _names(source, "includes") or ["*"], _names(source, "excludes")
-    return [name for name in names if not _is_named(name, includes) or _is_named(name, excludes)]
+    includes, excludes = filters
+    return [name for name in names if not _is_named(name, includes or ["*"]) or _is_named(name, excludes)]
 
 
-def _is_off(source: Mapping[str, Any]) -> bool:
-    return is_off(source, "enabled") or str(source.get("mode")).lower() == "disabled"
+def _source_filters(mapping: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[str]] | None:
+    """Return the patterns of what ``_source`` includes, and of what it leaves out; ``None`` where it is off."""
+    source = mapping.get("_source", {})
+    if is_off(source, "enabled") or str(source.get("mode")).lower() == "disabled":
+        return None
+    given = (source.get(key) or [] for key in ("includes", "excludes"))
+    includes, excludes = ([some] if isinstance(some, str) else some for some in given)
+    return includes, excludes
 
 
 def _is_named(name: str, patterns: Iterable[str]) -> bool:
     """Return whether one of *patterns*, in which ``*`` stands for anything, names the field or an object around it."""
     regexes = [".*".join(map(re.escape, pattern.split("*"))) for pattern in patterns]
     return any(re.fullmatch(rf"{regex}(\..*)?", name) for regex in regexes)
-
-
-def _names(source: Mapping[str, Any], key: str) -> list[str]:
-    found = source.get(key) or []
-    return [found] if isinstance(found, str) else list(map(str, found))
 
 
 def refuse_other_use(name: str, mapping: Mapping[str, Any], prefix: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from es_simhash.errors import WRITE_RECORD, MappingError, Said, WritesRefusedError, shorten
 from es_simhash.hashing import block_terms, fingerprint
-from es_simhash.mapping.context import Context, Resolved
+from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
 from es_simhash.mapping.fields import Fields, full_name, read_fingerprint, read_values, text_or_none
 from es_simhash.mapping.mapping import mapping_of, with_source_mode
@@ -307,24 +307,17 @@ async def _check_next(server: Port, index: str, settings: IndexSettings) -> None
         simulated = await ask_about(server, "simulate_index", created)
     if simulated is None:
         return
-    if not simulated.get("template"):
+    if not (made := simulated.get("template")):
         fault = Fault("no_template", server.prefix, found=f"{template} does not exist", wanted=index)
-    else:
-        reason = _judge_template(server.context, simulated, template, settings)
-        fault = Fault("template", server.prefix, found=reason, wanted=index)
-    if fault.found:
         raise mapping_error(index, [fault])
-
-
-def _judge_template(context: Context, simulated: Mapping[str, Any], template: str, settings: IndexSettings) -> str:
-    """Return why an index made by *template* would lack our fields; empty if it has them."""
-    mapping = simulated["template"].get("mappings", {})
-    if find_faults(mapping, prefix=context.prefix):
-        return f"{template} does not map them"
-    recorded = read_settings(mapping, prefix=context.prefix)
-    if recorded is None or recorded.scheme != settings.scheme:
-        return f"{template} does not record scheme {settings.scheme}"
-    return ""
+    mapping, reason = made.get("mappings", {}), ""
+    recorded = read_settings(mapping, prefix=server.prefix)
+    if find_faults(mapping, prefix=server.prefix):
+        reason = f"{template} does not map them"
+    elif recorded is None or recorded.scheme != settings.scheme:
+        reason = f"{template} does not record scheme {settings.scheme}"
+    if reason:
+        raise mapping_error(index, [Fault("template", server.prefix, found=reason, wanted=index)])
 
 
 def next_index(aliases: Mapping[str, Any], alias: str) -> str | None:
