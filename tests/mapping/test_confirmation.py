@@ -9,7 +9,7 @@ from es_simhash.mapping.context import MOST_NAMES, STATS_SECONDS, Context, Index
 from es_simhash.mapping.mapping import mapping_of
 from es_simhash.mapping.meta import is_marked, marker_name, marker_properties, read_settings
 from es_simhash.mapping.resolve import SettingsChanged, begin_anew, confirm, read_index_settings, send_confirmed
-from es_simhash.transport.protocol import Call
+from es_simhash.transport.protocol import Call, names_in
 from tests.transport.by_hand import SCRIPTED, ServerError, carry_out, scripted
 from tests.transport.fake_server import unmarked
 
@@ -142,6 +142,22 @@ def test_what_another_thread_learns_during_the_search(estate):
     estate.now = 1.0
     with pytest.raises(SettingsChanged):
         estate.search(learn)
+
+
+def test_many_long_names_are_asked_about_in_parts():
+    """A server takes 4,096 bytes as the first line of a request."""
+    names = [f"news-{number}-{'x' * 200}" for number in range(40)]
+    asked = []
+
+    def answer(call):
+        asked.append(names_in(call.arguments["index"]))
+        return {name: {"mappings": unmarked()} for name in asked[-1]}
+
+    context = Context()
+    settings = carry_out(read_index_settings(scripted(context), names), answer).result
+    carry_out(confirm(scripted(context), names, settings=settings), answer)
+    assert sorted(name for part in asked for name in part) == sorted(2 * names)
+    assert max(len(",".join(part)) for part in asked) < 4_000
 
 
 def test_what_was_remembered_too_long_is_confirmed_all_the_same(estate):
