@@ -64,11 +64,11 @@ class Nodes:
         text = _pick(documents.texts, places)
         # Stable, so the first document of a node is the first of them in canonical order.
         order = np.lexsort((text, date, keyword, fingerprint))
-        columns = [each[order] for each in (fingerprint, keyword, date, text)]
+        columns = [column[order] for column in (fingerprint, keyword, date, text)]
         is_first = np.ones(len(order), np.bool_)
-        is_first[1:] = np.logical_or.reduce([each[1:] != each[:-1] for each in columns])
+        is_first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
         starts = np.flatnonzero(is_first)
-        fingerprint, keyword, date, text = (each[starts] for each in columns)
+        fingerprint, keyword, date, text = (column[starts] for column in columns)
         self.places = places
         """Places of the documents that have a node; the others have no neighbours."""
         self.node = np.empty(len(order), np.int64)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from math import comb
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,7 +120,7 @@ def _steps(below: int, free: int) -> list[tuple[int, int]]:
     """
     steps = []
     while below:
-        shift = max(range(1, BITS), key=lambda each: (below & free >> each).bit_count())
+        shift = max(range(1, BITS), key=lambda shift: (below & free >> shift).bit_count())
         low = below & free >> shift
         steps.append((low, shift))
         below &= ~low
@@ -276,9 +277,11 @@ def choose_keys(
     varying = int(np.bitwise_or.reduce(sample ^ sample[0])) if len(sample) else 0
     # A bit that is the same in all of the sample tells nothing apart.
     bits = [bit for bit in bits if varying >> bit & 1]
-    estimates = [(_uniform_cost(each, count, len(bits), costs), each) for each in families(len(bits), max_distance)]
+    estimates = [
+        (_uniform_cost(family, count, len(bits), costs), family) for family in families(len(bits), max_distance)
+    ]
     *rest, (best, without_key) = estimates
-    for cost, family in sorted(rest, key=lambda each: each[0]):
+    for cost, family in sorted(rest, key=itemgetter(0)):
         # Uneven keys only add to the cost of even ones.
         if cost >= best:
             break

@@ -40,8 +40,8 @@ def unfilled_by_index(
         parts.append((names, query))
     if len(parts) == 1:
         return parts[0][1]
-    each = [{"bool": {"filter": [{"terms": {"_index": names}}, query]}} for names, query in parts]
-    return {"bool": {"should": each, "minimum_should_match": 1}}
+    either = [{"bool": {"filter": [{"terms": {"_index": names}}, query]}} for names, query in parts]
+    return {"bool": {"should": either, "minimum_should_match": 1}}
 
 
 async def count_unfilled(
@@ -64,23 +64,23 @@ async def count_unfilled(
 async def count_lacking(
     server: Port,
     index: Index,
-    each: Mapping[str, IndexSettings],
+    settings_of: Mapping[str, IndexSettings],
     *,
     mappings: Mapping[str, Mapping[str, Any]] = {},
     with_groups: bool = True,
 ) -> tuple[int, int]:
     """
     Return how many documents with a text field lack a fingerprint, and how many the group that their index records.
-    *each*: the settings of the indices behind *index*, and their *mappings* as far as they are known, by name: each has
-    text fields of its own. *with_groups*: else the second is 0, without a request.
+    *settings_of*: the settings of the indices behind *index*, and their *mappings* as far as they are known, by name:
+    each has text fields of its own. *with_groups*: else the second is 0, without a request.
     """
     fields = Fields(server.prefix)
     unfilled = 0
-    if each:
-        texts = {name: own.text_fields for name, own in each.items()}
+    if settings_of:
+        texts = {name: own.text_fields for name, own in settings_of.items()}
         query = unfilled_by_index(texts, server.prefix, mappings)
         unfilled = await count_whole(server, index, query)
-    grouped = [name for name, own in each.items() if target_of(own) is not None]
+    grouped = [name for name, own in settings_of.items() if target_of(own) is not None]
     if not grouped or not with_groups:
         return unfilled, 0
     query = {

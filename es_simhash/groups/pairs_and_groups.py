@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_count
@@ -97,7 +97,7 @@ async def pairs(
     """
     from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
 
-    names = [check_index(each) for each in (index, against) if each is not None]
+    names = [check_index(name) for name in (index, against) if name is not None]
     settings = await read_present_settings(server, index)
     settings_of = dict((await read_known(server, index))[1].settings_of)
     if against is not None:
@@ -187,13 +187,13 @@ class Group(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the group as plain JSON values."""
-        plain = {"id": self.id, "size": len(self.members), "members": [each.to_dict() for each in self.members]}
+        plain = {"id": self.id, "size": len(self.members), "members": [member.to_dict() for member in self.members]}
         plain |= {"unreadable": list(self.unreadable)} if self.unreadable else {}
         return plain | ({"canonicals": self.canonicals} if self.canonicals > 1 else {})
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a flat row for each member; the fingerprint is 16 hex digits."""
-        return [{"group": self.id, "is_canonical": n == 0, **each.to_row()} for n, each in enumerate(self.members)]
+        return [{"group": self.id, "is_canonical": n == 0, **member.to_row()} for n, member in enumerate(self.members)]
 
     def _title(self) -> str:
         return f"group {self.id}: {len(self.members):,} documents"
@@ -206,7 +206,7 @@ class Group(Tabular):
         rows += map(cells_of, others[:SHOWN_ROWS])
         rest = len(self.members) - len(rows)
         rows += [{"how": f"and {rest:,} more"}] if rest else []
-        rows += [{"how": f"{each}: no readable fingerprint, run setup"} for each in self.unreadable[:1]]
+        rows += [{"how": f"{id_}: no readable fingerprint, run setup"} for id_ in self.unreadable[:1]]
         rows = [{"documents": None if number else len(self.members), **row} for number, row in enumerate(rows)]
         return [Sheet("", rows, {"bits": 64, "similarity": 1}, most=len(rows), keys=("id",))]
 
@@ -260,7 +260,7 @@ async def groups(server: Port, index: Index, options: GroupOptions) -> AsyncGene
         while part := await reader.read_names(server):
             every += part
         # Python sorts without changing the order of equals: those stay sorted by id.
-        every.sort(key=lambda each: -each[1])
+        every.sort(key=itemgetter(1), reverse=True)
     done = 0
     while part := every[done : done + BUCKETS] if is_sorted else await reader.read_names(server):
         for names in _together(part):
@@ -318,7 +318,7 @@ class _Reader:
                 group = self._fields.group
                 buckets = await aggregate_named(server, self._index, duplicates, group, list(buckets))
             found = [(name, buckets[name]["doc_count"] if name in buckets else 0) for name, _ in page]
-            large = [each for each in found if 0 < each[1] >= self._options.min_size - 1]
+            large = [(name, number) for name, number in found if 0 < number >= self._options.min_size - 1]
             if large:
                 return large
         return []
@@ -326,7 +326,7 @@ class _Reader:
     async def read(self, server: Port, names: list[str]) -> list[Group]:
         """Return the groups *names*, as far as they are large enough."""
         groups = await self._read(server, names)
-        return [each for each in groups if len(each.members) + len(each.unreadable) >= self._options.min_size]
+        return [group for group in groups if len(group.members) + len(group.unreadable) >= self._options.min_size]
 
     async def _read(self, server: Port, names: list[str]) -> list[Group]:
         fields = self._fields
@@ -340,7 +340,7 @@ class _Reader:
                 seen.add(hit["_index"])
                 own = hit.get("fields", {})
                 if digits := hit_fingerprints(hit, fields.fingerprint):
-                    each = NearDup(
+                    member = NearDup(
                         hit["_id"],
                         hit["_index"],
                         int((own.get(fields.distance) or [0])[0]),
@@ -348,7 +348,7 @@ class _Reader:
                         source=None if source is False else hit.get("_source"),
                         routing=hit.get("_routing"),
                     )
-                    members[own[fields.group][0]][fields.duplicate_of in own].append(each)
+                    members[own[fields.group][0]][fields.duplicate_of in own].append(member)
                 else:
                     unreadable[own[fields.group][0]].append(hit["_id"])
 

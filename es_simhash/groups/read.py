@@ -140,18 +140,14 @@ class GroupLookups:
 
 
 PAGE = 5_000
-ASKED = 200
 BUCKETS = 1_000
 
 
-async def read_all(
-    server: Port, index: Index, table: Table, query: Mapping[str, Any] | None = None, *, leave: Collection[str] = ()
-) -> None:
-    """Add to *table* each document of *index* that has a row there and matches *query*, no duplicate of *leave*."""
+async def read_all(server: Port, index: Index, table: Table, *, leave: Collection[str] = ()) -> None:
+    """Add to *table* each document of *index* that has a row there, no duplicate of *leave*."""
     fields = Fields(server.prefix)
-    clauses = [{"exists": {"field": fields.fingerprint}}, *([query] if query else [])]
     left = {"must_not": [{"terms": {fields.duplicate_of: sorted(leave)}}]} if leave else {}
-    body = {**table.search_body(), "query": {"bool": {"filter": clauses, **left}}}
+    body = {**table.search_body(), "query": {"bool": {"filter": {"exists": {"field": fields.fingerprint}}, **left}}}
     reading = Reading(server.patient, index, body, page=PAGE)
     async with aclosing(reading.pages()) as pages:
         async for hits in pages:
@@ -215,7 +211,7 @@ async def lost_canonicals(
             there.update(name_of(hit, fields) for hit in hits)
 
         check_whole(await read_each(server, index, body, note, page=PAGE))
-        lost += [each for each in named if each not in there or each in doubted]
+        lost += [name for name in named if name not in there or name in doubted]
     return lost
 
 

@@ -107,17 +107,17 @@ def _has_record(mapping: Mapping[str, Any], prefix: str) -> bool:
     return read_settings(mapping, prefix=prefix) is not None
 
 
-def _find_bases(each: Mapping[str, IndexSettings], settings: IndexSettings) -> list[IndexSettings]:
+def _find_bases(settings_of: Mapping[str, IndexSettings], settings: IndexSettings) -> list[IndexSettings]:
     """Return *settings* with each of the groupings that grouped indices have, or will have."""
-    changes = [change.new for one in each.values() if (change := Regrouping.read(one)) is not None]
+    changes = [change.new for one in settings_of.values() if (change := Regrouping.read(one)) is not None]
     # An index that a change has not reached yet follows the others.
-    found = changes or [grouping for one in each.values() if (grouping := Grouping.read(one)) is not None]
+    found = changes or [grouping for one in settings_of.values() if (grouping := Grouping.read(one)) is not None]
     return [replace(settings, extra=grouping.put(settings.extra)) for grouping in found] or [settings]
 
 
-def _different(each: Mapping[str, IndexSettings]) -> InvalidInputError:
+def _different(settings_of: Mapping[str, IndexSettings]) -> InvalidInputError:
     names: dict[Grouping | None, list[str]] = {}
-    for name, own in each.items():
+    for name, own in settings_of.items():
         names.setdefault(target_of(own), []).append(name)
     said = (f"{shorten(', '.join(some))}: {', '.join(rule.sentences())}" for rule, some in names.items() if rule)
     return InvalidInputError(
@@ -140,9 +140,9 @@ def _extra(settings: IndexSettings, grouping: Grouping) -> dict[str, Any] | None
     return Regrouping(recorded, grouping).put(settings.extra)
 
 
-def refuse_regrouping(each: Mapping[str, IndexSettings]) -> None:
+def refuse_regrouping(settings_of: Mapping[str, IndexSettings]) -> None:
     """Raise if the grouping of an index is being changed: its documents have groups of two rules."""
-    for name, settings in each.items():
+    for name, settings in settings_of.items():
         change = Regrouping.read(settings)
         if change is not None:
             raise MappingError(
@@ -259,7 +259,7 @@ def _find_dates(mapping: Mapping[str, Any]) -> list[str]:
     dates = (
         name for name, _ in walk_fields(mapping) if find_field(mapping, name).get("type") in ("date", "date_nanos")
     )
-    return list(islice((each for each in dates if not find_field(mapping, f"{each.rpartition('.')[0]}.block0")), 3))
+    return list(islice((name for name in dates if not find_field(mapping, f"{name.rpartition('.')[0]}.block0")), 3))
 
 
 def _is_plain(node: Mapping[str, Any]) -> bool:

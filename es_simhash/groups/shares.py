@@ -100,17 +100,17 @@ def _collect(found: Iterable[ValuePairs | Fingerprints]) -> Iterator[ValuePairs 
     """Put pairs together to fewer and larger arrays; hot buckets keep their place between them."""
     waiting: list[ValuePairs] = []
     count = 0
-    for each in found:
-        if isinstance(each, tuple):
-            waiting.append(each)
-            count += len(each[0])
+    for part in found:
+        if isinstance(part, tuple):
+            waiting.append(part)
+            count += len(part[0])
             if count < STEP:
                 continue
         if waiting:
             yield _join_pairs(waiting)
             waiting, count = [], 0
-        if not isinstance(each, tuple):
-            yield each
+        if not isinstance(part, tuple):
+            yield part
     if waiting:
         yield _join_pairs(waiting)
 

@@ -252,7 +252,7 @@ class Table:
         """Return the names of the groups whose canonical shares its id with another one; the first keeps the id."""
         canonicals = np.flatnonzero(canonical == np.arange(len(canonical)))
         keys = [(self.row(place).key, place) for place in self._with_equal_ids(canonicals).tolist()]
-        keys.sort(key=lambda each: (each[0].id, each[0].index, each[0].routing or ""))
+        keys.sort(key=lambda pair: (pair[0].id, pair[0].index, pair[0].routing or ""))
         found = {
             place: full_name(key.index, key.id, key.routing)
             for (before, _), (key, place) in itertools.pairwise(keys)
@@ -262,7 +262,7 @@ class Table:
         taken = set(self.ids(canonicals)) if found else set()
         for place, name in found.items():
             longer = (f"{self.row(place).index}/" * number + name for number in itertools.count())
-            found[place] = next(each for each in longer if each not in taken)
+            found[place] = next(name for name in longer if name not in taken)
             taken.add(found[place])
         return found
 
@@ -311,7 +311,10 @@ class Table:
                 numbers[np.isin(numbers, np.flatnonzero(texts.sets.sizes == 0))] = -1
         return Documents(
             columns["fingerprint"][order],
-            *(None if each is None else each[order] for each in (columns.get("per"), columns.get("date"), numbers)),
+            *(
+                None if column is None else column[order]
+                for column in (columns.get("per"), columns.get("date"), numbers)
+            ),
         )
 
     def pairs(self, *, split: int | None = None) -> Iterator[tuple[int, int, int]]:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.groups.read import PAGE, canonicals_body
+from es_simhash.groups.read import PAGE, SMALLEST, canonicals_body
 from es_simhash.lookup.find import Lookup, Scope
 from es_simhash.lookup.find_many import ask_together
 from es_simhash.lookup.judge import LookupRule
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 ASKED_FINGERPRINTS = 200
 NAMES = 1_000
-# A plan for at least so many documents brings few candidates: those of many lookups fit into a page.
-SMALLEST = 1_000_000
 # Reading the fingerprints of more takes too many requests.
 IN_MEMORY = 100_000
 
@@ -61,6 +59,7 @@ async def group_touched(
     # A small index is read as a table of fingerprints, if there is much to look up.
     request = LookupRequest(lookups="auto" if stats.documents <= IN_MEMORY else "server")
     lookups = TableLookups(request, 2 * len(named))
+    # By such a plan a lookup has few candidates: those of many fit into a page.
     stats = replace(stats, documents=max(stats.documents, SMALLEST))
     scope = Scope(server.context, index, settings, LookupOptions(), LookupRule(max_distance), stats=stats)
     touched = _Touched(server, table, scope, lookups, leave)
