@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from itertools import islice
+from typing import Any
 
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
@@ -21,7 +23,7 @@ from es_simhash.transport.protocol import Index, names_in
 from es_simhash.upkeep.follow_changes import FollowedIndices, Place, Places, PositionStore, read_page, repair
 from es_simhash.upkeep.follow_options import FollowOptions, FollowReport, FollowState, Tally, find_outage
 
-# Groups are decided for so many changed documents at a time.
+# Groups are decided for so many changed documents at a time; then what arrived meanwhile is read.
 GROUPED_DOCUMENTS = 500
 # To decide the groups that one document may have touched takes as long as to decide those of so many of all documents.
 COST_DOCUMENTS = 4
@@ -61,8 +63,11 @@ class _Follower:
         self._goal: dict[Shard, int] | None = None
         # The rule that the indices record, if any; ``None`` before the first look.
         self._groupings: list[Grouping] | None = None
-        self._ids: set[str] = set()
+        self._ids: dict[str, None] = {}
         self._may_lack = self._is_all = False
+        # How far was read when so many of these documents were still to go until their groups are decided.
+        self._mark: list[dict[str, Any]] | None = None
+        self._to_mark = 0
         self._written: Written = {}
 
     @property
@@ -105,20 +110,20 @@ class _Follower:
             await refresh(primaries, names)
             if self._groupings and (lag := self._places.lag) > GROUPED_DOCUMENTS:
                 documents, _ = await count_documents(server, self._index)
-                self._is_all |= COST_DOCUMENTS * lag > documents
+                self._is_all |= COST_DOCUMENTS * (lag + len(self._ids)) > documents
             for place in behind:
                 last = place.position.checkpoint
                 while place.is_behind:
                     await self._repair(primaries, place, last)
-                    if len(self._ids) >= GROUPED_DOCUMENTS and not self._is_all:
-                        yield "grouping"
-                        await self._group(server)
                     await self._keep_position(server)
                     yield "reading"
+        is_refused = False
         if self._is_pending:
             yield "grouping"
-            await self._group(server)
-        await self._keep_position(server)
+            is_refused = not await self._group(server)
+            await self._keep_position(server)
+        if self._is_pending and not is_refused:
+            return  # what changed meanwhile gets its fingerprint before the next groups are decided
         if not self._is_pending:
             self._caught_up_at = begun
         if self._options.once:
@@ -161,25 +166,27 @@ class _Follower:
             version = hit["_seq_no"], hit["_primary_term"]
             if self._written.pop((hit["_index"], hit["_id"]), None) != version:
                 changed.append(hit["_id"])
-        if not self._is_all:  # before anything is written: what the follower wrote itself is passed over later
-            self._ids.update(changed)
+        if (
+            self._groupings and not self._is_all
+        ):  # before anything is written: what the follower wrote itself is passed over later
+            self._ids.update(dict.fromkeys(changed))
         self._tally.sums["read"] += len(changed)
         await repair(server, place, judge, page.hits, self._tally)
         place.read = page.last
         await self._indices.record_text_fields(server)
 
-    async def _group(self, server: Port) -> None:
+    async def _group(self, server: Port) -> bool:
         """
-        Decide the groups of all documents, or those that changed ones may have touched.
+        Decide the groups of all documents, or those that some changed ones may have touched; return whether it can be.
         Raises WritesRefusedError if the server takes no writes now; the groups are then still to be decided.
         """
-        ids = None if self._is_all else self._ids
+        ids = list(self._ids) if self._is_all else list(islice(self._ids, GROUPED_DOCUMENTS))
         try:
             done = await reconcile(
                 server,
                 self._index,
                 GroupingRequest(),
-                ids=ids,
+                ids=None if self._is_all else ids,
                 may_lack=self._may_lack,
                 if_grouped=True,
                 written=None if self._is_all else self._written,
@@ -191,18 +198,27 @@ class _Follower:
             self._tally.errors["grouping"] += 1
             self._tally.problem = str(error)
             self._is_all = True
-        else:
-            self._tally.sums["regrouped"] += done.changed
-            for failure in done.failures:
-                self._tally.fail(failure)
-            self._may_lack = self._is_all = False
-        self._ids.clear()
+            self._ids.clear()
+            return False
+        self._tally.sums["regrouped"] += done.changed
+        for failure in done.failures:
+            self._tally.fail(failure)
+        for id_ in ids:
+            del self._ids[id_]
+        self._to_mark -= max(1, len(ids))
+        self._may_lack = self._is_all = False
+        return True
 
     async def _keep_position(self, server: Port) -> None:
-        """Write the position, unless groups of documents before it are still to be decided; all of them are named."""
+        """Write how far everything is done, groups too, or are to be decided of all documents."""
+        places = self._places.to_dict()
         if self._is_all or not self._is_pending:
-            groups = "all" if self._is_all else "decided"
-            await self._store.write(server, {"places": self._places.to_dict(), "groups": groups})
+            self._mark, self._to_mark = None, 0
+            await self._store.write(server, {"places": places, "groups": "all" if self._is_all else "decided"})
+        elif self._to_mark <= 0:
+            if self._mark is not None:
+                await self._store.write(server, {"places": self._mark, "groups": "decided"})
+            self._mark, self._to_mark = places, max(1, len(self._ids))
 
     async def _report(self, server: Port, state: FollowState) -> FollowReport:
         seconds = await server.compute(time.monotonic) - self._caught_up_at
