@@ -43,8 +43,8 @@ class Bench:
             mode = {"search.concurrent_segment_search.mode": "all" if options.slices else None}
             self.client.indices.put_settings(index=INDEX, body={"index": mode})
             self.client.cluster.put_settings(body={"transient": {"search.concurrent.max_slice_count": options.slices}})
-        self.common_distances = [each for each in (3, 8, 10) if each in options.distances]
-        self.queries = [int(each) for each in self.planted.queries[: options.lookups]]
+        self.common_distances = [distance for distance in (3, 8, 10) if distance in options.distances]
+        self.queries = [int(query) for query in self.planted.queries[: options.lookups]]
         self.ours = {"scripts": SimHashClient(self.client), "no scripts": SimHashClient(self.client)}
         self.ours["no scripts"]._context.scriptless.learn(INDEX, value=True)  # noqa: SLF001 -- as if the server had refused one
         if options.product == "elasticsearch":
@@ -70,7 +70,7 @@ class Bench:
         """The plain design: four blocks, one page, rescore."""
         body = body_of(query, LookupPlan(3, 4), 10_000)
         hits = self.client.search(index=INDEX, body=body)["hits"]["hits"]
-        return {each.id for each in rescore(hits, query, max_distance=3)}
+        return {near_dup.id for near_dup in rescore(hits, query, max_distance=3)}
 
     def recall(self, look: Any, max_distance: int) -> float:
         """Return the share of all true neighbours that *look* returns."""
@@ -92,7 +92,7 @@ class Bench:
             def look(query: int, ours: SimHashClient = ours) -> Any:
                 return ours.find_near_dups(INDEX, fingerprint=query, max_distance=max_distance)
 
-            recall = self.recall(lambda query, look=look: {each.id for each in look(query)}, max_distance)
+            recall = self.recall(lambda query, look=look: {near_dup.id for near_dup in look(query)}, max_distance)
             answer = look(self.queries[0])
             ratio, spent, empty = self.ratio(look)
             postings = self.postings(answer.plan)
@@ -121,7 +121,7 @@ class Bench:
         """Return how many postings the plan's terms have for the first query, summed over its clauses."""
         body = body_of(self.queries[0], plan, 1_000)
         clause = body["query"]["bool"]["filter"][0].get("bool", {}).get("should", [])
-        counts = [self.client.count(index=INDEX, body={"query": each})["count"] for each in clause]
+        counts = [self.client.count(index=INDEX, body={"query": query})["count"] for query in clause]
         return sum(counts)
 
     def throughput(self, max_distance: int) -> dict[str, float]:
@@ -188,7 +188,7 @@ class Bench:
         """Return time over an empty search, and recall at distance 3."""
         found = wanted = 0
         for query in self.queries:
-            truth = {each for each in self.planted.truth(query, 3) if int(each) < sample}
+            truth = {id_ for id_ in self.planted.truth(query, 3) if int(id_) < sample}
             found += len(look(query) & truth)
             wanted += len(truth)
         ratio, spent, empty = self.ratio(look)
@@ -202,7 +202,7 @@ def bit_terms(value: int) -> list[str]:
 
 def signed_bytes(value: int) -> list[int]:
     """Return the eight bytes as a bit vector wants them."""
-    return [each - 256 if each > 127 else each for each in value.to_bytes(8, "big")]
+    return [byte - 256 if byte > 127 else byte for byte in value.to_bytes(8, "big")]
 
 
 def fill_bits(client: Any, fingerprints: Any) -> None:
@@ -253,11 +253,11 @@ def main() -> None:
             "empty_ms": round(empty, 2),
             "ratio": round(ratio, 2),
         }
-        result["distances"] = [bench.distance(each) for each in options.distances]
+        result["distances"] = [bench.distance(distance) for distance in options.distances]
         at_3 = next(row for row in result["distances"] if row["max_distance"] == 3)
         ours_at_3 = {name: row["ms"] for name, row in at_3.items() if name != "max_distance"}
         result["plain_over_ours_at_3"] = {name: round(spent / ms, 1) for name, ms in ours_at_3.items()}
-        result["throughput"] = [bench.throughput(each) for each in bench.common_distances[:2]]
+        result["throughput"] = [bench.throughput(distance) for distance in bench.common_distances[:2]]
         segments = bench.client.indices.segments(index=INDEX)["indices"][INDEX]["shards"]["0"][0]["segments"]
         result["segments"] = len(segments)
         stats = bench.client.indices.stats(index=INDEX)["indices"][INDEX]["primaries"]

@@ -124,7 +124,7 @@ def test_an_object_whose_blocks_no_query_reaches_is_a_fault(change):
     """Every lookup would answer that there is nothing."""
     mapping = ours()
     mapping["properties"]["simhash"] |= change
-    assert [each.kind for each in find_faults(mapping)] == ["not_an_object"]
+    assert [fault.kind for fault in find_faults(mapping)] == ["not_an_object"]
 
 
 @pytest.mark.parametrize(
