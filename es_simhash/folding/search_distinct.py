@@ -24,7 +24,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_known, resolve_index
 from es_simhash.mapping.rule import target_of
 from es_simhash.transport.answers import check_whole, find_gaps
-from es_simhash.transport.buckets import READ
+from es_simhash.transport.buckets import READ, BucketReader, Clauses
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, View, close_view, open_view
 from es_simhash.transport.protocol import Call, Index, check_index
 from es_simhash.writes.targets import refuse_masked_values
@@ -113,20 +113,17 @@ async def _count_hits(server: Port, view: View | None, search: DistinctSearch) -
     ungrouped = search.matching({"bool": {"must_not": [{"exists": {"field": search.fields.group}}]}})
     body = {**search.common, "size": 0, "query": ungrouped, "track_total_hits": True}
     alone = await _read_answer(server, search.index, view, body)
-    return await _count_groups(server, view, search) + int(alone["hits"]["total"]["value"])
+    found = int(alone["hits"]["total"]["value"])
 
+    async def ask(server: Port, index: Index, clauses: Clauses, aggs: Mapping[str, Any]) -> dict[str, Any]:
+        asked = {"query": search.matching(*clauses), "aggs": aggs, "track_total_hits": False}
+        found: dict[str, Any] = (await _read_answer(server, index, view, {**body, **asked}))["aggregations"]
+        return found
 
-async def _count_groups(server: Port, view: View | None, search: DistinctSearch) -> int:
-    composite: dict[str, Any] = {"sources": [{"group": {"terms": {"field": search.fields.group}}}]}
-    groups, read = 0, READ
-    while read == READ:
-        every = {"every": {"composite": {**composite, "size": READ}}}
-        body = {**search.common, "size": 0, "query": search.matching(), "aggs": every, "track_total_hits": False}
-        answer = (await _read_answer(server, search.index, view, body))["aggregations"]["every"]
-        read = len(answer["buckets"])
-        groups += read
-        composite["after"] = answer.get("after_key")
-    return groups
+    reader = BucketReader(search.index, (), search.fields.group, page=READ, ask=ask)
+    while groups := await reader.read(server):
+        found += len(groups)
+    return found
 
 
 def _checked(context: Context, index: Index, body: Mapping[str, Any]) -> DistinctSearch:

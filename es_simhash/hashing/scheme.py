@@ -122,7 +122,7 @@ def known_versions() -> list[tuple[str, int]]:
 
 def check_version(name: str, version: int) -> None:
     if (name, version) not in _PARAMETERS:
-        known = ", ".join(f"{each}-{number}" for each, number in known_versions())
+        known = ", ".join(f"{known_name}-{number}" for known_name, number in known_versions())
         raise SchemeError(f"unknown scheme {shorten(f'{name}-{version}')}: upgrade es_simhash, or give one of {known}")
 
 

@@ -126,7 +126,7 @@ def make_fast_cutter(frequencies: Mapping[str, int], total: int, slow: Cut) -> F
 
 
 def _is_same(tokens: Iterable[str], others: Iterable[str]) -> bool:
-    return [each for each in tokens if each != " "] == [each for each in others if each != " "]
+    return [word for word in tokens if word != " "] == [word for word in others if word != " "]
 
 
 _DICTIONARY, _CUTTER_FILE = "dict.txt", "finalseg/prob_emit.py"

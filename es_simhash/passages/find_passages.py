@@ -160,7 +160,7 @@ async def _read_candidates(server: Port, lookup: PassageLookup) -> Pages:
     Yield all candidates, page by page, some twice; note in *lookup* why some may be missing.
     If they are too many, those of the first page alone are read, but not for a stream.
     """
-    terms: list[str] = await server.compute(lookup.terms)
+    terms: list[str] = await server.compute(lambda: lookup.terms)
     sizes = lookup.options.sizes
     for begin in range(0, len(terms), sizes.terms):
         wanted = {"terms": {Fields(server.prefix).passages: terms[begin : begin + sizes.terms]}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from es_simhash.arguments import Count, check_ids, check_key, check_options, option, private
@@ -128,7 +129,7 @@ def too_many(documents: int) -> str:
 Reason: TypeAlias = Gap | str
 
 
-@dataclass(slots=True)
+@dataclass
 class PassageLookup:
     """
     One lookup of passages.
@@ -144,8 +145,6 @@ class PassageLookup:
     text: str = ""
     candidates: int = 0
     gaps: dict[Reason, None] = field(default_factory=dict)
-    _terms: list[str] | None = None
-    _question: PreparedText | None = None
     _seen: set[Key] = field(default_factory=set)
     _found: list[Overlap] = field(default_factory=list)
     _stale: list[str] = field(default_factory=list)
@@ -154,13 +153,18 @@ class PassageLookup:
     def fields(self) -> list[str]:
         return self.text_fields.all
 
+    @cached_property
     def terms(self) -> list[str]:
-        """Return the terms of the text; it takes a while for a long one."""
-        if self._terms is None:
-            from es_simhash.hashing.winnowing import question_terms  # noqa: PLC0415 -- loads numpy
+        """The terms of the text; it takes a while for a long one."""
+        from es_simhash.hashing.winnowing import question_terms  # noqa: PLC0415 -- loads numpy
 
-            self._terms = question_terms(self.text)
-        return self._terms
+        return question_terms(self.text)
+
+    @cached_property
+    def _question(self) -> PreparedText:
+        from es_simhash.passages.compare import PreparedText  # noqa: PLC0415 -- loads numpy
+
+        return PreparedText(self.text, min_run=self.options.min_run)
 
     def note(self, reasons: Iterable[Reason]) -> None:
         self.gaps |= dict.fromkeys(reasons)
@@ -171,7 +175,7 @@ class PassageLookup:
     def compare(self, hits: Hits) -> None:
         """Compare the text with those of the *hits* that were not given before, and keep what is found."""
         from es_simhash.hashing.batches import passage_term_list  # noqa: PLC0415 -- loads numpy
-        from es_simhash.passages.compare import PreparedText, compare_passages  # noqa: PLC0415 -- loads numpy
+        from es_simhash.passages.compare import compare_passages  # noqa: PLC0415 -- loads numpy
 
         fresh = {key: hit for hit in hits if (key := document_key(hit)) not in self._seen}
         if not fresh:
@@ -179,8 +183,6 @@ class PassageLookup:
         self._seen |= fresh.keys()
         self.candidates += len(fresh)
         options = self.options
-        if self._question is None:
-            self._question = PreparedText(self.text, min_run=options.min_run)
         texts: dict[Key, str] = {}
         for key, hit in fresh.items():
             try:
@@ -197,7 +199,7 @@ class PassageLookup:
             self._found.append(Overlap(key.id, key.index, *shares, comparison.passages, routing=key.routing))
         if options.size is not None and len(self._found) > 2 * options.size:
             self._found = self._best()
-        terms = set(self.terms())
+        terms = set(self.terms)
         for key, present in zip(too_little, passage_term_list(list(too_little.values())), strict=True):
             if not terms.isdisjoint(present):
                 continue

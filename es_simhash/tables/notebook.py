@@ -187,8 +187,8 @@ def flat_source(source: Mapping[str, Any] | None) -> dict[str, Any]:
         else:
             found[name] = value
 
-    for key, each in (source or {}).items():
-        take(f"{SOURCE}{key}", each)
+    for key, value in (source or {}).items():
+        take(f"{SOURCE}{key}", value)
     return found
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import numpy as np
 
@@ -50,7 +49,7 @@ def compared_letters(texts: Sequence[str]) -> tuple[Codes, Places]:
     if not codes.size or int(codes.max()) < 0x80:
         return codes, ends
     same = same_forms(codes)
-    is_umlaut = functools.reduce(np.logical_or, (codes == ord(each) for each in _UMLAUTS))
+    is_umlaut = np.isin(codes, list(map(ord, _UMLAUTS)))
     if is_umlaut.any():
         places = np.flatnonzero(is_umlaut)
         same = np.insert(same, places + 1, ord("e"))
@@ -72,11 +71,11 @@ def same_forms(codes: Codes) -> Codes:
 def _forms() -> Codes:
     forms = np.arange(0x11_0000, dtype=np.uint32)
     # Characters that Unicode 14.0 does not have never come here, so every version of Python gives the same result.
-    for code in chain(range(0x80, 0x1_0000), range(0x1_0000, 0x2_0000)):
+    for code in range(0x80, 0x2_0000):
         if chr(code).isdecimal():
             forms[code] = ord("0") + int(chr(code))
     for letters, form in _FORMS.items():
-        forms[[ord(each) for each in letters]] = ord(form)
+        forms[list(map(ord, letters))] = ord(form)
     return forms
 
 

@@ -129,25 +129,19 @@ class TextMeasure(Record):
         if not self._has_numbers:
             return units
         if self.scheme is not None and "numbers" in self.scheme.preprocess:  # which leaves none to compare
-            steps = tuple(each for each in self.scheme.preprocess if each != "numbers")
+            steps = tuple(step for step in self.scheme.preprocess if step != "numbers")
             seen = _converted(texts, replace(self.scheme, preprocess=steps))
         import numpy as np  # noqa: PLC0415
 
         from es_simhash.texts.numbers import text_numbers  # noqa: PLC0415 -- loads numpy
 
         both = zip(units, text_numbers(seen), strict=True)
-        return [np.concatenate([each, numbers]) if each.size else each for each, numbers in both]
+        return [np.concatenate([cut, numbers]) if cut.size else cut for cut, numbers in both]
 
     def _units(self, texts: Sequence[str]) -> list[Shingles]:
-        from es_simhash.texts import shingle_sets  # noqa: PLC0415 - loads numpy
+        from es_simhash.texts.shingle_sets import shingle_sets, units_in_order  # noqa: PLC0415 - loads numpy
 
-        cut = {
-            ("jaccard", "words"): shingle_sets.shingle_sets,
-            ("jaccard", "characters"): shingle_sets.letter_shingles,
-            ("edit", "words"): shingle_sets.piece_hashes,
-            ("edit", "characters"): shingle_sets.letters_of,
-        }
-        return cut[self.measure, self.unit](texts)
+        return (units_in_order if self.measure == "edit" else shingle_sets)(texts, self.unit)
 
     def size(self, prepared: Shingles) -> int:
         """Return how many shingles or units a prepared text has."""
@@ -325,8 +319,8 @@ def compare_pairs(
     places = sorted({place for pair in ends for place in pair})
     prepared = dict(zip(places, measure.prepare([texts[place] for place in places]), strict=True))
     found = [measure.compare(prepared[first], prepared[second], bound=bound) for first, second in ends]
-    containments = [np.nan if each.containment is None else each.containment for each in found]
-    return np.array([each.similarity for each in found], np.float64), np.array(containments, np.float64)
+    containments = [np.nan if score.containment is None else score.containment for score in found]
+    return np.array([score.similarity for score in found], np.float64), np.array(containments, np.float64)
 
 
 Difference = Literal["same", "numbers", "cut", "added", "rewritten"]
@@ -380,9 +374,9 @@ def difference_of(first: Prepared, second: Prepared) -> Difference:
         return "same" if own == other else "added" if own else "cut"
     if _MEASURE.compare(first.shingles, second.shingles).numbers == "only":
         return "numbers"
-    sets = [each.shingles[: _MEASURE.size(each.shingles)] for each in (first, second)]
+    sets = [text.shingles[: _MEASURE.size(text.shingles)] for text in (first, second)]
     shares = share_shingles(*sets)[:2]
-    own, other = (round(each.size * (1 - share)) for each, share in zip(sets, shares, strict=True))
+    own, other = (round(shingles.size * (1 - share)) for shingles, share in zip(sets, shares, strict=True))
     if _MUCH * own <= other:
         return "cut"
     return "added" if _MUCH * other <= own else "rewritten"

@@ -41,8 +41,8 @@ def text_numbers(texts: Sequence[str]) -> list[Hashes]:
         codes, ends = compared_letters(batch)
         parts = np.split(codes, ends[:-1])
         found += [
-            np.append(each, np.array([_hash_others(part), each.size], np.uint64))
-            for each, part in zip(_find(batch), parts, strict=True)
+            np.append(numbers, np.array([_hash_others(part), numbers.size], np.uint64))
+            for numbers, part in zip(_find(batch), parts, strict=True)
         ]
     return found
 
@@ -101,7 +101,7 @@ def _find(texts: Sequence[str]) -> list[Hashes]:
     places = np.concatenate(
         [mix_runs(letters, before - _SIDE, side), ~mix_runs(letters, before, side)[has_after]], dtype=np.uint64
     )
-    numbers, owners = (np.concatenate([each, each[has_after]]) for each in (numbers, owners))
+    numbers, owners = (np.concatenate([column, column[has_after]]) for column in (numbers, owners))
     return _split(places >> _HIGH << _HIGH | numbers >> _HIGH, owners, len(texts))
 
 

@@ -40,14 +40,20 @@ _REACH = 1
 _LONGEST = 16
 
 
-def shingle_sets(texts: Sequence[str]) -> list[Shingles]:
+def shingle_sets(texts: Sequence[str], unit: str = "words") -> list[Shingles]:
     """
     Return the distinct shingles of each text as sorted 64-bit hashes; empty for a text without letters.
     A text shorter than a shingle is one shingle. The chance that two different shingles of a pair of texts share a hash
     is below one in a million even for texts of a million words. Memory: some 60 bytes for each of 262,144 characters at
-    a time, or of a longer text.
+    a time, or of a longer text. *unit*: ``"words"`` are pieces, ``"characters"`` letters.
     """
-    return [part for batch in text_batches(texts) for part in cut_units(*_cut_pieces(batch))]
+    return [part for batch in text_batches(texts) for part in cut_units(*_CUTTERS[unit](batch))]
+
+
+def units_in_order(texts: Sequence[str], unit: str) -> list[Shingles]:
+    """Return the units of each text in their order, one number for each."""
+    cut = map(_CUTTERS[unit], text_batches(texts))
+    return [part for units, _, ends in cut for part in np.split(units, ends[:-1])]
 
 
 def run_shingles(texts: Sequence[str]) -> list[Shingles]:
@@ -62,12 +68,6 @@ def run_shingles(texts: Sequence[str]) -> list[Shingles]:
         counts = np.where(stands_alone(codes), RUN, alone)
         found += cut_units(codes.astype(np.uint64), counts, ends, length=alone * RUN)
     return found
-
-
-def piece_hashes(texts: Sequence[str]) -> list[Shingles]:
-    """Return the pieces of each text in their order, one hash each."""
-    cut = map(_cut_pieces, text_batches(texts))
-    return [part for hashes, _, ends in cut for part in np.split(hashes, ends[:-1])]
 
 
 def share_shingles(first: Shingles, second: Shingles) -> tuple[float, float, float]:
@@ -95,6 +95,12 @@ def _count_shared(first: Shingles, second: Shingles) -> int:
     return int(np.count_nonzero(first.take(first.searchsorted(second), mode="clip") == second))
 
 
+def _cut_letters(texts: Sequence[str]) -> tuple[Shingles, Places, Places]:
+    """Return the code of every letter, what it counts, and for each text the number of the letter after its last."""
+    codes, ends = compared_letters(texts)
+    return codes.astype(np.uint64), letter_counts(codes).astype(np.intp), ends
+
+
 def _cut_pieces(texts: Sequence[str]) -> tuple[Shingles, Places, Places]:
     """Return the hash of every piece, what it counts, and for each text the number of the piece after its last."""
     codes, ends = compared_letters(texts)
@@ -112,6 +118,9 @@ def _cut_pieces(texts: Sequence[str]) -> tuple[Shingles, Places, Places]:
         lengths = np.diff(starts, append=codes.size)
     hashes = mix_runs(codes.astype(np.uint64), starts, lengths)
     return hashes, np.where(alone[starts], CHARACTER, LETTERS), np.searchsorted(starts, ends)
+
+
+_CUTTERS = {"words": _cut_pieces, "characters": _cut_letters}
 
 
 def _piece_starts(codes: Codes, ends: Places) -> Flags:
@@ -162,7 +171,7 @@ def unit_runs(counts: Places, ends: Places, length: int = SHINGLE) -> tuple[Plac
     wanted = passed - counts + length
     # The first unit whose end lies a shingle's length beyond each start; a start without one begins no shingle.
     last = np.full(counts.size, counts.size)
-    most, fewest = (-(-length // max(1, int(each))) for each in (counts.min(), counts.max()))
+    most, fewest = (-(-length // max(1, int(count))) for count in (counts.min(), counts.max()))
     for beyond in range(min(most, counts.size) - 1, fewest - 2, -1):
         is_beyond = passed[beyond:] >= wanted[: counts.size - beyond]
         np.copyto(last[: counts.size - beyond], np.arange(beyond, counts.size), where=is_beyond)
@@ -196,21 +205,6 @@ def mix_runs(hashes: Shingles, starts: Places, lengths: Places) -> Shingles:
 
 
 Units = TypeVar("Units", Codes, Shingles)
-
-
-def letters_of(texts: Sequence[str]) -> list[Shingles]:
-    """Return the letters of each text in their order, one number for each code point."""
-    found = map(compared_letters, text_batches(texts))
-    return [part for codes, ends in found for part in np.split(codes.astype(np.uint64), ends[:-1])]
-
-
-def letter_shingles(texts: Sequence[str]) -> list[Shingles]:
-    """Return the distinct shingles of the letters of each text, as sorted 64-bit hashes."""
-    return [
-        part
-        for codes, ends in map(compared_letters, text_batches(texts))
-        for part in cut_units(codes.astype(np.uint64), letter_counts(codes).astype(np.intp), ends)
-    ]
 
 
 def edit_similarity(first: Shingles, second: Shingles, *, bound: float = 0.0) -> float:

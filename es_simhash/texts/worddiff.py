@@ -65,7 +65,7 @@ class WordDiff:
         notes = [] if found else ["no words differ"]
         notes += [f"and {count(self.omitted, 'more change')}"] if self.omitted else []
         notes += ["(long texts: only a part was compared)"] if self.is_cut else []
-        return found + [Marked([("note", each)]) for each in notes]
+        return found + [Marked([("note", note)]) for note in notes]
 
 
 def word_diff(before: str, after: str, *, max_changes: int = 4, context: int = 12) -> WordDiff:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field as dataclass_field
 from typing import Any
 
@@ -14,10 +14,10 @@ from es_simhash.transport.server import Server
 # Buckets of one answer: servers allow 65,535, those of other aggregations below them included.
 READ = 50_000
 
+Clauses = Sequence[Mapping[str, Any]]
 
-async def aggregate(
-    server: Server, index: Index, clauses: Sequence[Mapping[str, Any]], aggs: Mapping[str, Any]
-) -> dict[str, Any]:
+
+async def aggregate(server: Server, index: Index, clauses: Clauses, aggs: Mapping[str, Any]) -> dict[str, Any]:
     """
     Return the results of *aggs* over all documents that match all *clauses*; repeated while the server is busy.
     IncompleteSearchError is raised if the answer does not cover every document.
@@ -34,7 +34,7 @@ async def aggregate(
 async def aggregate_named(
     server: Server,
     index: Index,
-    clauses: Sequence[Mapping[str, Any]],
+    clauses: Clauses,
     field: str,
     names: Sequence[str],
     aggs: Mapping[str, Any] | None = None,
@@ -51,16 +51,17 @@ async def aggregate_named(
 class BucketReader:
     """
     Reads the buckets of one field, in order, *page* at a time. *has_missing*: the documents without a value are a
-    bucket too, with the key ``None``. Cost: one search for every 50,000 values, or 25,000 with *aggs*, each of which
-    looks at all documents that match.
+    bucket too, with the key ``None``. *ask*: sends an aggregation, as :func:`aggregate` does. Cost: one search for
+    every 50,000 values, or 25,000 with *aggs*, each of which looks at all documents that match.
     """
 
     index: Index
-    clauses: Sequence[Mapping[str, Any]]
+    clauses: Clauses
     field: str
     page: int
     aggs: Mapping[str, Any] | None = None
     has_missing: bool = False
+    ask: Callable[[Any, Index, Clauses, Mapping[str, Any]], Awaitable[dict[str, Any]]] = aggregate
     _after: dict[str, Any] | None = None
     _is_done: bool = False
     _ready: list[dict[str, Any]] = dataclass_field(default_factory=list)
@@ -79,7 +80,7 @@ class BucketReader:
         if self._after is not None:
             composite["after"] = self._after
         every = {"composite": composite, **({"aggs": self.aggs} if self.aggs else {})}
-        buckets: list[dict[str, Any]] = (await aggregate(server, self.index, self.clauses, {"every": every}))["every"][
+        buckets: list[dict[str, Any]] = (await self.ask(server, self.index, self.clauses, {"every": every}))["every"][
             "buckets"
         ]
         self._is_done = len(buckets) < size
