@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.groups.read import PAGE, SMALLEST, canonicals_body
-from es_simhash.lookup.find import Lookup, Scope
+from es_simhash.lookup.find import Crowded, Lookup, Scope
 from es_simhash.lookup.find_many import ask_together
 from es_simhash.lookup.judge import LookupRule
 from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, check_complete
@@ -51,7 +51,7 @@ async def group_touched(
     Add to *table* the documents that match *query* or name one of *named* as canonical, and what these upset; return
     what *group* makes of the table in the end. No duplicate of *leave* is read.
     The groups are those of all documents, if all that no change touches is right. Cost: a multi-search for every 200
-    fingerprints that are decided, and one more for those of canonicals; a few searches for every 500 documents read.
+    fingerprints that are decided, and a few searches for every 500 documents read.
     """
     from es_simhash.lookup.index_table import TableLookups  # noqa: PLC0415 -- loads numpy
 
@@ -61,7 +61,9 @@ async def group_touched(
     lookups = TableLookups(request, 2 * len(named))
     # By such a plan a lookup has few candidates: those of many fit into a page.
     stats = replace(stats, documents=max(stats.documents, SMALLEST))
-    scope = Scope(server.context, index, settings, LookupOptions(), LookupRule(max_distance), stats=stats)
+    scope = Scope(
+        server.context, index, settings, LookupOptions(), LookupRule(max_distance), stats=stats, is_one_page=True
+    )
     touched = _Touched(server, table, scope, lookups, leave)
     wrong = set(await touched.read(query))
     named = {*named, *touched.bare}
@@ -138,19 +140,34 @@ class _Touched:
         before, near = len(self._places), set[Key]()
         waiting = {self._table.row(place).fingerprint for place in places} - self._asked[copies]
         self._asked[copies] |= waiting
+        if not copies:  # most have few near them: then one lookup shows all
+            crowded = await self._look_up(waiting, self._scope, near)
+            self._asked[True] |= waiting - crowded
+            waiting = crowded
         which = {"filter" if copies else "must_not": {"exists": {"field": self._fields.duplicate_of}}}
-        scope = replace(self._scope, options=replace(self._scope.options, filter={"bool": which}))
-        for part in _parts(sorted(waiting), ASKED_FINGERPRINTS):
-            self._server.tell(Progress(len(self.decided), None, "looking up near-duplicates"))
-            known = await self._lookups.ask(self._server, scope, part)
-            lookups = [Lookup(scope, fingerprint) for fingerprint in part if fingerprint not in known]
-            for found in [*known.values(), *await ask_together(self._server, lookups, is_patient=True)]:
-                if isinstance(found, Exception):
-                    raise found
-                near.update(document.key for document in check_complete(found))
+        options = replace(self._scope.options, filter={"bool": which})
+        await self._look_up(waiting, replace(self._scope, options=options, is_one_page=False), near)
         for part in _parts(sorted({key.id for key in near - self._places.keys()}), NAMES):
             await self.read({"ids": {"values": part}})
         return len(self._places) > before
+
+    async def _look_up(self, fingerprints: set[int], scope: Scope, near: set[Key]) -> set[int]:
+        """Add to *near* what is near *fingerprints*; return those near which is more than a page has, if one is all."""
+        crowded: set[int] = set()
+        for part in _parts(sorted(fingerprints), ASKED_FINGERPRINTS):
+            self._server.tell(Progress(len(self.decided), None, "looking up near-duplicates"))
+            known = await self._lookups.ask(self._server, scope, part)
+            rest = [fingerprint for fingerprint in part if fingerprint not in known]
+            lookups = [Lookup(scope, fingerprint) for fingerprint in rest]
+            answers = await ask_together(self._server, lookups, is_patient=True)
+            for fingerprint, found in [*known.items(), *zip(rest, answers, strict=True)]:
+                if isinstance(found, Crowded):
+                    crowded.add(fingerprint)
+                elif isinstance(found, Exception):
+                    raise found
+                else:
+                    near.update(document.key for document in check_complete(found))
+        return crowded
 
     async def read_canonicals(self) -> None:
         """Read the canonicals that documents name."""
