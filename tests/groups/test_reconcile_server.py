@@ -1,14 +1,17 @@
 """Groups made right, shown, and used, on real servers."""
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, fingerprint_fields
 from es_simhash.client.port import finish
-from es_simhash.groups import reconcile
+from es_simhash.groups import reconcile, touched
 from es_simhash.groups.grouping_request import GroupingRequest
+from es_simhash.lookup.lookup_options import LookupOptions
 from tests.servers.fixtures import make_client
 from tests.servers.support import (
     ONE_SHARD,
@@ -148,9 +151,11 @@ def repair(simhash, index, ids):
 
 @pytest.mark.parametrize("rule", [{"verify": False, "max_distance": 8}, {"max_distance": 16}, {"per": "n"}], ids=str)
 @pytest.mark.parametrize("seed", range(2))
-def test_a_repair_by_ids_is_what_a_whole_reconcile_says(server, index, sync_simhash, rule, seed):
+def test_a_repair_by_ids_is_what_a_whole_reconcile_says(server, index, sync_simhash, rule, seed, monkeypatch):
     """After texts changed, documents came without a group, and canonicals went: then there is nothing left to do."""
     chance = random.Random(seed)
+    sizes = replace(LookupOptions().sizes, first_page=2_000 * seed or 3)  # more is near some than a page has
+    monkeypatch.setattr(touched, "LookupOptions", partial(LookupOptions, sizes=sizes))
     sync_simhash.create_index(
         index, text_field="body", settings=ONE_SHARD, mappings={"properties": {"n": {"type": "keyword"}}}
     )
