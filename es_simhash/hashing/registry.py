@@ -123,7 +123,7 @@ def _change(scheme: Scheme, changes: Mapping[str, Any]) -> Scheme:
         steps = (given,) if isinstance(given, str) else tuple(given or ())
         libraries = installed_versions(steps)
     digests, files = dict(scheme.digests), dict[str, str]()
-    for key in file_parameters_of(scheme.name, scheme.version):
+    for key in file_parameters_of(scheme.name):
         path = settings.pop(key, None)
         if path is not None:
             digest = file_digest(path, purpose=key)

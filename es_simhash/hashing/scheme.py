@@ -113,8 +113,6 @@ _PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any
 FILES = ("dictionary", "idf", "stop_words")
 """The parameters that are files of the user."""
 
-_FILE_PARAMETERS = {("keywords", 1): FILES}
-
 
 def known_versions() -> list[tuple[str, int]]:
     return sorted(_PARAMETERS)
@@ -130,8 +128,8 @@ def defaults_of(name: str, version: int) -> dict[str, Any]:
     return {key: default for key, (default, _) in _PARAMETERS[name, version].items()}
 
 
-def file_parameters_of(name: str, version: int) -> tuple[str, ...]:
-    return _FILE_PARAMETERS.get((name, version), ())
+def file_parameters_of(name: str) -> tuple[str, ...]:
+    return FILES if name == "keywords" else ()
 
 
 def check_parameters(name: str, version: int, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,7 +137,7 @@ def check_parameters(name: str, version: int, given: Mapping[str, Any]) -> dict[
     known = _PARAMETERS[name, version]
     unknown = sorted(map(str, given.keys() - known.keys()))
     if unknown:
-        allowed = ", ".join([*sorted(known), *file_parameters_of(name, version)])
+        allowed = ", ".join([*sorted(known), *file_parameters_of(name)])
         raise SchemeError(f"scheme {name}-{version} has no parameter {shorten(unknown[0])}: give {allowed}")
     return {key: check(key, given[key]) if key in given else default for key, (default, check) in known.items()}
 
@@ -279,7 +277,7 @@ class Scheme:
         installed_versions(steps, known=libraries)
         digests = _mapping(data, "digests")
         for key, digest in digests.items():
-            if key not in file_parameters_of(name, version):
+            if key not in file_parameters_of(name):
                 raise SchemeError(f"scheme {name}-{version} has a digest for unknown {shorten(key)}: {_UPGRADE}")
             if not isinstance(digest, str) or not re.fullmatch(r"[0-9a-f]{64}", digest):
                 raise SchemeError(f"{shorten(digest)} is not a SHA-256 digest: give 64 lower-case hex digits")

@@ -195,21 +195,6 @@ WORD_SHINGLES = TextMeasure()
 """The measure where none is named: Jaccard similarity of shingles of words."""
 
 
-def compare_texts(first: str, second: str, *, scheme: Scheme | None = None) -> Similarity:
-    """
-    Return Jaccard similarity and containment of the shingles of words of two texts, as *scheme* sees them.
-
-    Examples:
-        >>> compare_texts("The cat sat on the mat today", "the cat sat on the mat -- today!").jaccard
-        1.0
-        >>> compare_texts("长江是中华民族的母亲河", "长江是中华民族的母亲").containment
-        1.0
-    """
-    measure = WORD_SHINGLES if scheme is None else WORD_SHINGLES.after(scheme)
-    score = measure.compare(*measure.prepare([first, second]))
-    return Similarity(score.similarity, score.containment or 0.0)
-
-
 @dataclass(frozen=True, slots=True)
 class Preset:
     """

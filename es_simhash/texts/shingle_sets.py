@@ -34,8 +34,6 @@ FEW = 45
 """A text of fewer shingles has few words: some 30, or 45 characters of Chinese; by characters ten words."""
 _STRICTER = 16
 
-# A piece begins where a hash is the smallest of those up to so many letters away.
-_REACH = 1
 # The longest piece: only a text that repeats one or two letters has such.
 _LONGEST = 16
 
@@ -134,9 +132,8 @@ def _piece_starts(codes: Codes, ends: Places) -> Flags:
     hashes ^= hashes >> np.uint32(12)
     hashes[begins] = 0xFFFF_FFFF
     is_start = np.ones(codes.size, np.bool_)
-    for away in range(1, _REACH + 1):
-        is_start[away:] &= hashes[away:] < hashes[:-away]
-        is_start[:-away] &= hashes[:-away] <= hashes[away:]
+    is_start[1:] &= hashes[1:] < hashes[:-1]
+    is_start[:-1] &= hashes[:-1] <= hashes[1:]
     # Not beside the first or the last letter: what is added before or after changes the first or last piece alone.
     for place in (begins + 1, ends - 1):
         is_start[np.clip(place, 0, codes.size - 1)] = False

@@ -13,7 +13,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.quality import sampling
 from es_simhash.quality.sampling import SampleOptions, sample_documents
 from es_simhash.tables.notebook import cut
-from es_simhash.texts.measures import compare_texts
+from tests.compared import compare_texts
 from tests.transport.by_hand import SCRIPTED, ServerError, drive, scripted
 
 BASE = "the council approved the new bridge over the river on tuesday after a long debate about its cost"

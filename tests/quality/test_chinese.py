@@ -5,7 +5,8 @@ import pytest
 from es_simhash import get_scheme
 from es_simhash.quality.edits import convert
 from es_simhash.quality.explanation import explain
-from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure, compare_texts
+from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
+from tests.compared import compare_texts
 
 pytest.importorskip("opencc", reason="needs the extra preprocess")
 T2S = get_scheme("shingles", preprocess=["t2s"])

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.hashing.characters import normalise_text
-from es_simhash.texts.measures import MEASURES, UNITS, Score, TextMeasure, compare_pairs, compare_texts
+from es_simhash.texts.measures import MEASURES, UNITS, Score, TextMeasure, compare_pairs
 from es_simhash.texts.shingle_sets import edit_similarity, shingle_sets
 from tests import reference
+from tests.compared import compare_texts
 
 TEXTS = st.one_of(
     st.text(max_size=20),
