@@ -28,7 +28,7 @@ from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import BucketReader
 from es_simhash.transport.conversation import attempt
 from es_simhash.transport.pages import Hits, Reading, read_each
-from es_simhash.transport.protocol import Index, Key, Progress, document_key
+from es_simhash.transport.protocol import Index, Key, Progress, document_key, ids_query
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Table, Texts
@@ -175,7 +175,7 @@ async def grouped_without_fingerprint(server: Port, index: Index) -> list[Key]:
 
 def canonicals_body(names: Sequence[str], fields: Fields, *, grouped_only: bool = False) -> dict[str, Any]:
     """Return the search for the canonicals of the groups *names*; other documents may share their ids."""
-    ungrouped = {"filter": {"ids": {"values": names}}, "must_not": {"exists": {"field": fields.group}}}
+    ungrouped = {"filter": ids_query(names), "must_not": {"exists": {"field": fields.group}}}
     named = [{"terms": {fields.group: names}}, *([] if grouped_only else [{"bool": ungrouped}])]
     there = [{"exists": {"field": fields.fingerprint}}, {"bool": {"should": named}}]
     query = {"bool": {"filter": there, "must_not": [{"exists": {"field": fields.duplicate_of}}]}}

@@ -21,7 +21,7 @@ from es_simhash.hashing import to_hex
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import GROUPED, Fields, clearing, group_fields, now, read_values
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import agree, resolve_index
+from es_simhash.mapping.resolve import agree, begin_anew, resolve_index
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import milliseconds_of, to_moment
@@ -197,11 +197,10 @@ async def reconcile(
     grouping = await settle_grouping(server, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup)
     check = partial(check_recorded, server, index, grouping, before=resolved, regroup=regroup)
     writer = _Writer(server.prefix, batch, grouping, check, {} if written is None else written)
+    read = partial(read_groups, server, index, resolved, grouping, since=since, ids=ids, may_lack=may_lack, leave=leave)
     with noting(lambda: were(writer.changed, "rewritten")):
         for _ in range(ROUNDS):
-            table, groups = await read_groups(
-                server, index, resolved, grouping, since=since, ids=ids, may_lack=may_lack, leave=leave
-            )
+            table, groups = await begin_anew(read)
             wrong = await server.compute(groups.wrong)
             # Those with the ids were changed by a flow that takes these fields out by itself.
             bare = await grouped_without_fingerprint(server, index) if ids is None else []

@@ -24,7 +24,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_index_settings
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import Index, Key, Progress, document_key
+from es_simhash.transport.protocol import Index, Key, Progress, document_key, ids_query
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Groups, Table
@@ -93,6 +93,7 @@ class _Touched:
         self._fields = Fields(server.prefix)
         self._left = [{"terms": {self._fields.duplicate_of: sorted(leave)}}] if leave else []
         self._places: dict[Key, int] = {}
+        self._unreadable: set[Key] = set()
         # The canonicals that documents name, by place.
         self._leaders: dict[int, str] = {}
         self._named: set[str] = set()
@@ -109,8 +110,8 @@ class _Touched:
     def _add(self, hits: Hits) -> list[int]:
         fields = self._fields
         keys = {document_key(hit): hit for hit in hits}
-        new = [hit for key, hit in keys.items() if key not in self._places and "fields" in hit]
-        new = [hit for hit in new if fields.fingerprint in hit["fields"]]
+        new = [hit for key, hit in keys.items() if key not in self._places and key not in self._unreadable]
+        new = [hit for hit in new if fields.fingerprint in hit.get("fields", {})]
         self._table.add(new)
         for hit in new:
             own = hit["fields"]
@@ -118,6 +119,8 @@ class _Touched:
                 place = self._places[document_key(hit)] = len(self._places)
                 if fields.duplicate_of in own:
                     self._leaders[place] = own[fields.duplicate_of][0]
+            else:
+                self._unreadable.add(document_key(hit))
         self.bare.update(name for key in keys if key not in self._places for name in (key.id, full_name(*key)))
         return [self._places[key] for key in keys if key in self._places]
 
@@ -127,7 +130,7 @@ class _Touched:
             self._named |= names
             for part in _parts(sorted(names), NAMES):
                 naming = {"terms": {self._fields.duplicate_of: part}}
-                await self.read({"bool": {"should": [naming, {"ids": {"values": part}}]}})
+                await self.read({"bool": {"should": [naming, ids_query(part)]}})
             self.decided |= {place for place, leader in self._leaders.items() if leader in self._named}
 
     def _names_of(self, places: Iterable[int]) -> set[str]:
@@ -148,7 +151,7 @@ class _Touched:
         options = replace(self._scope.options, filter={"bool": which})
         await self._look_up(waiting, replace(self._scope, options=options, is_one_page=False), near)
         for part in _parts(sorted({key.id for key in near - self._places.keys()}), NAMES):
-            await self.read({"ids": {"values": part}})
+            await self.read(ids_query(part))
         return len(self._places) > before
 
     async def _look_up(self, fingerprints: set[int], scope: Scope, near: set[Key]) -> set[int]:

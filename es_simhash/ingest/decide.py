@@ -38,7 +38,7 @@ class Document:
     document is the canonical; *canonicals* are those of its group in the index, ``None`` where nobody asked for them.
     *position*: among the documents given, from 0; ``None`` for one that a search showed. *content*: ``None`` where only
     distances count. *at*: when it was grouped, in milliseconds since 1970; 0 if never.
-    *must_write*: an update, or its id is in the index: never skipped.
+    *must_write*: an update, or its id is in the index: never skipped. *is_deletion*: there is no document after it.
     """
 
     id: str
@@ -50,6 +50,7 @@ class Document:
     content: Content | None = None
     at: int = 0
     must_write: bool = False
+    is_deletion: bool = False
     is_member: bool = False
     canonicals: Sequence[Document] | None = None
 
@@ -291,17 +292,18 @@ class _Deciding:
         """
         Return when *document* is grouped, so that the order of moments, then of ids, says what was decided.
         A duplicate comes after its *leader*; a canonical no earlier than the duplicates near it that belong to others,
-        and before its own. A document that is given again with its text keeps its moment.
+        and before its own. A document that is given again with its text, or decided again, keeps its moment.
         """
         found, fingerprint = self._existing.of(document.fingerprint), document.fingerprint
         before = self._newest(document.id) or self._existing.there.get(document.id)
         if not (found or before or leader or self._later):
-            return self._moment  # most documents, without detours
+            return document.at or self._moment  # most documents, without detours
         copies = [other for other in found if other.is_member]
         at = min([self._moment, *(copy.at - 1 for copy in copies if copy.group == document.id and copy.at)])
         before = before or next((other for other in found if other.id == document.id), None)
         if before is not None and before.at and before.fingerprint == fingerprint:
             at = before.at
+        at = document.at or at
         if leader is not None:
             at = max(at, leader.at + 1)
             if at > self._moment:
@@ -356,8 +358,7 @@ class _Deciding:
     def _verdict(self, document: Document) -> Verdict:
         """Return what becomes of a duplicate: skipping would leave what has its id with its old text."""
         before = self._newest(document.id)
-        # A deletion also has no fingerprint, and it must be written.
-        is_there = before is not None and (before.fingerprint is not None or not before.must_write)
+        is_there = before is not None and not before.is_deletion
         return "tag" if document.must_write or is_there else self._rule.on_duplicate
 
     def _compared_soon(self, batch: Sequence[Document]) -> Iterator[Content]:

@@ -266,8 +266,7 @@ class _Pipeline:
                 if isinstance(error, BaseException):
                     raise error
             await self._follow_rollover(server, items)
-            if lookup and asked:
-                existing = await lookup.take(server, asked, answers.lookups)
+            existing = await lookup.take(server, asked, answers.lookups) if lookup and asked else Existing()
             batch, following = following, answers.ahead
 
     async def _follow_rollover(self, server: Port, items: Sequence[Item]) -> None:

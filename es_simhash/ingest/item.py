@@ -14,7 +14,7 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -105,10 +105,10 @@ class Item:
     """
     One document of an ingest on its way; ``None`` stands before a step, or where it does not apply.
     *position*: among the documents given, from 0. *operation*: ``None`` if what was given is no operation. *problem*:
-    of a document that is written anyway. *weight*: about how many characters it takes in a request. *texts*: those
-    whose fields are wanted. *part*: what was read of it, unless it is a plain document, until it has its fields.
-    *upsert*: of an update, the document that the server creates where there is none to update. *given_id*: the id of a
-    whole document, if it came with one.
+    of a document that is written anyway; *doubt*: about its decision. *weight*: about how many characters it takes in a
+    request. *texts*: those whose fields are wanted. *part*: what was read of it, unless it is a plain document, until
+    it has its fields. *upsert*: of an update, the document that the server creates where there is none to update.
+    *given_id*: the id of a whole document, if it came with one.
     """
 
     position: int
@@ -122,6 +122,7 @@ class Item:
     part: Part | None = None
     upsert: Item | None = None
     given_id: str | None = None
+    doubt: str | None = None
 
     action = None
     problems = ()
@@ -151,12 +152,12 @@ class Item:
         draft, operation = self.draft, self.operation
         if draft is None or operation is None:
             return
-        leader, self.decision = decision.leader, decision
+        leader, self.decision, self.doubt = decision.leader, decision, None
         gaps = () if draft.fingerprint is None else existing.gaps.get(draft.fingerprint, ())
         if gaps or decision.uncompared:
-            self.problem = _missed(gaps, decision.uncompared)
+            self.doubt = _missed(gaps, decision.uncompared)
         elif leader is not None and leader.is_member:
-            self.problem = (
+            self.doubt = (
                 f"{shorten(leader.id)} is near, and its canonical {shorten(decision.group)} is gone, or has another "
                 "text: run reconcile"
             )
@@ -166,7 +167,8 @@ class Item:
         is_alike = created is not None and created.draft is not None and _are_alike(draft, created.draft)
         self.operation = put_decision(operation, draft, decision, prefix=prefix, with_upsert=is_alike)
         if created is not None and is_alike:
-            created.decision, created.problem = decision, self.problem or created.problem
+            created.decision, created.doubt = decision, self.doubt
+            created.draft = replace(draft, position=created.position, must_write=False)
 
     def is_held(self, hits: Iterable[Mapping[str, Any]], index: str, prefix: str, lost: AbstractSet[str]) -> bool:
         """Return whether one of *hits* is the same document and has a group, none of *lost*; note that outcome then."""
@@ -187,6 +189,11 @@ class Item:
                     self.draft = None
                     return True
         return False
+
+    @property
+    def reason(self) -> str | None:
+        """Why a document that is written may be grouped wrongly, or is not grouped."""
+        return self.doubt or self.problem
 
     @property
     def fingerprint(self) -> int | None:
@@ -274,6 +281,7 @@ def make_draft(
         position=position,
         content=_content_of(operation, reader) if reader and fingerprint is not None else None,
         must_write=operation.kind in ("update", "delete"),
+        is_deletion=operation.kind == "delete",
     )
 
 
@@ -374,6 +382,9 @@ def decide_items(
         if item.operation is not None and item.operation.kind == "create":
             # What is there under its id is told by its moment from one whose answer was lost.
             decision.at += draft.id in known.by_id or draft.id in written
+        if decision.leader is not None:
+            decision.at = max(decision.at, decision.leader.at + 1)
+        draft.at = decision.at
         written.add(draft.id)
         item.take(decision, existing, prefix)
 

@@ -227,8 +227,11 @@ class NearLookup:
             names, ids = map(set, zip(*map(place, drafts), strict=True))
             among: list[dict[str, Any]] = [{"ids": {"values": sorted(ids)}}]
             among += [{"terms": {"_index": sorted(names)}}] if self._is_alias else []
-            size = min(len(ids) * len(names), MAX_HITS)
-            body = {"query": {"bool": {"filter": among}}, "size": size, "_source": False}
+            body = {
+                "query": {"bool": {"filter": among}},
+                "size": MAX_HITS,
+                "_source": False,
+            }  # an id may be there twice
             answer = await server.patient.search(index=self._index, body=body)
             hits = answer["hits"]["hits"]
             if find_gaps(answer) or len(hits) == MAX_HITS:

@@ -62,7 +62,6 @@ async def _decide_again(
     for (item, draft), is_created, decision in zip(drafts, created, decisions, strict=True):
         before, written = item.decision, item.outcome
         if written is not None and before is not None and _is_same(draft, before, decision, ingest.prefix):
-            draft.at = before.at
             continue
         if _is_overtaken(items, item):
             continue
@@ -72,7 +71,7 @@ async def _decide_again(
         if written is None:
             again.append((item, item.operation))
         elif not ingest.is_updatable:
-            item.problem = "its group is out of date: its index keeps only a part of each _source"
+            item.doubt = "its group is out of date: its index keeps only a part of each _source"
         else:
             again.append((item, _rewrite(items, item, draft, decision, written, ingest.prefix, is_created=is_created)))
     return again
@@ -80,8 +79,7 @@ async def _decide_again(
 
 def _is_same(draft: Document, before: Decision, after: Decision, prefix: str) -> bool:
     """Return whether a document that is decided again keeps the group fields that it was written with."""
-    bodies = [regroup_body(draft, replace(decision, at=0), prefix=prefix) for decision in (before, after)]
-    return bodies[0] == bodies[1]
+    return regroup_body(draft, before, prefix=prefix) == regroup_body(draft, after, prefix=prefix)
 
 
 def _is_overtaken(items: Sequence[Item], item: Item) -> bool:
@@ -130,9 +128,9 @@ def _rewrite(
 def _take_outcome(item: Item, outcome: Outcome) -> None:
     if item.outcome is not None and not outcome.is_done:
         # What was written before stays written, should its new tags be refused: reconcile finds it.
-        item.problem = f"its group is out of date ({outcome.error}): run reconcile"
-    else:
-        item.outcome = outcome
+        item.doubt = f"its group is out of date ({outcome.error}): run reconcile"
+    else:  # a document that was new stays so in the report
+        item.outcome = outcome if item.outcome is None else replace(outcome, status=item.outcome.status)
 
 
 def _give_up(item: Item, error: Exception) -> None:
@@ -143,4 +141,4 @@ def _give_up(item: Item, error: Exception) -> None:
     if item.outcome is None:
         item.decision, item.outcome = None, Outcome(None, None, UNDECIDED, Refusal(UNDECIDED, reason=reason))
     else:
-        item.problem = f"{reason}: run reconcile"
+        item.doubt = f"{reason}: run reconcile"

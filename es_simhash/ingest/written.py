@@ -94,14 +94,14 @@ def report(item: Item, *, prefix: str) -> Written:
     place, outcome, draft, decision = item.position, item.outcome, item.draft, item.decision
     if outcome is None:
         if draft is None or decision is None or decision.leader is None:
-            return Written(place, None, None, "refused", item.problem, kind="refused")
+            return Written(place, None, None, "refused", item.reason, kind="refused")
         skipped_for = decision.leader
         return Written(
             place,
             draft.id,
             skipped_for.index,
             "skipped",
-            item.problem,
+            item.reason,
             decision.group,
             decision.distance,
             similarity=_similarity(decision),
@@ -121,7 +121,7 @@ def report(item: Item, *, prefix: str) -> Written:
         outcome.id,
         outcome.index,
         action,
-        item.problem,
+        item.reason,
         canonical,
         distance,
         is_fingerprinted,

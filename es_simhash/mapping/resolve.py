@@ -221,7 +221,9 @@ class SettingsChanged(Exception):  # noqa: N818 -- the work begins anew
 
     def at_last(self) -> IncompleteSearchError:
         """Return the error of work that began anew too often."""
-        reason = f"the settings of {shorten(self.index)} changed during the lookup, {ATTEMPTS} times"
+        reason = (
+            f"the settings of {shorten(self.index)} changed during the lookup, or could not be read, {ATTEMPTS} times"
+        )
         return IncompleteSearchError(f"{reason}: run it again", reasons=(reason,))
 
 
@@ -232,12 +234,12 @@ async def begin_anew(work: Callable[[], Awaitable[_T]]) -> _T:
             return await work()
         except SettingsChanged as change:
             if not left:
-                raise change.at_last() from None
+                raise change.at_last() from change.__cause__
     raise AssertionError
 
 
 async def stream_anew(make: Callable[[], AsyncGenerator[_T, None]]) -> AsyncGenerator[_T, None]:
-    """Yield what the stream yields that *make* begins, anew as :func:`begin_anew`; it leaves out what came before."""
+    """Yield what the stream of *make* yields, begun anew as by begin_anew: *make* leaves out what came before."""
     for left in reversed(range(ATTEMPTS)):
         try:
             async with aclosing(make()) as parts:
@@ -245,7 +247,7 @@ async def stream_anew(make: Callable[[], AsyncGenerator[_T, None]]) -> AsyncGene
                     yield part
         except SettingsChanged as change:
             if not left:
-                raise change.at_last() from None
+                raise change.at_last() from change.__cause__
         else:
             return
 

@@ -202,7 +202,7 @@ MAX_CLAUSES = 1_024
 
 
 def ids_query(ids: Iterable[str]) -> dict[str, Any]:
-    """Return the query for the documents with one of *ids*, however many these are."""
-    every = list(ids)
+    """Return the query for the documents with one of *ids*, however many; servers refuse an empty id."""
+    every = list(filter(None, ids))
     parts = [{"ids": {"values": every[begin : begin + MAX_HITS]}} for begin in range(0, len(every) or 1, MAX_HITS)]
     return parts[0] if len(parts) == 1 else {"bool": {"should": parts}}

@@ -14,6 +14,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.reconcile import Written, reconcile
+from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import Grouping, target_of
 from es_simhash.mapping.shards import Shard, reading_primaries
@@ -22,6 +23,7 @@ from es_simhash.transport.conversation import pause, refresh
 from es_simhash.transport.protocol import Index, names_in
 from es_simhash.upkeep.follow_changes import FollowedIndices, Place, Places, PositionStore, read_page, repair
 from es_simhash.upkeep.follow_options import FollowOptions, FollowReport, FollowState, Tally, find_outage
+from es_simhash.upkeep.needed import Judgement
 
 # Groups are decided for so many changed documents at a time; then what arrived meanwhile is read.
 GROUPED_DOCUMENTS = 500
@@ -166,12 +168,15 @@ class _Follower:
             version = hit["_seq_no"], hit["_primary_term"]
             if self._written.pop((hit["_index"], hit["_id"]), None) != version:
                 changed.append(hit["_id"])
-        if (
-            self._groupings and not self._is_all
-        ):  # before anything is written: what the follower wrote itself is passed over later
+        hits = page.hits
+        judged: list[Judgement] = await server.compute(judge.judge, hits, await server.compute(now)) if hits else []
+        # Another program may have changed the text just before the follower wrote the group.
+        changed += [judgement.place.id for judgement in judged if judgement.operation is not None]
+        # Before anything is written: what the follower wrote itself is passed over later.
+        if self._groupings and not self._is_all:
             self._ids.update(dict.fromkeys(changed))
-        self._tally.sums["read"] += len(changed)
-        await repair(server, place, judge, page.hits, self._tally)
+        await repair(server, place, judged, self._tally)
+        self._tally.sums["read"] += len(set(changed))
         place.read = page.last
         await self._indices.record_text_fields(server)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,7 +21,6 @@ import xxhash
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing import Scheme
 from es_simhash.hashing.pool import FingerprintPool
-from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import NOTHING, Position, Positions, Shard
 from es_simhash.transport.answers import check_whole, find_gaps
@@ -227,12 +226,12 @@ def _page_call(place: Place, judge: Judge, first: int, last: int, size: int) -> 
     return Call("search", {"index": shard.index, "preference": f"_shards:{shard.number}", "body": body})
 
 
-async def repair(server: Port, place: Place, judge: Judge, hits: Hits, tally: Tally) -> None:
+async def repair(server: Port, place: Place, judged: Sequence[Judgement], tally: Tally) -> None:
     """
-    Write the fingerprints that *hits* need, each only into the version that was read; what is written is read once
-    more. Raises WritesRefusedError if the server takes no writes now: what was not written is to be read again.
+    Write the fingerprints that documents need as *judged*, each only into the version that was read; what is written is
+    read once more. Raises WritesRefusedError if the server takes no writes now: what was not written is to be read
+    again.
     """
-    judged: list[Judgement] = await server.compute(judge.judge, hits, await server.compute(now)) if hits else []
     wrong = [judgement for judgement in judged if judgement.operation is not None]
     outcomes = await send_bulk(server, [operation for judgement in wrong if (operation := judgement.operation)])
     for judgement in judged:

@@ -151,3 +151,13 @@ def test_a_batch_can_be_decided_again():
     assert [one.group for one in decide(batch, Existing(), known, rule)] == ["a", "a", "a"]
     assert [one.group for one in decide(batch[1:], Existing(), known, rule)] == ["b", "b"]
     assert not known.by_id
+
+
+def test_what_is_decided_again_keeps_its_moment():
+    """So the order of moments still says what was decided: "z" was grouped before "b"."""
+    known, rule, values = Known(3), DecisionRule(Grouping(3), "tag"), (0, 0b111, 0b111111, 0b111)
+    batch = [Document(id_, value, position=n) for n, (id_, value) in enumerate(zip("zrbx", values, strict=True))]
+    assert [one.group for one in decide(batch, Existing(), known, rule, now=1_000)] == ["z", "z", "b", "z"]
+    standing = [document for document in batch if document.id != "r"]
+    assert [one.group for one in decide(standing, Existing(), known, rule, now=2_000)] == ["z", "b", "z"]
+    assert [one.at for one in standing] == [1_000, 1_001, 1_001]

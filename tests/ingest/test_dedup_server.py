@@ -82,6 +82,12 @@ def test_skip_loses_no_update(server, index, simhash):
     deletion = {"_op_type": "delete", "_id": "f"}
     reports = list(simhash.ingest(index, [deletion, {"_id": "g", "body": text}], on_duplicate="skip"))
     assert [each.action for each in reports] == ["written", "skipped"]
+    for body in ("…", None):  # an update that leaves no fingerprint is no deletion
+        bare = [{"_id": "h", "body": other}, {"_op_type": "update", "_id": "h", "doc": {"body": body}}]
+        reports = list(simhash.ingest(index, [*bare, {"_id": "h", "body": text}], on_duplicate="skip"))
+        assert reports[-1].action == "tagged"
+        assert read_all(server, index)["h"]["body"] == text
+        server.request("DELETE", f"/{index}/_doc/h?refresh=true")
 
 
 def test_skip_goes_by_the_index_that_is_written_to(server, index, simhash):
@@ -117,6 +123,7 @@ def test_a_refused_canonical_is_nobodys_canonical(server, index, simhash):
         last = "tagged" if policy == "tag" else "skipped"
         assert [report.action for report in reports] == ["refused", "refused", "written", last]
         assert [report.canonical for report in reports[2:]] == ["c", "c"]
+        assert not any(report.updated for report in reports)
         documents = read_all(server, name)
         assert set(documents) == ({"c", "d"} if policy == "tag" else {"c"})
         assert {source["simhash"]["group"] for source in documents.values()} == {"c"}
@@ -139,6 +146,11 @@ def test_what_is_there_as_it_is_given_is_not_written_again(server, index, simhas
             reports = list(simhash.ingest(index, given, batch=batch))
             assert "unchanged" not in [each.action for each in reports]
             assert read_all(server, index)["9"]["n"] == 1
+    bare = {"_id": "bare", "n": 1}  # nothing is looked up for it
+    list(simhash.ingest(index, [bare]))
+    reports = list(simhash.ingest(index, [bare, {"_op_type": "update", "_id": "bare", "doc": {"n": 2}}, bare], batch=1))
+    assert [report.action for report in reports] == ["unchanged", "written", "written"]
+    assert read_all(server, index)["bare"]["n"] == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"lookups": "memory"}, {"verify": 0.5}])

@@ -9,6 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from es_simhash import AsyncSimHashClient, InvalidInputError, MappingError, SimHashClient, build_mapping
+from es_simhash.groups import reconcile
+from es_simhash.groups.reconcile import read_groups
+from es_simhash.mapping.resolve import SettingsChanged
 from tests.estates.wire import Wire
 from tests.servers.fixtures import client_through, make_client
 from tests.servers.support import (
@@ -100,6 +103,24 @@ def test_groups_are_those_of_reconcile(server, index, state, simhash):
         assert simhash.reconcile(index, dry_run=True).changed == 0
         assert done.regrouped > 0
         assert stored_groups(documents) == expected_groups(documents, 12)
+
+
+def test_settings_that_change_while_groups_are_decided(index, state, simhash, server, monkeypatch):
+    """They are decided anew: a mapping that was remembered, or that could not be read, ends no follower."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    simhash.reconcile(index, max_distance=12, verify=False)
+    put(server, index, numbered(texts(30)))
+    changes = [SettingsChanged(index)] * 2
+
+    async def read(*args, **options):
+        if changes:
+            raise changes.pop()
+        return await read_groups(*args, **options)
+
+    monkeypatch.setattr(reconcile, "read_groups", read)
+    assert last(simhash.follow(index, once=True, state_index=state)).state == "done"
+    assert not changes
+    assert simhash.reconcile(index, dry_run=True).changed == 0
 
 
 def test_a_follower_goes_on_where_one_stopped(server, index, state, sync_simhash, pages):
