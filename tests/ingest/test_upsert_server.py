@@ -85,6 +85,16 @@ def test_the_same_text_in_both_takes_one_write(server, filled, simhash):
     assert server.request("GET", f"/{filled}/_doc/x")["_version"] == 1
 
 
+@pytest.mark.parametrize("batch", [1, None])
+def test_its_copies_are_in_its_group(server, filled, simhash, batch):
+    """Where both have the same text: in its batch, and in the next."""
+    new, _ = random_texts(2, 78)
+    actions = [update(doc={"body": new}, upsert=new), {"_id": "y", "body": new}, {"_id": "z", "body": new}]
+    reports = list(simhash.ingest(filled, actions, batch=batch, **WAYS))
+    assert [report.canonical for report in reports] == ["x", "x", "x"]
+    assert simhash.reconcile(filled, dry_run=True).changed == 0
+
+
 def test_what_a_script_or_the_partial_document_makes_is_no_upsert(server, filled, simhash):
     """With these the server does not write the text of ``upsert``."""
     if server.product == "elasticsearch":
