@@ -15,7 +15,7 @@ from es_simhash.client.answer_shapes import count_operations
 from es_simhash.client.dialects import Dialect, find_dialect
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import ATTEMPTS, SettingsChanged
+from es_simhash.mapping.resolve import SETTINGS_ATTEMPTS, SettingsChanged
 from es_simhash.transport.protocol import Call, Compute, OnProgress, Progress
 from es_simhash.transport.server import Answer
 
@@ -52,7 +52,7 @@ def finish(work: Coroutine[Any, Any, _T]) -> _T:
 def run(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
     """Return what the operation returns that *make* begins: anew where settings turn out to have changed."""
     with _alone():
-        for left in reversed(range(ATTEMPTS)):
+        for left in reversed(range(SETTINGS_ATTEMPTS)):
             work = make()
             try:
                 work.send(None)
@@ -60,7 +60,7 @@ def run(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
                 return stop.value  # type: ignore[no-any-return]
             except SettingsChanged as change:
                 if not left:
-                    raise change.at_last() from None
+                    raise change.at_last() from change.__cause__
             else:
                 break
     work.close()

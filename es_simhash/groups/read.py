@@ -40,7 +40,6 @@ SMALLEST = 1_000_000
 CROWD = 300
 # Fingerprints with more documents than that in one request: the answer must fit into the memory of a small server.
 CROWDED_TOGETHER = 10
-ATTEMPTS = 8
 
 
 class GroupLookups:

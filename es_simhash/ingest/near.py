@@ -227,11 +227,8 @@ class NearLookup:
             names, ids = map(set, zip(*map(place, drafts), strict=True))
             among: list[dict[str, Any]] = [{"ids": {"values": sorted(ids)}}]
             among += [{"terms": {"_index": sorted(names)}}] if self._is_alias else []
-            body = {
-                "query": {"bool": {"filter": among}},
-                "size": MAX_HITS,
-                "_source": False,
-            }  # an id may be there twice
+            # An id may be there twice, with other routing values.
+            body = {"query": {"bool": {"filter": among}}, "size": MAX_HITS, "_source": False}
             answer = await server.patient.search(index=self._index, body=body)
             hits = answer["hits"]["hits"]
             if find_gaps(answer) or len(hits) == MAX_HITS:

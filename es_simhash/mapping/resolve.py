@@ -209,7 +209,7 @@ def _mismatch(index: str, scheme: Scheme, there: str, other: str | Scheme | None
 # it took a server on two idle cores 80 ms or more.
 TRUSTED_SECONDS = 0.025
 # A lookup starts again when settings have changed; an index that changes more often than this is an error.
-ATTEMPTS = 5
+SETTINGS_ATTEMPTS = 5
 
 
 class SettingsChanged(Exception):  # noqa: N818 -- the work begins anew
@@ -221,15 +221,14 @@ class SettingsChanged(Exception):  # noqa: N818 -- the work begins anew
 
     def at_last(self) -> IncompleteSearchError:
         """Return the error of work that began anew too often."""
-        reason = (
-            f"the settings of {shorten(self.index)} changed during the lookup, or could not be read, {ATTEMPTS} times"
-        )
+        name, times = shorten(self.index), f"{SETTINGS_ATTEMPTS} times"
+        reason = f"the settings of {name} changed during the lookup, or could not be read, {times}"
         return IncompleteSearchError(f"{reason}: run it again", reasons=(reason,))
 
 
 async def begin_anew(work: Callable[[], Awaitable[_T]]) -> _T:
     """Return what *work* returns; it begins anew where settings turn out to have changed, four times at most."""
-    for left in reversed(range(ATTEMPTS)):
+    for left in reversed(range(SETTINGS_ATTEMPTS)):
         try:
             return await work()
         except SettingsChanged as change:
@@ -240,7 +239,7 @@ async def begin_anew(work: Callable[[], Awaitable[_T]]) -> _T:
 
 async def stream_anew(make: Callable[[], AsyncGenerator[_T, None]]) -> AsyncGenerator[_T, None]:
     """Yield what the stream of *make* yields, begun anew as by begin_anew: *make* leaves out what came before."""
-    for left in reversed(range(ATTEMPTS)):
+    for left in reversed(range(SETTINGS_ATTEMPTS)):
         try:
             async with aclosing(make()) as parts:
                 async for part in parts:

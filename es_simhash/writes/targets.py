@@ -30,7 +30,7 @@ from es_simhash.mapping.meta import (
     unfilled,
 )
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import ATTEMPTS, agree
+from es_simhash.mapping.resolve import SETTINGS_ATTEMPTS, agree
 from es_simhash.mapping.shards import reading_settings
 from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.transport.buckets import count_whole
@@ -104,7 +104,7 @@ async def write_settings(
     program whose settings are recorded in the end retires the other marker.
     """
     prefix = server.prefix
-    for _ in range(ATTEMPTS):
+    for _ in range(SETTINGS_ATTEMPTS):
         if adds_fields:
             await change_mapping(server, name, mapping, mapping_of(settings, prefix=prefix, mapping=mapping))
         else:
