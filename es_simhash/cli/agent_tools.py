@@ -2,7 +2,7 @@
 The tools of ``es-simhash mcp``: what each takes, and its answer, which is bounded and marked as data.
 
 Names, types, ranges and texts of arguments come from the methods of the client and their options. No tool writes, and
-the connection refuses every request that is no reading one. How calls arrive is not known here.
+its client refuses every request that could write. How calls arrive is not known here.
 """
 
 from __future__ import annotations
@@ -68,25 +68,6 @@ def check_allowed(index: Any, patterns: Sequence[str]) -> None:
         fits = any(re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL) for pattern in patterns)
         if not fits or name[:1] in "-+_" or set(name) & set('%<>:/\\|?#"'):
             raise InvalidInputError(f"index {shorten(name)} is not allowed here: give names like {', '.join(patterns)}")
-
-
-# By method and path. A POST to a mapping or an alias writes, and a GET may refresh.
-_READS = re.compile(
-    r"(GET|HEAD) (.*/_(search|mapping|settings|alias|data_stream|stats)(/.*)?|/[^_/][^/]*)"
-    r"|POST .*/_(search|msearch|mget)|(POST|DELETE) .*/_(pit|search/point_in_time|search/scroll)"
-)
-
-
-def read_only(transport: Any) -> None:
-    """Let *transport* send nothing but requests that read, whatever asks it."""
-    kind = type(transport)
-
-    def perform_request(self: Any, method: str, target: str, *args: Any, **more: Any) -> Any:
-        if not _READS.fullmatch(f"{method} {target.partition('?')[0]}"):
-            raise InvalidInputError(f"{method} {target} is refused: this server only reads")
-        return kind.perform_request(self, method, target, *args, **more)
-
-    transport.__class__ = type(kind.__name__, (kind,), {"perform_request": perform_request})
 
 
 @dataclass(frozen=True)
@@ -226,8 +207,8 @@ class Reader:
             if self._simhash is None:
                 server, headers = self.target.server, self.login.headers
                 self._client = await asyncio.to_thread(open_async_client, server, headers, check_name("index", index))
-                read_only(self._client.transport)
-                self._simhash = AsyncSimHashClient(self._client, files=self.target.files, prefix=self.target.prefix)
+                own: Any = {"files": self.target.files, "prefix": self.target.prefix, "read_only": True}
+                self._simhash = AsyncSimHashClient(self._client, **own)
         return self._simhash
 
     async def close(self) -> None:

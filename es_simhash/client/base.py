@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 from es_simhash.arguments import check_flags, check_function
 from es_simhash.client.dialects import find_dialect, is_async_client
-from es_simhash.client.port import BlockingServer, finish, run, stream
+from es_simhash.client.port import BlockingServer, ReadOnly, finish, run, stream
 from es_simhash.errors import InvalidInputError, WrongTypeError
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.hashing.registry import find_files
@@ -46,7 +46,10 @@ class BaseClient:
         prefix: str = DEFAULT_PREFIX,
         dialect: str | None = None,
         progress: OnProgress | None = None,
+        read_only: bool = False,
     ) -> None:
+        check_flags(read_only=read_only)
+        self._read_only = read_only
         self._client = client
         self._progress = progress if progress is None else check_function("progress", progress)
         self._dialect = find_dialect(client, dialect)
@@ -68,6 +71,9 @@ class BaseClient:
                 "their answers: make a new search client in each process, and a client of es_simhash of it"
             )
         self._process = process
+
+    def _guarded(self, port: Port) -> Port:
+        return ReadOnly(port) if self._read_only else port
 
     _check_flags = staticmethod(check_flags)
 
@@ -96,7 +102,7 @@ class SyncBase(BaseClient):
 
     def _server(self, progress: OnProgress | None = None) -> Port:
         self._check_process()
-        return BlockingServer(self._client, self._dialect, self._listener(progress), self._context)
+        return self._guarded(BlockingServer(self._client, self._dialect, self._listener(progress), self._context))
 
     # Without a method around them, which every traceback would show.
     _run = staticmethod(run)
@@ -127,7 +133,7 @@ class AsyncBase(BaseClient):
         from es_simhash.client.async_port import AsyncioServer  # noqa: PLC0415 -- sync callers do without its 50 ms
 
         self._check_process()
-        return AsyncioServer(self._client, self._dialect, self._listener(progress), self._context)
+        return self._guarded(AsyncioServer(self._client, self._dialect, self._listener(progress), self._context))
 
     _run = staticmethod(begin_anew)
 

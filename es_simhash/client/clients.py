@@ -39,6 +39,8 @@ class SimHashClient(LookupMethods, DistinctMethods, GroupingMethods, RemovalMeth
             ``"elasticsearch"`` or ``"opensearch"``, if the client's class is not a known one.
         progress:
             Is called with a :class:`Progress` by every method that is long and gets no other one.
+        read_only:
+            Refuse every request that could write, before it is sent.
 
     Raises:
         TypeError: If the client is async, or its class is not known and no dialect is given.
@@ -72,6 +74,8 @@ class AsyncSimHashClient(
         dialect:
             As for :class:`SimHashClient`.
         progress:
+            As for :class:`SimHashClient`.
+        read_only:
             As for :class:`SimHashClient`.
 
     Raises:

@@ -1,4 +1,7 @@
-"""The port of a blocking client: its methods never suspend, so one ``send`` finishes an operation."""
+"""
+The port of a blocking client: its methods never suspend, so one ``send`` finishes an operation; and the port of a
+client that only reads.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from es_simhash.client.answer_shapes import count_operations
 from es_simhash.client.dialects import Dialect, find_dialect
+from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.context import Context
-from es_simhash.mapping.port import Port
+from es_simhash.mapping.port import Around, Port
 from es_simhash.mapping.resolve import SETTINGS_ATTEMPTS, SettingsChanged
 from es_simhash.transport.protocol import Call, Compute, OnProgress, Progress
 from es_simhash.transport.server import Answer
@@ -179,6 +183,42 @@ class BlockingServer(ClientPort):
 
     async def to_the_end(self, work: Coroutine[Any, Any, _T]) -> tuple[_T, BaseException | None]:
         return await work, None
+
+
+# Each is one method and path of a server. What is not named here, such as an API that comes later, is refused.
+READING = frozenset(
+    [
+        "clear_scroll",
+        "close_point_in_time",
+        "cluster_health",
+        "field_caps",
+        "get_alias",
+        "get_data_stream",
+        "get_mapping",
+        "get_pipeline",
+        "get_settings",
+        "index_stats",
+        "mget",
+        "msearch",
+        "open_point_in_time",
+        "scroll",
+        "search",
+        "simulate_index",
+        "simulate_pipeline",
+        "simulate_template",
+    ]
+)
+
+
+class ReadOnly(Around):
+    """Refuses every request that could write."""
+
+    def change(self, call: Call) -> Call:
+        if call.api not in READING:
+            raise InvalidInputError(
+                f"{call.api} is refused, because this client only reads: leave read_only out to write"
+            )
+        return call
 
 
 def port_of(client: Any, context: Context | None = None) -> Port:

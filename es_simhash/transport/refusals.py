@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from es_simhash.errors import InvalidInputError
 from es_simhash.transport.answers import NO_COPY, Gap
 from es_simhash.transport.protocol import error_text, status_of
 
@@ -237,7 +238,8 @@ def is_there_already(error: BaseException) -> bool:
 
 def may_be_lost(error: Exception) -> bool:
     """Return whether perhaps only the answer is lost: there is none, or the server is busy."""
-    return status_of(error) is None or BUSY.meets(error)
+    is_sent = not isinstance(error, InvalidInputError)
+    return is_sent and (status_of(error) is None or BUSY.meets(error))
 
 
 def refusal_text(refusal: Refusal) -> str:

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from es_simhash.cli import app
 from es_simhash.cli.agent_answers import NOTE, Answer, Shown
-from es_simhash.cli.agent_tools import QUERIES, TOOLS, Reader, check_allowed, check_query, read_only
+from es_simhash.cli.agent_tools import QUERIES, TOOLS, Reader, check_allowed, check_query
 from es_simhash.connection import Login
 from es_simhash.errors import InvalidInputError
 from es_simhash.tables.hidden import shown
@@ -72,34 +72,6 @@ def test_plain_filters_are_taken():
     ranges = {"range": {"date": {"gte": "now-7d"}}}
     check_query(None)
     check_query([ranges, {"bool": {"must": ranges, "should": [{"terms": {"a": [1, 2]}}], "minimum_should_match": 1}}])
-
-
-REFUSED = (
-    *("PUT /news/_doc/1", "POST /news/_doc", "POST /_bulk", "DELETE /news", "POST /news/_update_by_query"),
-    *("POST /news/_mapping", "PUT /news/_mapping", "PUT /news/_settings", "POST /news/_alias/other", "POST /_aliases"),
-    *("GET /news/_refresh", "POST /news/_refresh", "POST /_reindex", "POST /news/_search/template", "PUT /news"),
-    *("DELETE /news/_doc/1", "POST /_scripts/x", "GET /_forcemerge", "DELETE /_search", "POST /_bulk?x=/_search"),
-)
-READ = ["POST /news/_search?size=1", "POST /_search", "POST /_msearch", "GET /news/_mapping", "POST /news/_pit?a=b"]
-READ += ["DELETE /_pit", "DELETE /_search/point_in_time", "POST /_search/scroll", "HEAD /news", "GET /news/_settings/a"]
-
-
-@pytest.mark.parametrize("request_", [*REFUSED, *READ])
-def test_the_connection_sends_reading_requests_alone(request_):
-    """Whatever a tool would ask for."""
-
-    class Transport:
-        def perform_request(self, method, target, **more):
-            return method, target, more
-
-    transport = Transport()
-    read_only(transport)
-    method, target = request_.split()
-    if request_ in READ:
-        assert transport.perform_request(method, target, body=1) == (method, target, {"body": 1})
-    else:
-        with pytest.raises(InvalidInputError, match="only reads"):
-            transport.perform_request(method, target, body=1)
 
 
 def test_every_tool_says_what_it_takes():

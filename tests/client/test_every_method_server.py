@@ -6,10 +6,11 @@ reaches the caller, and what the method opened on the server is closed.
 import asyncio
 import inspect
 import itertools
+import re
 
 import pytest
 
-from es_simhash import SimHashClient, SimHashError
+from es_simhash import InvalidInputError, SimHashClient, SimHashError
 from es_simhash.client.async_port import AsyncioServer
 from es_simhash.client.port import BlockingServer
 from es_simhash.transport.protocol import Call
@@ -76,7 +77,7 @@ def watching(monkeypatch):
 
 @pytest.fixture
 def methods(server, simhash, make_simhash, index, tmp_path):
-    """Return for each method what prepares a call of it, and the call, which gets what was prepared."""
+    """Return for each method what prepares a call of it, and the call, which gets a client and what was prepared."""
     numbers = itertools.count()
     simhash.create_index(index, text_field="body", settings=ONE_SHARD, passages=True)
     documents = [{"_id": f"{number:02d}", "number": number, "body": text} for number, text in enumerate(TEXTS)]
@@ -108,44 +109,46 @@ def methods(server, simhash, make_simhash, index, tmp_path):
     server.request("POST", f"/{index}/_refresh")
     search = {"index": index, "body": {"query": {"match_all": {}}, "sort": ["number"]}}
     plain = {
-        "check": lambda _: simhash.check(index),
-        "check_sample": lambda _: simhash.check_sample(index),
-        "explain": lambda _: simhash.explain(index, "00", "01"),
-        "find_near_dups": lambda _: simhash.find_near_dups(index, TEXTS[0]),
-        "find_near_dups_of": lambda _: simhash.find_near_dups_of(index, "00"),
-        "find_near_dups_many": lambda _: list(simhash.find_near_dups_many(index, TEXTS[:5])),
-        "find_passages": lambda _: simhash.find_passages(index, TEXTS[0]),
-        "find_passages_of": lambda _: simhash.find_passages_of(index, "00"),
-        "get_fingerprint": lambda _: simhash.get_fingerprint(index, "00"),
-        "get_rule": lambda _: make_simhash().get_rule(index),
-        "get_settings": lambda _: make_simhash().get_settings(index),
-        "groups": lambda _: list(simhash.groups(index)),
-        "make_dashboards": lambda _: simhash.make_dashboards(index, text_field="body"),
-        "pairs": lambda _: list(simhash.pairs(index)),
-        "put_pipeline": lambda _: simhash.put_pipeline(index, use_as=None),
-        "reconcile": lambda _: simhash.reconcile(index),
-        "report": lambda _: simhash.report(index),
-        "screen": lambda _: list(simhash.screen(index, [*TEXTS, *TEXTS, {"_id": "00", "body": TEXTS[1]}], source=True)),
-        "search_distinct": lambda _: simhash.search_distinct(**search),
-        "search_distinct_pages": lambda _: list(simhash.search_distinct_pages(**search)),
-        "stats": lambda _: simhash.stats(index),
-        "stream_near_dups_many": lambda _: list(simhash.stream_near_dups_many(index, TEXTS[:5])),
-        "stream_passages": lambda _: list(simhash.stream_passages(index, TEXTS[0])),
-        "tune": lambda _: simhash.tune(index, sample=5),
-        "with_fingerprints": lambda _: list(make_simhash().with_fingerprints(index, [dict(documents[0])])),
+        "check": lambda simhash, _: simhash.check(index),
+        "check_sample": lambda simhash, _: simhash.check_sample(index),
+        "explain": lambda simhash, _: simhash.explain(index, "00", "01"),
+        "find_near_dups": lambda simhash, _: simhash.find_near_dups(index, TEXTS[0]),
+        "find_near_dups_of": lambda simhash, _: simhash.find_near_dups_of(index, "00"),
+        "find_near_dups_many": lambda simhash, _: list(simhash.find_near_dups_many(index, TEXTS[:5])),
+        "find_passages": lambda simhash, _: simhash.find_passages(index, TEXTS[0]),
+        "find_passages_of": lambda simhash, _: simhash.find_passages_of(index, "00"),
+        "get_fingerprint": lambda simhash, _: simhash.get_fingerprint(index, "00"),
+        "get_rule": lambda *_: make_simhash().get_rule(index),
+        "get_settings": lambda *_: make_simhash().get_settings(index),
+        "groups": lambda simhash, _: list(simhash.groups(index)),
+        "make_dashboards": lambda simhash, _: simhash.make_dashboards(index, text_field="body"),
+        "pairs": lambda simhash, _: list(simhash.pairs(index)),
+        "put_pipeline": lambda simhash, _: simhash.put_pipeline(index, use_as=None),
+        "reconcile": lambda simhash, _: simhash.reconcile(index),
+        "report": lambda simhash, _: simhash.report(index),
+        "screen": lambda simhash, _: list(
+            simhash.screen(index, [*TEXTS, *TEXTS, {"_id": "00", "body": TEXTS[1]}], source=True)
+        ),
+        "search_distinct": lambda simhash, _: simhash.search_distinct(**search),
+        "search_distinct_pages": lambda simhash, _: list(simhash.search_distinct_pages(**search)),
+        "stats": lambda simhash, _: simhash.stats(index),
+        "stream_near_dups_many": lambda simhash, _: list(simhash.stream_near_dups_many(index, TEXTS[:5])),
+        "stream_passages": lambda simhash, _: list(simhash.stream_passages(index, TEXTS[0])),
+        "tune": lambda simhash, _: simhash.tune(index, sample=5),
+        "with_fingerprints": lambda simhash, _: list(make_simhash().with_fingerprints(index, [dict(documents[0])])),
     }
     changing = {
-        "apply_removal": (planned, lambda made: list(simhash.apply_removal(made, max_share=1))),
-        "backfill": (other, lambda name: list(simhash.backfill(name, text_field="body"))),
-        "create_index": (lambda: f"{index}-{next(numbers)}", simhash.create_index),
-        "follow": (ready, lambda name: list(simhash.follow(name, once=True))),
-        "ingest": (ready, lambda name: list(simhash.ingest(name, [dict(each) for each in documents]))),
-        "plan_removal": (lambda: (ready(), path()), lambda made: simhash.plan_removal(*made)),
-        "put_mapping": (other, lambda name: simhash.put_mapping(name, text_field="body")),
-        "remove_fields": (ready, simhash.remove_fields),
-        "restore": (applied, lambda made: list(simhash.restore(made))),
-        "tag_written": (ready, lambda name: list(simhash.tag_written(name, ["00", "01"]))),
-        "setup": (other, lambda name: simhash.setup(name, text_field="body")),
+        "apply_removal": (planned, lambda simhash, made: list(simhash.apply_removal(made, max_share=1))),
+        "backfill": (other, lambda simhash, name: list(simhash.backfill(name, text_field="body"))),
+        "create_index": (lambda: f"{index}-{next(numbers)}", lambda simhash, name: simhash.create_index(name)),
+        "follow": (ready, lambda simhash, name: list(simhash.follow(name, once=True))),
+        "ingest": (ready, lambda simhash, name: list(simhash.ingest(name, [dict(each) for each in documents]))),
+        "plan_removal": (lambda: (ready(), path()), lambda simhash, made: simhash.plan_removal(*made)),
+        "put_mapping": (other, lambda simhash, name: simhash.put_mapping(name, text_field="body")),
+        "remove_fields": (ready, lambda simhash, name: simhash.remove_fields(name)),
+        "restore": (applied, lambda simhash, made: list(simhash.restore(made))),
+        "tag_written": (ready, lambda simhash, name: list(simhash.tag_written(name, ["00", "01"]))),
+        "setup": (other, lambda simhash, name: simhash.setup(name, text_field="body")),
     }
     return {name: (lambda: None, call) for name, call in plain.items()} | changing
 
@@ -175,15 +178,49 @@ def test_settings_are_read_at_once(server, simhash, make_simhash, index, watchin
 METHODS = [name for name, _ in inspect.getmembers(SimHashClient, inspect.isfunction) if not name.startswith("_")]
 
 
+# By method and path. A POST to a mapping or an alias writes, and a GET may refresh.
+READS = re.compile(
+    r"(GET|HEAD) (.*/_(search|mapping|settings|alias|data_stream|stats|field_caps)(/.*)?|/_(cluster|ingest)/.*|/[^_/]+)"
+    r"|POST (.*/_(search|msearch|mget|field_caps)|/_index_template/.*|/_ingest/pipeline/_simulate)"
+    r"|(POST|DELETE) .*/_(pit|search/point_in_time|search/scroll)"
+)
+WRITING = {"apply_removal", "backfill", "create_index", "follow", "ingest", "put_mapping", "put_pipeline"}
+WRITING |= {"plan_removal", "reconcile", "remove_fields", "restore", "setup", "tag_written"}
+
+
 @pytest.mark.parametrize("name", METHODS)
-def test_whatever_happens_at_a_request(server, methods, watching, mode, name):
+def test_a_client_that_only_reads(server, client, make_simhash, methods, monkeypatch, name):
+    """Nothing that could write is sent, whatever is called; what only reads answers as ever."""
+    if (server.product, name) == ("elasticsearch", "put_pipeline"):
+        pytest.skip("this server has no scripts")
+    prepare, call = methods[name]
+    made, sent = prepare(), []
+    send = client.transport.perform_request
+
+    def noting(method, target, *given, **more):
+        sent.append(f"{method} {target.partition('?')[0]}")
+        return send(method, target, *given, **more)
+
+    monkeypatch.setattr(client.transport, "perform_request", noting)
+    refusal = None
+    try:
+        call(make_simhash(read_only=True), made)
+    except InvalidInputError as error:
+        refusal = str(error)
+    assert [request for request in sent if not READS.fullmatch(request)] == []
+    assert (refusal is not None) == (name in WRITING), refusal
+    assert refusal is None or "is refused, because this client only reads" in refusal
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_whatever_happens_at_a_request(server, simhash, methods, watching, mode, name):
     """The first requests and some of the later ones: a connection that breaks, and an end by the caller."""
     prepare, call = methods[name]
     if (server.product, name) == ("elasticsearch", "put_pipeline"):
         pytest.skip("this server has no scripts")
     made = prepare()
     whole = watching(Watch())
-    call(made)
+    call(simhash, made)
     watching(None)
     assert (whole.requests > 0, whole.open) == (True, 0)
     ended = KeyboardInterrupt if mode == "sync" else asyncio.CancelledError
@@ -193,7 +230,7 @@ def test_whatever_happens_at_a_request(server, methods, watching, mode, name):
             made = prepare()
             watch = watching(Watch(number, failure))
             try:
-                call(made)
+                call(simhash, made)
                 outcome = None
             except (ConnectionError, SimHashError, ended) as error:
                 outcome = error
