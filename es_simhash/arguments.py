@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any, NoReturn, TypeAlias
 
-from es_simhash.errors import Argument, InvalidInputError, Said, WrongTypeError, has_lone_surrogate, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, has_lone_surrogate, shorten
 
 FilePath = str | os.PathLike[str]
 
@@ -40,7 +40,7 @@ LARGEST_COUNT = (1 << 31) - 1
 
 
 def _wrong_type(name: str, wanted: str, value: Any) -> NoReturn:
-    raise WrongTypeError(Said(Argument(name), f" must be {wanted}, not {type(value).__name__} {shorten(value)}"))
+    raise WrongTypeError(f"{name} must be {wanted}, not {type(value).__name__} {shorten(value)}")
 
 
 def check_flags(**flags: Any) -> None:
@@ -62,7 +62,7 @@ def check_count(name: str, value: Any, smallest: int = 1, largest: int = LARGEST
     number = check_integer(name, value)
     if not smallest <= number <= largest:
         allowed = f"{smallest} or more" if largest == LARGEST_COUNT else f"{smallest} to {largest:,}"
-        raise InvalidInputError(Said(Argument(name), f" {shorten(number)} is out of range: give {allowed}"))
+        raise InvalidInputError(f"{name} {shorten(number)} is out of range: give {allowed}")
     return number
 
 
@@ -169,7 +169,7 @@ def check_number(name: str, value: Any, *, above: float | None = None, advice: s
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         _wrong_type(name, "a number", value)
     if not (0 <= value <= 1 if above is None else above < value < math.inf):
-        raise InvalidInputError(Said(Argument(name), f" {shorten(value)} is out of range: give {advice}"))
+        raise InvalidInputError(f"{name} {shorten(value)} is out of range: give {advice}")
     return float(value)
 
 
@@ -178,9 +178,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str | None]) -> Any:
     # A list or an array cannot be compared with a name.
     if not (value is None or isinstance(value, str)) or value not in known:
         *first, last = map(repr, known)
-        raise InvalidInputError(
-            Said(Argument(name), f" {shorten(value)} is not known: give {', '.join(first)} or {last}")
-        )
+        raise InvalidInputError(f"{name} {shorten(value)} is not known: give {', '.join(first)} or {last}")
     return value
 
 
@@ -191,7 +189,7 @@ def check_function(name: str, value: Any) -> Callable[..., Any]:
 
 
 def _refuse_empty(name: str, wanted: str, value: str) -> NoReturn:
-    raise InvalidInputError(Said(Argument(name), f" {shorten(value)} is empty: give {wanted}"))
+    raise InvalidInputError(f"{name} {shorten(value)} is empty: give {wanted}")
 
 
 def check_name(name: str, value: Any, *, wanted: str = "a string") -> str:
@@ -208,9 +206,7 @@ def check_key(name: str, value: Any, *, wanted: str = "a string") -> str:
     if not value:
         _refuse_empty(name, wanted, value)
     if has_lone_surrogate(value):
-        raise InvalidInputError(
-            Said(Argument(name), f" {shorten(value)} has half a character (a lone surrogate): correct it")
-        )
+        raise InvalidInputError(f"{name} {shorten(value)} has half a character (a lone surrogate): correct it")
     return value
 
 
@@ -221,9 +217,7 @@ _NOT_IN_NAMES = frozenset("*,/\\?# ")
 def check_server_name(name: str, value: Any, *, of: str) -> str:
     """Return *value* if it names one thing of a server in every request, such as a pipeline."""
     if set(check_name(name, value)) & _NOT_IN_NAMES:
-        raise InvalidInputError(
-            Said(Argument(name), f" {shorten(value)} cannot be that of {of}: use letters, digits, '-' and '_'")
-        )
+        raise InvalidInputError(f"{name} {shorten(value)} cannot be that of {of}: use letters, digits, '-' and '_'")
     return value  # type: ignore[no-any-return]
 
 
@@ -231,9 +225,7 @@ def check_field(name: str, value: Any) -> str:
     """Return *value* if it can be the name of a field, such as ``article.body``."""
     check_name(name, value, wanted="the name of a field")
     if not all(part.strip() for part in value.split(".")):
-        raise InvalidInputError(
-            Said(Argument(name), f" {shorten(value)} names no field: nothing stands before or after a dot")
-        )
+        raise InvalidInputError(f"{name} {shorten(value)} names no field: nothing stands before or after a dot")
     return value  # type: ignore[no-any-return]
 
 
@@ -246,7 +238,7 @@ def check_fields(name: str, value: Any, *, may_lack: bool = False) -> tuple[str,
     if not isinstance(names, (list, tuple)) or not all(isinstance(item, str) for item in names):
         _wrong_type(name, "the name of a field or a list of them", value)
     if not names or len(set(names)) < len(names):
-        raise InvalidInputError(Said(Argument(name), f" {shorten(value)} must name at least one field, and each once"))
+        raise InvalidInputError(f"{name} {shorten(value)} must name at least one field, and each once")
     return tuple(check_field(name, item) for item in names)
 
 
@@ -283,17 +275,13 @@ def check_object(name: str, value: Any) -> Mapping[str, Any]:
 def check_sendable(name: str, value: Any, *, depth: int = 0) -> None:
     """Check that a request can hold *value*, a JSON value or what the caller's client makes one of."""
     if depth > DEEPEST:
-        raise InvalidInputError(Said(Argument(name), f" is nested more than {DEEPEST} levels deep: make it simpler"))
+        raise InvalidInputError(f"{name} is nested more than {DEEPEST} levels deep: make it simpler")
     if isinstance(value, str) and has_lone_surrogate(value):
-        raise InvalidInputError(
-            Said(Argument(name), f" has {shorten(value)}, with half a character (a lone surrogate): correct it")
-        )
+        raise InvalidInputError(f"{name} has {shorten(value)}, with half a character (a lone surrogate): correct it")
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise WrongTypeError(
-                    Said(Argument(name), f" has the key {shorten(key)}, which is no string: give names as keys")
-                )
+                raise WrongTypeError(f"{name} has the key {shorten(key)}, which is no string: give names as keys")
             check_sendable(name, key)
             check_sendable(name, item, depth=depth + 1)
     elif isinstance(value, (list, tuple)):
@@ -307,15 +295,13 @@ def check_path(name: str, value: Any) -> FilePath:
     if not isinstance(path, str):
         _wrong_type(name, "a path", value)
     if not path:
-        raise InvalidInputError(Said(Argument(name), " '' is empty: give the path of a file"))
+        raise InvalidInputError(f"{name} '' is empty: give the path of a file")
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
-        raise InvalidInputError(
-            Said(Argument(name), f" {shorten(path)} has a character that no path can have")
-        ) from None
+        raise InvalidInputError(f"{name} {shorten(path)} has a character that no path can have") from None
     if "\0" in path:
-        raise InvalidInputError(Said(Argument(name), f" {shorten(path)} has a zero byte, which no path can have"))
+        raise InvalidInputError(f"{name} {shorten(path)} has a zero byte, which no path can have")
     return value  # type: ignore[no-any-return]
 
 
@@ -324,12 +310,10 @@ def check_output(name: str, value: Any) -> FilePath:
     path = os.fspath(check_path(name, value))
     # Of a path that is too long, os.path says that it is not there; the methods of Path raise an OSError.
     if os.path.isdir(path):  # noqa: PTH112 -- see above
-        raise InvalidInputError(Said(Argument(name), f" {shorten(path)} is a folder: give the path of a file"))
+        raise InvalidInputError(f"{name} {shorten(path)} is a folder: give the path of a file")
     folder = os.path.dirname(path)  # noqa: PTH120 -- see above
     if folder and not os.path.isdir(folder):  # noqa: PTH112 -- see above
-        raise InvalidInputError(
-            Said(Argument(name), f" {shorten(path)} cannot be written: there is no folder {shorten(folder)}")
-        )
+        raise InvalidInputError(f"{name} {shorten(path)} cannot be written: there is no folder {shorten(folder)}")
     return value  # type: ignore[no-any-return]
 
 
@@ -337,9 +321,9 @@ def check_input(name: str, value: Any) -> FilePath:
     """Return *value* if it is the path of a file or a pipe that exists."""
     path = os.fspath(check_path(name, value))
     if os.path.isdir(path):  # noqa: PTH112 -- of a path that is too long, Path raises
-        raise InvalidInputError(Said(Argument(name), f" {shorten(path)} is a folder: give the path of a file"))
+        raise InvalidInputError(f"{name} {shorten(path)} is a folder: give the path of a file")
     if not os.path.exists(path):  # noqa: PTH110 -- see above
-        raise InvalidInputError(Said(Argument(name), f" {shorten(path)} does not exist: check the path"))
+        raise InvalidInputError(f"{name} {shorten(path)} does not exist: check the path")
     return value  # type: ignore[no-any-return]
 
 

@@ -21,100 +21,13 @@ The errors of es_simhash, and nothing else.
     └── EmbeddedServerError         a local server could not be started or stopped
 
 What a search client or server raises passes through unchanged.
-Every error here can be pickled and carries its data in attributes. A message that names an argument or a method is a
-:class:`Said`: for Python a string, and for the command line the parts that it says in its own words.
+Every error here can be pickled and carries its data in attributes. A message is one line: what is wrong, the
+value, and what to do. It names arguments and methods as Python has them; the command line shows it as it is.
 """
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import dataclass, replace
-from typing import Any, Self
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """The name of an argument in a message; the command line says the option that gives it its value."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """
-    What to do, as *python* says it: a call, or words. The command line says a *command* of ours, in which INDEX is the
-    index of the command that runs, or else what is *typed* there.
-    """
-
-    python: str
-    command: str = ""
-    typed: str = ""
-
-    def __str__(self) -> str:
-        return self.python
-
-    def format(self, **values: object) -> Advice:
-        """Return it with *values* in it, which are quoted where they are arguments of a command."""
-        quoted = {name: shlex.quote(str(each)) for name, each in values.items()}
-        return replace(self, python=self.python.format(**values), command=self.command.format(**quoted))
-
-
-class Said(str):
-    """A message that keeps its *parts*; as a string it is what Python says."""
-
-    __slots__ = ("parts",)
-    parts: tuple[str | Argument | Advice, ...]
-
-    def __new__(cls, *parts: str | Argument | Advice) -> Self:
-        """Return the message of *parts*, with the parts of those that are messages themselves."""
-        flat: list[str | Argument | Advice] = []
-        for each in parts:
-            flat += each.parts if isinstance(each, Said) else [each]
-        made = super().__new__(cls, "".join(map(str, flat)))
-        made.parts = tuple(flat)
-        return made
-
-    @property
-    def typed(self) -> str:
-        """The message with what is typed in place of what Python says."""
-        return "".join(each.typed or each.python if isinstance(each, Advice) else str(each) for each in self.parts)
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        return self.parts
-
-    def format(self, *_: object, **values: object) -> Said:
-        """Return the message with *values* for names in braces; one that is a message stands for a whole part."""
-        whole: dict[Any, Said] = {f"{{{name}}}": each for name, each in values.items() if isinstance(each, Said)}
-        parts = [
-            whole.get(each) or (each if isinstance(each, Argument) else each.format(**values)) for each in self.parts
-        ]
-        return Said(*parts)
-
-
-def said_of(error: BaseException) -> str:
-    """Return the message of *error* with its parts, where it has them."""
-    return error.args[0] if error.args and isinstance(error.args[0], Said) else str(error)
-
-
-ADD_FIELDS = Advice("put_mapping", command="create INDEX --existing --yes --text-field FIELD")
-WRITE_RECORD = Advice("put_mapping", command="create INDEX --existing --yes")
-REMOVE_FIELDS = Advice("remove_fields", command="remove-fields INDEX --yes")
-REMOVE_GROUPS = Advice("remove_fields(groups_only=True)", command="remove-fields INDEX --groups-only --yes")
-GROUP = Advice("reconcile", command="reconcile INDEX --yes")
-SET_UP = Advice("setup", command="setup INDEX --yes --text-field FIELD")
-REGROUP = Advice("reconcile(regroup=True)", command="reconcile INDEX --regroup --yes")
-NAME_TEXT_FIELD = Advice("name the text field", typed="pass --text-field FIELD")
-LEAVE_SCHEME_OUT = Advice(
-    "leave scheme out to adopt the index's own", typed="name indices of one scheme, and leave --scheme out"
-)
-OTHER_PREFIX = Advice("another prefix (prefix=NAME)", typed="another prefix (--prefix NAME)")
-WRITE_WHOLE = Advice("through ingest or with_fingerprints", typed="through es-simhash ingest")
-FROM_HERE = Advice("in Python (with_fingerprints)", typed="with es-simhash ingest")
-COMPARE_NONE = Advice("compare none (verify=False)", typed="compare none (--no-verify)")
-"""What several messages advise."""
+from typing import Any
 
 
 def shorten(value: object, *, limit: int = 80) -> str:

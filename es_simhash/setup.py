@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from es_simhash.arguments import check_field, check_fields
-from es_simhash.errors import Argument, InvalidInputError, MappingError, Said, count, shorten
+from es_simhash.errors import InvalidInputError, MappingError, count, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.lacking import unfilled_by_index
 from es_simhash.groups.reconcile import Reconciled, reconcile
@@ -197,14 +197,7 @@ async def setup(
     named = check_fields("text_field", text_field, may_lack=True)
     if time_field is not None:
         if request.canonical is not None:
-            raise InvalidInputError(
-                Said(
-                    Argument("time_field"),
-                    " is a canonical order: give ",
-                    Argument("time_field"),
-                    " or canonical, not both",
-                )
-            )
+            raise InvalidInputError("time_field is a canonical order: give time_field or canonical, not both")
         request = replace(request, canonical=check_field("time_field", time_field))
     resolved = await resolve_index(server, check_index(index))
     await refresh(server, index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -16,7 +17,6 @@ from es_simhash.cli.output import (
     print_json,
     print_line,
     print_sheets,
-    say_command,
     warn,
 )
 from es_simhash.groups.lacking import count_lacking
@@ -50,7 +50,7 @@ class Regrouped:
         """Print an error for each that is not right yet, and return whether there is any."""
         unsettled = [names for names, done in self._done if done.failures or not done.is_settled]
         for names in unsettled:
-            again = say_command("reconcile", ",".join(names))
+            again = shlex.join(["es-simhash", "reconcile", ",".join(names)])
             said = f"the groups of {', '.join(names)} are not right yet: run {again}"
             error(said, kind="unsettled", indices=list(names))
         return bool(unsettled)
@@ -108,7 +108,7 @@ def _way_on(connection: Connection, index: str) -> str:
     """Return the command that fills and groups what is left of *index*."""
     is_grouped = any(own.is_grouped for own in connection.settings(index).values())
     words = ["setup", index, "--yes"] if is_grouped else ["backfill", index]
-    return say_command(*words)
+    return shlex.join(["es-simhash", *words])
 
 
 def warn_of_lacking(

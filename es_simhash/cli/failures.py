@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import click
 
 from es_simhash import IncompleteSearchError, NoIndexError, Scheme, SimHashError
-from es_simhash.cli.output import error, for_shell, to_json
-from es_simhash.errors import said_of, shorten
+from es_simhash.cli.output import error, to_json
+from es_simhash.errors import shorten
 from es_simhash.transport.protocol import error_text, status_of
 
 _CLIENT_MODULES = ("elastic_transport", "elasticsearch", "opensearchpy")
@@ -65,9 +65,9 @@ def _describe(error: BaseException, server: str, like: Sequence[str]) -> str:
             "server's health, and try again"
         )
     if isinstance(error, SimHashError):
-        return for_shell(said_of(error))
+        return str(error)
     if _is_of_client(error):
-        notes = "".join(f" ({for_shell(note)})" for note in getattr(error, "__notes__", ()))
+        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         return _describe_client_error(error, server, like) + notes
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot use {shorten(str(error.filename))}: {error.strerror}"

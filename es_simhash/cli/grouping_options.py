@@ -6,22 +6,15 @@ from functools import wraps
 from typing import Any, Literal
 
 import click
-from click.core import ParameterSource
 
 from es_simhash import PRESETS, Verification
 from es_simhash.cli import options
 from es_simhash.cli.options import Function
-from es_simhash.cli.output import GROUPING, saying_what_is_recorded
+from es_simhash.cli.output import saying_what_is_recorded
 from es_simhash.cli.parameter_types import FILE
 from es_simhash.lookup.lookup_options import LookupRequest, Verify
 from es_simhash.removal.plan_options import PlanOptions
 from es_simhash.texts.measures import WORD_SHINGLES, Numbers
-
-_ASKING = {
-    *("preset", "verify", "no_verify", "numbers"),
-    *("max_distance", "canonical", "per", "within"),
-}
-
 
 lookup_options = options.takes(LookupRequest)
 
@@ -105,23 +98,10 @@ def grouping(command: Function) -> Function:
             "per": False if per == "" else per,
             "within": _parse_within(within),
         }
-        context = click.get_current_context()
-        context.meta[GROUPING] = _words_of(context)
         with saying_what_is_recorded():
             return command(grouping=given, **values)
 
     return with_grouping
-
-
-def _words_of(context: click.Context) -> list[str]:
-    """Return the options of the command line that ask for a grouping, as they are typed."""
-    words: list[str] = []
-    for parameter in context.command.params:
-        name, value = parameter.name or "", context.params.get(parameter.name or "")
-        if name in _ASKING and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            for one in value if isinstance(value, tuple) else (value,):
-                words += [parameter.opts[-1]] if one is True else [parameter.opts[-1], str(one)]
-    return words
 
 
 def _parse_within(text: str | None) -> tuple[str, str] | Literal[False] | None:

@@ -14,7 +14,6 @@ from click.core import ParameterSource
 
 from es_simhash import DEFAULT_PREFIX, DEFAULT_SCHEME, InvalidInputError, Scheme, get_scheme
 from es_simhash.arguments import LARGEST_COUNT, Choice, Count, parameters
-from es_simhash.cli.output import COMMAND, FILES, INDEX, PREFIX
 from es_simhash.cli.parameter_types import DELIMITER, INPUT_FILE, QUERY
 from es_simhash.connection import Server
 from es_simhash.hashing.scheme import FILES as SCHEME_FILES, STEPS
@@ -24,6 +23,8 @@ PRODUCTS = ("elasticsearch", "opensearch")
 _ALL = "es_simhash.help_all"
 
 Function = Callable[..., Any]
+
+_FILES = "es_simhash.files"
 Decorator = Callable[[Function], Function]
 
 
@@ -45,10 +46,6 @@ class Manual(click.Command):
             about_help: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": _show_all}
             text = "Show all options and exit."
             self.params.append(click.Option(["--help-all"], is_flag=True, help=text, **about_help))
-
-    def invoke(self, ctx: click.Context) -> Any:
-        ctx.meta[COMMAND] = self
-        return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if not self.common or ctx.meta.get(_ALL):
@@ -183,10 +180,8 @@ def target(command: Function) -> Function:
         **rest: Any,
     ) -> Any:
         server = Server(url, server_product, is_insecure=insecure, timeout_seconds=timeout)
-        shown = {INDEX: rest.get("index"), PREFIX: None if prefix == DEFAULT_PREFIX else prefix}
-        meta = click.get_current_context().meta
-        meta.update(shown)
-        return command(target=Target(server, prefix, scheme, meta.get(FILES, {})), **rest)
+        files = click.get_current_context().meta.get(_FILES, {})
+        return command(target=Target(server, prefix, scheme, files), **rest)
 
     return with_target
 
@@ -235,14 +230,14 @@ def _parse_settings(ctx: click.Context, param: click.Parameter, values: tuple[st
             settings[key] = json.loads(text)
         except (ValueError, RecursionError):
             settings[key] = text
-    ctx.meta[FILES] = {key: settings[key] for key in SCHEME_FILES if key in settings}
+    ctx.meta[_FILES] = {key: settings[key] for key in SCHEME_FILES if key in settings}
     return settings
 
 
 def _find_files(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
     """Note the files for the client: the scheme of a mapping has their digests."""
     given = _parse_settings(ctx, param, values)
-    if len(given) > len(ctx.meta[FILES]):
+    if len(given) > len(ctx.meta[_FILES]):
         raise click.BadParameter("INDEX records the scheme, so only its files can be given", ctx=ctx, param=param)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import click
 
-from es_simhash.errors import Advice, Argument, Said, count as count  # noqa: PLC0414 -- what commands print with
+from es_simhash.errors import count as count  # noqa: PLC0414 -- what commands print with
 from es_simhash.tables.hidden import escape_in_json, visible as visible  # noqa: PLC0414 -- as above
 from es_simhash.tables.notebook import Marked, Part, Sheet
 from es_simhash.tables.tabular import Tabular, sheets_of
@@ -27,58 +26,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from es_simhash import Progress
-
-INDEX, PREFIX, GROUPING, FILES, COMMAND = (
-    f"es_simhash.{key}" for key in ["index", "prefix", "grouping", "files", "command"]
-)
-"""What a context keeps for messages: index, prefix if not the default, options of a grouping, files, the command."""
-
-
-def say_command(*words: str, ctx: click.Context | None = None) -> str:
-    """Return a command of es-simhash for a shell, with the prefix and the files of the scheme of the one that runs."""
-    context = ctx or click.get_current_context(silent=True)
-    meta = {} if context is None else context.meta
-    options = ["--prefix", meta[PREFIX]] if meta.get(PREFIX) else []
-    if context is not None and meta.get(FILES) and isinstance(group := context.find_root().command, click.Group):
-        target = group.get_command(context, words[0])
-        if target is not None and any("--set" in parameter.opts for parameter in target.params):
-            options += [word for key, file in meta[FILES].items() for word in ("--set", f"{key}={file}")]
-    return shlex.join(["es-simhash", *words, *options])
-
-
-def for_shell(message: str, ctx: click.Context | None = None) -> str:
-    """
-    Return *message* in the words of the command line: options and commands in place of arguments and methods.
-    A command gets the index of the one that *ctx* runs, and a change of the grouping what that one asks for.
-    """
-    context = ctx or click.get_current_context(silent=True)
-    return "".join(_say_part(part, context) for part in message.parts) if isinstance(message, Said) else message
-
-
-def _say_part(part: str | Argument | Advice, context: click.Context | None) -> str:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, Argument):
-        return (option_of(part.name, context) if context is not None else None) or part.name
-    if not part.command:
-        return part.typed
-    words, options = shlex.split(part.command), list[str]()
-    meta = {} if context is None else context.meta
-    if words[1:2] == ["INDEX"]:
-        words, options = [words[0], meta.get(INDEX) or "INDEX"], words[2:]
-    if options[:1] == ["--regroup"]:
-        words += [options.pop(0), *meta.get(GROUPING, ())]
-    return " ".join([say_command(*words, ctx=context), *options])
-
-
-def option_of(argument: str, ctx: click.Context) -> str | None:
-    """Return the option of the command that gives *argument* of the library its value, or ``None``."""
-    # What ends a command is said by the program, when the context of the command is closed.
-    command: click.Command = ctx.meta.get(COMMAND, ctx.command)
-    option = "--" + argument.replace("_", "-")
-    known = {opt for parameter in command.params for opt in parameter.opts}
-    return next((spelling for spelling in (option, option.removesuffix("s")) if spelling in known), None)
-
 
 SHOWN_FAILURES = 10
 
@@ -134,7 +81,6 @@ def messages_as_json(ctx: click.Context, *, wanted: bool) -> None:
 
 def _say(name: str, message: str, prefix: str, **data: Any) -> None:
     context = click.get_current_context(silent=True)
-    message = for_shell(message, context)
     hide_progress()
     if context is not None and context.meta.get(_AS_JSON):
         click.echo(to_json({name: {**data, "message": message}}), err=True)
@@ -148,7 +94,7 @@ class _Saying(logging.Handler):
         self._say = say
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._say(record.msg if isinstance(record.msg, Said) else record.getMessage())
+        self._say(record.getMessage())
 
 
 @contextmanager
@@ -199,8 +145,7 @@ def dry_run_ending(*, is_dry: bool) -> str:
 
 
 def failures_as_json(failures: Iterable[Failed]) -> list[dict[str, Any]]:
-    fields = [failure.to_dict() for failure in failures]
-    return [field | {"reason": for_shell(field["reason"])} for field in fields]
+    return [failure.to_dict() for failure in failures]
 
 
 def print_failures(failures: Sequence[Failed], *, total: int | None = None, advice: str = "run it again") -> None:
@@ -371,7 +316,7 @@ def print_sheets(
         if isinstance(part, Marked):
             screen.print(draw_marked(part))
         elif isinstance(part, Sheet) and part.rows:
-            drawn, names = draw_sheet(part, width=width, known=known, first=first, say=for_shell)
+            drawn, names = draw_sheet(part, width=width, known=known, first=first)
             cut |= dict.fromkeys(names)
             screen.print(*drawn, sep="\n")
     if named := ", ".join(cut):

@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from es_simhash.dashboards.charts import Subject, fill, find_pack_faults, panel_chart, read, read_text
-from es_simhash.errors import WRITE_RECORD, Said
 from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.mapping.meta import read_settings
 from es_simhash.mapping.port import Port
@@ -308,7 +307,7 @@ class DashboardPack:
     def advice(self, fault: FieldFault) -> str:
         """Return what to do about one of the faults."""
         if fault.kind == "not_mapped" and fault.field.startswith(f"{self.prefix}."):
-            return Said("add the fields of es_simhash with ", WRITE_RECORD)
+            return "add the fields of es_simhash with setup(index)"
         return _ADVICE[fault.kind]
 
 

@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import Any
 
 from es_simhash.arguments import Count, check_object, check_options, check_sendable, option
-from es_simhash.errors import Argument, InvalidInputError, Said, WrongTypeError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.mapping.fields import Fields
 from es_simhash.transport.protocol import Index, index_key
 
@@ -213,20 +213,9 @@ class DistinctSearch:
             asked, key, run = json.loads(text)
             place = Place(tuple(key), tuple((index, id_, routing) for index, id_, routing in run))
         except (ValueError, TypeError, RecursionError) as error:
-            raise InvalidInputError(
-                Said(
-                    Argument("after"),
-                    f" {shorten(after)} was cut or changed: give ",
-                    "page.after as it is",
-                )
-            ) from error
+            raise InvalidInputError(f"after {shorten(after)} was cut or changed: give page.after as it is") from error
         if asked != self._digest:
-            raise InvalidInputError(
-                Said(
-                    Argument("after"),
-                    " is of another search: give the index and the body that it came from",
-                )
-            )
+            raise InvalidInputError("after is of another search: give the index and the body that it came from")
         return place
 
 

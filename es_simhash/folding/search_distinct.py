@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, MappingError, Said
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError
 from es_simhash.folding.page import DistinctHit, DistinctPage
 from es_simhash.folding.request import DistinctOptions, DistinctSearch, Place, identity
 from es_simhash.groups.recorded import refuse_group_faults, refuse_regrouping
@@ -138,9 +138,7 @@ async def _check_index(server: Port, search: DistinctSearch) -> None:
         settings_by_index = (await resolve_index(server, search.index)).settings_of
     refuse_regrouping(settings_by_index)
     if not _is_grouped(settings_by_index):
-        raise MappingError(
-            Said("the index was never grouped: run ", Advice("reconcile", command="reconcile INDEX"), " first")
-        )
+        raise MappingError("the index was never grouped: run setup(index) first")
     if len(settings_by_index) != 1 and search.sort_fields:
         await _check_order(server, search)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from es_simhash.errors import COMPARE_NONE, REGROUP, Argument, InvalidInputError, Said
+from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.lookup_options import Verify, asked_rule
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
@@ -61,13 +61,8 @@ class GroupingRequest:
             return
         if not settings.scheme.has_features_of(get_scheme(preset.scheme)):
             raise InvalidInputError(
-                Said(
-                    f"preset {preset.name!r} is for scheme {preset.scheme}, and the index has {settings.scheme}: give ",
-                    Argument("max_distance"),
-                    " and ",
-                    Argument("verify"),
-                    " instead",
-                )
+                f"preset {preset.name!r} is for scheme {preset.scheme}, and the index has {settings.scheme}: give "
+                "max_distance and verify instead"
             )
 
     def put_on(self, grouping: Grouping) -> Grouping:
@@ -110,15 +105,11 @@ def choose_grouping(
         chosen = request.put_on(recorded)
         if chosen != recorded and not may_differ:
             raise InvalidInputError(
-                Said(
-                    f"the index is grouped by {recorded}, not by {chosen}: leave these options out, change the "
-                    "grouping with ",
-                    REGROUP,
-                    ", or group by another rule under a second prefix",
-                )
+                f"the index is grouped by {recorded}, not by {chosen}: leave these options out, change the grouping "
+                "with reconcile(index, regroup=True), or group by another rule under a second prefix"
             )
     if chosen.similarity is not None and not has_texts:
-        raise no_text_field("texts cannot be compared", COMPARE_NONE)
+        raise no_text_field("texts cannot be compared", "compare none (verify=False)")
     if not has_texts and any(key.kind == LONGEST for key in chosen.order_keys):
         raise no_text_field("the longest text is not known", "choose another canonical order")
     return replace(chosen, measure=chosen.measure.after(settings.scheme))

@@ -10,7 +10,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_count
-from es_simhash.errors import SET_UP, Advice, IncompleteSearchError, MappingError, Said, SchemeMismatchError, count
+from es_simhash.errors import IncompleteSearchError, MappingError, SchemeMismatchError, count
 from es_simhash.groups.read import read_all, read_texts
 from es_simhash.groups.recorded import refuse_group_faults, refuse_regrouping
 from es_simhash.hashing import from_hex
@@ -121,7 +121,7 @@ async def pairs(
         missing = (
             f"{count(table.unreadable, 'document')} left out: no readable fingerprint, as {table.first_unreadable}"
         )
-        logger.warning(Said(f"{missing}: run ", SET_UP))
+        logger.warning("%s: run setup(index)", missing)
     found = table.pairs(split=split if against is not None else None)
     every = [name for each_name in names for name in ([each_name] if isinstance(each_name, str) else each_name)]
     texts: Texts | None = None
@@ -294,9 +294,7 @@ async def _read_grouping(server: Port, index: Index) -> Resolved:
     refuse_group_faults(resolved, server.prefix)
     refuse_regrouping(resolved.settings_of)
     if resolved.settings_of and all(Grouping.read(own) is None for own in resolved.settings_of.values()):
-        raise MappingError(
-            Said("the index was never grouped: run ", Advice("setup", command="setup INDEX --yes"), " first")
-        )
+        raise MappingError("the index was never grouped: run setup(index) first")
     return resolved
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from es_simhash.errors import Advice, Argument, InvalidInputError, Said, WrongTypeError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.read import grouped_without_fingerprint, lost_canonicals, read_all, read_texts
 from es_simhash.groups.recorded import check_recorded, field_kinds, finish_regrouping, settle_grouping
@@ -101,11 +101,7 @@ def check_moment(since: str | datetime | None) -> str | None:
         raise WrongTypeError(f"since must be a datetime or a string, not {type(since).__name__}")
     if since.tzinfo is None:
         raise InvalidInputError(
-            Said(
-                Argument("since"),
-                f" {since} has no time zone: add one, as in ",
-                Advice("datetime.now(UTC)", typed="2026-01-31T00:00:00Z"),
-            )
+            f"since {since} has no time zone: add one, as in datetime.now(UTC) or 2026-01-31T00:00:00Z"
         )
     return since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

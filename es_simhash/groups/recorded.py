@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Literal
 
-from es_simhash.errors import REGROUP, InvalidInputError, MappingError, Said, shorten
+from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest, choose_grouping
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.faults import find_group_faults, mapping_error
@@ -100,7 +100,8 @@ async def record_grouping(server: Port, resolved: Resolved, grouping: Grouping, 
         if not regroup:
             missed = grouping.misses
             what = f"index {name!r} records its grouping now, for all that group or look something up: {grouping}"
-            logger.info(Said(what, f"; {missed}" if missed else "", "; another one takes ", REGROUP))
+            what += f"; {missed}" if missed else ""
+            logger.info("%s; another one takes reconcile(index, regroup=True)", what)
 
 
 def _has_record(mapping: Mapping[str, Any], prefix: str) -> bool:
@@ -121,12 +122,8 @@ def _different(settings_of: Mapping[str, IndexSettings]) -> InvalidInputError:
         names.setdefault(target_of(own), []).append(name)
     said = (f"{shorten(', '.join(some))}: {', '.join(rule.sentences())}" for rule, some in names.items() if rule)
     return InvalidInputError(
-        Said(
-            f"the indices are grouped by different rules ({'; '.join(said)}): name one index, or group all of them by "
-            "one rule: ",
-            REGROUP,
-            ", and everything in which these differ",
-        )
+        f"the indices are grouped by different rules ({'; '.join(said)}): name one index, or group all of them by one "
+        "rule: reconcile(index, regroup=True), and everything in which these differ"
     )
 
 
@@ -146,7 +143,8 @@ def refuse_regrouping(settings_of: Mapping[str, IndexSettings]) -> None:
         change = Regrouping.read(settings)
         if change is not None:
             raise MappingError(
-                Said(f"the grouping of index {name!r} is being changed {change}: finish that with ", REGROUP)
+                f"the grouping of index {name!r} is being changed {change}: finish that with "
+                "reconcile(index, regroup=True)"
             )
 
 

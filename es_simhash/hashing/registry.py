@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from es_simhash.errors import Advice, Said, SchemeError, WrongTypeError, shorten
+from es_simhash.errors import SchemeError, WrongTypeError, shorten
 from es_simhash.hashing.scheme import (
     FILES,
     Scheme,
@@ -190,10 +190,7 @@ def find_file(scheme: Scheme, purpose: str) -> str | bytes | None:
     file = None if digest is None else scheme.files_by_digest().get(digest)
     if digest is not None and file is None:
         raise SchemeError(
-            Said(
-                f"scheme {scheme.id} needs the {purpose} with digest sha256:{digest}: pass ",
-                Advice(f'files={{"{purpose}": PATH}} to the client', typed=f"--set {purpose}=PATH with that file"),
-            ),
+            f'scheme {scheme.id} needs the {purpose} with digest sha256:{digest}: give files={{"{purpose}": PATH}}',
             missing_file=purpose,
             scheme=scheme.id,
             digest=digest,

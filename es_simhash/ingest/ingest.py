@@ -14,7 +14,7 @@ from operator import length_hint
 from typing import Any
 
 from es_simhash.arguments import check_name
-from es_simhash.errors import Advice, Said, shorten
+from es_simhash.errors import shorten
 from es_simhash.groups.recorded import keep_recorded, record_grouping, settle_grouping
 from es_simhash.ingest.decide import DecisionRule, Existing, Known, OnDuplicate
 from es_simhash.ingest.item import Item, decide_items, find_near, make_reader
@@ -56,13 +56,7 @@ async def ingest(
                 yield part
     except Exception as error:
         if is_no_index(error):
-            error.add_note(
-                Said(
-                    f"There is no index {shorten(index)}: make it with ",
-                    Advice("create_index", typed="es-simhash create, or ingest --create"),
-                    ".",
-                )
-            )
+            error.add_note(f"There is no index {shorten(index)}: create it first (create_index).")
         raise
 
 

@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any, Literal, get_args
 
 from es_simhash.arguments import Count, check_choice, check_fields, check_options, option, private
-from es_simhash.errors import InvalidInputError, MappingError, Said, shorten
+from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.actions import ActionRules, body_of, prepare_body
 from es_simhash.ingest.decide import DecisionRule, Known, OnDuplicate
@@ -78,11 +78,8 @@ async def check_indices(server: Port, index: str, resolved: Resolved, written: s
 
 def _unmapped(alias: str, names: list[str], prefix: str) -> MappingError:
     return MappingError(
-        Said(
-            f"index {names[0]!r} behind {alias!r} does not map {prefix!r}: ",
-            USE_COMPONENT,
-            f"; then roll over, and index the documents of {names[0]!r} again",
-        ),
+        f"index {names[0]!r} behind {alias!r} does not map {prefix!r}: {USE_COMPONENT}; then roll over, and index the "
+        f"documents of {names[0]!r} again",
         problems=tuple(f"index {name!r} does not map {prefix!r}" for name in names),
         kinds=("template",) * len(names),
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from es_simhash.errors import Advice, InvalidInputError, SchemeError
+from es_simhash.errors import InvalidInputError, SchemeError
 from es_simhash.hashing import Scheme, fingerprints
 from es_simhash.lookup.content import (
     Comparison,
@@ -107,8 +107,7 @@ def choose_rule(
     )
     for name in rules:
         if rule.similarity is not None and not text_fields[name]:
-            instead = Advice("leave preset and verify out", typed="leave --preset and --verify out")
-            raise no_text_field("texts cannot be compared", instead, index=name)
+            raise no_text_field("texts cannot be compared", "leave preset and verify out", index=name)
     origin = min((rule.origin for rule in rules.values()), key=get_args(Origin).index)
     left_out = {name for rule in rules.values() for name in rule.not_applied}
     not_applied = tuple(name for name in ("texts", "per", "within") if name in left_out)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 from es_simhash.arguments import Choice, Count, check_field, check_ids, check_key, check_options, option, private
-from es_simhash.errors import Advice, IncompleteSearchError, InvalidInputError, Said, shorten
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.rule import PairRule, parse_within
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, NUMBERS, Numbers, Preset, check_bound, get_preset
@@ -300,10 +300,7 @@ def check_complete(answer: _A, *, what: str = "near-duplicates") -> _A:
     if answer.complete:
         return answer
     raise IncompleteSearchError(
-        Said(
-            f"{what} may be missing: {'; '.join(answer.reasons)}",
-            Advice(f"; the {len(answer)} found are in the error's .results"),
-        ),
+        f"{what} may be missing: {'; '.join(answer.reasons)}; the {len(answer)} found are in the error's .results",
         results=answer,
         reasons=answer.reasons,
     )

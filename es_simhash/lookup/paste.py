@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
-from es_simhash.errors import Argument, InvalidInputError, Said
+from es_simhash.errors import InvalidInputError
 from es_simhash.hashing import block_terms, to_hex
 from es_simhash.hashing.charikar import neighbour_terms
 from es_simhash.lookup.plan import LookupPlan, explain_plan, neighbour_count
@@ -61,8 +61,10 @@ def paste_lookup(
     if form == "kql":
         plan = _plan(max_distance, "kql")
         if plan is None:
-            said = f" {max_distance} needs more than the {_MOST_TERMS['kql']:,} block terms that a query bar takes: "
-            raise InvalidInputError(Said(Argument("max_distance"), said, "give a smaller one, or the form esql"))
+            raise InvalidInputError(
+                f"max_distance {max_distance} needs more than the {_MOST_TERMS['kql']:,} block terms that a query bar "
+                "takes: give a smaller one, or the form esql"
+            )
         condition = block_condition(fingerprint, plan, "kql", prefix=prefix)
         ids = " or ".join(map(_string, exclude_ids))
         return f"({condition}) and not _id: ({ids})" if ids else condition

@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from es_simhash.errors import (
-    ADD_FIELDS,
-    LEAVE_SCHEME_OUT,
-    OTHER_PREFIX,
-    REGROUP,
-    WRITE_RECORD,
-    WRITE_WHOLE,
-    Advice,
-    MappingError,
-    Said,
-    shorten,
-)
+from es_simhash.errors import MappingError, shorten
 from es_simhash.mapping.fields import DEFAULT_PREFIX, GROUPED
 from es_simhash.mapping.mapping import FIELD_TYPES, NEEDED_FIELDS
 from es_simhash.mapping.meta import recorded_prefixes
@@ -36,14 +24,11 @@ FaultKind = Literal[
 ]
 # fmt: on
 
-_ANEW = Said("use ", OTHER_PREFIX, ", or create a new index")
-_BACKFILL = Said("run ", Advice("backfill", command="backfill INDEX"))
-USE_COMPONENT = Said(
-    Advice(
-        "store what build_component_template returns as a component template",
-        typed="store what es-simhash export mapping --component-template prints as a component template",
-    ),
-    ", and name it in composed_of of the index template (docs/rollover.md)",
+_ANEW = "use another prefix, or create a new index"
+_FILL = "run setup(index)"
+USE_COMPONENT = (
+    "store what build_component_template returns as a component template, and name it in composed_of of the index "
+    "template (docs/rollover.md)"
 )
 
 # Each kind's sentence, and what to do. The names in braces are attributes of the fault.
@@ -58,15 +43,15 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "no_fields": (
         "there are no {field!r} fields",
-        Said("{known}", "add and fill them with ", Advice("setup", command="setup INDEX --text-field FIELD --yes")),
+        "{known}add and fill them with setup(index, text_field=FIELD)",
     ),
     "users_field": (
         "field {field!r} is one of your own ({found}), and not that of fingerprints",
-        Said("{known}", "choose ", OTHER_PREFIX),
+        "{known}choose another prefix",
     ),
     "not_mapped": (
         "field {field!r} is not mapped; it must be {wanted!r}",
-        Said("add it with ", ADD_FIELDS, ", and ", _BACKFILL, ", or use a login that sees it"),
+        "add and fill it with setup(index, text_field=FIELD), or use a login that sees it",
     ),
     "wrong_type": ("field {field!r} is mapped as {found!r}; it must be {wanted!r}", _ANEW),
     "not_an_object": ("field {field!r} is {found}; it must be a plain object", _ANEW),
@@ -80,32 +65,28 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
         "field {field!r} is also a runtime field, whose values searches read in place of the indexed ones",
         "remove the runtime field from the mapping",
     ),
-    "no_scheme": ("the mapping records no scheme", Said("add it with ", ADD_FIELDS)),
+    "no_scheme": ("the mapping records no scheme", "add it with setup(index, text_field=FIELD)"),
     "bad_record": ("{found}", "then check again"),
     "other_scheme": (
         "the index uses scheme {found}, not {wanted}",
-        Said(LEAVE_SCHEME_OUT, ", or use ", OTHER_PREFIX),
+        "leave scheme out to adopt the index's own, or use another prefix",
     ),
     "not_searchable": ("the index cannot be searched ({found})", "open it, or see the health of the cluster"),
     "without_fingerprint": (
         "documents with a text field and without fingerprint, which no lookup finds: {found} of {wanted}",
-        Said(_BACKFILL, " (texts without features get none)"),
+        f"{_FILL} (texts without features get none)",
     ),
     "unreadable_fingerprint": (
         "documents without 16 hex digits in {field!r}, or without its blocks, as another program wrote them: {found}",
-        Said(_BACKFILL),
+        _FILL,
     ),
     "no_source": (
         "the index stores no _source, so no document can be updated",
-        Said("send each document whole, ", WRITE_WHOLE),
+        "send each document whole, through ingest or with_fingerprints",
     ),
     "hidden_groups": (
         "_source does not show field {field!r}, so the groups of documents cannot be read",
-        Said(
-            "ingest with ",
-            Advice("on_duplicate=None", typed="--on-duplicate none"),
-            ", or create a new index with a whole _source",
-        ),
+        "ingest with on_duplicate=None, or create a new index with a whole _source",
     ),
     "hidden_field": (
         "_source does not show field {field!r}, so documents cannot be read with it",
@@ -117,49 +98,39 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "no_template": (
         "a rollover of {wanted!r} creates an index without our fields, because {found}",
-        Said(
-            "store a component template and an index template: ",
-            Advice(
-                "build_component_template and build_index_template return them",
-                typed="es-simhash export mapping --component-template and --index-template print them",
-            ),
-            " (docs/rollover.md)",
-        ),
+        "store what build_component_template and build_index_template return (docs/rollover.md)",
     ),
     "not_verified": (
         "documents are grouped by distance alone, so texts of one group may have little in common",
-        Said(
-            "compare their texts with ",
-            Advice("reconcile(regroup=True, verify=True)", command="reconcile INDEX --regroup --verify 0.8 --yes"),
-        ),
+        "compare their texts with reconcile(index, regroup=True, verify=True)",
     ),
     "regrouping": (
         "the grouping is being changed {found}",
-        Said("finish that with ", REGROUP),
+        "finish that with reconcile(index, regroup=True)",
     ),
     "no_marker": (
         "the mapping has no marker of its settings, so each lookup reads the mapping",
-        Said("add it with ", WRITE_RECORD, ", which changes no document"),
+        "add it with setup(index), or put_mapping(index) in Python, which changes no document",
     ),
     "several_markers": (
         "the mapping has {found} markers in use, so a client that knows other settings may find nothing",
-        Said("keep one with ", WRITE_RECORD, ", which changes no document"),
+        "keep one with setup(index), or put_mapping(index) in Python, which changes no document",
     ),
     "pipeline_errors": (
         "an ingest pipeline could not fingerprint {found} documents; {field!r} says why",
-        _BACKFILL,
+        _FILL,
     ),
     "without_passages": (
         "{found} of {wanted} documents with a fingerprint have no passages, so lookups of passages are refused",
-        _BACKFILL,
+        _FILL,
     ),
     "passages_partial": (
         "passages were added to an index with documents, so lookups of passages are refused",
-        Said(_BACKFILL, " once, without a filter"),
+        _FILL,
     ),
     "partial_source": (
         "_source leaves fields out ({found}), so an update would lose their postings",
-        Said("send each document whole, ", WRITE_WHOLE, ", or create a new index with a whole _source"),
+        "send each document whole, through ingest or with_fingerprints, or create a new index with a whole _source",
     ),
 }
 
@@ -186,15 +157,14 @@ class Fault:
             found, wanted = (f"{int(text):,}" if text.isdecimal() else text for text in (found, wanted))
         known = ""
         if self.kind in ("no_fields", "users_field") and wanted:
-            known = Said(say_prefixes(wanted.split(",")), "; or ")
+            known = f"{say_prefixes(wanted.split(','))}; or "
         return _SENTENCES[self.kind][part].format(field=self.field, found=found, wanted=wanted, known=known)
 
 
-def say_prefixes(known: Sequence[str]) -> Said:
+def say_prefixes(known: Sequence[str]) -> str:
     """Return which prefixes an index has, and how to give the first, as the beginning of an advice."""
     has = f"has the prefix {known[0]!r}" if len(known) == 1 else f"has the prefixes {', '.join(map(repr, known))}"
-    give = Advice(f"prefix={known[0]!r}", typed=f"--prefix {shlex.quote(known[0])}")
-    return Said(f"this index {has} (", give, ")")
+    return f"this index {has}: give prefix={known[0]!r}"
 
 
 def mapping_error(index: str, faults: Iterable[Fault]) -> MappingError:
@@ -207,7 +177,7 @@ def mappings_error(faults: Sequence[tuple[str, Fault]], said: str = "", advice: 
     (index, first), *others = faults
     more = f" (and {len(others)} more)" if others else ""
     return MappingError(
-        Said(said or f"index {index!r}: {first}{more}", ": ", advice or first.advice),
+        f"{said or f'index {index!r}: {first}{more}'}: {advice or first.advice}",
         problems=tuple(f"index {name!r}: {fault}" for name, fault in faults),
         kinds=tuple(fault.kind for _, fault in faults),
     )

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from es_simhash.arguments import check_items
-from es_simhash.errors import OTHER_PREFIX, InvalidInputError, Said, WrongTypeError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint, to_hex
 
 DEFAULT_PREFIX = "simhash"
@@ -344,8 +344,8 @@ def our_object(document: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:
     return {} if users_content(document, prefix) is not None else document.get(prefix) or {}
 
 
-def say_taken(held: Any, prefix: str) -> Said:
-    return Said(f"field {prefix!r} already holds {shorten(held)}: choose ", OTHER_PREFIX)
+def say_taken(held: Any, prefix: str) -> str:
+    return f"field {prefix!r} already holds {shorten(held)}: choose another prefix"
 
 
 def check_prefix(document: Mapping[str, Any], prefix: str, *, is_kept: bool = False) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from es_simhash.arguments import check_count, check_name, check_names, check_object
-from es_simhash.errors import OTHER_PREFIX, Argument, InvalidInputError, Said, shorten
+from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.meta import (
@@ -118,12 +118,8 @@ def _refuse_our_fields(text_fields: Sequence[str], prefix: str) -> None:
     for field in text_fields:
         if field.split(".")[0] == prefix:
             raise InvalidInputError(
-                Said(
-                    Argument("text_field"),
-                    f" {shorten(field)} is below {prefix!r}, where our fields are: name the field of the text, or "
-                    "choose ",
-                    OTHER_PREFIX,
-                )
+                f"text_field {shorten(field)} is below {prefix!r}, where our fields are: name the field of the text, "
+                "or choose another prefix"
             )
 
 

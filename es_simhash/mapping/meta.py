@@ -16,19 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_count, check_fields
 from es_simhash.errors import (
-    ADD_FIELDS,
-    GROUP,
-    NAME_TEXT_FIELD,
-    OTHER_PREFIX,
-    REMOVE_FIELDS,
-    REMOVE_GROUPS,
-    SET_UP,
-    WRITE_RECORD,
-    Advice,
-    Argument,
     InvalidInputError,
     MappingError,
-    Said,
     SchemeError,
     shorten,
 )
@@ -142,17 +131,20 @@ class IndexSettings:
 
 
 _NAMES = ("scheme", "text_fields", "max_distance", "value", "passages")
-_UNREADABLE: dict[str, tuple[str, Said]] = {
-    "scheme": ("a scheme", Said("remove its fields with ", REMOVE_FIELDS, ", then fill others with ", SET_UP)),
-    "settings": ("settings", Said("write them again with ", WRITE_RECORD)),
-    "grouping": ("a grouping", Said("take its groups out with ", REMOVE_GROUPS, ", then group anew with ", GROUP)),
+_UNREADABLE = {
+    "scheme": ("a scheme", "remove its fields with remove_fields(index), then fill others with setup(index)"),
+    "settings": ("settings", "write them again with setup(index), or put_mapping(index) in Python"),
+    "grouping": (
+        "a grouping",
+        "take its groups out with remove_fields(index, groups_only=True), then group anew with reconcile(index)",
+    ),
 }
 """What a mapping may have recorded that this version cannot read, as another version wrote it, and what to run."""
 
 
-def unreadable(what: Literal["scheme", "settings", "grouping"], recorded: object, error: object) -> Said:
+def unreadable(what: Literal["scheme", "settings", "grouping"], recorded: object, error: object) -> str:
     said, advice = _UNREADABLE[what]
-    return Said(f"the mapping records {said} that this version cannot read, {shorten(recorded)} ({error}): ", advice)
+    return f"the mapping records {said} that this version cannot read, {shorten(recorded)} ({error}): {advice}"
 
 
 def _read_passages(recorded: Any) -> PassageState:
@@ -236,29 +228,24 @@ def text_fields_of(settings: IndexSettings, given: str | Sequence[str] | None, *
     if names := check_fields("text_field", given, may_lack=True):
         if settings.text_fields and names != settings.text_fields:
             raise InvalidInputError(
-                Said(
-                    Argument("text_field"),
-                    f" {shorten(', '.join(names))} differs from {', '.join(map(repr, settings.text_fields))}, which "
-                    f"{which} records: fingerprints of different fields cannot be compared; leave ",
-                    Argument("text_field"),
-                    " out, or use ",
-                    OTHER_PREFIX,
-                )
+                f"text_field {shorten(', '.join(names))} differs from {', '.join(map(repr, settings.text_fields))}, "
+                f"which {which} records: fingerprints of different fields cannot be compared; leave text_field out, or "
+                "use another prefix"
             )
         return names
     if not settings.text_fields:
-        raise InvalidInputError(Said(f"{which} does not record its text field: ", NAME_TEXT_FIELD))
+        raise InvalidInputError(f"{which} does not record its text field: give text_field")
     return settings.text_fields
 
 
-def no_text_field(so: str, instead: str | Advice = "", *, index: str = "") -> InvalidInputError:
+def no_text_field(so: str, instead: str = "", *, index: str = "") -> InvalidInputError:
     """Return the error of an index that does not record its text field, *so* that something is impossible."""
     which = f"index {index!r}" if index else "the index"
-    what = f"{which} does not record which field has the text, so {so}: record it with "
-    return InvalidInputError(Said(what, ADD_FIELDS, ", or " if instead else "", instead))
+    advice = "record it with setup(index, text_field=FIELD)" + (f", or {instead}" if instead else "")
+    return InvalidInputError(f"{which} does not record which field has the text, so {so}: {advice}")
 
 
-def require_text_fields(text_fields: Mapping[str, Sequence[str]], so: str, instead: str | Advice = "") -> None:
+def require_text_fields(text_fields: Mapping[str, Sequence[str]], so: str, instead: str = "") -> None:
     """Raise :func:`no_text_field` if *text_fields*, by index name, is empty or lacks those of an index."""
     unknown = [name for name, fields in text_fields.items() if not fields]
     if unknown or not text_fields:

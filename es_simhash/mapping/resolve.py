@@ -16,13 +16,9 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from es_simhash.errors import (
-    LEAVE_SCHEME_OUT,
-    OTHER_PREFIX,
-    Advice,
     IncompleteSearchError,
     MappingError,
     NoIndexError,
-    Said,
     SchemeMismatchError,
     shorten,
 )
@@ -43,11 +39,7 @@ from es_simhash.transport.protocol import Call, Index, check_index, in_parts, in
 from es_simhash.transport.refusals import NOT_MARKED, Refusal
 from es_simhash.transport.server import Answer
 
-_UNREAD = Said(
-    "The mapping could not be read: ",
-    Advice("name the scheme to search without reading it.", typed="it records the scheme that a lookup needs."),
-)
-
+_UNREAD = "The mapping, which records the scheme, could not be read: give scheme to search without reading it."
 
 _T = TypeVar("_T")
 
@@ -193,13 +185,8 @@ def _agree_on_passages(every: Sequence[IndexSettings]) -> PassageState:
 
 def _mismatch(index: str, scheme: Scheme, there: str, other: str | Scheme | None) -> SchemeMismatchError:
     return SchemeMismatchError(
-        Said(
-            f"index {index!r} holds fingerprints of scheme {scheme}, but {there} uses {other}: their bits cannot be "
-            "compared; ",
-            LEAVE_SCHEME_OUT,
-            ", or use ",
-            OTHER_PREFIX,
-        ),
+        f"index {index!r} holds fingerprints of scheme {scheme}, but {there} uses {other}: their bits cannot be "
+        "compared; leave scheme out to adopt the index's own, or use another prefix",
         index_scheme=str(scheme),
         client_scheme=str(other),
     )

@@ -13,7 +13,7 @@ from itertools import islice
 from math import floor
 from typing import Any, Literal
 
-from es_simhash.errors import Argument, InvalidInputError, Said, shorten
+from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.mapping.fields import read_values
 
 _DATES = ("date", "date_nanos")
@@ -329,7 +329,7 @@ def check_held(index: str, mapping: Mapping[str, Any], fields: Iterable[str]) ->
 
 
 def _no_text(field: str, why: str) -> InvalidInputError:
-    return InvalidInputError(Said(Argument("text_field"), f" {shorten(field)} {why}"))
+    return InvalidInputError(f"text_field {shorten(field)} {why}")
 
 
 def _real_fields(mapping: Mapping[str, Any], field: str) -> list[str]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from es_simhash.arguments import Count, check_ids, check_key, check_options, option, private
-from es_simhash.errors import Advice, InvalidInputError, MappingError, Said
+from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.lookup.lookup_options import check_complete
 from es_simhash.lookup.query import Filter, Query, check_filter
 from es_simhash.mapping.context import TextFields
@@ -88,11 +88,8 @@ def refuse_without_passages(settings_by_index: Mapping[str, IndexSettings], so: 
     for name, of_index in settings_by_index.items():
         if of_index.passages is None:
             raise MappingError(
-                Said(
-                    f"index {name!r} has no passages: add them with ",
-                    Advice("put_mapping(passages=True)", command="create INDEX --existing --yes --passages"),
-                    ", and backfill it",
-                )
+                f"index {name!r} has no passages: add them with put_mapping(index, passages=True), and fill them with "
+                "setup(index)"
             )
     require_text_fields({name: of_index.text_fields for name, of_index in settings_by_index.items()}, so)
 
@@ -120,9 +117,9 @@ def without_passages(index: str, documents: int) -> str:
 
 def too_many(documents: int) -> str:
     """Return why *documents* that share a hash with the text were not all compared."""
-    return Said(
-        f"{documents} documents share parts with the text: ",
-        Advice("read them with stream_passages, or narrow the lookup with a filter", typed="narrow it with --filter"),
+    return (
+        f"{documents} documents share parts with the text: narrow the lookup with a filter, or read them with "
+        "stream_passages"
     )
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from es_simhash.errors import FROM_HERE, Said, SchemeError
+from es_simhash.errors import SchemeError
 from es_simhash.hashing import BLOCKS, DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.lookup.plan import LookupPlan, plan_lookup
 from es_simhash.mapping.fields import DEFAULT_PREFIX, FINGERPRINTED, WITHOUT_FINGERPRINT, Fields
@@ -18,7 +18,6 @@ _TAG = "es-simhash"
 
 # What a pipeline is for, among its parameters: another one of the same purpose may take its place.
 _PURPOSE = ("scheme", "text_fields", "prefix", "value")
-_ELSEWHERE = Said("compute the fingerprints ", FROM_HERE, ", or choose scheme shingles")
 _REASONS = {"keywords": "its words need a dictionary and jieba"}
 
 # Read from the fingerprint itself: another program may have rounded the signed copy, and some indices have none.
@@ -113,7 +112,10 @@ def _computable(scheme: Scheme) -> Scheme:
         scheme.parameters["hash"] != "xxh3_64" and "it has only the hash xxh3_64",
     )
     if reason := next(filter(None, reasons), None):
-        raise SchemeError(Said(f"an ingest pipeline cannot compute scheme {scheme}: {reason}: ", _ELSEWHERE))
+        raise SchemeError(
+            f"an ingest pipeline cannot compute scheme {scheme}: {reason}: compute the fingerprints with ingest or "
+            "with_fingerprints, or choose scheme shingles"
+        )
     return scheme
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_choice, check_server_name
-from es_simhash.errors import FROM_HERE, InvalidInputError, PipelineError, Said, shorten
+from es_simhash.errors import InvalidInputError, PipelineError, shorten
 from es_simhash.hashing import Scheme
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import Fields
@@ -110,11 +110,8 @@ async def _probe(server: Port, pipeline: Mapping[str, Any], scheme: Scheme, text
         if status_of(error) != BAD_REQUEST:
             raise
         raise PipelineError(
-            Said(
-                f"the server does not run the script of the pipeline ({shorten(error_text(error), limit=200)}): "
-                "compute the fingerprints ",
-                FROM_HERE,
-            ),
+            f"the server does not run the script of the pipeline ({shorten(error_text(error), limit=200)}): "
+            "compute the fingerprints with ingest or with_fingerprints",
             kind="not_run",
         ) from error
     if differences := find_differences(answer["docs"], scheme, prefix=prefix):

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from es_simhash.arguments import check_count, check_fields, check_items, check_key
-from es_simhash.errors import NAME_TEXT_FIELD, InvalidInputError, WrongTypeError, count, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, count, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint, from_hex, get_scheme, hamming_distance, to_hex
 from es_simhash.lookup.content import Content, compare_contents, docvalue_fields, read_content, why_apart
 from es_simhash.lookup.find import Scope, no_document, read_scope
@@ -211,7 +211,7 @@ async def explain_documents(
     if named:
         scope = replace(scope, text_fields=TextFields(others=named))
     if ids and not scope.text_fields.all:
-        raise no_text_field("documents cannot be compared", NAME_TEXT_FIELD, index=str(index))
+        raise no_text_field("documents cannot be compared", "give text_field", index=str(index))
     read = []
     for id_ in ids:
         read.append(await _read_document(server, id_, scope))

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field, replace
 from math import sqrt
 from typing import Any, Literal, NamedTuple
 
-from es_simhash.errors import ADD_FIELDS, WRITE_WHOLE, Said
 from es_simhash.hashing import Scheme, block_terms, fingerprints
 from es_simhash.mapping.faults import Fault
 from es_simhash.mapping.fields import Fields, read_fingerprint, text_or_none
@@ -49,7 +48,7 @@ class Sentence(NamedTuple):
 
 _SHARE = "{part:,} of {whole:,} sampled documents"
 SENTENCES: Mapping[FindingKind, Sentence] = {
-    "not_ready": Sentence("mapping", "{index}: {fault}", Said("{advice}")),
+    "not_ready": Sentence("mapping", "{index}: {fault}", "{advice}"),
     "no_source": Sentence("mapping", f"{{index}}: {Fault('no_source')}", Fault("no_source").advice),
     "partial_source": Sentence(
         "mapping", f"{{index}}: {Fault('partial_source', found='{left_out}')}", Fault("partial_source").advice
@@ -57,7 +56,7 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
     "text_field_unknown": Sentence(
         "texts",
         "the mapping does not record the text field, so texts were not examined",
-        Said("record the text field with ", ADD_FIELDS),
+        "record the text field with setup(index, text_field=FIELD)",
     ),
     "unreadable_texts": Sentence(
         "texts",
@@ -78,10 +77,8 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
     "stale": Sentence(
         "stale",
         f"{_SHARE} have a fingerprint of another text, such as document {{example!r}}",
-        Said(
-            "the text was updated without the fields, or is redacted for this user: backfill them, and send updates ",
-            WRITE_WHOLE,
-        ),
+        "the text was updated without the fields, or is redacted for this user: backfill them, and send updates "
+        "through ingest or with_fingerprints",
     ),
     "lost_canonicals": Sentence(
         "groups",

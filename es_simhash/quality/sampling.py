@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.arguments import Count, check_fields, check_options, option
-from es_simhash.errors import NAME_TEXT_FIELD, InvalidInputError, Said, shorten
+from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.lookup.judge import fetch_hits
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.meta import IndexSettings
@@ -64,7 +64,7 @@ class SampleOptions:
     def named_fields(self, index: Index, settings: IndexSettings | None) -> tuple[str, ...]:
         """Return them, or raise InvalidInputError if there are none."""
         if not (found := self.fields(settings)):
-            raise InvalidInputError(Said(f"index {shorten(index)} does not record its text field: ", NAME_TEXT_FIELD))
+            raise InvalidInputError(f"index {shorten(index)} does not record its text field: give text_field")
         return found
 
 

@@ -10,7 +10,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from es_simhash.arguments import check_number
-from es_simhash.errors import Advice, GuardRailError, Said, shorten
+from es_simhash.errors import GuardRailError, shorten
 from es_simhash.record import Record
 
 if TYPE_CHECKING:
@@ -171,11 +171,6 @@ Doubt: TypeAlias = Titles | OneText | OneStays
 """What makes it doubtful that documents of a plan are copies; *argument* of the apply allows it."""
 
 
-def option_of(doubt: Doubt) -> str:
-    """Return what allows *doubt* on the command line."""
-    return f"--{doubt.argument.replace('_', '-')}"
-
-
 @dataclass(frozen=True, slots=True)
 class Guards(Record):
     """
@@ -205,22 +200,12 @@ class Guards(Record):
         ]
 
 
-def refusal(excess: Sequence[Excess], say: Say = in_english) -> Said:
+def refusal(excess: Sequence[Excess], say: Say = in_english) -> str:
     """Return, for people, why a removal is refused, and what allows it."""
     shares = "; ".join(portion.words(say) for portion in excess[:SHOWN])
     shares += say(" (and {number} more)", number=len(excess) - SHOWN) if len(excess) > SHOWN else ""
     sentence = "{shares}: see whether these are duplicates, and allow it with {option}"
-    option = Advice(f"max_share={_needed(excess)}", typed=" ".join(allowing(excess, ())))
-    return _said(say(sentence, shares=shares, option=_OPTION), option)
-
-
-# Where the option stands in a sentence that is translated.
-_OPTION = "\0"
-
-
-def _said(sentence: str, option: Advice) -> Said:
-    before, _, after = sentence.partition(_OPTION)
-    return Said(before, option, after)
+    return say(sentence, shares=shares, option=f"max_share={_needed(excess)}")
 
 
 def _needed(excess: Sequence[Excess]) -> str:
@@ -231,7 +216,8 @@ def _needed(excess: Sequence[Excess]) -> str:
 
 def allowing(excess: Sequence[Excess], doubts: Sequence[Doubt]) -> list[str]:
     """Return the options of ``apply`` without which it would refuse a plan."""
-    return (["--max-share", _needed(excess)] if excess else []) + list(map(option_of, doubts))
+    options = [f"--{doubt.argument.replace('_', '-')}" for doubt in doubts]
+    return ["--max-share", _needed(excess), *options] if excess else options
 
 
 def refuse_excess(excess: Sequence[Excess]) -> None:
@@ -240,11 +226,10 @@ def refuse_excess(excess: Sequence[Excess]) -> None:
         raise GuardRailError(refusal(excess), excess=tuple(excess))
 
 
-def doubt_refusal(doubt: Doubt, say: Say = in_english) -> Said:
+def doubt_refusal(doubt: Doubt, say: Say = in_english) -> str:
     """Return, for people, why *doubt* is refused, and what allows it."""
     sentence = "{doubt}: look at them with es-simhash review, and allow it with {option}"
-    option = Advice(f"{doubt.argument}=True", typed=option_of(doubt))
-    return _said(say(sentence, doubt=doubt.words(say), option=_OPTION), option)
+    return say(sentence, doubt=doubt.words(say), option=f"{doubt.argument}=True")
 
 
 def refuse_doubts(doubts: Sequence[Doubt], allowed: Mapping[str, bool]) -> None:

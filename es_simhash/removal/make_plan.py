@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import FilePath, check_output
-from es_simhash.errors import COMPARE_NONE, IncompleteSearchError, InvalidInputError, MappingError, shorten
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
 from es_simhash.groups.lacking import count_lacking
 from es_simhash.groups.reconcile import read_groups
 from es_simhash.groups.recorded import find_field, refuse_regrouping, settle_grouping
@@ -178,7 +178,7 @@ def _comparer(
     bound = options.bound(grouping)
     text_fields = resolved.text_fields
     if bound is not None:
-        require_text_fields(text_fields, "texts cannot be compared", COMPARE_NONE)
+        require_text_fields(text_fields, "texts cannot be compared", "compare none (verify=False)")
     schemes = {name: own.scheme for name, own in resolved.settings_of.items()}
     used = used_fields(grouping.to_dict(), options.protect)
     decided_by = {}

@@ -18,7 +18,7 @@ from es_simhash.arguments import (
     check_sendable,
     option,
 )
-from es_simhash.errors import Argument, InvalidInputError, MappingError, Said
+from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.rule import Grouping, rule_words
@@ -101,9 +101,7 @@ class PlanOptions:
     def __post_init__(self) -> None:
         check_filter(self.filter)
         if self.min_similarity is not None and self.grouping.verify is False:
-            raise InvalidInputError(
-                Said(Argument("min_similarity"), " needs a plan with verification: leave ", Argument("verify"), " out")
-            )
+            raise InvalidInputError("min_similarity needs a plan with verification: leave verify out")
         check_options(self)
 
     @classmethod

@@ -214,8 +214,8 @@ def describe(removal: RemovalFile, say: Say = in_english, language: str = "en") 
     limit = say("at most {share} % of the documents", share=f"{guards.max_share * 100:g}")
     limit += say(", and of each value of {field}", field=guards.protect) if guards.protect else ""
     excess, doubts = removal.refusals()
-    refused = [refusal(excess, say).typed] if excess else []
-    refused += [doubt_refusal(doubt, say).typed for doubt in doubts]
+    refused = [refusal(excess, say)] if excess else []
+    refused += [doubt_refusal(doubt, say) for doubt in doubts]
     decided = say("{number} of them stay, by {by}", number=f"{len(removal.kept):,}", by=in_words(removal.approved))
     before = say("{number} stay by earlier decisions", number=f"{header.decided or 0:,}")
     return {

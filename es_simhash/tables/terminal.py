@@ -6,7 +6,7 @@ Width counts terminal columns, so a Chinese character counts 2. Rich is imported
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -106,11 +106,10 @@ def draw_sheet(
     width: int,
     known: Mapping[str, Any] | None = None,
     first: Sequence[str] = (),
-    say: Callable[[str], str] = str,
 ) -> tuple[list[Table | Text], list[str]]:
     """
     Return the tables of a sheet, one below the other, and the names of the columns in which a value was cut.
-    *known*: values that need no column. *first*: the fields of documents that come first. *say*: how messages are said.
+    *known*: values that need no column. *first*: the fields of documents that come first.
     """
     from rich.text import Text  # noqa: PLC0415 -- most commands do not need rich
 
@@ -127,7 +126,7 @@ def draw_sheet(
     columns, cells = [], []
     for name, heading in zip(names, headings(names), strict=True):
         kind = "number" if sheet.is_number(name) else "sentence" if name in sheet.folded else "text"
-        values = [_cell(name, row.get(name), width, say) for row in rows]
+        values = [_cell(name, row.get(name), width) for row in rows]
         columns.append(Column.of(visible(heading), kind, values))
         cells.append(values)
     drawn: list[Table | Text] = [Text(visible(sheet.title), style="italic")] if sheet.title else []
@@ -142,8 +141,8 @@ def draw_sheet(
     return drawn, [columns[place].name for place in sorted(cut)]
 
 
-def _cell(name: str, value: Any, width: int, say: Callable[[str], str]) -> str:
-    text = say(value) if isinstance(value, str) else cell_text(name, value)
+def _cell(name: str, value: Any, width: int) -> str:
+    text = value if isinstance(value, str) else cell_text(name, value)
     return on_one_line(" ".join(text.split()) if name.startswith(SOURCE) else text, width)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from es_simhash.errors import Said, SimHashError
+from es_simhash.errors import SimHashError
 from es_simhash.groups.lacking import count_unfilled
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.plan import explain_plan, sample_stats
@@ -131,7 +131,7 @@ async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, An
         max_distance=None if settings is None else settings.max_distance,
         documents=numbers["documents"],
         fingerprinted=numbers["fingerprinted"],
-        problems=tuple(Said(f"{fault}: ", fault.advice) for fault in faults),
+        problems=tuple(f"{fault}: {fault.advice}" for fault in faults),
         faults=tuple(faults),
         grouping=None if grouping is None else grouping.to_dict(),
         with_passages=with_passages,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.arguments import check_fields, check_name, check_object
-from es_simhash.errors import NAME_TEXT_FIELD, InvalidInputError, MappingError, Said, shorten
+from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, get_scheme
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_source_faults, refuse_other_use
@@ -286,7 +286,7 @@ def with_our_fields(context: Context, resolved: Resolved, text_field: tuple[str,
         recorded = resolved.settings_of.get(name, new)
         if not text_field and not recorded.text_fields:
             raise InvalidInputError(
-                Said(f"index {name!r} does not record its text field: ", NAME_TEXT_FIELD, say_texts(mapping))
+                f"index {name!r} does not record its text field: give text_field{say_texts(mapping)}"
             )
         every[name] = replace(recorded, text_fields=text_fields_of(recorded, text_field, index=name))
         body = mapping_of(every[name], prefix=context.prefix, mapping=mapping)

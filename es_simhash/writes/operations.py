@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from es_simhash.errors import InvalidInputError, Said, WritesRefusedError, has_lone_surrogate, shorten
+from es_simhash.errors import InvalidInputError, WritesRefusedError, has_lone_surrogate, shorten
 from es_simhash.mapping.fields import with_fields
 from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, JsonText, keep_text
@@ -116,7 +116,7 @@ class Failure(Record):
     status: int | None = None
 
     def __str__(self) -> str:
-        return Said(f"{self.index}/{self.id}: ", self.reason)
+        return f"{self.index}/{self.id}: {self.reason}"
 
 
 @dataclass(slots=True)

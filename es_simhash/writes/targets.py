@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from es_simhash.errors import WRITE_RECORD, MappingError, Said, WritesRefusedError, shorten
+from es_simhash.errors import MappingError, WritesRefusedError, shorten
 from es_simhash.hashing import block_terms, fingerprint
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.faults import Fault, find_faults, mapping_error, refuse_other_use, refuse_partial_sources
@@ -153,9 +153,7 @@ async def _map_lacking(server: Port, resolved: Resolved, settings: IndexSettings
         try:
             mappings[name], settings_of[name] = await add_fields(server, name, settings)
         except Exception as error:
-            error.add_note(
-                Said(f"Index {name!r} lacks our fields: let a user who may change mappings run ", WRITE_RECORD, ".")
-            )
+            error.add_note(f"Index {name!r} lacks our fields: let a user who may change mappings run setup(index).")
             raise
     return replace(resolved, mappings=mappings, settings_of=dict(sorted(settings_of.items())))
 

@@ -87,18 +87,17 @@ def test_an_index_without_our_fields(run, index, server, tmp_path, monkeypatch):
     """Whatever needs them names the one command that adds and fills them, and that one names the text fields."""
     server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
     monkeypatch.setenv("COLUMNS", "300")
-    way = f"es-simhash setup {index} --text-field FIELD"
-    failed(run("find", index, TEXT), f"has no 'simhash' fields: add and fill them with {way} --yes")
+    way = "setup(index, text_field=FIELD)"
+    failed(run("find", index, TEXT), f"has no 'simhash' fields: add and fill them with {way}")
     page = tmp_path / "report.html"
     for name in ("plan", "report", f"report --out {page}", "groups", "reconcile", "check", "check --sample 9"):
         result = run(*name.split(), index)
         assert result.exit_code == 1, result.output
         assert way in " ".join(result.output.split()), (name, result.output)
-    failed(run("setup", index), "pass --text-field FIELD (mapped as text: body)")
-    failed(run("find", index, TEXT, "--prefix", "near"), f"es-simhash setup {index} --prefix near --text-field FIELD")
+    failed(run("setup", index), "give text_field (mapped as text: body)")
     assert "(default)" not in run("check", index).stdout
     assert run("setup", index, "-t", "body", "--yes").exit_code == 0
-    failed(run("setup", index, "-t", "titel"), "leave --text-field out, or use another prefix (--prefix NAME)")
+    failed(run("setup", index, "-t", "titel"), "leave text_field out, or use another prefix")
     failed(run("setup", index, "--time-field", "publishd"), "field 'publishd' of index", "is not mapped")
 
 

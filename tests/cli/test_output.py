@@ -11,23 +11,18 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import Scheme, SchemeError, fingerprint, get_scheme
-from es_simhash.cli import app, connect as connecting
+from es_simhash.cli import connect as connecting
 from es_simhash.cli.duplicates import show
 from es_simhash.cli.failures import describe
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
-    FILES,
-    INDEX,
-    PREFIX,
     Tracker,
     error,
-    for_shell,
     print_failures,
     print_folded,
     print_json,
     print_line,
     print_sheets,
-    say_command,
     to_json,
     visible,
 )
@@ -122,14 +117,13 @@ def test_a_login_in_the_url_reaches_the_server_as_a_header():
         assert "secret" not in str(caught.value)
 
 
-def test_a_missing_dictionary_names_the_option():
-    """The library names its argument; the command line names its option, from the data of the error."""
+def test_a_missing_dictionary_is_named():
     recorded = get_scheme("keywords").to_dict() | {"digests": {"stop_words": "ab" * 32}}
-    with pytest.raises(SchemeError, match=r'pass files={"stop_words": PATH} to the client') as caught:
+    with pytest.raises(SchemeError, match="needs the stop_words") as caught:
         fingerprint("text", scheme=Scheme.from_dict(recorded))
     said = describe(caught.value)
     assert said.startswith("scheme keywords-1")
-    assert said.endswith(f"sha256:{'ab' * 32}: pass --set stop_words=PATH with that file")
+    assert said.endswith(f'sha256:{"ab" * 32}: give files={{"stop_words": PATH}}')
 
 
 def test_invalid_input_is_one_line():
@@ -178,37 +172,6 @@ def test_off_a_terminal_progress_is_a_line_now_and_then(capsys):
     with Tracker("ingesting", total=None, line_seconds=3600.0) as tracker:
         tracker.advance(5, completed=25)
     assert capsys.readouterr().err == ""
-
-
-def test_a_rollover_without_our_fields_names_what_helps():
-    """The commands that print templates; neither check nor create --existing."""
-    said = []
-    for kind in ("template", "no_template"):
-        fault = Fault(kind, "simhash", found="index template 'logs' does not map them", wanted="logs")
-        said.append(describe(mapping_error("logs", [fault])))
-    assert ": store what es-simhash export mapping --component-template prints as a component template" in said[0]
-    assert "es-simhash export mapping --component-template and --index-template print them" in said[1]
-    assert not any(word in each for each in said for word in ("check", "--existing", "build_"))
-    assert "es-simhash create INDEX --existing --yes" in describe(mapping_error("logs", [Fault("no_scheme")]))
-
-
-def test_a_command_in_a_message_has_the_prefix_of_the_one_that_runs():
-    """What the library names, and what the command line names itself; not the prefix that is the default."""
-    with click.Context(click.Command("find")) as context:
-        context.meta[INDEX] = "it's news"
-        filling, adding = Fault("without_passages").advice, Fault("no_scheme").advice
-        assert for_shell(filling) == """run es-simhash backfill 'it'"'"'s news'"""
-        context.meta[PREFIX] = "near"
-        assert for_shell(adding).endswith(" --prefix near --existing --yes --text-field FIELD")
-        assert say_command("groups", "news") == "es-simhash groups news --prefix near"
-
-
-def test_a_command_in_a_message_has_the_files_of_the_scheme():
-    """A command that makes fingerprints needs the same dictionary; one that makes none does not take it."""
-    with click.Context(app) as root, click.Context(click.Command("setup"), parent=root) as context:
-        context.meta[FILES] = {"dictionary": "my words.txt"}
-        assert say_command("backfill", "news") == "es-simhash backfill news --set 'dictionary=my words.txt'"
-        assert say_command("groups", "news") == "es-simhash groups news"
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ def test_an_alias_with_a_filter_and_an_index_without_groups(server, simhash, fil
     [page] = read_pages(simhash, alias, {}, size=400, total=True)
     assert ([each.id for each in page], page.total) == (wanted, len(wanted))
     sync_simhash.remove_fields(filled, groups_only=True)
-    with pytest.raises(MappingError, match="never grouped: run reconcile first$"):
+    with pytest.raises(MappingError, match=r"never grouped: run setup\(index\) first$"):
         simhash.search_distinct(filled, {})
 
 

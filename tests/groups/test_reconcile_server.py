@@ -248,7 +248,7 @@ def test_groups_that_an_older_version_made(server, index, simhash, older):
         lambda: simhash.setup(index, text_field="body"),
         lambda: simhash.find_near_dups(index, document["body"]),
     ):
-        with pytest.raises(MappingError, match=r"remove_fields\(groups_only=True\), then group anew with reconcile"):
+        with pytest.raises(MappingError, match=r"remove_fields\(index, groups_only=True\), then group anew"):
             read()
     assert "bad_record" in {fault.kind for fault in simhash.check(index)[0].faults}
     assert simhash.remove_fields(index, groups_only=True).failures == ()

@@ -122,7 +122,7 @@ def test_a_rule_of_an_older_version_is_refused_with_what_to_run(older):
     for change in ({"from": rule, "to": FULL.to_dict()}, {"from": None, "to": rule}):
         with pytest.raises(MappingError, match="cannot read"):
             Regrouping.read(IndexSettings(get_scheme("shingles-2"), extra={"regrouping": change}))
-    with pytest.raises(MappingError, match=r"remove_fields\(groups_only=True\), then group anew with reconcile"):
+    with pytest.raises(MappingError, match=r"remove_fields\(index, groups_only=True\), then group anew with reconcile"):
         target_of(settings(rule))
 
 

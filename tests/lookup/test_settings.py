@@ -46,7 +46,7 @@ def test_who_may_not_read_the_mapping_names_the_scheme():
 
     with pytest.raises(ServerError) as caught:
         look(Closed([0]))
-    assert "name the scheme" in caught.value.__notes__[0]
+    assert "give scheme" in caught.value.__notes__[0]
     found, _, _ = look(Closed([0]), context=Context(wanted="shingles"))
     assert len(found) == 1
 

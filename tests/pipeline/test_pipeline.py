@@ -215,7 +215,7 @@ def test_a_pipeline_is_plain_and_small(settings):
 )
 def test_what_a_server_cannot_compute_is_refused(scheme):
     """With the reason, and what to do instead."""
-    with pytest.raises(SchemeError, match="an ingest pipeline cannot compute .*: compute the fingerprints in Python"):
+    with pytest.raises(SchemeError, match="an ingest pipeline cannot compute .*: compute the fingerprints with ingest"):
         build_pipeline(scheme=scheme, text_field="body")
 
 

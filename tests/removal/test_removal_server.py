@@ -116,7 +116,7 @@ def test_without_text_fields_only_an_explicit_plan(server, index, simhash, plan)
     """Nothing says which texts to compare."""
     simhash.create_index(index, settings=ONE_SHARD)
     put(server, index, [{"_id": id_, **fingerprint_fields(7)} for id_ in "ab"])
-    with pytest.raises(InvalidInputError, match="put_mapping"):
+    with pytest.raises(InvalidInputError, match="record it with setup"):
         simhash.plan_removal(index, plan, **ALL)
     assert not plan.exists()
     assert plan_again(simhash, index, plan, verify=False, **ALL).count == 1

@@ -387,7 +387,7 @@ def test_a_recorded_scheme_that_there_is_not(server, index, make_simhash, change
         lambda: list(simhash.backfill(index)),
         lambda: simhash.setup(index),
     ):
-        with pytest.raises(SchemeError, match="remove its fields with remove_fields, then fill others with setup"):
+        with pytest.raises(SchemeError, match=r"remove its fields with remove_fields\(index\), then fill others"):
             ask()
     assert "bad_record" in {fault.kind for fault in simhash.check(index)[0].faults}
     simhash.remove_fields(index)

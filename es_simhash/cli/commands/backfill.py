@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
@@ -24,7 +25,6 @@ from es_simhash.cli.output import (
     print_json,
     print_line,
     print_sheets,
-    say_command,
     saying_it_once,
     warn,
 )
@@ -213,7 +213,7 @@ def _next(found: Setup, example: str, *, is_dry: bool) -> Iterator[str]:
     if not found.findings:
         next_ones["plan", found.index, "--out", "removal.db"] = "which to delete: review it, then apply"
     yield "next:"
-    commands = [say_command(*words) for words in next_ones]
+    commands = [shlex.join(["es-simhash", *words]) for words in next_ones]
     width = max(map(len, commands))
     for command, said in zip(commands, next_ones.values(), strict=True):
         yield f"{command:{width}}  # {said}"
@@ -236,5 +236,5 @@ def _show_measured(found: Setup) -> None:
     for note in found.notes:
         print_line(f"note: {note}")
     if figures is not None and found.preset is None and figures.max_distance > found.grouping["max_distance"]:
-        again = say_command("reconcile", found.index, "--regroup", "--preset", figures.preset, "--yes")
+        again = f"es-simhash reconcile {shlex.quote(found.index)} --regroup --preset {figures.preset} --yes"
         print_line(f"to change the rule: {again}")

@@ -19,7 +19,7 @@ from es_simhash import (
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import error, for_shell, note, print_json, print_line, warn
+from es_simhash.cli.output import error, note, print_json, print_line, warn
 
 
 @click.group(subcommand_metavar="WHAT [ARGS]...")
@@ -197,7 +197,7 @@ def dashboards(index: str, target: Target, *, check: bool, as_json: bool, **fiel
         if pack.text_field != fields["text_field"]:
             note(f"the pack shows the text field {pack.text_field}, which the index records")
         for fault in pack.faults:
-            (error if fault.is_fatal else warn)(f"{fault}: {for_shell(pack.advice(fault))}", **asdict(fault))
+            (error if fault.is_fatal else warn)(f"{fault}: {pack.advice(fault)}", **asdict(fault))
         if any(fault.is_fatal for fault in pack.faults):
             return 1
         objects = pack.objects

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
@@ -34,7 +35,6 @@ from es_simhash.cli.output import (
     print_line,
     print_result,
     print_text,
-    say_command,
     warn,
 )
 from es_simhash.cli.parameter_types import FINGERPRINT, INPUT_FILE
@@ -207,9 +207,10 @@ def command(
 def _say_where_to_go_on(index: str, content: str | None, *, has_passages: bool) -> None:
     if len((content or " ").split()) == 1:
         note("the text is one word: if it is the id of a document, pass it with --id")
-    add = say_command("create", index, "--existing", "--passages", "--yes")
-    after = "" if has_passages else f", after {add} and {say_command('backfill', index)}"
-    note(f"a text that is a part of a longer one is found by {say_command('passages', index)}{after}")
+    name = shlex.quote(index)
+    add = f"es-simhash create {name} --existing --passages --yes"
+    after = "" if has_passages else f", after {add} and es-simhash backfill {name}"
+    note(f"a text that is a part of a longer one is found by es-simhash passages {name}{after}")
     note("a document that was written a moment ago is found after the next refresh of the index")
 
 
@@ -256,7 +257,8 @@ def _print_query(
     )
     what = "rows are near-duplicates" if form == "esql" else "hits are candidates: near-duplicates, and others; those"
     note(
-        f"the {what} within {count(distance, 'bit')}, texts not compared; {say_command('find', index)} goes by the rule"
+        f"the {what} within {count(distance, 'bit')}, texts not compared; es-simhash find {shlex.quote(index)} goes by "
+        "the rule"
     )
     if as_json:
         print_json({"text": printed})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import islice
@@ -16,7 +17,7 @@ from es_simhash.cli.grouping_options import grouping as grouping_option, lookup_
 from es_simhash.cli.ingest_run import IngestActions, IngestRun, Tally
 from es_simhash.cli.input_records import Format, Reader, document_of
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import Tracker, count, note, say_command
+from es_simhash.cli.output import Tracker, count, note
 from es_simhash.cli.output_files import end_report, open_report
 from es_simhash.cli.parameter_types import INPUT_FILE, REPORT_FILE
 from es_simhash.errors import shorten
@@ -160,8 +161,8 @@ def command(
 
 def _repair(index: str, text_field: Sequence[str]) -> str:
     """Return how to repair a new index, none of whose documents has a fingerprint."""
-    add = say_command("create", index, "--existing", "--text-field", "FIELD", "--yes")
-    fill = say_command("setup", index, "--yes")
+    add = shlex.join(["es-simhash", "create", index, "--existing", "--text-field", "FIELD", "--yes"])
+    fill = shlex.join(["es-simhash", "setup", index, "--yes"])
     return f"if the texts are not in {', '.join(text_field)} but in another FIELD, run {add} && {fill}"
 
 
@@ -204,9 +205,10 @@ def _check_grouping(index: str, text_field: Sequence[str], grouping: Mapping[str
     wanted = {"--per": grouping["per"], "--within": grouping["within"], "--canonical": orders}
     if given := [name for name, value in wanted.items() if value]:
         texts = [word for name in text_field for word in ("--text-field", name)]
+        create = shlex.join(["es-simhash", "create", index, *texts, "--mappings", "FILE"])
         raise InvalidInputError(
             f"--create maps no field for {', '.join(given)}, so nothing was created or written: put it into a FILE "
-            f"with your mapping, run {say_command('create', index, *texts, '--mappings', 'FILE')}, then ingest "
+            f"with your mapping, run {create}, then ingest "
             "without --create"
         )
 

@@ -15,7 +15,7 @@ from es_simhash.cli.connect import connect
 from es_simhash.cli.duplicates import SHOWN, show, warn_of_plan
 from es_simhash.cli.grouping_options import COMMON, grouping as grouping_option, removal as removal_option
 from es_simhash.cli.options import Target
-from es_simhash.cli.output import count, for_shell, note, print_folded, print_json, print_line, print_sheets
+from es_simhash.cli.output import count, note, print_folded, print_json, print_line, print_sheets
 from es_simhash.cli.output_files import refuse_output, write_whole
 from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
@@ -68,7 +68,7 @@ def command(
     if made.left_out:
         print_line(f"left out: {', '.join(made.left_out_words)}")
     for refusal in made.refusals:
-        print_line(f"apply will refuse this: {for_shell(refusal)}")
+        print_line(f"apply will refuse this: {refusal}")
     if out:
         print_line(f"sha256: {made.sha256}")
         print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")

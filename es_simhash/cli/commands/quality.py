@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,11 @@ from es_simhash.cli.input_files import STDIN, read_text
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import (
     count,
-    for_shell,
     note,
     print_json,
     print_line,
     print_result,
     print_sheets,
-    say_command,
     warn,
 )
 from es_simhash.cli.output_files import refuse_output, write_whole
@@ -172,7 +171,7 @@ def tune(index: str, target: Target, *, as_json: bool, **how: Any) -> int:
     else:
         print_result(found)
         if found.recommended is not None:
-            print_line(f"to try it: {say_command('find', index, '--preset', found.recommended)} ...")
+            print_line(f"to try it: es-simhash find {shlex.quote(index)} --preset {found.recommended} ...")
     for reason in found.reasons:
         warn(reason)
     return 1 if found.reasons else 0
@@ -207,11 +206,10 @@ def check(
         if sample is not None:
             found = connection.simhash.check_sample(index, sample=sample, seed=seed, text_field=text_field)
     if as_json:
-        shown = [
-            asdict(index_check) | {"problems": [for_shell(one) for one in index_check.problems]}
-            for index_check in checks
-        ]
-        print_json({"indices": shown} | ({} if found is None else {"sample": _sample_to_dict(found) | {"seed": seed}}))
+        print_json(
+            {"indices": list(map(asdict, checks))}
+            | ({} if found is None else {"sample": found.to_dict() | {"seed": seed}})
+        )
     else:
         rows = [
             {
@@ -235,25 +233,17 @@ def check(
             print_line(f"a lookup has about {count(round(sum(known)), 'candidate')}, whose distance is computed")
         for index_check in checks:
             for fault in index_check.faults:
-                said = f"{index_check.index}: {fault}: {for_shell(fault.advice)}"
+                said = f"{index_check.index}: {fault}: {fault.advice}"
                 warn(said, index=index_check.index, **asdict(fault))
         if found is not None:
             _show_sample(found, seed)
     return 0 if all(index_check.ready for index_check in checks) and (found is None or found.is_healthy) else 1
 
 
-def _sample_to_dict(found: Diagnosis) -> dict[str, Any]:
-    shown = found.to_dict()
-    findings = [
-        finding | {name: for_shell(finding[name]) for name in ("message", "advice")} for finding in shown["findings"]
-    ]
-    return shown | {"findings": findings, "reasons": list(map(for_shell, found.reasons))}
-
-
 def _show_sample(found: Diagnosis, seed: int) -> None:
     examined = f"{found.sampled:,} examined"
     if found.sampled < found.fingerprinted:
-        compare = say_command("setup", found.index)
+        compare = shlex.join(["es-simhash", "setup", found.index])
         examined = f"{found.sampled:,} of these examined (seed {seed}); {compare} compares all"
     print_line(f"{found.fingerprinted:,} with a fingerprint, {examined}")
     if not found.findings:
