@@ -56,7 +56,7 @@ async def ingest(
                 yield part
     except Exception as error:
         if is_no_index(error):
-            error.add_note(f"There is no index {shorten(index)}: create it first (create_index).")
+            error.add_note(f"There is no index {shorten(index)}: create it first (create_index, or ingest --create).")
         raise
 
 
