@@ -19,7 +19,7 @@ OPERATIONS = {
     "dashboards": "pack",
     "folding": "search_distinct",
     "groups": "lacking pairs_and_groups read reconcile recorded touched",
-    "ingest": "ingest near reading screen settle tag_written",
+    "ingest": "ingest near reading screen settle",
     "lookup": "find find_many index_table judge plan",
     "mapping": "resolve shards",
     "passages": "find_passages",
@@ -27,7 +27,7 @@ OPERATIONS = {
     "quality": "check_sample explanation read_report read_stats sampling tune",
     "removal": "apply delete find_shown make_plan present regroup restore",
     "": "setup",
-    "upkeep": "backfill check follow follow_changes put_fields remove_fields",
+    "upkeep": "backfill check follow follow_changes put_fields remove_fields tag_written",
     "writes": "bulk targets",
 }
 WAITING = {f"{room}/{name}.py".removeprefix("/") for room, names in OPERATIONS.items() for name in names.split()}

@@ -296,9 +296,9 @@ class AsyncGroupingMethods(AsyncBase):
         """
         Give documents that another program has just written their fingerprints and groups, and report on each.
 
-        They are read again, in the order of *ids*, and decided about as :meth:`ingest` does with ``"tag"``. Each is
-        updated only if it still is the version that was read. Cost: for every 2,000 a search that reads their texts, an
-        ingest of these, and a refresh, so that searches show what it wrote.
+        They are read again, in the order of *ids*, get the fingerprints of their texts, and are grouped as
+        :meth:`reconcile` does. Each is updated only if it still is the version that was read. Cost: for every 1,000 two
+        searches, a bulk request, and a :meth:`reconcile` of these ids.
 
         Args:
             index:
@@ -311,11 +311,10 @@ class AsyncGroupingMethods(AsyncBase):
                 Is called with a :class:`Progress` after each part of the work.
 
         Raises:
-            The errors of :meth:`ingest`.
-            IncompleteSearchError: If not every document could be read.
+            The errors of :meth:`backfill` and :meth:`reconcile`.
         """
         from es_simhash.groups.grouping_request import GroupingRequest
-        from es_simhash.ingest.tag_written import tag_written
+        from es_simhash.upkeep.tag_written import tag_written
 
         request = GroupingRequest(
             preset=preset, verify=verify, max_distance=max_distance, canonical=canonical, per=per, within=within

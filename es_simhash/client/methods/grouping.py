@@ -155,9 +155,9 @@ class GroupingMethods(SyncBase):
         """
         Give documents that another program has just written their fingerprints and groups, and report on each.
 
-        They are read again, in the order of *ids*, and decided about as :meth:`ingest` does with ``"tag"``. Each is
-        updated only if it still is the version that was read. Cost: for every 2,000 a search that reads their texts, an
-        ingest of these, and a refresh, so that searches show what it wrote.
+        They are read again, in the order of *ids*, get the fingerprints of their texts, and are grouped as
+        :meth:`reconcile` does. Each is updated only if it still is the version that was read. Cost: for every 1,000 two
+        searches, a bulk request, and a :meth:`reconcile` of these ids.
 
         Args:
             index:
@@ -169,10 +169,9 @@ class GroupingMethods(SyncBase):
             ...
 
         Raises:
-            The errors of :meth:`ingest`.
-            IncompleteSearchError: If not every document could be read.
+            The errors of :meth:`backfill` and :meth:`reconcile`.
         """
-        from es_simhash.ingest.tag_written import tag_written
+        from es_simhash.upkeep.tag_written import tag_written
 
         return self._stream(tag_written(self._server(progress), index, ids, request))
 
