@@ -30,7 +30,7 @@ from es_simhash.hashing.pool import FingerprintPool
 
 WORKERS_CHARACTERS = 10_000_000
 MINHASH_PERMUTATIONS = 128
-SCHEMES = ("shingles-2", "keywords-1")
+SCHEMES = ("shingles-3", "keywords-1")
 # As many of the texts as the slow ones get, and a whole part of the batched work.
 SOME = 100
 

@@ -1,38 +1,22 @@
 """
 The slow, obvious oracle: fingerprints in plain Python, one character and one bit at a time, and groups by comparison.
 
-No numpy and none of the library's own code, but for one question: whether a character existed in Unicode 14.0, which
-only the shipped table knows on a newer Python. The rules of normalisation are spelt out here a second time, from
-docs/schemes.md.
+No numpy and none of the library's own code, but for the shipped table of characters. What is done with its entries is
+spelt out here a second time, from docs/schemes.md.
 """
 
 import functools
 import hashlib
 import math
 import re
-import unicodedata
+import struct
 from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
 
 import xxhash
 
-from es_simhash.hashing.characters import COMBINES, UNASSIGNED, character_entries, to_codes
-
-IGNORABLE = frozenset(
-    [
-        *(0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0),
-        *range(0x180B, 0x1810),
-        *range(0x200B, 0x2010),
-        *range(0x202A, 0x202F),
-        *range(0x2060, 0x2070),
-        *range(0xFE00, 0xFE10),
-        *range(0xFFF0, 0xFFF9),
-        *range(0x1BCA0, 0x1BCA4),
-        *range(0x1D173, 0x1D17B),
-        *range(0xE0000, 0xE1000),
-    ]
-)
+from es_simhash.hashing.characters import BASE, MARK, character_entries, expansion_values, to_codes
 
 
 def simhash(hashes, weights=None, bits=64):
@@ -60,43 +44,36 @@ def hash_bytes(data, name="xxh3_64"):
     return value
 
 
-def normalise(text):
-    """NFKC, case folding, NFKC; word characters, and a space for each character that separates words."""
-    entries = character_entries(to_codes(text)).tolist()
-    pieces, run = [[]], 0
-    for character, entry in zip(text, entries, strict=True):
-        if entry == UNASSIGNED:
+@functools.cache
+def letters_of(text):
+    """The letters of a text with their marks, one character at a time; docs/schemes.md says what the table holds."""
+    found, expansions = [None], expansion_values()
+    for entry in character_entries(to_codes(text)).tolist():
+        if entry >= MARK:
+            if found[-1] is not None:
+                found[-1] = (found[-1] + entry) % MARK
             continue
-        pieces[-1].append(character)
-        run = run + 1 if entry == COMBINES else 0
-        if run == 64:
-            pieces.append([])
-            run = 0
-    return "".join(classify(character) for piece in pieces for character in fold("".join(piece)))
+        for value in expansions[entry - 0x110000] if 0x110000 <= entry <= BASE else [entry]:
+            if value > 1:
+                found.append(None if value == 0x20 else value)
+    written = []
+    for letter in found:
+        if letter is not None:
+            base, added = letter & BASE, letter >> 21 & 3
+            second = "e" if added == 1 and base in map(ord, "aou") else "a" if added == 2 and base == ord("a") else ""
+            written += [letter & ~(3 << 21), ord(second)] if second else [letter]
+    return tuple(written)
 
 
-def fold(text):
-    """NFKC, case folding, NFKC."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-
-
-@functools.cache
-def classify(character):
-    """The character, a space where words end, or nothing."""
-    category = unicodedata.category(character)
-    if ord(character) in IGNORABLE or category == "Me":
-        return ""
-    if category[0] in "LN":
-        return character
-    if category[0] == "M":
-        return character if unicodedata.combining(character) in {0, 7, 8, 9, *range(84, 133)} else ""
-    return " "
+def hashed_letters(text):
+    """The letters without the marks that no fingerprint sees."""
+    return tuple(letter & 0x39FFFFF for letter in letters_of(text))
 
 
 @functools.cache
-def letters(character):
-    """What a character is worth: 6 for a logograph, 4 for kana, 3 for a letter."""
-    code = ord(character)
+def letters(letter):
+    """What a letter is worth: 6 for a logograph, 4 for kana, 3 for any other."""
+    code = letter & BASE
     logographs = [
         (0x3005, 0x3007), (0x3021, 0x3029), (0x3038, 0x303B), (0x3400, 0x4DBF), (0x4E00, 0x9FFF),
         (0xA000, 0xA48C), (0xAC00, 0xD7A3), (0xF900, 0xFAFF), (0x20000, 0x3FFFD),
@@ -117,16 +94,16 @@ def runs_worth(units, worths, least):
 
 
 def shingles(text, size):
-    """Counted shingles worth at least *size* letters each, padded to *size* characters, separators taken out."""
-    stripped = normalise(text).replace(" ", "")
-    found = Counter(run.ljust(size, "\0") for run in runs_worth(stripped, list(map(letters, stripped)), 3 * size))
-    return found or Counter([stripped.ljust(size, "\0")] if stripped else [])
+    """Counted shingles worth at least *size* letters each, padded to *size* letters."""
+    found = hashed_letters(text)
+    padded = [(*run, *[0] * (size - len(run))) for run in runs_worth(found, list(map(letters, found)), 3 * size)]
+    return Counter(padded) or Counter([(*found, *[0] * (size - len(found)))] if found else [])
 
 
 @functools.cache
-def is_unspaced(character):
-    """Whether a character belongs to a script written without spaces."""
-    code = ord(character)
+def is_unspaced(letter):
+    """Whether a letter belongs to a script written without spaces."""
+    code = letter & BASE
     ranges = [
         (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0xA9E0, 0xA9FF), (0xAA60, 0xAA7F),
         (0x3005, 0x3007), (0x3021, 0x3029), (0x3031, 0x3035), (0x3038, 0x30FF), (0x3105, 0x312F),
@@ -147,7 +124,7 @@ def fingerprint(text, *, size=4, weighting="log", hash="xxh3_64"):
     """Fingerprint of a text by shingles, or None."""
     merged = Counter()
     for shingle, count in shingles(text, size).items():
-        merged[hash_bytes(shingle.encode("utf-32-le", "surrogatepass"), hash)] += count
+        merged[hash_bytes(struct.pack(f"<{len(shingle)}I", *shingle), hash)] += count
     if not merged:
         return None
     return simhash(merged, [weight(count, weighting) for count in merged.values()])
@@ -167,28 +144,24 @@ def distance(a, b):
     return sum((a >> bit ^ b >> bit) & 1 for bit in range(64))
 
 
-SAME_FORMS = {"ı": "i", "ä": "ae", "ö": "oe", "ü": "ue", "ـ": "", "ة": "ه", "ک": "ك"}
-SAME_FORMS |= dict.fromkeys("آأإٱ", "ا") | dict.fromkeys("ىیې", "ي")
-
-
 @functools.cache
 def letters_only(text):
-    """The letters of a text as they are compared: nothing between them, one form of each letter and digit."""
-    kept = "".join(normalise(text).split(" "))
-    return "".join(
-        str(int(each)) if each.isdecimal() and not each.isascii() else SAME_FORMS.get(each, each) for each in kept
+    """The letters of a text as they are compared: Greek without accents, \u0451 and a dotted i without their marks."""
+    without = letters_of("\u0451i\u0307")
+    return tuple(
+        letter & BASE if 0x370 <= letter & BASE < 0x400 or letter in without else letter for letter in letters_of(text)
     )
 
 
-def is_alone(character):
-    """Whether a character is a unit by itself: a logograph, or of a script written without spaces."""
-    return is_unspaced(character) or letters(character) == 6
+def is_alone(letter):
+    """Whether a letter is a unit by itself: a logograph, or of a script written without spaces."""
+    return is_unspaced(letter) or letters(letter) == 6
 
 
 @functools.cache
 def cut_hash(before, letter):
     """What decides where a text is cut, of two letters that stand side by side; modulo 2**32."""
-    value = (ord(letter) * 0x9E3779B1 + ord(before) * 0x85EBCA77) % 2**32
+    value = (letter * 0x9E3779B1 + before * 0x85EBCA77) % 2**32
     value = (value ^ value >> 15) * 0x2C1B3C6D % 2**32
     return value ^ value >> 12
 
@@ -206,8 +179,8 @@ def pieces(text):
         is_smallest = has_all and hashes[place] < before[0] and hashes[place] <= after[0]
         is_beside = place > 0 and (is_alone(letter) or is_alone(found[place - 1]))
         if place == 0 or is_smallest or is_beside or len(cut[-1]) == 16:
-            cut.append("")
-        cut[-1] += letter
+            cut.append(())
+        cut[-1] += (letter,)
     return cut
 
 
@@ -263,19 +236,19 @@ def numbers(text):
     for match in NUMBER.finditer(found):
         value = re.sub(r"[.,'](?=[0-9]{3}(?![0-9]))", "", match[0])
         before, after = (without_digits(part) for part in (found[: match.start()], found[match.end() :]))
-        where.append(("before", before[-6:].rjust(6, "\0"), re.sub("[,']", ".", value)))
+        where.append(("before", (*[0] * (6 - len(before)), *before[-6:]), re.sub("[,']", ".", value)))
         if len(after) >= 6:
             where.append(("after", after[:6], re.sub("[,']", ".", value)))
     return set(where)
 
 
 def plain_digit(character):
-    normal = fold(character)
-    return str(int(normal)) if len(normal) == 1 and normal.isdecimal() else character
+    entry = int(character_entries(to_codes(character))[0])
+    return chr(entry) if ord("0") <= entry <= ord("9") else character
 
 
 def without_digits(text):
-    return re.sub("[0-9]", "", letters_only(text))
+    return tuple(letter for letter in letters_only(text) if not ord("0") <= letter <= ord("9"))
 
 
 def compare_numbers(first, second):
@@ -398,14 +371,14 @@ def run_of_letters(text, least):
 @functools.cache
 def run_hash(run):
     """A polynomial modulo 2**64, mixed by the last steps of splitmix64."""
-    value = sum(ord(character) * pow(0x9E3779B97F4A7C15, place, 2**64) for place, character in enumerate(run)) % 2**64
+    value = sum(letter * pow(0x9E3779B97F4A7C15, place, 2**64) for place, letter in enumerate(run)) % 2**64
     value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     value = (value ^ value >> 27) * 0x94D049BB133111EB % 2**64
     return value ^ value >> 31
 
 
 def grams(stripped):
-    """The hash of each gram of a normalised text without separators."""
+    """The hash of each gram of the letters of a text."""
     found = [run_of(stripped[start : start + GRAM], GRAM) for start in range(len(stripped))]
     return [run_hash(gram) for gram in found if gram is not None]
 
@@ -418,7 +391,7 @@ def windows(stripped):
 
 def passage_terms(text):
     """The terms that winnowing keeps of a text: the smallest hash of each window, in base 64, sorted."""
-    stripped = normalise(text).replace(" ", "")
+    stripped = hashed_letters(text)
     if not stripped:
         return []
     kept = {min(grams(window)) for window in windows(stripped)}

@@ -236,7 +236,7 @@ def test_log_lines(server, index, sync_client):
     simhash = SimHashClient(sync_client, scheme=get_scheme("shingles", preprocess="numbers"))
     found = simhash.setup(index, text_field="body")
     assert found.preset is not None
-    assert (found.groups.duplicates, found.scheme) == (57, "shingles-2(preprocess=numbers)")
+    assert (found.groups.duplicates, found.scheme) == (57, "shingles-3(preprocess=numbers)")
 
 
 def test_a_short_text_with_many_titles_is_told(server, plain, simhash):

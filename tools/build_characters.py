@@ -8,6 +8,7 @@ A maintainer runs it once for each version of the table, under Python 3.11, whos
 
 from __future__ import annotations
 
+import re
 import struct
 import unicodedata
 import zlib
@@ -15,18 +16,19 @@ from pathlib import Path
 
 from es_simhash.hashing import characters
 from es_simhash.hashing.characters import (
-    COMBINES,
+    CODE_POINTS,
+    DIAERESIS,
     DROPPED,
-    EXPANDS,
+    FIRST_EXPANSION,
+    MARK,
+    RING,
     SEPARATOR,
     TABLE_FILE,
     UNASSIGNED,
     UNCHANGED,
-    WORD,
 )
 
 UNICODE_VERSION = "14.0.0"
-CODE_POINTS = 0x110000
 
 _IGNORABLE_RANGES = (
     # Default_Ignorable_Code_Point, Unicode 14.0, DerivedCoreProperties: unicodedata does not know the property.
@@ -50,79 +52,157 @@ _IGNORABLE_RANGES = (
 )
 _IGNORABLE = frozenset(code for first, last in _IGNORABLE_RANGES for code in range(first, last + 1))
 
+# What the writers of a language use for one letter. Decomposition and case folding come first.
+_FORMS = {
+    "æ": "ae",
+    "œ": "oe",
+    "ø": "oe",
+    "ı": "i",
+    # Arabic, Persian, Urdu, Kurdish
+    "ىیې": "ي",
+    "ک": "ك",
+    "ةەہھ": "ه",
+    # Thai and Lao: one key, or another one twice
+    "แ": "เเ",
+    "ແ": "ເເ",
+    # Malayalam: a consonant without vowel, before Unicode 5.1
+    "ൺ": "ണ്",
+    "ൻ": "ന്",
+    "ർ": "ര്",
+    "ൽ": "ല്",
+    "ൾ": "ള്",
+    "ൿ": "ക്",
+}
+_LETTER_FORMS = {letter: form for letters, form in _FORMS.items() for letter in letters}
 
-def classify(character: str) -> str:
-    """
-    Return what a normalised character becomes: itself (a word character), a space or nothing.
+# Letters that are written as, and for, apostrophes and other signs: Ukrainian, Hawaiian, Arabic in Latin script.
+_SIGN_LETTERS = frozenset(map(chr, [*range(0x02B9, 0x02E0), 0x02EC, 0x02EE, 0x0640, 0x07FA, 0xA78B, 0xA78C]))
 
-    A word character is a letter, a number, or a combining mark that its script cannot do without. Those marks
-    have canonical combining class 0, 7 to 9 or 84 to 132: vowel signs, nuktas, viramas and tone marks of the
-    Indic scripts, Thai, Lao and Tibetan; kana voicing. Other marks vanish: Hebrew points, Arabic and Syriac
-    vowels, strokes, diacritics that NFKC could not compose, enclosing marks. Ignorable characters vanish too. The
-    rest separates words.
+# A letter with a stroke, hook or tail that Unicode does not decompose, by its name.
+_NAMED = re.compile(r"((?:LATIN|CYRILLIC|GREEK) SMALL LETTER .+?) WITH (.+)")
+
+# Where the fields of a letter's marks begin: that of the marks that bits are made of, and that of the others.
+_KEPT_SHIFT, _OTHER_SHIFT = 23, 26
+# No two of Vietnamese have one sum: tones, then circumflex, breve, horn.
+_OTHER = {0x300: 1, 0x301: 2, 0x303: 3, 0x309: 4, 0x323: 5, 0x302: 6, 0x306: 12, 0x31B: 18, 0x326: 24, 0x327: 24}
+_HORN_OF_NAMES = 0x31B
+
+
+def classify(code: int) -> list[int]:
     """
-    if ord(character) in _IGNORABLE:
-        return ""
+    Return what one code point that is decomposed, case folded and decomposed again becomes.
+
+    A letter or a number stays; of a decimal digit its ASCII form. Marks of combining class 0 are vowel signs, which
+    are letters here. Other marks add to the letter before them: those of classes 8, 9 and 84 to 132 (kana voicing,
+    viramas, vowels and tones of Thai, Lao and Tibetan) to what bits are made of; those of 7 and 10 to 36 (nuktas,
+    Hebrew points, Arabic and Syriac vowels) and all of Arabic add nothing; the others, diacritics, to the letter that
+    comparisons see. Ignorable characters vanish, and so do enclosing marks. The rest separates words.
+    """
+    character = chr(code)
     category = unicodedata.category(character)
-    if category[0] in "LN":
-        return character
-    if category[0] == "M":
-        order = unicodedata.combining(character)
-        kept = category != "Me" and (order == 0 or 7 <= order <= 9 or 84 <= order <= 132)
-        return character if kept else ""
-    return "" if category in {"Cn", "Cs"} else " "
+    if code in _IGNORABLE or category in {"Me", "Cn", "Cs"} or code in {0x345, 0x640, 0x7FA}:
+        return []
+    if character in _SIGN_LETTERS:
+        return [SEPARATOR]
+    if 0x1100 <= code < 0x1113:
+        return [0xAC00 + (code - 0x1100) * 588]
+    if 0x1161 <= code < 0x1176:
+        return [MARK | (code - 0x1161) * 28]
+    if 0x11A8 <= code < 0x11C3:
+        return [MARK | (code - 0x11A7)]
+    if category == "Nd":
+        return [ord("0") + unicodedata.decimal(character)]
+    order = unicodedata.combining(character)
+    if category[0] == "M" and order:
+        return _mark(code, order)
+    if category[0] in "LNM":
+        return _letter(character)
+    return [SEPARATOR]
 
 
-def build_table() -> list[int]:
-    """Return for each code point its replacement, or one of the marks of ``characters.py``."""
+def _mark(code: int, order: int) -> list[int]:
+    if code == 0x308:
+        return [MARK | DIAERESIS]
+    if code == 0x30A:
+        return [MARK | RING]
+    if order in {8, 9} or 84 <= order <= 132:
+        return [MARK | (1 + code % 7) << _KEPT_SHIFT]
+    if order == 7 or 10 <= order <= 36 or 0x600 <= code < 0x700:
+        return []
+    return [MARK | _OTHER.get(code, 25 + code % 7) << _OTHER_SHIFT]
+
+
+def _letter(character: str) -> list[int]:
+    if form := _LETTER_FORMS.get(character):
+        return [value for part in form for value in (classify(ord(part)) if len(form) > 1 else [ord(part)])]
+    named = _NAMED.fullmatch(unicodedata.name(character, ""))
+    if named:
+        try:
+            base = unicodedata.lookup(named[1])
+        except KeyError:
+            return [ord(character)]
+        tail = 25 + zlib.crc32(named[2].encode()) % 7
+        return [*classify(ord(base)), MARK | (_OTHER[_HORN_OF_NAMES] if named[2] == "HORN" else tail) << _OTHER_SHIFT]
+    return [ord(character)]
+
+
+def reduce(code: int) -> list[int]:
+    """Return what a code point becomes: letters, separators, and marks that have no letter before them."""
+    character = chr(code)
+    if 0xAC00 <= code <= 0xD7A3 or 0x3131 <= code < 0x318F:
+        decomposed = character
+    elif 0xFFA1 <= code < 0xFFDD:
+        decomposed = chr(int(unicodedata.decomposition(character).split()[1], 16))
+    else:
+        decomposed = unicodedata.normalize("NFKD", character)
+    folded = (
+        again
+        for part in decomposed
+        for form in ("" if part == "\u0345" else part.casefold())
+        for again in (
+            form
+            if 0xAC00 <= ord(form) <= 0xD7A3 or 0x3131 <= ord(form) < 0x318F
+            else unicodedata.normalize("NFKD", form)
+        )
+    )
+    found: list[int] = []
+    for part in folded:
+        for value in classify(ord(part)):
+            if not value & MARK or not found:
+                found.append(value)
+            elif found[-1] & MARK:
+                found[-1] = MARK | found[-1] + (value & ~MARK)
+            elif found[-1] != SEPARATOR:
+                found[-1] += value & ~MARK
+    return found if any(value != SEPARATOR for value in found) else found[:1]
+
+
+def build_table() -> tuple[list[int], list[list[int]]]:
+    """Return for each code point what it becomes, as ``characters.py`` says, and the expansions."""
     if unicodedata.unidata_version != UNICODE_VERSION:
         raise RuntimeError(
             f"this Python has Unicode {unicodedata.unidata_version}: build the table with Unicode {UNICODE_VERSION}"
         )
-    seconds = _second_characters()
-    return [_entry(chr(code), seconds) for code in range(CODE_POINTS)]
-
-
-def build_kinds() -> bytes:
-    """Return one byte for each code point that is already normalised: WORD, SEPARATOR or DROPPED."""
-    kinds = {"": DROPPED, " ": SEPARATOR}
-    return bytes(kinds.get(classify(chr(code)), WORD) for code in range(CODE_POINTS))
+    table, expansions = [], dict[tuple[int, ...], int]()
+    for code in range(CODE_POINTS):
+        if unicodedata.category(chr(code)) in {"Cn", "Cs"}:
+            table.append(UNASSIGNED)
+            continue
+        reduced = tuple(reduce(code))
+        if len(reduced) > 1:
+            table.append(FIRST_EXPANSION + expansions.setdefault(reduced, len(expansions)))
+        else:
+            table.append(reduced[0] if reduced else DROPPED)
+    return table, [list(expansion) for expansion in expansions]
 
 
 def pack() -> bytes:
-    """Return the content of ``characters.bin``: both tables, compressed."""
+    """Return the content of ``characters.bin``, compressed: the table, then each expansion after its length."""
+    table, expansions = build_table()
     # Nearly all word characters stay as they are: writing that as one value is what makes the file small.
-    entries = [UNCHANGED if entry == code else entry for code, entry in enumerate(build_table())]
-    return zlib.compress(struct.pack(f"<{CODE_POINTS}I", *entries) + build_kinds(), level=9)
-
-
-def _second_characters() -> frozenset[str]:
-    """Return the characters that normalisation may join with, or move past, the one before them."""
-    seconds = {chr(code) for code in range(CODE_POINTS) if unicodedata.combining(chr(code))}
-    # Hangul vowels and final consonants join by arithmetic, so no decomposition mapping lists them.
-    seconds.update(map(chr, range(0x1161, 0x1176)), map(chr, range(0x11A8, 0x11C3)))
-    for code in range(CODE_POINTS):
-        mapping = unicodedata.decomposition(chr(code)).split()
-        if len(mapping) == 2 and not mapping[0].startswith("<"):
-            seconds.add(chr(int(mapping[1], 16)))
-    return frozenset(seconds)
-
-
-def _entry(character: str, seconds: frozenset[str]) -> int:
-    if unicodedata.category(character) in {"Cn", "Cs"}:
-        return UNASSIGNED
-    compatible = unicodedata.normalize("NFKC", character)
-    folded = compatible.casefold()
-    for form in (character, compatible, folded):
-        decomposed = unicodedata.normalize("NFKD", form)
-        if decomposed and decomposed[0] in seconds:
-            return COMBINES
-    result = "".join(map(classify, unicodedata.normalize("NFKC", folded)))
-    if not result:
-        return DROPPED
-    if not result.strip(" "):
-        return SEPARATOR
-    return ord(result) if len(result) == 1 else EXPANDS
+    entries = [UNCHANGED if entry == code else entry for code, entry in enumerate(table)]
+    behind = [value for expansion in expansions for value in (len(expansion), *expansion)]
+    return zlib.compress(struct.pack(f"<{len(entries) + len(behind)}I", *entries, *behind), level=9)
 
 
 def main() -> None:

@@ -193,7 +193,7 @@ def scheme(command: Function) -> Function:
         "--scheme",
         "scheme_name",
         metavar="NAME",
-        help="Scheme of the fingerprints: shingles or keywords, or with a version, such as shingles-2.",
+        help="Scheme of the fingerprints: shingles or keywords, or with a version, such as shingles-3.",
     )
     @click.option(
         "--set",

@@ -1,17 +1,18 @@
 """
 The fixed table of what each code point becomes before shingles are cut; ranges of scripts; names of array types.
 
-``unicodedata`` differs between Python versions, and a fingerprint must not. So the table is made once, from Unicode
-14.0 (``tools/build_characters.py``). Characters unknown to it are dropped *before* normalisation; for the others,
-Unicode's stability policies guarantee that NFKC and case folding do not change. One look-up does both and the removal
-of non-word characters, but for characters whose normal form depends on their neighbours or is longer than one.
+Two ways to write one text give the same letters: decomposed, without case, with one form of letters that stand for one
+another in a language (``tools/build_characters.py``). ``unicodedata`` differs between Python versions, and a
+fingerprint must not, so the table is made once, from Unicode 14.0, and characters unknown to it are dropped. A letter
+is a number of 31 bits: the code point of its base, then what its marks add to it: to bits 21 and 22 the diaeresis and
+the ring, to 23 to 25 the marks that make words (kana voicing, viramas, tones of Thai), above them all others, which no
+fingerprint sees. Since marks are added, their order does not matter, and no text needs a second look.
 Released schemes depend on the ranges of scripts, so these never change.
 """
 
 from __future__ import annotations
 
 import functools
-import unicodedata
 import zlib
 from collections.abc import Iterator, Sequence
 from importlib import resources
@@ -76,7 +77,7 @@ def code_point_table(usual: int, *others: tuple[Ranges, int]) -> NDArray[np.uint
 
 def letter_counts(codes: Codes) -> NDArray[np.uint8]:
     """Return what each of *codes* counts in shingles of characters: a letter 3, a kana 4, a logograph 6."""
-    return code_point_table(3, (KANA, 4), (LOGOGRAPHS, 6)).take(codes)
+    return code_point_table(3, (KANA, 4), (LOGOGRAPHS, 6)).take(codes & np.uint32(BASE))
 
 
 def shingle_lengths(codes: Codes, size: int) -> NDArray[np.uint8]:
@@ -94,31 +95,29 @@ def shingle_lengths(codes: Codes, size: int) -> NDArray[np.uint8]:
 
 
 TABLE_FILE = "characters.bin"
+CODE_POINTS = 0x11_0000
 
-# Marks in the table, beside replacements. None of them is the code point of a word character.
 DROPPED = 0
-"""The character vanishes and does not separate words: marks, joiners, soft hyphens."""
+"""In the table: the character vanishes and does not separate words: joiners, soft hyphens, some marks."""
+UNASSIGNED = 1
+"""Not a character in Unicode 14.0, or half of a surrogate pair: vanishes too."""
 SEPARATOR = 0x20
 """The character is not part of a word and stands between words: spaces, punctuation, symbols."""
-WORD = 1
-"""In the table of kinds: the character, already normalised, stays."""
-UNASSIGNED = 0x11_0000
-"""Not a character in Unicode 14.0, or half of a surrogate pair: removed before normalisation."""
-COMBINES = 0x11_0001
-"""Normalisation may join it with the character before it, or reorder the two."""
-EXPANDS = 0x11_0002
-"""Its normal form is longer than one character, whatever stands beside it."""
-UNCHANGED = 0x11_0003
+FIRST_EXPANSION = CODE_POINTS
+"""From here to BASE: the number of an expansion, several letters or separators."""
+BASE = 0x1F_FFFF
+"""The bits of a letter that are its code point without marks."""
+DIAERESIS, RING = 1 << 21, 2 << 21
+"""What these two add: ä is ae, å is aa."""
+HASHED = BASE | 7 << 23
+"""The bits of a letter that fingerprints are made of."""
+MARK = 1 << 31
+"""The other bits are added to the letter before it."""
+UNCHANGED = MARK - 1
 """In the file only: the character stays as it is."""
 
 # Worked on at once: few enough that the arrays stay in a core's cache, enough that numpy's calls pay.
 PART_CHARACTERS, PART_TEXTS = 1 << 16, 2048
-
-_LARGEST_CODE = 0x10FFFF
-
-# Python reorders a run of combining characters by insertion sort, in quadratic time, so a run is normalised in pieces:
-# longer ones than this occur in no language. (Unicode's Stream-Safe Text Format, UAX #15 section 13, says 30.)
-_LONGEST_RUN = 64
 
 
 def text_parts(
@@ -141,96 +140,106 @@ def to_codes(text: str) -> Codes:
 
 
 def character_entries(codes: Codes) -> Codes:
-    """Return the table's entry for each of *codes*: a replacement or a mark."""
+    """Return the table's entry for each of *codes*: a letter, an expansion, a mark or one of the constants above."""
     entries: Codes = _tables()[0].take(codes)
     return entries
 
 
-def character_kinds(codes: Codes) -> NDArray[np.uint8]:
-    """Return for each of *codes*, already normalised: WORD, SEPARATOR or DROPPED."""
-    kinds: NDArray[np.uint8] = _tables()[1].take(codes)
-    return kinds
+@functools.cache
+def expansion_values() -> list[list[int]]:
+    """Return what each expansion becomes, in the order of their numbers."""
+    _, values, starts = _tables()
+    return [part[1:].tolist() for part in np.split(values, starts[1:-1])]
 
 
-def normalise_codes(codes: Codes) -> Codes:
+def hashed_letters(texts: Sequence[str]) -> tuple[Codes, Places]:
+    """Return the letters that fingerprints are made of, text after text, and how many each text has."""
+    letters, ends = reduce_codes(*join_codes(texts))
+    if letters.size and int(letters.max()) > BASE:
+        letters &= np.uint32(HASHED)
+    return letters, np.diff(ends, prepend=0)
+
+
+def join_codes(texts: Sequence[str]) -> tuple[Codes, Places]:
+    """Return the code points of *texts*, one after the other, and where each text ends."""
+    return to_codes("".join(texts)), np.cumsum(np.fromiter(map(len, texts), np.intp, len(texts)))
+
+
+def reduce_codes(codes: Codes, ends: Places) -> tuple[Codes, Places]:
     """
-    Return *codes* after NFKC, case folding and NFKC: word characters, and a space for each separator, at the ends too.
-    Cost: one table look-up for each character, and ``unicodedata`` for text that the table cannot settle.
+    Return the letters, with their marks, of texts that end at *ends* in *codes*, and where each text ends among them.
+    Cost: one table look-up for each character, a second one for some, and sums where marks stand apart.
     """
     entries = character_entries(codes)
-    if _has_marks(entries):
-        entries = _normalise_slowly(codes[entries != UNASSIGNED])
-    kept: Codes = entries[entries != DROPPED]
-    return kept
+    largest = int(entries.max(initial=0))
+    if largest >= FIRST_EXPANSION:
+        entries, ends = _expand(entries, ends)
+        if largest >= MARK:
+            entries, ends = _add_marks(entries, ends)
+    letters, ends = _select(entries, entries > SEPARATOR, ends)
+    return _write_out(letters, ends) if largest > BASE else (letters, ends)
 
 
-def normalise_batch(texts: Sequence[str]) -> tuple[Codes, Places]:
-    """Return the word characters of each text, normalised, and how many; memory is some 20 bytes a character."""
-    lengths = np.fromiter(map(len, texts), np.intp, len(texts))
-    codes = to_codes("".join(texts))
-    entries = character_entries(codes)
-    ends = np.cumsum(lengths)
-    starts = ends - lengths
-    # No word character has a code point below the separator's.
-    kept = entries > SEPARATOR
-    some = lengths > 0
-    lengths[some] = np.add.reduceat(kept, starts[some], dtype=np.intp)
-    if not _has_marks(entries):
-        return entries[kept], lengths
-    # Only the texts that the table cannot settle are done again; the spans between them are taken as they are.
-    parts, done = [], 0
-    for text in np.unique(np.searchsorted(ends, np.flatnonzero(entries > _LARGEST_CODE), side="right")):
-        start, end = starts[text], ends[text]
-        part = normalise_codes(codes[start:end])
-        part = part[part > SEPARATOR]
-        parts += [entries[done:start][kept[done:start]], part]
-        lengths[text] = part.size
-        done = end
-    parts.append(entries[done:][kept[done:]])
-    return np.concatenate(parts), lengths
+def _select(entries: Codes, kept: Flags, ends: Places) -> tuple[Codes, Places]:
+    counts = np.cumsum(kept)
+    return entries[kept], np.append(0, counts)[ends]
 
 
-def normalise_text(text: str) -> str:
-    """
-    Return *text* normalised, with one or more spaces between words.
-    >>> normalise_text("Ｈello, Wörld!").split()
-    ['hello', 'wörld']
-    """
-    return _to_text(normalise_codes(to_codes(text)))
+def _expand(entries: Codes, ends: Places) -> tuple[Codes, Places]:
+    """Put several letters in the place of those that expand."""
+    _, values, starts = _tables()
+    others = np.flatnonzero(entries >= FIRST_EXPANSION)
+    places = others[entries[others] <= BASE]
+    if not places.size:
+        return entries, ends
+    firsts = starts[entries[places] - FIRST_EXPANSION]
+    sizes = values[firsts].astype(np.intp)
+    counts = np.ones(entries.size, np.intp)
+    counts[places] = sizes
+    stops = np.cumsum(counts)
+    expanded = np.repeat(entries, counts)
+    targets = np.repeat(stops[places] - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+    sources = np.repeat(firsts + 1 - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+    expanded[targets] = values[sources]
+    return expanded, np.append(0, stops)[ends]
 
 
-def _has_marks(entries: Codes) -> bool:
-    return bool(entries.size) and int(entries.max()) > _LARGEST_CODE
+def _add_marks(entries: Codes, ends: Places) -> tuple[Codes, Places]:
+    """Add each mark to the letter before it in its text; one without a letter vanishes."""
+    entries, ends = _select(entries, entries > UNASSIGNED, ends)
+    is_first = entries < MARK
+    is_first[ends[ends < entries.size]] = True
+    is_first[:1] = True
+    firsts = np.flatnonzero(is_first)
+    bases = entries[firsts]
+    sums = np.add.reduceat(entries & np.uint32(MARK - 1), firsts, dtype=np.uint32) & np.uint32(MARK - 1)
+    letters = np.where((bases == SEPARATOR) | (bases >= MARK), np.uint32(SEPARATOR), sums)
+    return letters, np.searchsorted(firsts, ends)
 
 
-def _normalise_slowly(codes: Codes) -> Codes:
-    """Normalise assigned characters with Python's own tables, then look each result up."""
-    cuts = _run_cuts(character_entries(codes) == COMBINES)
-    normal = "".join(
-        unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", _to_text(piece)).casefold())
-        for piece in np.split(codes, cuts)
-    )
-    result = to_codes(normal)
-    kinds = character_kinds(result)
-    return np.where(kinds == WORD, result, kinds)
+def _write_out(letters: Codes, ends: Places) -> tuple[Codes, Places]:
+    """Write ä as ae, å as aa, and so on."""
+    marked = np.flatnonzero(letters > BASE)
+    bases, added = letters[marked] & np.uint32(BASE), letters[marked] & np.uint32(DIAERESIS | RING)
+    is_written = (added == DIAERESIS) & np.isin(bases, _WITH_E) | (added == RING) & (bases == ord("a"))
+    places, added = marked[is_written], added[is_written]
+    if not places.size:
+        return letters, ends
+    letters[places] -= added
+    seconds = np.where(added == RING, np.uint32(ord("a")), np.uint32(ord("e")))
+    return np.insert(letters, places + 1, seconds), ends + np.searchsorted(places, ends)
 
 
-def _run_cuts(combines: Flags) -> Places:
-    """Return where to cut runs of combining characters: behind every 64th of a run."""
-    positions = np.arange(combines.size)
-    run_starts = np.maximum.accumulate(np.where(combines, -1, positions))
-    return np.flatnonzero(combines & ((positions - run_starts) % _LONGEST_RUN == 0)) + 1
-
-
-def _to_text(codes: Codes) -> str:
-    return codes.astype("<u4", copy=False).tobytes().decode("utf-32-le")
+_WITH_E = np.array([ord("a"), ord("o"), ord("u")], np.uint32)
 
 
 @functools.cache
-def _tables() -> tuple[Codes, NDArray[np.uint8]]:
-    """Return the table and the kinds, read on first use: 5.6 MB in memory, a few KiB on disk."""
+def _tables() -> tuple[Codes, Codes, Places]:
+    """Return the table, the expansions, each after its length, and where each begins; read on first use, 4.5 MB."""
     data = zlib.decompress(resources.files(__package__).joinpath(TABLE_FILE).read_bytes())
-    size = len(data) // 5
-    entries = np.frombuffer(data, dtype="<u4", count=size).astype(np.uint32)
-    kinds = np.frombuffer(data, dtype=np.uint8, offset=4 * size)
-    return np.where(entries == UNCHANGED, np.arange(size, dtype=np.uint32), entries), kinds
+    values = np.frombuffer(data, "<u4").astype(np.uint32)
+    entries, behind = values[:CODE_POINTS], values[CODE_POINTS:]
+    starts = [0]
+    while starts[-1] < behind.size:
+        starts.append(starts[-1] + int(behind[starts[-1]]) + 1)
+    return np.where(entries == UNCHANGED, np.arange(CODE_POINTS, dtype=np.uint32), entries), behind, np.array(starts)

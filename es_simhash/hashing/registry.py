@@ -68,7 +68,7 @@ def schemes() -> tuple[str, ...]:
 
     Examples:
         >>> schemes()
-        ('keywords-1', 'shingles-2')
+        ('keywords-1', 'shingles-3')
     """
     return tuple(f"{name}-{version}" for name, version in known_versions())
 
@@ -79,7 +79,7 @@ def get_scheme(scheme: str | Scheme = DEFAULT_SCHEME, **settings: Any) -> Scheme
 
     Args:
         scheme:
-            A name (``"shingles"``: its newest version), an id (``"shingles-2"``) or a :class:`Scheme`, whose
+            A name (``"shingles"``: its newest version), an id (``"shingles-3"``) or a :class:`Scheme`, whose
             parameters are then the defaults.
         **settings:
             The scheme's parameters; docs/schemes.md lists them. All take ``hash`` and
@@ -94,7 +94,7 @@ def get_scheme(scheme: str | Scheme = DEFAULT_SCHEME, **settings: Any) -> Scheme
 
     Examples:
         >>> str(get_scheme("shingles")), str(get_scheme("keywords", top="auto"))
-        ('shingles-2', 'keywords-1(top=auto)')
+        ('shingles-3', 'keywords-1(top=auto)')
     """
     if isinstance(scheme, Scheme):
         return _change(scheme, settings) if settings else scheme

@@ -107,7 +107,7 @@ _HASHING: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {"hash": ("xxh3_64"
 
 _PARAMETERS: dict[tuple[str, int], dict[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     ("keywords", 1): {**_HASHING, "top": (20, _top)},
-    ("shingles", 2): {**_HASHING, "size": (4, _between(1, MAX_SIZE)), "weighting": ("log", _one_of(*WEIGHTINGS))},
+    ("shingles", 3): {**_HASHING, "size": (4, _between(1, MAX_SIZE)), "weighting": ("log", _one_of(*WEIGHTINGS))},
 }
 
 FILES = ("dictionary", "idf", "stop_words")
@@ -174,7 +174,7 @@ class Scheme:
     Examples:
         >>> scheme = get_scheme("shingles", size=5)
         >>> scheme.id, scheme.parameters["size"], Scheme.from_dict(scheme.to_dict()) == scheme
-        ('shingles-2', 5, True)
+        ('shingles-3', 5, True)
     """
 
     name: str
@@ -187,7 +187,7 @@ class Scheme:
 
     @property
     def id(self) -> str:
-        """Name and version: ``shingles-2``. Two schemes with one id may still differ in parameters; compare schemes."""
+        """Name and version: ``shingles-3``. Two schemes with one id may still differ in parameters; compare schemes."""
         return f"{self.name}-{self.version}"
 
     @property
@@ -225,7 +225,7 @@ class Scheme:
         return {self.digests[key]: file for key, file in self._files}
 
     def __str__(self) -> str:
-        """Return the id with whatever differs from the defaults: ``shingles-2(size=5)``."""
+        """Return the id with whatever differs from the defaults: ``shingles-3(size=5)``."""
         defaults = defaults_of(self.name, self.version)
         parts = [f"{key}={value}" for key, value in self._parameters if defaults[key] != value]
         parts += [f"{key}=sha256:{digest[:12]}" for key, digest in self._digests]

@@ -24,7 +24,7 @@ from es_simhash.hashing.characters import (
     Flags,
     Hashes,
     Places,
-    normalise_batch,
+    hashed_letters,
     shingle_lengths,
 )
 from es_simhash.hashing.features import logarithms
@@ -137,7 +137,7 @@ def _rotate(value: Hashes, bits: int) -> Hashes:
 
 def fold_texts(texts: Sequence[str], scheme: Scheme) -> tuple[Hashes, Flags]:
     fingerprints = np.zeros(len(texts), np.uint64)
-    codes, lengths = normalise_batch(texts)
+    codes, lengths = hashed_letters(texts)
     known = lengths > 0
     if not known.any():
         return fingerprints, known

@@ -18,18 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.hashing.characters import (
-    COMBINES,
+    BASE,
+    HASHED,
     KANA,
     LOGOGRAPHS,
-    SEPARATOR,
+    MARK,
     UNASSIGNED,
     Codes,
     Hashes,
     Places,
     character_entries,
     code_point_table,
-    normalise_batch,
-    normalise_codes,
+    hashed_letters,
+    reduce_codes,
     to_codes,
 )
 
@@ -60,7 +61,7 @@ _BITS = np.uint64((1 << 6 * TERM_CHARACTERS) - 1)
 
 def passage_terms(texts: Sequence[str]) -> list[list[str]]:
     """Return the distinct terms of each of *texts*, sorted; memory is some 100 bytes for each character."""
-    codes, lengths = normalise_batch(texts)
+    codes, lengths = hashed_letters(texts)
     hashes, owners = _keep(codes, lengths)
     return _to_terms(hashes, owners, len(texts))
 
@@ -73,7 +74,7 @@ def question_terms(text: str) -> list[str]:
     """
     if len(text) > LONGEST_QUESTION:
         return passage_terms([text])[0]
-    codes, _ = normalise_batch([text])
+    codes, _ = hashed_letters([text])
     hashes = gram_hashes(codes)
     if not hashes.size:
         return passage_terms([text])[0]
@@ -143,7 +144,7 @@ def worth_sums(codes: Codes, *, in_letters: bool = False) -> NDArray[np.int64]:
     sums = np.zeros(codes.size + 1, np.int64)
     logograph = 2 * _LOGOGRAPH if in_letters else _LOGOGRAPH
     worths = code_point_table(LETTER, (KANA, _KANA), (LOGOGRAPHS, logograph))
-    np.cumsum(worths.take(codes), out=sums[1:])
+    np.cumsum(worths.take(codes & np.uint32(BASE)), out=sums[1:])
     return sums
 
 
@@ -212,36 +213,18 @@ def _to_terms(hashes: Hashes, owners: Places, count: int) -> list[list[str]]:
     return [terms[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
 
 
-def normalise_with_positions(text: str) -> tuple[Codes, Places, Places]:
+def letters_with_positions(text: str) -> tuple[Codes, Places, Places]:
     """
-    Return the normalised characters of *text*, without separators, and where in *text* each of them starts and ends.
-    Characters that are normalised together (one and its marks) share one start and end. Memory: some 30 bytes each.
+    Return the letters of *text* that fingerprints are made of, and where in *text* each of them starts and ends.
+    Letters that one character and its marks become share one start and end. Memory: some 40 bytes for each.
     """
     codes = to_codes(text)
     entries = character_entries(codes)
+    starts = np.flatnonzero((entries > UNASSIGNED) & (entries < MARK))
+    stops = np.append(starts[1:], codes.size)[: starts.size]
+    letters, ends = reduce_codes(codes[starts[0] if starts.size else codes.size :], stops - starts[:1])
+    counts = np.diff(ends, prepend=0)
+    # What is dropped behind a character does not belong to it.
     places = np.flatnonzero(entries != UNASSIGNED)
-    codes, entries = codes[places], entries[places]
-    if not codes.size:
-        return codes, places, places
-    # A character that combines belongs to the one before it; nothing else depends on what stands beside it.
-    firsts = np.flatnonzero(np.append(True, entries[1:] != COMBINES))
-    stops = np.append(firsts[1:], codes.size)
-    is_plain = (stops - firsts == 1) & (entries[firsts] < UNASSIGNED)
-    counts = (is_plain & (entries[firsts] > SEPARATOR)).astype(np.intp)
-    slow: list[tuple[int, Codes]] = []
-    for part in np.flatnonzero(~is_plain).tolist():
-        normal = _normalise_part(codes[firsts[part] : stops[part]].tobytes())
-        counts[part] = normal.size
-        slow.append((part, normal))
-    result = np.repeat(entries[firsts], counts)
-    targets = np.cumsum(counts) - counts
-    for part, normal in slow:
-        result[targets[part] : targets[part] + normal.size] = normal
-    return result, np.repeat(places[firsts], counts), np.repeat(places[stops - 1] + 1, counts)
-
-
-@functools.lru_cache(maxsize=1 << 14)
-def _normalise_part(data: bytes) -> Codes:
-    normal = normalise_codes(np.frombuffer(data, np.uint32))
-    kept: Codes = normal[normal != SEPARATOR]
-    return kept
+    lasts = places[np.searchsorted(places, stops) - 1] + 1
+    return letters & np.uint32(HASHED), np.repeat(starts, counts), np.repeat(lasts, counts)

@@ -33,7 +33,7 @@ DEFAULT_MAX_DISTANCE = 3
 PassageState: TypeAlias = Literal["complete", "partial"] | None
 
 # What decides the terms of passages: another record is of another version of this library.
-_PASSAGES = {"scheme": "passages-1", "guarantee": 100, "gram": 25, "hash": "polynomial-64", "bits": 36}
+_PASSAGES = {"scheme": "passages-2", "guarantee": 100, "gram": 25, "hash": "polynomial-64", "bits": 36}
 
 
 def check_max_distance(max_distance: int) -> int:

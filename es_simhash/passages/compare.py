@@ -17,7 +17,7 @@ from es_simhash.hashing.winnowing import (
     GRAM,
     GUARANTEE,
     LETTER,
-    normalise_with_positions,
+    letters_with_positions,
     run_ends,
     run_hashes,
     worth_sums,
@@ -71,7 +71,7 @@ class PreparedText:
     def __init__(self, text: str, *, min_run: int) -> None:
         self.min_run = min_run
         self.shingles = run_shingles([text])[0]
-        self.text = _Text(*normalise_with_positions(text))
+        self.text = _Text(*letters_with_positions(text))
         self._sorted: dict[int, tuple[Hashes, Places, Places]] = {}
 
     def runs(self, letters: int) -> tuple[Hashes, Places, Places]:
@@ -91,7 +91,7 @@ def compare_passages(question: PreparedText, others: Sequence[str], *, min_conta
     found: list[Comparison | None] = []
     for other, shingles in zip(others, run_shingles(others), strict=True):
         contained, contains, similarity = share_shingles(question.shingles, shingles)
-        text = _Text(*normalise_with_positions(other))
+        text = _Text(*letters_with_positions(other))
         passages = _shared_runs(question, text, question.min_run)
         has_run = bool(passages)
         if not has_run and max(contained, contains) >= min_contained:

@@ -10,8 +10,7 @@ stored.
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -22,101 +21,80 @@ import numpy as np
 
 from es_simhash.hashing import Scheme, fingerprints, to_hex
 from es_simhash.hashing.characters import (
-    COMBINES,
+    BASE,
+    CODE_POINTS,
+    DIAERESIS,
     DROPPED,
-    EXPANDS,
+    FIRST_EXPANSION,
+    HASHED,
     KANA,
     LOGOGRAPHS,
+    MARK,
+    RING,
     SEPARATOR,
     UNASSIGNED,
-    WORD,
     Ranges,
     character_entries,
-    character_kinds,
+    expansion_values,
 )
 from es_simhash.hashing.scheme import MIX_PRIME_1, MIX_PRIME_2, PRIME_1, SECRET, SHORT_FLIP
 
-CODE_POINTS = 0x110000
 _BLOCK = 128
-_HANGUL = range(0xAC00, 0xD7A4)
 
 # Numbers become characters that JSON neither escapes nor may lose: no control characters, no surrogates.
 _NUMBER = 0x100
 _SMALL_NUMBER = 0x30
 _PART = 0x4000
-# A code point above U+FFFF is two characters; the first of them is in the private use area.
-_LARGE = 0xE000
-# Forms below this are combining classes, which are at most 240.
-_FIRST_FORM = 256
+# What a server needs of a letter or mark: no fingerprint sees the other marks.
+_NEEDED = HASHED | DIAERESIS | RING
 
 
 class CharacterTables(NamedTuple):
     """
-    The strings, in the order in which the script takes them.
-    *entry_index*, *form_index*: for each 128 code points, the number of their block in *entries* or *forms*. *entries*:
-    what becomes of each code point: a capital letter that says how, or its replacement. *forms*: the combining class of
-    each code point, or the place of its decomposition in *decompositions*: NFKD, each after its length; if the entry is
-    ``X`` or ``L``, then the replacement, likewise. *compositions*: two characters and what they are composed to,
-    sorted.
+    The strings, in the order in which the script takes them; ``painless/characters.painless`` says what they hold.
+    No replacement is one of the capital letters that say how, since replacements are folded.
     """
 
-    entry_index: str
+    index: str
     entries: str
-    form_index: str
-    forms: str
-    decompositions: str
-    compositions: str
+    records: str
 
 
 @cache
 def character_tables() -> CharacterTables:
-    """
-    Return the tables of the characters that Unicode 14.0 assigns.
-    Python's tables may be newer: for these characters Unicode's stability policies let nothing change.
-    """
-    codes = np.arange(CODE_POINTS, dtype=np.uint32)
-    table, kinds = character_entries(codes).tolist(), character_kinds(codes).tolist()
-    assigned = [code for code in range(CODE_POINTS) if table[code] != UNASSIGNED]
-    entries = [_entry(code, table[code], kinds[code]) for code in range(CODE_POINTS)]
-    forms = [chr(_NUMBER)] * CODE_POINTS
-    places: dict[str, int] = {}
+    """Return the table of ``hashing/characters.py`` as the script reads it."""
+    expansions, places, records = expansion_values(), dict[str, int](), list[str]()
     end = 0
-    for code in assigned:
-        character = chr(code)
-        decomposed = character if code in _HANGUL else unicodedata.normalize("NFKD", character)
-        replaced = entries[code] in "XL"
-        if decomposed != character or replaced:
-            record = _counted(decomposed) + (_counted(_replacement(character, kinds)) if replaced else "")
-            if record not in places:
-                places[record] = end
-                end += len(record)
-            forms[code] = chr(_NUMBER + _FIRST_FORM + places[record])
-        else:
-            forms[code] = chr(_NUMBER + unicodedata.combining(character))
-    return CharacterTables(*_in_blocks(entries), *_in_blocks(forms), "".join(places), _compositions(assigned))
+    entries = []
+    for code, entry in enumerate(character_entries(np.arange(CODE_POINTS, dtype=np.uint32)).tolist()):
+        values = expansions[entry - FIRST_EXPANSION] if FIRST_EXPANSION <= entry <= BASE else [entry]
+        needed = [value & _NEEDED for value in values]
+        [how, *more] = _how(code, entry, needed)
+        record = chr(_SMALL_NUMBER + len(needed)) + "".join(map(_two_characters, needed)) if more else ""
+        if record and record not in places:
+            places[record] = end
+            records.append(record)
+            end += len(record)
+        entries.append(how + chr(_NUMBER + places.get(record, 0)))
+    return CharacterTables(*_in_blocks(entries), "".join(records))
 
 
-def _entry(code: int, entry: int, kind: int) -> str:
-    """Return the entry of a code point. No replacement is a capital letter, since replacements are folded."""
-    if entry == COMBINES:
-        return "C" if kind == WORD else "M"
-    # The space and NUL stand for themselves in the table, as separator and as nothing.
-    letters = {code: "U", UNASSIGNED: "N", EXPANDS: "X", DROPPED: "D", SEPARATOR: "S"}
-    return letters.get(entry) or ("L" if entry > 0xFFFF else chr(entry))
+def _how(code: int, entry: int, needed: list[int]) -> str:
+    """Return the letter or replacement of a code point; with a second character where it has a record."""
+    [first, *more] = needed
+    if entry in {DROPPED, UNASSIGNED} or (entry >= MARK and not first):
+        return "D"
+    if entry == SEPARATOR:
+        return "S"
+    if entry >= MARK:
+        return "M+"
+    if more or (first > 0xFFFF and first != code):
+        return "X+"
+    return "U" if first == code else chr(first)
 
 
-def _replacement(character: str, kinds: list[int]) -> str:
-    folded = unicodedata.normalize("NFKC", character).casefold()
-    return "".join(character for character in unicodedata.normalize("NFKC", folded) if kinds[ord(character)] == WORD)
-
-
-def _counted(text: str) -> str:
-    return chr(_SMALL_NUMBER + len(text)) + "".join(map(_code_point, text))
-
-
-def _code_point(character: str) -> str:
-    code = ord(character)
-    return character if code <= 0xFFFF else chr(_LARGE + (code >> 10)) + chr(_PART + (code & 0x3FF))
+def _two_characters(value: int) -> str:
+    return chr(_PART + (value >> 13)) + chr(_PART + (value & 0x1FFF))
 
 
 def _in_blocks(values: list[str]) -> tuple[str, str]:
@@ -127,19 +105,6 @@ def _in_blocks(values: list[str]) -> tuple[str, str]:
         for start in range(0, CODE_POINTS, _BLOCK)
     ]
     return "".join(chr(_NUMBER + number) for number in index), "".join(numbers)
-
-
-def _compositions(assigned: Iterable[int]) -> str:
-    """Return each canonical composition as three code points of two characters each. Hangul is composed by rule."""
-    found = []
-    for code in assigned:
-        parts = unicodedata.decomposition(chr(code)).split()
-        if code not in _HANGUL and len(parts) == 2 and not parts[0].startswith("<"):
-            first, second = (chr(int(part, 16)) for part in parts)
-            if unicodedata.normalize("NFC", first + second) == chr(code):
-                found.append((first, second, chr(code)))
-    ordered = (ord(character) for row in sorted(found) for character in row)
-    return "".join(chr(_PART + (code >> 9)) + chr(_PART + (code & 0x1FF)) for code in ordered)
 
 
 _WORD = 1 << 64
@@ -235,6 +200,11 @@ def script_source(scheme: Scheme) -> str:
         "early_logographs": _is_within(early),
         "logographs": _is_within([logograph for logograph in LOGOGRAPHS if logograph not in early]),
         "kana": _is_within(KANA),
+        "base": BASE,
+        "hashed": HASHED,
+        "fields": DIAERESIS | RING,
+        "diaeresis": DIAERESIS,
+        "ring": RING,
     }
     texts = [_read("sums"), _read("characters"), _read("counts"), hash_function(size)]
     rest = map(_read, ("shingles", "fingerprint", "document", "lookup", "main"))

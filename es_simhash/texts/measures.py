@@ -236,12 +236,12 @@ class Preset:
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
-        Preset("identical", "shingles-2", 3, 1.0, "the same letters; punctuation, case, blanks and layout may differ"),
-        Preset("near", "shingles-2", 8, 0.9, "the same text with a few words changed"),
-        Preset("similar", "shingles-2", 12, 0.8, "the same text, republished: a line added, a sentence or two changed"),
+        Preset("identical", "shingles-3", 3, 1.0, "the same letters; punctuation, case, blanks and layout may differ"),
+        Preset("near", "shingles-3", 8, 0.9, "the same text with a few words changed"),
+        Preset("similar", "shingles-3", 12, 0.8, "the same text, republished: a line added, a sentence or two changed"),
         Preset(
             "edited",
-            "shingles-2",
+            "shingles-3",
             16,
             0.55,
             "the same text, edited: a paragraph cut, an introduction added, sentences rewritten",
@@ -249,7 +249,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "noisy",
-            "shingles-2",
+            "shingles-3",
             16,
             0.9,
             "the same text with wrong letters: scans, transcripts, typing errors",

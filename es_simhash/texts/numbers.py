@@ -17,8 +17,19 @@ from typing import Literal
 import numpy as np
 import xxhash
 
-from es_simhash.hashing.characters import UNASSIGNED, Codes, Flags, Hashes, Places, character_entries, to_codes
-from es_simhash.texts.letters import compared_letters, same_forms, text_batches
+from es_simhash.hashing.characters import (
+    BASE,
+    DROPPED,
+    MARK,
+    SEPARATOR,
+    Codes,
+    Flags,
+    Hashes,
+    Places,
+    character_entries,
+    to_codes,
+)
+from es_simhash.texts.letters import compared_letters, text_batches
 from es_simhash.texts.shingle_sets import mix_runs
 
 # Letters of a place, on one side of a number.
@@ -69,8 +80,8 @@ def _find(texts: Sequence[str]) -> list[Hashes]:
     end = chr(_END) * _SIDE
     codes = to_codes(end + end.join(texts) + end)
     entries = character_entries(codes)
-    known = np.where(entries < UNASSIGNED, entries, codes)
-    values = same_forms(known)
+    # One value for each character, so marks count for nothing here.
+    values = np.where(entries < MARK, entries & np.uint32(BASE), np.uint32(DROPPED))
     is_digit = _is_digit(values)
     lengths = np.fromiter(map(len, texts), np.intp, len(texts)) + _SIDE
     none: list[Hashes] = [np.empty(0, np.uint64)] * len(texts)
@@ -91,7 +102,7 @@ def _find(texts: Sequence[str]) -> list[Hashes]:
     sizes = np.minimum(np.diff(firsts, append=kept.size), _DIGITS)
     digits = np.where(is_digit, values, np.uint32(ord(".")))[kept].astype(np.uint64)
     numbers = mix_runs(digits, firsts, sizes)
-    is_letter = ((values > ord(" ")) & (entries < UNASSIGNED) & ~is_digit) | (codes == _END)
+    is_letter = ((values > SEPARATOR) & ~is_digit) | (codes == _END)
     letters = np.where(codes == _END, _END, values)[is_letter].astype(np.uint64)
     before = np.searchsorted(np.flatnonzero(is_letter), starts)
     side = np.full(starts.size, _SIDE)

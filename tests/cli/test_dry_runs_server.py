@@ -26,7 +26,7 @@ def mapping_of(server, index):
 def test_create(run, index, server):
     command = ("create", index, "-t", "body", "-d", 8)
     shown = run(*command, "--dry-run")
-    assert (shown.exit_code, f"would create {index}, scheme shingles-2" in shown.stdout) == (0, True), shown.output
+    assert (shown.exit_code, f"would create {index}, scheme shingles-3" in shown.stdout) == (0, True), shown.output
     failed(run("check", index), index)
     [plain, made] = [json.loads(run(*command, *more, "--json").stdout) for more in (["--dry-run"], [])]
     assert (plain.pop("would_create"), made.pop("created")) == (index, index)

@@ -99,7 +99,7 @@ def test_every_failure_is_json(run, news, index, server, tmp_path):
     assert (errors[0]["number"], answers[1]["error"]["kind"]) == (1, "InvalidInputError")
     assert [each["no_fingerprint"]["kind"] for each in answers[2:]] == ["no_letters", "empty"]
     warning = json.loads(run("find", news, " ", "--json").stderr)["warning"]
-    assert (warning["kind"], warning["scheme"]) == ("blank", "shingles-2")
+    assert (warning["kind"], warning["scheme"]) == ("blank", "shingles-3")
     put(server, news, [{"_id": "f", "body": 7}])
     server.request("POST", f"/{news}/_refresh")
     [failure], [summary] = _check(run("backfill", news, "--json"), 1, ["unusable"])

@@ -24,7 +24,7 @@ def test_explain_texts_and_files(local, tmp_path):
     assert json.loads(local("explain", "--file", path, "-", "--json", stdin=edited).stdout) == found
     shown = local("explain", BASE, edited).stdout
     assert "[-Tuesday-]{+Friday+}" in shown
-    assert f"distance {found['distance']} bits of 64 (shingles-2)" in " ".join(shown.split())
+    assert f"distance {found['distance']} bits of 64 (shingles-3)" in " ".join(shown.split())
 
 
 def test_explain_bad_input(local, tmp_path):

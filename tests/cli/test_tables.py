@@ -62,9 +62,9 @@ def test_wide_characters_count_two_columns_and_what_is_cut_is_named(printed):
 
 def test_a_table_with_too_many_numbers_is_printed_in_parts(printed):
     """The keys stand at the left of each part, and no number is lost."""
-    shown = printed([{"scheme": "shingles-2", **{f"kind{n}": 1_000 + n for n in range(20)}}])
+    shown = printed([{"scheme": "shingles-3", **{f"kind{n}": 1_000 + n for n in range(20)}}])
     assert max(map(cell_len, shown.out.splitlines())) <= 80
-    assert shown.out.count("shingles-2") == shown.out.count("scheme") > 1
+    assert shown.out.count("shingles-3") == shown.out.count("scheme") > 1
     assert all(f"{number:,}" in shown.out for number in range(1_000, 1_020))
     assert shown.err == ""
 

@@ -39,7 +39,7 @@ def test_a_field_that_no_search_reaches_is_the_object_that_hides_it():
     assert find_field({**mapping, "enabled": False}, "open.source")["type"] == "object"
 
 
-def settings(grouping=None, *, text_fields=("body",), scheme="shingles-2", max_distance=None):
+def settings(grouping=None, *, text_fields=("body",), scheme="shingles-3", max_distance=None):
     extra = {} if grouping is None else {"grouping": grouping}
     return IndexSettings(get_scheme(scheme), text_fields, max_distance, extra=extra)
 
@@ -121,7 +121,7 @@ def test_a_rule_of_an_older_version_is_refused_with_what_to_run(older):
     rule = {**FULL.to_dict(), **older}
     for change in ({"from": rule, "to": FULL.to_dict()}, {"from": None, "to": rule}):
         with pytest.raises(MappingError, match="cannot read"):
-            Regrouping.read(IndexSettings(get_scheme("shingles-2"), extra={"regrouping": change}))
+            Regrouping.read(IndexSettings(get_scheme("shingles-3"), extra={"regrouping": change}))
     with pytest.raises(MappingError, match=r"remove_fields\(index, groups_only=True\), then group anew with reconcile"):
         target_of(settings(rule))
 

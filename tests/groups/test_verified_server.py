@@ -131,7 +131,7 @@ def test_fields_that_cannot_decide(server, index, simhash):
     ):
         with pytest.raises(MappingError):
             simhash.reconcile(index, **wrong)
-    assert [check.scheme for check in simhash.check(index)] == ["shingles-2"]
+    assert [check.scheme for check in simhash.check(index)] == ["shingles-3"]
     assert "grouping" not in str(server.request("GET", f"/{index}/_mapping"))
 
 

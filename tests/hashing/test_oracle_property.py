@@ -1,5 +1,8 @@
 """The fast code against the slow oracle of tests/reference.py, on generated text and numbers."""
 
+import re
+import unicodedata
+
 import numpy as np
 import pytest
 import xxhash
@@ -16,7 +19,7 @@ from es_simhash.hashing import (
     simhash,
     to_hex,
 )
-from es_simhash.hashing.characters import normalise_codes, normalise_text, to_codes
+from es_simhash.hashing.characters import hashed_letters, join_codes, reduce_codes
 from es_simhash.hashing.charikar import neighbour_terms
 from es_simhash.hashing.kernels import count_bits
 from es_simhash.hashing.scheme import HASHES
@@ -72,11 +75,28 @@ def test_counts_beyond_a_byte(values, repeats):
 @example("e" + "\u0301" * 200)
 @example("क" + "\u093c\u094d" * 100)
 @example("a\u0378\u0301")
-def test_normalisation(text):
-    """The table and the slow path together equal NFKC, case folding and the rule for word characters."""
-    got = "".join(map(chr, normalise_codes(to_codes(text)).tolist()))
-    assert got.split() == reference.normalise(text).split()
-    assert normalise_text(text).split() == got.split()
+def test_letters(text):
+    """The letters and their marks, in arrays, are those of the table applied to one character at a time."""
+    assert tuple(reduce_codes(*join_codes([text]))[0].tolist()) == reference.letters_of(text)
+
+
+@given(TEXTS, st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
+def test_letters_do_not_depend_on_composition(text, form):
+    """Nor on the order of marks, or compatibility forms; parts of Hangul that people write alone stay as they are."""
+    known = "".join(letter for letter in text if unicodedata.category(letter) not in {"Cn", "Cs"})
+    if form.startswith("NFK"):
+        known = re.sub("[\u3131-\u318e\uffa0-\uffdc]", "", known)
+    other = unicodedata.normalize(form, known)
+    for one, another in zip(reduce_codes(*join_codes([known])), reduce_codes(*join_codes([other])), strict=True):
+        assert one.tolist() == another.tolist()
+
+
+@given(st.lists(TEXTS, max_size=4))
+def test_letters_of_a_batch(texts):
+    """No mark reaches the text before it."""
+    letters, counts = hashed_letters(texts)
+    parts = np.split(letters, np.cumsum(counts)[:-1]) if texts else []
+    assert [tuple(part.tolist()) for part in parts] == list(map(reference.hashed_letters, texts))
 
 
 @given(TEXTS, st.integers(1, 16), st.sampled_from(["log", "linear", "set"]), st.sampled_from(list(HASHES)))

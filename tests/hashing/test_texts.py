@@ -21,7 +21,6 @@ from es_simhash.hashing import (
     hamming_distance,
     to_hex,
 )
-from es_simhash.hashing.characters import UNASSIGNED, character_entries, normalise_text, to_codes
 from es_simhash.hashing.features import keyword_extractor
 from tests import reference
 from tools.build_characters import pack
@@ -43,19 +42,6 @@ def test_table_is_the_generated_one():
     """The shipped table of characters is exactly what its generator makes."""
     shipped = Path(characters.__file__).with_name(characters.TABLE_FILE).read_bytes()
     assert zlib.decompress(shipped) == zlib.decompress(pack())
-
-
-def test_stability_of_normalisation_on_this_python():
-    """Every character of Unicode 14.0, alone and after a letter, is normalised by the table as by unicodedata."""
-    codes = [code for code in range(0x110000) if not 0xD800 <= code <= 0xDFFF]
-    known = [
-        code
-        for code, entry in zip(codes, character_entries(to_codes("".join(map(chr, codes)))), strict=True)
-        if entry != UNASSIGNED
-    ]
-    for start in range(0, len(known), 5000):
-        text = " ".join(f"a{chr(code)} {chr(code)}" for code in known[start : start + 5000])
-        assert normalise_text(text).split() == reference.normalise(text).split()
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "。，！？", "🙂🎉", "\0", "\ud800", "\u200b\ufeff", "\u0301", "_"])
@@ -85,10 +71,23 @@ def test_short_texts_are_one_shingle():
         ("مُحَمَّد", "محمد"),
         ("한글입니다", unicodedata.normalize("NFD", "한글입니다")),
         ("va\ufe0fr\u034fi", "vari"),
+        ("é Ä ș ł", "e ae s l"),
+        ("ș ț", "ş ţ"),
+        ("ё й", "е и"),
+        ("ΆΘΗΝΑ Ἀθήνα", "αθηνα αθηνα"),
+        ("œuvre ærø blå", "oeuvre aeroe blaa"),
+        ("İstanbul ılık", "istanbul ilik"),
+        ("м'який мʼякий м’який", "мякий мякий мякий"),
+        ("أحمد إلى مدرسة على", "احمد الي مدرسه علي"),
+        ("کتاب یک", "كتاب يك"),
+        ("१२३ ٤٥ ２３", "123 45 23"),
+        ("แม", "เเม"),
+        ("ൻ", "ന്"),
+        ("ｶﾞﾊﾟ", "ガパ"),
     ],
 )
 def test_same_shingles(one, other):
-    """Width, case, composition, punctuation, points and invisible characters do not count."""
+    """Width, case, composition, punctuation, invisible characters, marks and forms of one letter do not count."""
     assert fingerprint(one) == fingerprint(other)
 
 
@@ -99,16 +98,17 @@ def test_same_shingles(one, other):
         ("कि", "क"),
         ("क्क", "कक"),
         ("ที่นี่", "ทนี"),
+        ("กุ", "กู"),
         ("กา", "กี"),
         ("ကို", "ကာ"),
         ("ཀི", "ཀུ"),
         ("が", "か"),
-        ("é", "e"),
+        ("ぱ", "ば"),
         ("தி", "த"),
     ],
 )
 def test_marks_that_make_words_are_kept(one, other):
-    """Vowel signs, viramas, tone marks and composed diacritics tell words apart."""
+    """Vowel signs, viramas, tone marks and voicing tell words apart."""
     assert fingerprint(one) != fingerprint(other)
 
 

@@ -203,7 +203,7 @@ def test_lookups_between_replacements_as_fast_as_they_go(server, index, make_sim
 def test_an_alias_that_moves_between_two_lookups(server, index, make_simhash):
     """In one request, without a pause: the second lookup goes by what the alias names now."""
     ours, theirs = make_simhash(), make_simhash()
-    names, schemes, alias = (f"{index}-1.a", f"{index}-2.b"), ("keywords-1", "shingles-2"), f"{index}-alias"
+    names, schemes, alias = (f"{index}-1.a", f"{index}-2.b"), ("keywords-1", "shingles-3"), f"{index}-alias"
     for name, scheme in zip(names, schemes, strict=True):
         fill_with(theirs, server, name, scheme.partition("-")[0])
     server.request("POST", "/_aliases", {"actions": [{"add": {"index": names[0], "alias": alias}}]})
@@ -281,7 +281,7 @@ def test_pairs_of_two_indices_one_of_which_got_another_scheme(server, index, mak
         server.request("DELETE", f"/{name}")
         fill_with(make_simhash(), server, name, "shingles")
         if name == one:
-            with pytest.raises(SchemeMismatchError, match="shingles-2 and keywords-1"):
+            with pytest.raises(SchemeMismatchError, match="shingles-3 and keywords-1"):
                 list(ours.pairs(one, two, max_distance=0))
     assert sorted(each.id for each in ours.pairs(one, two, max_distance=0)) == ["0", "1", "2"]
 
@@ -307,7 +307,7 @@ def test_an_ingest_stops_when_its_index_is_replaced(server, index, client, mode,
         async for report in AsyncSimHashClient(client).ingest(index, documents, on_duplicate=None):
             note(report)
 
-    with pytest.raises(SchemeMismatchError, match="changed to scheme shingles-2"):
+    with pytest.raises(SchemeMismatchError, match="changed to scheme shingles-3"):
         ingest() if mode == "sync" else runner.run(ingest_async())
     assert 0 < len(written) < 2_000
     server.request("POST", f"/{index}/_refresh")

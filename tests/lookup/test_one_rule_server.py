@@ -205,7 +205,7 @@ def test_groups_and_decisions_go_by_the_same(server, simhash, estate, seed):
     if rule.similarity is not None:
         own = Preset(
             "own",
-            "shingles-2",
+            "shingles-3",
             rule.max_distance,
             rule.similarity,
             "",
@@ -397,7 +397,7 @@ def test_a_rule_that_is_recorded_while_fields_are_added(
     whole, other = getattr(module, moment), ThreadPoolExecutor(1)  # not in the loop that runs here
 
     def meddle():
-        sync_simhash.put_mapping(index, text_field="body", scheme="shingles-2", max_distance=7)
+        sync_simhash.put_mapping(index, text_field="body", scheme="shingles-3", max_distance=7)
         sync_simhash.reconcile(index, max_distance=3)
 
     first = other.submit

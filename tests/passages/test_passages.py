@@ -25,7 +25,7 @@ def test_the_record_of_passages():
     settings = build_settings(text_field="body", passages=True)
     recorded = settings.to_dict()
     assert recorded["passages"] == {
-        "scheme": "passages-1",
+        "scheme": "passages-2",
         "guarantee": 100,
         "gram": 25,
         "hash": "polynomial-64",

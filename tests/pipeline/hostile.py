@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from es_simhash.hashing.characters import COMBINES, EXPANDS, UNASSIGNED, WORD, character_entries, character_kinds
+from es_simhash.hashing.characters import BASE, FIRST_EXPANSION, MARK, SEPARATOR, UNASSIGNED, character_entries
 
 _LENGTHS = (0, 1, 2, 3, 4, 5, 8, 20, 60, 200, 200, 500)
 _LONG = (3_000, 9_000, 30_000)
@@ -17,11 +17,12 @@ _SPECIAL = "abc XYZ ßẞ İıſ ςΣ ΐᾳᾈᾺ Ǆǅ ﬁﷺ ｶﾞ 각힣ᄀ�
 
 @cache
 def _classes() -> tuple[list[int], ...]:
-    """Return code points: such as combine, expand, are letters or digits, are assigned, and all but surrogates."""
+    """Return code points: marks, those that expand, letters and digits, all known, all but surrogates."""
     every = np.concatenate([np.arange(0xD800), np.arange(0xE000, 0x110000)]).astype(np.uint32)
-    entries, kinds = character_entries(every), character_kinds(every)
-    chosen = (entries == COMBINES, entries == EXPANDS, kinds == WORD, entries != UNASSIGNED, entries >= 0)
-    return tuple(every[each].tolist() for each in chosen)
+    entries = character_entries(every)
+    expands, is_letter = (entries >= FIRST_EXPANSION) & (entries <= BASE), (entries > SEPARATOR) & (entries < MARK)
+    chosen = (entries >= MARK, expands, is_letter, entries > UNASSIGNED, entries >= 0)
+    return tuple(every[members].tolist() for members in chosen)
 
 
 def hostile_texts(count: int, *, seed: int) -> list[str]:

@@ -139,7 +139,7 @@ def test_any_program_writes_fingerprints(server, index, simhash, call, pipeline_
         "name": pipeline_name,
         "indices": (index,),
         "use_as": "final",
-        "scheme": "shingles-2",
+        "scheme": "shingles-3",
         "text_fields": ("body",),
     }
     documents = numbered(texts(60))

@@ -54,7 +54,7 @@ def full(words=("a text", "another text"), **more):
             Count(10, 0),
         ),
         sources=SourceCounts(name, {each: Count(300, 100) for each in words}, Count(34, 0), 60, Count(1, 0)),
-        scheme="shingles-2",
+        scheme="shingles-3",
         grouping=(
             {"rule": "star", "max_distance": 8, "canonical": [name], "similarity": BY_LETTERS, "within": [name, "7d"]},
         ),
@@ -85,7 +85,7 @@ def test_a_page_says_everything_and_loads_nothing(language):
     # One for each row of the four tables.
     assert page.tags.count("svg") > 10
     assert re.search(r"(another one|重复的标准)[:：] ?(within|最多相差) [0-9]+", page.text)
-    for words in ("1,234", "234", "95", "shingles-2", "2024-02-01", "star", "87.0", "es_simhash 1.2.3"):
+    for words in ("1,234", "234", "95", "shingles-3", "2024-02-01", "star", "87.0", "es_simhash 1.2.3"):
         assert words in page.text
     for key in ("why_largest", "legend_goes", "exact_words", "complete", "canonical_missing"):
         assert WORDS[language][key] in page.text
