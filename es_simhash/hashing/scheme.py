@@ -120,6 +120,11 @@ def known_versions() -> list[tuple[str, int]]:
 
 def check_version(name: str, version: int) -> None:
     if (name, version) not in _PARAMETERS:
+        if newer := [number for known_name, number in known_versions() if known_name == name and number > version]:
+            raise SchemeError(
+                f"{name}-{version} is a former scheme, this version makes {name}-{newer[0]}: run remove_fields(index), "
+                "then setup(index)"
+            )
         known = ", ".join(f"{known_name}-{number}" for known_name, number in known_versions())
         raise SchemeError(f"unknown scheme {shorten(f'{name}-{version}')}: upgrade es_simhash, or give one of {known}")
 

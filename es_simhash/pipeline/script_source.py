@@ -55,7 +55,7 @@ class CharacterTables(NamedTuple):
     No replacement is one of the capital letters that say how, since replacements are folded.
     """
 
-    index: str
+    blocks: str
     entries: str
     records: str
 
@@ -69,8 +69,8 @@ def character_tables() -> CharacterTables:
     for code, entry in enumerate(character_entries(np.arange(CODE_POINTS, dtype=np.uint32)).tolist()):
         values = expansions[entry - FIRST_EXPANSION] if FIRST_EXPANSION <= entry <= BASE else [entry]
         needed = [value & _NEEDED for value in values]
-        [how, *more] = _how(code, entry, needed)
-        record = chr(_SMALL_NUMBER + len(needed)) + "".join(map(_two_characters, needed)) if more else ""
+        how = _how(code, entry, needed)
+        record = chr(_SMALL_NUMBER + len(needed)) + "".join(map(_two_characters, needed)) if how in {"M", "X"} else ""
         if record and record not in places:
             places[record] = end
             records.append(record)
@@ -80,16 +80,16 @@ def character_tables() -> CharacterTables:
 
 
 def _how(code: int, entry: int, needed: list[int]) -> str:
-    """Return the letter or replacement of a code point; with a second character where it has a record."""
+    """Return how a code point is written, or its replacement."""
     [first, *more] = needed
     if entry in {DROPPED, UNASSIGNED} or (entry >= MARK and not first):
         return "D"
     if entry == SEPARATOR:
         return "S"
     if entry >= MARK:
-        return "M+"
+        return "M"
     if more or (first > 0xFFFF and first != code):
-        return "X+"
+        return "X"
     return "U" if first == code else chr(first)
 
 

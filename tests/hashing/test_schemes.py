@@ -39,8 +39,8 @@ def test_schemes_are_values():
     ("name", "settings", "error", "words"),
     [
         ("shingle", {}, SchemeError, "unknown scheme 'shingle'"),
-        ("shingles-1", {}, SchemeError, "upgrade"),
         ("shingles-9", {}, SchemeError, "upgrade"),
+        ("shingles-2", {}, SchemeError, r"a former scheme, .* shingles-3: run remove_fields\(index\), then setup"),
         ("shingles-0", {}, SchemeError, "unknown scheme"),
         ("Shingles", {}, SchemeError, "unknown scheme"),
         ("", {}, SchemeError, "unknown scheme"),

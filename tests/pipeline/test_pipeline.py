@@ -159,7 +159,7 @@ def test_no_other_file_has_a_script():
 
 def values_of(tables, code):
     """Return the letters of a code point, or what it adds, as the script finds them."""
-    place = (ord(tables.index[code >> 7]) - 0x100) * 256 + 2 * (code & 127)
+    place = (ord(tables.blocks[code >> 7]) - 0x100) * 256 + 2 * (code & 127)
     how, record = tables.entries[place : place + 2]
     if how in "DSU":
         return {"D": [], "S": [SEPARATOR], "U": [code]}[how]

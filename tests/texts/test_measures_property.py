@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from es_simhash.hashing import fingerprint
 from es_simhash.texts.measures import MEASURES, UNITS, Score, TextMeasure, compare_pairs
 from es_simhash.texts.shingle_sets import edit_similarity, shingle_sets
 from tests import reference
@@ -62,14 +63,32 @@ def test_boundaries_of_words_count_for_nothing(first, second, between, measure):
         ("LİMAN OFİSİ PAZARTESİ AÇILIYOR, KAPISI", "liman ofisi pazartesi açılıyor, kapısı"),
         ("Die Türen öffnen früh, Äpfel, Maße", "Die Tueren oeffnen frueh, Aepfel, Masse"),
         ("إلى المدرسة في ٣ آذار", "الي المدرسه فـــي 3 اذار"),
+        ("Președintele și țara", "Preşedintele şi ţara"),
+        ("Ёлка ещё зелёная", "Елка еще зеленая"),
+        ("Το λιμάνι άνοιξε τη Δευτέρα", "ΤΟ ΛΙΜΑΝΙ ΑΝΟΙΞΕ ΤΗ ΔΕΥΤΕΡΑ"),
+        ("L'œuvre du cœur", "L'oeuvre du coeur"),
+        ("Blåbærgrød på Ærø", "Blaabaergroed paa Aeroe"),
+        ("м'який п'ять", "мʼякий п’ять"),
+        ("این کتاب یک مدرسه", "اين كتاب يك مدرسه"),
+        ("Cảng mở cửa sáng thứ hai", unicodedata.normalize("NFD", "Cảng mở cửa sáng thứ hai")),
+        ("항만 사무소", unicodedata.normalize("NFD", "항만 사무소")),
+        ("ｶﾞﾗｽの窓 ２０２４", "ガラスの窓 2024"),
+        ("แม่น้ำ", "เเม่น้ำ"),
     ],
 )
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_same_letters_are_the_same_text(first, second, unit):
-    """Other spacing, line ends and lost blanks; forms of letters that the fingerprint tells apart."""
+    """Other spacing, line ends and lost blanks; forms of letters, in fingerprints too."""
+    assert fingerprint(first) == fingerprint(second)
     for name in MEASURES:
         measure = TextMeasure(name, unit)
         assert measure.compare(*measure.prepare([first, second])).similarity == 1.0
+
+
+@pytest.mark.parametrize(("first", "second"), [("má mà", "ma ma"), ("Łódź", "Lodz"), ("şu", "su"), ("がく", "かく")])
+def test_what_marks_distinguish_is_another_text(first, second):
+    """Where texts are compared, whatever the fingerprints say."""
+    assert compare_texts(first, second).jaccard < 1
 
 
 def test_in_a_text_of_few_words_a_replaced_word_makes_another_text():
