@@ -39,7 +39,7 @@ from plans import EMPTY
 from quality import timed
 from vectors import connect
 
-from es_simhash.hashing.characters import normalise_batch
+from es_simhash.hashing.characters import hashed_letters
 from es_simhash.hashing.winnowing import GUARANTEE, LETTER, run_ends, run_hashes, worth_sums
 from es_simhash.servers import embedded_server
 from es_simhash.texts.shingle_sets import run_shingles
@@ -153,7 +153,7 @@ def shingle_lists(texts: Sequence[str]) -> Lists:
 
 def letters(text: str) -> int:
     """Return the letters of *text*, as lengths of passages are counted."""
-    return int(worth_sums(normalise_batch([text])[0], in_letters=True)[-1]) // LETTER
+    return int(worth_sums(hashed_letters([text])[0], in_letters=True)[-1]) // LETTER
 
 
 def length_class(text: str) -> int:
@@ -266,7 +266,7 @@ def is_among(hashes: Hashes, known: Hashes) -> NDArray[np.bool_]:
 
 def runs_of(text: str) -> Hashes:
     """Return the hash of the shortest run of 200 letters, and worth the guarantee, from each character."""
-    codes, _ = normalise_batch([text])
+    codes, _ = hashed_letters([text])
     ends = run_ends(worth_sums(codes, in_letters=True), LETTER * RUN)
     ends = np.maximum(ends, run_ends(worth_sums(codes), LETTER * GUARANTEE))
     return run_hashes(codes, ends[: np.searchsorted(ends, codes.size, side="right")])

@@ -36,7 +36,7 @@ from vectors import connect
 
 from es_simhash import IncompleteSearchError, SimHashClient
 from es_simhash.hashing.batches import passage_term_list
-from es_simhash.hashing.characters import normalise_batch
+from es_simhash.hashing.characters import hashed_letters
 from es_simhash.hashing.winnowing import GUARANTEE, LETTER, question_terms, worth_sums
 from es_simhash.passages.compare import PreparedText, compare_passages
 from es_simhash.passages.found import Overlaps
@@ -65,7 +65,7 @@ def plant(texts: list[str], chance: random.Random) -> tuple[str, str, int]:
         length = chance.randint(*((80, 800) if is_han else (100, 2_000)))
         begin = chance.randrange(max(1, len(source) - length))
         run = source[begin:]
-        sums = worth_sums(normalise_batch([run])[0])
+        sums = worth_sums(hashed_letters([run])[0])
         worth = (length if not is_han else length * 5 / 4) * LETTER
         if sums[-1] < worth:
             continue
@@ -73,7 +73,7 @@ def plant(texts: list[str], chance: random.Random) -> tuple[str, str, int]:
         low, high = 0, len(run)
         while low < high:
             middle = (low + high) // 2
-            enough = worth_sums(normalise_batch([run[:middle]])[0])[-1] >= worth
+            enough = worth_sums(hashed_letters([run[:middle]])[0])[-1] >= worth
             low, high = (low, middle) if enough else (middle + 1, high)
         run = run[:low]
         places = chance.randrange(len(first) + 1), chance.randrange(len(second) + 1)
