@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from es_simhash import DuplicateResult
@@ -23,37 +23,8 @@ from es_simhash.groups.lacking import count_lacking
 from es_simhash.tables.notebook import Sheet
 
 if TYPE_CHECKING:
-    from es_simhash import Reconciled, RemovalPlan
+    from es_simhash import RemovalPlan
     from es_simhash.cli.connect import Connection
-
-
-class Regrouped:
-    """Collects what was done to the groups of some indices."""
-
-    def __init__(self) -> None:
-        self._done: list[tuple[tuple[str, ...], Reconciled]] = []
-
-    def add(self, names: tuple[str, ...], done: Reconciled) -> None:
-        self._done.append((names, done))
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        return [
-            {"indices": list(names), **asdict(done), "failures": failures_as_json(done.failures)}
-            for names, done in self._done
-        ]
-
-    def print(self) -> None:
-        for names, done in self._done:
-            print_line(f"groups of {', '.join(names)}: {count(done.changed, 'document')} rewritten")
-
-    def complain(self) -> bool:
-        """Print an error for each that is not right yet, and return whether there is any."""
-        unsettled = [names for names, done in self._done if done.failures or not done.is_settled]
-        for names in unsettled:
-            again = shlex.join(["es-simhash", "reconcile", ",".join(names)])
-            said = f"the groups of {', '.join(names)} are not right yet: run {again}"
-            error(said, kind="unsettled", indices=list(names))
-        return bool(unsettled)
 
 
 SHOWN = 20

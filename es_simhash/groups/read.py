@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import count
@@ -142,11 +142,10 @@ PAGE = 5_000
 BUCKETS = 1_000
 
 
-async def read_all(server: Port, index: Index, table: Table, *, leave: Collection[str] = ()) -> None:
-    """Add to *table* each document of *index* that has a row there, no duplicate of *leave*."""
+async def read_all(server: Port, index: Index, table: Table) -> None:
+    """Add to *table* each document of *index* that has a row there."""
     fields = Fields(server.prefix)
-    left = {"must_not": [{"terms": {fields.duplicate_of: sorted(leave)}}]} if leave else {}
-    body = {**table.search_body(), "query": {"bool": {"filter": {"exists": {"field": fields.fingerprint}}, **left}}}
+    body = {**table.search_body(), "query": {"bool": {"filter": {"exists": {"field": fields.fingerprint}}}}}
     reading = Reading(server.patient, index, body, page=PAGE)
     async with aclosing(reading.pages()) as pages:
         async for hits in pages:
@@ -172,45 +171,30 @@ async def grouped_without_fingerprint(server: Port, index: Index) -> list[Key]:
     return found
 
 
-def canonicals_body(names: Sequence[str], fields: Fields, *, grouped_only: bool = False) -> dict[str, Any]:
+def canonicals_body(names: Sequence[str], fields: Fields) -> dict[str, Any]:
     """Return the search for the canonicals of the groups *names*; other documents may share their ids."""
     ungrouped = {"filter": ids_query(names), "must_not": {"exists": {"field": fields.group}}}
-    named = [{"terms": {fields.group: names}}, *([] if grouped_only else [{"bool": ungrouped}])]
-    there = [{"exists": {"field": fields.fingerprint}}, {"bool": {"should": named}}]
+    named = {"bool": {"should": [{"terms": {fields.group: names}}, {"bool": ungrouped}]}}
+    there = [{"exists": {"field": fields.fingerprint}}, named]
     query = {"bool": {"filter": there, "must_not": [{"exists": {"field": fields.duplicate_of}}]}}
     return {"query": query, "docvalue_fields": [fields.group, fields.fingerprint], "_source": False}
 
 
-def name_of(hit: Mapping[str, Any], fields: Fields) -> str:
-    """Return the name of the group of a canonical."""
-    return str((hit["fields"].get(fields.group) or [hit["_id"]])[0])
-
-
-async def lost_canonicals(
-    server: Port,
-    index: Index,
-    *,
-    doubted: AbstractSet[str] = frozenset(),
-    grouped_only: bool = False,
-) -> list[str]:
-    """
-    Return the groups that documents name, and of which no canonical is there, or which are *doubted*.
-    With *grouped_only* a document that was never grouped, or was written anew without its group, is no canonical.
-    """
+async def lost_canonicals(server: Port, index: Index) -> list[str]:
+    """Return the groups that documents name, and of which no canonical is there."""
     fields = Fields(server.prefix)
     lost: list[str] = []
     field = fields.duplicate_of
     reader = BucketReader(index, [{"exists": {"field": field}}], field, page=BUCKETS)
     while page := await reader.read(server):
         named = [name for name, _ in page]
-        body = canonicals_body(named, fields, grouped_only=grouped_only)
         there: set[str] = set()
 
         def note(hits: Hits, there: set[str] = there) -> None:
-            there.update(name_of(hit, fields) for hit in hits)
+            there.update(*(hit["fields"].get(fields.group, ()) for hit in hits))
 
-        check_whole(await read_each(server, index, body, note, page=PAGE))
-        lost += [name for name in named if name not in there or name in doubted]
+        check_whole(await read_each(server, index, canonicals_body(named, fields), note, page=PAGE))
+        lost += [name for name in named if name not in there]
     return lost
 
 

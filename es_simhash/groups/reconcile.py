@@ -115,12 +115,8 @@ async def read_groups(
     since: str | None = None,
     ids: Collection[str] | None = None,
     may_lack: bool = True,
-    leave: Collection[str] = (),
 ) -> tuple[Table, Groups]:
-    """
-    Return the documents of *index*, or those that may have been touched since then, or with these *ids*, and their
-    groups; no duplicate of *leave*.
-    """
+    """Return the documents of *index*, or those that may be touched since then, or with *ids*, and their groups."""
     from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
 
     fields = Fields(server.prefix)
@@ -140,14 +136,12 @@ async def read_groups(
 
     await refresh(server, index)
     if since is None and ids is None:
-        await read_all(server, index, table, leave=leave)
+        await read_all(server, index, table)
         return table, await group()
-    lost = await lost_canonicals(server, index, grouped_only=True) if may_lack else []
+    lost = await lost_canonicals(server, index) if may_lack else []
     query = {"range": {fields.at: {"gte": since}}} if ids is None else ids_query(sorted(ids))
     named = {*lost, *(ids or ())}
-    return table, await group_touched(
-        server, index, table, grouping.max_distance, group, query, named=named, leave=leave
-    )
+    return table, await group_touched(server, index, table, grouping.max_distance, group, query, named=named)
 
 
 async def reconcile(
@@ -158,7 +152,6 @@ async def reconcile(
     since: str | None = None,
     ids: Collection[str] | None = None,
     may_lack: bool = True,
-    leave: Collection[str] = (),
     if_grouped: bool = False,
     dry_run: bool = False,
     regroup: bool = False,
@@ -171,8 +164,7 @@ async def reconcile(
     between, whatever reads or writes groups refuses the index, and a second run continues. With *since*, or *ids* (at
     most some thousand), only groups are judged that documents grouped since then, or with these ids, may have changed;
     without *may_lack*, no canonical was deleted since. With *if_grouped*, nothing is done where no index records a
-    grouping. Duplicates of *leave* stay as they are; the others are grouped without them. What is written is noted in
-    *written*.
+    grouping. What is written is noted in *written*.
     Cost: all fingerprints and ids are read, or those that such documents may have touched (a multi-search for 200 of
     them); without *ids*, one search for tagged documents without a fingerprint; a multi-get and a bulk for every 500
     documents to change.
@@ -193,7 +185,7 @@ async def reconcile(
     grouping = await settle_grouping(server, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup)
     check = partial(check_recorded, server, index, grouping, before=resolved, regroup=regroup)
     writer = _Writer(server.prefix, batch, grouping, check, {} if written is None else written)
-    read = partial(read_groups, server, index, resolved, grouping, since=since, ids=ids, may_lack=may_lack, leave=leave)
+    read = partial(read_groups, server, index, resolved, grouping, since=since, ids=ids, may_lack=may_lack)
     with noting(lambda: were(writer.changed, "rewritten")):
         for _ in range(ROUNDS):
             table, groups = await begin_anew(read)

@@ -45,11 +45,10 @@ async def group_touched(
     query: Mapping[str, Any],
     *,
     named: Collection[str],
-    leave: Collection[str],
 ) -> Groups:
     """
     Add to *table* the documents that match *query* or name one of *named* as canonical, and what these upset; return
-    what *group* makes of the table in the end. No duplicate of *leave* is read.
+    what *group* makes of the table in the end.
     The groups are those of all documents, if all that no change touches is right. Cost: a multi-search for every 200
     fingerprints that are decided, and a few searches for every 500 documents read.
     """
@@ -64,7 +63,7 @@ async def group_touched(
     scope = Scope(
         server.context, index, settings, LookupOptions(), LookupRule(max_distance), stats=stats, is_one_page=True
     )
-    touched = _Touched(server, table, scope, lookups, leave)
+    touched = _Touched(server, table, scope, lookups)
     wrong = set(await touched.read(query))
     named = {*named, *touched.bare}
     is_new = True
@@ -86,12 +85,11 @@ async def group_touched(
 class _Touched:
     """The documents read, by key; *bare*: names of those that matched and have no fingerprint; *decided*: places."""
 
-    def __init__(self, server: Port, table: Table, scope: Scope, lookups: TableLookups, leave: Collection[str]) -> None:
+    def __init__(self, server: Port, table: Table, scope: Scope, lookups: TableLookups) -> None:
         self.decided: set[int] = set()
         self.bare: set[str] = set()
         self._server, self._table, self._scope, self._lookups = server, table, scope, lookups
         self._fields = Fields(server.prefix)
-        self._left = [{"terms": {self._fields.duplicate_of: sorted(leave)}}] if leave else []
         self._places: dict[Key, int] = {}
         self._unreadable: set[Key] = set()
         # The canonicals that documents name, by place.
@@ -103,7 +101,7 @@ class _Touched:
     async def read(self, query: Mapping[str, Any]) -> list[int]:
         """Return the places of the documents that match *query*; new ones are added to the table."""
         hits: list[Mapping[str, Any]] = []
-        body = {**self._table.search_body(), "query": {"bool": {"filter": [query], "must_not": self._left}}}
+        body = {**self._table.search_body(), "query": {"bool": {"filter": [query]}}}
         check_whole(await read_each(self._server, self._scope.index, body, hits.extend, page=PAGE))
         return await self._server.compute(self._add, hits)
 

@@ -15,9 +15,9 @@ from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from typing import Literal
 
-from es_simhash.arguments import FilePath, check_function, check_input, check_inputs, check_name
+from es_simhash.arguments import FilePath, check_input, check_inputs, check_name
 from es_simhash.errors import InvalidInputError, WritesRefusedError, shorten
-from es_simhash.mapping.fields import now
+from es_simhash.mapping.fields import full_name, now
 from es_simhash.mapping.port import Around, Port
 from es_simhash.removal.delete import Deletion, delete_documents, put_back, read_planned
 from es_simhash.removal.guard_rails import Share, check_max_share, refuse_doubts, refuse_excess
@@ -26,7 +26,7 @@ from es_simhash.removal.may_delete import state_of, version_of
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.present import Items, judge, read_decisive
 from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
-from es_simhash.removal.regroup import OnRegrouped, names_within, regroup
+from es_simhash.removal.regroup import names_within, regroup
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.take_decisions import take_in
 from es_simhash.transport.conversation import refresh, unless_refused
@@ -48,7 +48,6 @@ async def apply_removal(
     max_share: float | None = None,
     other_titles: bool = False,
     large_groups: bool = False,
-    on_regrouped: OnRegrouped | None = None,
     sizes: RemovalSizes = SIZES,
     dry_run: bool = False,
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
@@ -59,8 +58,6 @@ async def apply_removal(
     Guard rails are checked with present numbers: a dry run, where the plan is beyond them; *max_share* replaces the one
     of it.
     """
-    if on_regrouped is not None:
-        check_function("on_regrouped", on_regrouped)
     share = None if max_share is None else check_max_share(max_share)
     with ExitStack() as stack:
         removal: RemovalFile = await server.compute(_open, stack, path, decisions, sha256, writes=not dry_run)
@@ -69,7 +66,7 @@ async def apply_removal(
             removal.header = replace(removal.header, guards=guards)
         _, doubts = await server.compute(removal.refusals)
         refuse_doubts(doubts, {"other_titles": other_titles, "large_groups": large_groups})
-        async with aclosing(_apply(server, removal, on_regrouped, sizes, dry_run=dry_run)) as parts:
+        async with aclosing(_apply(server, removal, sizes, dry_run=dry_run)) as parts:
             async for part in parts:
                 yield part
 
@@ -92,7 +89,7 @@ def _open(
 
 
 async def _apply(
-    server: Port, removal: RemovalFile, on_regrouped: OnRegrouped | None, sizes: RemovalSizes, *, dry_run: bool
+    server: Port, removal: RemovalFile, sizes: RemovalSizes, *, dry_run: bool
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     header = removal.header
     names = sorted(header.index_uuids)
@@ -108,7 +105,7 @@ async def _apply(
     batches = _portions(removal.batches(sizes.removed), longest, sizes.characters)
     done = 0
     gone: set[str] = set()
-    restored: set[str] = set()
+    back: set[str] = set()
     deleted = 0
     batch = _Batch(removal, view, created)
     with noting(lambda: _say_deleted(deleted + batch.gone, removal)):
@@ -119,20 +116,21 @@ async def _apply(
             deleted += sum(record.action == "deleted" for record in records)
             for record in records:
                 # What another run of the plan deleted is gone, too; what came back names its former canonical.
-                gone |= {record.id} if record.action == "deleted" or record.kind == "missing" else set()
-                gone |= {record.canonical} if record.kind == "canonical_missing" else set()
-                restored |= {record.id} if record.action == "restored" else set()
+                if record.action == "deleted" or record.kind == "missing":
+                    gone |= {record.id, full_name(record.index, record.id, record.routing)}
+                elif record.kind == "canonical_missing":
+                    gone |= {record.canonical, full_name(record.canonical_index, record.canonical)}
+                elif record.action == "restored":
+                    back.add(record.id)
                 yield [record]
             last.refuse_hindered()
             done += len(lines)
             server.tell(Progress(done, header.count, "comparing documents" if dry_run else "removing documents"))
         if standing and not dry_run:
             await refresh(server, standing)
-        if standing and not dry_run and (gone or restored):
+        if standing and not dry_run and (gone or back):
             own = Around(server, server.context.of_prefix(header.prefix))
-            view = await names_within(own, view, set(standing))
-        if view and standing and not dry_run and (gone or restored):
-            await regroup(own, view, restored, gone=gone, few=sizes.few, report=on_regrouped)
+            await regroup(own, await names_within(own, view, set(standing)), back=back, gone=gone, few=sizes.few)
 
 
 def _portions(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from es_simhash.arguments import FilePath, check_function, check_input, check_name
+from es_simhash.arguments import FilePath, check_input, check_name
 from es_simhash.errors import InvalidInputError, WritesRefusedError
 from es_simhash.mapping.fields import now
 from es_simhash.mapping.meta import IndexSettings
@@ -23,8 +23,9 @@ from es_simhash.removal.delete import find_streams, put_back, read_documents
 from es_simhash.removal.fits import Incoming, find_misfits, is_same_source
 from es_simhash.removal.make_plan import SIZES, RemovalSizes
 from es_simhash.removal.may_delete import is_unreadable
+from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import Archived, EventKind, Restored, RestoredKind
-from es_simhash.removal.regroup import OnRegrouped, Regroup, names_within
+from es_simhash.removal.regroup import names_within, regroup
 from es_simhash.removal.removal_file import RemovalFile, open_archived
 from es_simhash.removal.sqlite_file import DamagedError
 from es_simhash.transport.answers import check_whole
@@ -45,7 +46,6 @@ async def restore(
     *,
     index: str | None = None,
     dry_run: bool = False,
-    on_regrouped: OnRegrouped | None = None,
     sizes: RemovalSizes = SIZES,
 ) -> AsyncGenerator[Sequence[Restored], None]:
     """
@@ -57,8 +57,6 @@ async def restore(
         raise InvalidInputError("no file was named: give a removal that es-simhash apply has begun")
     if index is not None:
         check_index(check_name("index", index))
-    if on_regrouped is not None:
-        check_function("on_regrouped", on_regrouped)
     files = [check_input("path", path) for path in paths]
     done = 0
     damaged: list[Path] = []
@@ -66,12 +64,12 @@ async def restore(
     with ExitStack() as stack, noting(so_far.words):
         opened = [await server.compute(_open, stack, file, writes=not dry_run) for file in files]
         so_far.archived = sum([await server.compute(removal.count_archived) for removal in opened])
-        worlds = {removal.header.prefix: _world(server, removal.header.prefix, index, sizes) for removal in opened}
+        worlds = {removal.header.prefix: _world(server, removal.header.prefix, index) for removal in opened}
+        to_regroup: list[tuple[PlanHeader, set[str]]] = []
         for removal in opened:
             header, lost = removal.header, 0
-            own, targets, regroup = worlds[header.prefix]
-            is_viewed = header.has_view and index is None and not dry_run
-            view = await names_within(own, header.view, header.index_uuids.keys()) if is_viewed else ()
+            own, targets = worlds[header.prefix]
+            back: set[str] = set()
             documents = removal.archived()
             while batch := await server.compute(_take, documents, sizes):
                 work = _Batch(own.prefix, so_far)
@@ -81,14 +79,9 @@ async def restore(
                     unplanned = Target(line.index, fault="unplanned")
                     work.add(line, await targets.find(own, line.index) if is_planned else unplanned)
                 records = await work.carry_out(own)
-                if records and len(header.index_uuids) > 1 and not is_viewed and not dry_run:
-                    regroup.join(await targets.find_names(own, sorted(header.index_uuids)))
                 for line, record in records:
                     if record.action in ("restored", "exists") or record.kind == "pipeline":
-                        planned = [name for name in (line.index, line.canonical.index) if name in header.index_uuids]
-                        names = await targets.find_names(own, planned or [line.index])
-                        if view or not is_viewed:
-                            regroup.add(line.id, names, view)
+                        back.add(line.id)
                     yield [record]
                 if removal.writes:
                     await server.compute(_note, removal, records, is_elsewhere=index is not None)
@@ -97,9 +90,16 @@ async def restore(
                 done += len(batch)
                 server.tell(Progress(done, None, "restoring documents"))
             damaged += [removal.path] if lost or removal.is_damaged else []
+            if back and not dry_run:
+                to_regroup.append((header, back))
         so_far.is_grouping = True
-        for own, _, regroup in worlds.values() if not dry_run else ():
-            await regroup.carry_out(own, on_regrouped)
+        grouped: dict[tuple[str, tuple[str, ...]], set[str]] = {}
+        for header, back in to_regroup:
+            own, targets = worlds[header.prefix]
+            names = await targets.find_names(own, header)
+            grouped.setdefault((header.prefix, names), set()).update(back)
+        for (prefix, names), back in grouped.items():
+            await regroup(worlds[prefix].server, names, back=back, few=sizes.few)
     if damaged:
         raise DamagedError(f"{damaged[0]} is damaged, or was cut short: what is whole was read; look for a copy")
 
@@ -145,12 +145,11 @@ class _World(NamedTuple):
 
     server: Port
     targets: _Targets
-    regroup: Regroup
 
 
-def _world(server: Port, prefix: str, index: str | None, sizes: RemovalSizes) -> _World:
+def _world(server: Port, prefix: str, index: str | None) -> _World:
     own = Around(server, server.context.of_prefix(prefix or server.prefix))  # a damaged header names none
-    return _World(own, _Targets(index), Regroup(few=sizes.few))
+    return _World(own, _Targets(index))
 
 
 def _take(documents: Iterator[Archived | None], sizes: RemovalSizes) -> list[Archived | None]:
@@ -180,13 +179,11 @@ class _Targets:
             self._known[wanted] = replace(found, is_named=is_named)
         return self._known[wanted]
 
-    async def find_names(self, server: Port, names: Sequence[str]) -> list[str]:
-        """Return by which names documents of the indices *names* are grouped; none for one that cannot be used."""
-        found = []
-        for name in names:
-            target = await self.find(server, name)
-            found += [target.view] if target.fault is None else []
-        return found
+    async def find_names(self, server: Port, header: PlanHeader) -> tuple[str, ...]:
+        """Return by which names the documents of a removal are grouped."""
+        if self._index is None:
+            return await names_within(server, header.view, header.index_uuids.keys())
+        return ((await self.find(server, self._index)).view,)
 
 
 @dataclass(slots=True)

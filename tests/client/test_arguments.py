@@ -86,7 +86,6 @@ KINDS = {
     "documents": "documents",
     "actions": "documents",
     "on_problem": "function",
-    "on_regrouped": "function",
     "progress": "function",
     "prefix": "prefix",
     "index_patterns": "patterns",

@@ -1,13 +1,12 @@
 """After a removal or a restore no document names one that is gone, and what an alias hides is left alone."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from es_simhash import GuardRailError, InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
-from es_simhash.groups.reconcile import Reconciled
-from es_simhash.removal import regroup as regroup_module
+from es_simhash.groups.reconcile import Reconciled, reconcile
+from es_simhash.removal import regroup
 from es_simhash.writes.operations import Failure
 from tests.servers.fixtures import make_client
 from tests.servers.removals import ALL, delete_duplicates, outcomes, plan_again
@@ -33,36 +32,27 @@ def duplicates(server, index):
     return {id_: canonical for id_, canonical in own.items() if canonical is not None}
 
 
-def test_survivors_of_an_ingest_that_tagged_by_arrival(server, index, simhash, plan):
+def test_survivors_of_an_ingest_that_tagged_by_arrival(server, index, simhash, plan, monkeypatch):
     """The recorded order decides who stays; that document and its near-duplicates then name no other."""
     rest = {f"r{n}": f"{n} " + " ".join(f"rest{n}of{word}" for word in range(30)) for n in range(20)}
     tag(simhash, index, {"z": TEXT, "a": TEXT.upper(), "c": f"{OTHER} today", "b": OTHER, **rest})
     assert duplicates(server, index)["a"] == "z"
     simhash.plan_removal(index, plan, **ALL)
-    said = []
-    records = simhash.apply_removal(plan, on_regrouped=lambda *each: said.append(each))
-    assert outcomes(records)["z"] == ("deleted", None)
+    found = []
+
+    async def note(*args, **options):
+        found.append(await reconcile(*args, **options))
+        return found[-1]
+
+    monkeypatch.setattr(regroup, "reconcile", note)
+    assert outcomes(simhash.apply_removal(plan))["z"] == ("deleted", None)
     assert duplicates(server, index) == {}
+    first, second = found  # what was written is looked at once more
+    assert 1 <= first.changed <= first.documents < len(rest)  # only what was touched was read
+    assert (first.is_settled, second.changed) == (True, 0)
+    assert outcomes(simhash.apply_removal(plan))["z"] == ("deleted", None)
+    assert len(found) == 2
     assert simhash.reconcile(index, dry_run=True).changed == 0
-    [(names, done)] = said
-    assert (names, done.is_settled) == ((index,), True)
-    assert 1 <= done.changed <= done.documents < len(rest)  # only what was touched was read
-    again = simhash.apply_removal(plan, on_regrouped=lambda *each: said.append(each))
-    assert outcomes(again)["z"] == ("deleted", None)
-    assert len(said) == 1
-
-
-def test_the_command_says_how_many(server, index, simhash, run, plan):
-    """In words, and as JSON."""
-    tag(simhash, index, {"z": TEXT, "a": TEXT, "y": OTHER, "b": OTHER})
-    only = {"filter": {"ids": {"values": ["z"]}}, **ALL}
-    simhash.plan_removal(index, plan, **only)
-    result = run("apply", plan, "--yes")
-    assert f"groups of {index}: 1 document rewritten" in result.output
-    plan_again(simhash, index, plan, **ALL)
-    result = run("apply", plan, "--yes", "--json")
-    last = json.loads(result.stdout.splitlines()[-1])
-    assert (result.exit_code, last["regrouped"][0]["indices"], last["regrouped"][0]["changed"]) == (0, [index], 1)
 
 
 def test_a_removal_that_ends_before_the_groups_are_right(server, index, sync_simhash, plan):
@@ -87,9 +77,9 @@ def test_groups_that_are_refused_are_done_by_the_same_call(server, index, sync_s
     assert run("plan", index, "--max-share", "1", "--out", plan).exit_code == 0
     command = ("apply", plan, "--yes")
     with monkeypatch.context() as patch:
-        patch.setattr(regroup_module, "reconcile", refuse)
+        patch.setattr(regroup, "reconcile", refuse)
         result = run(*command)
-    assert (result.exit_code, f"run es-simhash reconcile {index}" in result.output) == (1, True), result.output
+    assert (result.exit_code, f"groups of {index} are not right yet" in result.output) == (1, True), result.output
     assert duplicates(server, index) == {"a": "z"}
     assert run(*command).exit_code == 0
     assert duplicates(server, index) == {}
@@ -113,20 +103,8 @@ def test_removals_at_once(server, index, sync_simhash, tmp_path):
     assert sync_simhash.reconcile(index, dry_run=True).changed == 0
 
 
-def test_a_canonical_that_was_lost_before(server, index, simhash, plan):
-    """It is no reason to leave groups as they are; nor is a document of its id in an index of something else."""
-    tag(simhash, index, {"lost": MORE, "near": f"{MORE}!", "a": TEXT, "b": f"{TEXT}!", "l": LONGER})
-    assert duplicates(server, index) == {"near": "lost", "b": "a"}
-    server.request("DELETE", f"/{index}/_doc/lost?refresh=true")
-    tag(simhash, f"{index}-other", {"lost": LONGER})
-    simhash.plan_removal(index, plan, filter={"ids": {"values": ["b"]}}, **ALL)
-    assert outcomes(simhash.apply_removal(plan)) == {"b": ("deleted", None)}
-    assert duplicates(server, index) == {}
-    assert simhash.reconcile(index, dry_run=True).changed == 0
-
-
 def test_one_of_several_indices_that_are_grouped_together(server, index, simhash, plan):
-    """Its groups are not made right alone; the warning names what to reconcile."""
+    """Its groups are made right alone; a reconcile over all makes them what they were."""
     news, wires = f"{index}-news", f"{index}-wires"
     tag(simhash, news, {"b": TEXT, "c": f"{TEXT} indeed", "d": TEXT.upper(), "x": OTHER}, on_duplicate=None)
     tag(simhash, wires, {"a": TEXT}, on_duplicate=None)
@@ -134,14 +112,12 @@ def test_one_of_several_indices_that_are_grouped_together(server, index, simhash
     before = stored_groups(read_all(server, f"{index}-*"))
     assert {before[id_] for id_ in "abcd"} == {"a"}
     simhash.plan_removal(news, plan, **ALL)
-    advice = f"documents in {wires}: run reconcile over all indices.*{news},{wires}"
-    with pytest.warns(UserWarning, match=advice):
-        gone = outcomes(simhash.apply_removal(plan))
+    gone = outcomes(simhash.apply_removal(plan))
     assert gone
     left = stored_groups(read_all(server, f"{index}-*"))
     assert left == {id_: name for id_, name in before.items() if id_ not in gone}
-    with pytest.warns(UserWarning, match=advice):
-        assert {each.action for each in simhash.restore(plan)} == {"restored"}
+    assert {each.action for each in simhash.restore(plan)} == {"restored"}
+    assert simhash.reconcile([news, wires]).is_settled
     assert stored_groups(read_all(server, f"{index}-*")) == before
 
 
@@ -232,17 +208,6 @@ def test_an_alias_that_is_gone(server, index, simhash, plan):
     assert read_all(server, other) == theirs
 
 
-def test_hidden_documents_that_name_what_was_removed(server, index, simhash, plan):
-    """They are not changed through the alias; a warning says so."""
-    (mine, _), (alias, other) = tenants(server, index, simhash, "filter")
-    simhash.reconcile(index)
-    theirs = read_all(server, other)
-    simhash.plan_removal(alias, plan, canonical="longest", filter={"ids": {"values": [f"{mine}a"]}}, **ALL)
-    with pytest.warns(UserWarning, match=f"does not show.*run reconcile over {index}"):
-        assert outcomes(simhash.apply_removal(plan)) == {f"{mine}a": ("deleted", None)}
-    assert read_all(server, other) == theirs
-
-
 def test_canonicals_that_an_alias_hides(server, index, simhash, plan):
     """Their duplicates stay as they are; documents that name what was removed are put right all the same."""
     tag(simhash, index, {"hidden": {"body": TEXT, "n": 9}, "member": {"body": f"{TEXT} more", "n": 1}})
@@ -252,26 +217,9 @@ def test_canonicals_that_an_alias_hides(server, index, simhash, plan):
     alias = f"{index}-few"
     server.request("PUT", f"/{index}/_alias/{alias}", {"filter": {"range": {"n": {"lt": 5}}}})
     simhash.plan_removal(alias, plan, filter={"ids": {"values": ["z"]}}, **ALL)
-    with pytest.warns(UserWarning, match="left as they are, because they are duplicates of documents in .*: run rec"):
-        assert outcomes(simhash.apply_removal(plan)) == {"z": ("deleted", None)}
+    assert outcomes(simhash.apply_removal(plan)) == {"z": ("deleted", None)}
     assert duplicates(server, index) == {"member": "hidden", "b": "a"}
     assert simhash.reconcile(index, dry_run=True).changed == 0
-
-
-def test_more_members_of_hidden_canonicals_than_a_page_has(server, index, simhash, plan, monkeypatch):
-    """None of them is taken away from a canonical that the alias hides."""
-    monkeypatch.setattr(regroup_module, "HITS", 3)
-    hidden = {f"{index}-{n}": {"body": text, "n": 9} for n, text in enumerate([TEXT, OTHER])}
-    members = {f"m{n}{k}": {"body": text.upper(), "n": 1} for n, text in enumerate([TEXT, OTHER]) for k in range(3)}
-    tag(simhash, index, {**hidden, **members, "z": {"body": MORE, "n": 1}, "a": {"body": MORE.upper(), "n": 1}})
-    before = duplicates(server, index)
-    assert len(before) == 7
-    alias = f"{index}-few"
-    server.request("PUT", f"/{index}/_alias/{alias}", {"filter": {"range": {"n": {"lt": 5}}}})
-    simhash.plan_removal(alias, plan, filter={"ids": {"values": ["z"]}}, **ALL)
-    with pytest.warns(UserWarning, match=rf"duplicates of documents in {index}: run reconcile .*\({index}\)"):
-        assert outcomes(simhash.apply_removal(plan)) == {"z": ("deleted", None)}
-    assert duplicates(server, index) == {id_: canonical for id_, canonical in before.items() if canonical != "z"}
 
 
 def test_another_index_has_a_document_of_that_id(server, index, simhash, plan):

@@ -187,14 +187,9 @@ def test_groups_are_right_afterwards(server, index, simhash, tmp_path):
     path = write_archive(tmp_path / "removed.db", rows)
     delete(server, index, removed)
     simhash.reconcile(index)
-    reports = []
-    records = list(simhash.restore(path, on_regrouped=lambda names, done: reports.append((names, done))))
-    assert {each.action for each in records} == {"restored"}
+    assert {each.action for each in simhash.restore(path)} == {"restored"}
     now = read_all(server, index)
     assert stored_groups(now) == stored_groups(first)
-    [(names, done)] = reports
-    assert names == (index,)
-    assert done.is_settled
     assert simhash.reconcile(index).changed == 0
     bare = lambda source: {name: value for name, value in source.items() if name != "simhash"}  # noqa: E731
     assert {id_: bare(source) for id_, source in now.items()} == {id_: bare(source) for id_, source in first.items()}
@@ -218,11 +213,7 @@ def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, tm
     put(server, names[2], [{"_id": "a", "body": text}])
     list(simhash.backfill(names[2]))
     simhash.reconcile(names)
-    reports = []
-    assert [each.action for each in simhash.restore(plan, on_regrouped=lambda *each: reports.append(each))] == [
-        "restored"
-    ]
-    assert [each[0] for each in reports] == [tuple(names)]
+    assert [each.action for each in simhash.restore(plan)] == ["restored"]
     assert stored_groups(read_all(server, f"{index}-*")) == dict.fromkeys("abc", "a")
 
 

@@ -9,7 +9,7 @@ import click
 
 from es_simhash.cli import options
 from es_simhash.cli.connect import Connection, connect
-from es_simhash.cli.duplicates import Regrouped, show
+from es_simhash.cli.duplicates import show
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import count, print_json, print_line
 from es_simhash.cli.parameter_types import FILE
@@ -60,19 +60,15 @@ def command(removal: str, target: Target, *, yes: bool, quiet: bool, as_json: bo
         if not yes:
             return _try_out(connection, removal, header, approval, as_json=as_json)
         connection.to_refresh.update(header.index_uuids)
-        regrouped = Regrouped()
-        applied = connection.simhash.apply_removal(removal, on_regrouped=regrouped.add, **approval)
-        with closing(applied) as records:
+        with closing(connection.simhash.apply_removal(removal, **approval)) as records:
             counts = show(records, as_json=as_json, is_listed=not quiet, decided=header.decided)
     if not as_json:
         earlier = f", {counts.earlier:,} by earlier runs" if counts.earlier else ""
         kept = f", kept in {removal}" if counts.done or counts.earlier else ""
         print_line(f"{count(counts.done, 'document')} deleted{earlier}{kept}{counts.decided_words}")
-        regrouped.print()
-    elif (found := regrouped.to_dicts()) or quiet:
-        summary = {"deleted": counts.done, "deleted_earlier": counts.earlier, "kept": counts.kept}
-        print_json((summary if quiet else {}) | {"regrouped": found})
-    return 1 if regrouped.complain() or counts.kinds else 0
+    elif quiet:
+        print_json({"deleted": counts.done, "deleted_earlier": counts.earlier, "kept": counts.kept})
+    return 1 if counts.kinds else 0
 
 
 def _try_out(

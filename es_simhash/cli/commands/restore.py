@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import ExitStack, closing
-from typing import IO, Any
+from typing import IO
 
 import click
 
 from es_simhash import Restored
 from es_simhash.cli import options
 from es_simhash.cli.connect import connect
-from es_simhash.cli.duplicates import Regrouped
 from es_simhash.cli.options import Target
 from es_simhash.cli.output import SHOWN_FAILURES, count, dry_run_ending, error, failures_as_json, print_json, print_line
 from es_simhash.cli.output_files import end_report, open_report
@@ -58,12 +57,10 @@ def command(
     there in another version is reported and not changed. Afterwards the group fields are made right. The exit code is 1
     if a document is not there as the file has it, and if a file is damaged: then what is whole is restored.
     """
-    regrouped = Regrouped()
     with ExitStack() as stack, connect(target, index or _first_index(removals[0])) as connection, say_if_stopped():
         counts = _Counts(open_report(stack, report, removals, dry_run=dry_run))
-        how: Any = {"index": index, "dry_run": dry_run, "on_regrouped": regrouped.add}
         damage: DamagedError | None = None
-        with closing(connection.simhash.restore(removals, **how)) as records:
+        with closing(connection.simhash.restore(removals, index=index, dry_run=dry_run)) as records:
             try:
                 for record in records:
                     counts.add(record)
@@ -72,16 +69,14 @@ def command(
                 damage = found
         end_report(counts.report)
     if as_json:
-        print_json({"dry_run": dry_run, "documents": dict(counts.actions), "regrouped": regrouped.to_dicts()})
+        print_json({"dry_run": dry_run, "documents": dict(counts.actions)})
     else:
         others = "; then their groups are put right, which may change the group fields of other documents, too"
         groups = others if counts.actions["would restore"] else ""
         print_line(counts.sentence() + groups + dry_run_ending(is_dry=dry_run))
-        regrouped.print()
-    unsettled = regrouped.complain()
     if damage is not None:
         raise damage
-    return 1 if counts.wrong or unsettled else 0
+    return 1 if counts.wrong else 0
 
 
 def _first_index(path: str) -> str:

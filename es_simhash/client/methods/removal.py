@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING
 
 from es_simhash.arguments import check_items
@@ -11,7 +11,6 @@ from es_simhash.client.base import SyncBase
 from es_simhash.transport.protocol import Index, OnProgress
 
 if TYPE_CHECKING:
-    from es_simhash.groups.reconcile import Reconciled
     from es_simhash.removal.plan_options import PlanOptions
     from es_simhash.removal.records import DuplicateResult, RemovalPlan, Restored
 
@@ -60,7 +59,6 @@ class RemovalMethods(SyncBase):
         other_titles: bool = False,
         large_groups: bool = False,
         dry_run: bool = False,
-        on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
         progress: OnProgress | None = None,
     ) -> Generator[DuplicateResult, None, None]:
         """
@@ -90,8 +88,6 @@ class RemovalMethods(SyncBase):
                 Allow that more than 1,000 documents, and 1 % of the index, go for one that stays.
             dry_run:
                 Only yield what is left to delete, and what the plan fits no more; write nothing.
-            on_regrouped:
-                As for :meth:`restore`.
             ...
 
         Raises:
@@ -109,7 +105,6 @@ class RemovalMethods(SyncBase):
             max_share=max_share,
             other_titles=other_titles,
             large_groups=large_groups,
-            on_regrouped=on_regrouped,
             dry_run=dry_run,
         )
         return self._stream(flow)
@@ -120,7 +115,6 @@ class RemovalMethods(SyncBase):
         *,
         index: str | None = None,
         dry_run: bool = False,
-        on_regrouped: Callable[[tuple[str, ...], Reconciled], object] | None = None,
         progress: OnProgress | None = None,
     ) -> Generator[Restored, None, None]:
         """
@@ -140,10 +134,6 @@ class RemovalMethods(SyncBase):
                 write index, or a data stream. It must have the same scheme.
             dry_run:
                 Change nothing, and yield what would be done.
-            on_regrouped:
-                Is called at the end with the names of indices that are grouped together, and with what was done to
-                their groups; ``changed`` is the number of documents rewritten. By default a warning tells of groups
-                that could not be made right.
             ...
 
         Raises:
@@ -153,6 +143,4 @@ class RemovalMethods(SyncBase):
         from es_simhash.removal.restore import restore
 
         files = [path] if isinstance(path, (str, os.PathLike)) else list(check_items("path", path, of="paths"))
-        return self._stream(
-            restore(self._server(progress), files, index=index, dry_run=dry_run, on_regrouped=on_regrouped)
-        )
+        return self._stream(restore(self._server(progress), files, index=index, dry_run=dry_run))
