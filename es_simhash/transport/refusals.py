@@ -209,12 +209,13 @@ def is_passing(refusal: BaseException | int | None, kind: str = "") -> bool:
     return refusal is not None and BUSY.fits(refusal, kind)
 
 
-_CLIENTS = ("elastic_transport", "elasticsearch", "opensearchpy")
+CLIENTS = ("elastic_transport", "elasticsearch", "opensearchpy")
+"""The modules of the exceptions of both clients."""
 
 
 def is_unreachable(error: BaseException) -> bool:
     """Return whether no server answered. One whose certificate is not trusted did, and that does not pass."""
-    names = {kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in _CLIENTS}
+    names = {kind.__name__ for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in CLIENTS}
     return bool(names & {"ConnectionError", "ConnectionTimeout"}) and not names & {"TlsError", "SSLError"}
 
 

@@ -2,17 +2,15 @@
 
 import asyncio
 import base64
-import contextlib
 import json
 import socket
-import threading
 import traceback
 
 import pytest
 from opensearchpy import AsyncOpenSearch
 
 from es_simhash import AnswerError, AsyncSimHashClient, SimHashClient
-from tests.servers.canned import canned_server
+from tests.servers.canned import answering, canned_server
 from tests.servers.command_line import TEXT, failed
 from tests.servers.fixtures import make_client
 
@@ -23,40 +21,18 @@ def test_the_product_is_told_without_cluster_rights(run, news, server, monkeypat
         monkeypatch.setenv("ES_SIMHASH_PRODUCT", product)
         assert run("check", news).exit_code == 0
     if server.product == "opensearch":
-        failed(run("check", news, "--product", "elasticsearch"), "--product")
+        failed(run("check", news, "--product", "elasticsearch"), "ES_SIMHASH_PRODUCT")
 
 
 def test_server_down(run, index):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        failed(run("find", index, TEXT, "--url", url), f"cannot reach {url}", "--url")
+        failed(run("find", index, TEXT, "--url", url), f"cannot reach {url}", "ES_SIMHASH_URL")
         failed(run("find", index, TEXT, "--url", url, "--product", "opensearch"), f"cannot reach {url}")
 
 
 PRODUCTS = ([], ["--product", "opensearch"], ["--product", "elasticsearch"])
-
-
-@contextlib.contextmanager
-def answering(answer):
-    """Provide the URL of what answers each connection with these bytes, and closes it."""
-    with socket.create_server(("127.0.0.1", 0)) as other:
-
-        def close():
-            while True:
-                try:
-                    connection, _ = other.accept()
-                except OSError:
-                    return
-                with connection, contextlib.suppress(OSError):
-                    connection.recv(1_000)
-                    connection.sendall(answer)
-
-        thread = threading.Thread(target=close, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{other.getsockname()[1]}"
-        other.shutdown(socket.SHUT_RDWR)
-        thread.join()
 
 
 def test_no_search_server(run, index):
@@ -84,7 +60,7 @@ def test_another_kind_of_server(run, index, server):
             assert words in said(url, PRODUCTS[1])
     for more in PRODUCTS:
         line = said(server.url.replace("http://", "https://"), more)
-        assert "does not speak TLS: pass a URL that begins with http://" in line
+        assert "does not speak TLS: give a URL that begins with http://" in line
         assert "certificate" not in line
 
 
@@ -109,7 +85,7 @@ def test_an_answer_that_is_nested_too_deeply(run, index):
 def test_an_index_that_is_not_there(run, news):
     """Those with nearly the name are offered before a new one."""
     for command in (["find", f"{news[:-1]}", TEXT], ["check", f"{news}s"], ["setup", f"{news}s", "-t", "body"]):
-        failed(run(*command), f"did you mean {news}", ", or create the index with es-simhash create")
+        failed(run(*command), f"did you mean {news}", ", or create the index")
     failed(run("find", "zzzz", TEXT), "check the name, or create the index")
 
 
@@ -131,7 +107,12 @@ def test_a_url_without_a_port(run, index, url, port):
 
 def test_a_url_with_a_path(run, news, server):
     for product in ("auto", server.product):
-        failed(run("check", news, "--url", f"{server.url}/{news}", "--product", product), f"the path /{news}", "URL")
+        failed(
+            run("check", news, "--url", f"{server.url}/{news}", "--product", product),
+            f"/{news}",
+            "does not know this path",
+            "URL",
+        )
 
 
 def test_a_login_in_the_url_is_never_shown(run, news, server, monkeypatch):

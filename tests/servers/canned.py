@@ -1,8 +1,9 @@
 """A server that gives one answer to every request, whole or a byte now and then, as no search server does."""
 
 import gzip
+import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 DRIBBLE_SECONDS = 0.1
@@ -85,3 +86,25 @@ def canned_server():
 def zipped(text):
     """Return gzip data that breaks off."""
     return gzip.compress(text)[:-12]
+
+
+@contextmanager
+def answering(answer):
+    """Provide the URL of what answers each connection with these bytes, and closes it."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def close():
+            while True:
+                try:
+                    connection, _ = other.accept()
+                except OSError:
+                    return
+                with connection, suppress(OSError):
+                    connection.recv(1_000)
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=close, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{other.getsockname()[1]}"
+        other.shutdown(socket.SHUT_RDWR)
+        thread.join()
