@@ -23,8 +23,10 @@ _NO_ANSWER = (
     ),
     (
         Look(words=("CERTIFICATE_VERIFY_FAILED",)),
-        "the TLS certificate of {server} could not be verified: {cause}; set ES_SIMHASH_CA_FILE to the certificate of "
-        "its authority, or check whether the URL should begin with http://",
+        (
+            "the TLS certificate of {server} could not be verified: {cause}; set ES_SIMHASH_CA_FILE to the certificate "
+            "of its authority, or check whether the URL should begin with http://"
+        ),
     ),
     (
         Look(words=("TlsError", "SSLError")),
@@ -36,8 +38,10 @@ _NO_ANSWER = (
     ),
     (
         Look(words=("",)),
-        "cannot reach {server}: {cause}; start the server, or give its address by ES_SIMHASH_URL (es-simhash serve "
-        "starts a local one)",
+        (
+            "cannot reach {server}: {cause}; start the server, or give its address by ES_SIMHASH_URL (es-simhash serve "
+            "starts a local one)"
+        ),
     ),
 )
 _REFUSED = "{server} refused the request ({status}): {reason}"
@@ -72,8 +76,10 @@ _ANSWERED = (
     ),
     (
         Look((401,)),
-        "{server} refuses the login (401): set ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY, to a "
-        "login that is valid",
+        (
+            "{server} refuses the login (401): set ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY, to "
+            "a login that is valid"
+        ),
     ),
     # Both products name the right that is missing.
     (Look((403,)), "{server} does not allow this (403): {reason}; use a login with rights on the index"),
