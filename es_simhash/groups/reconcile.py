@@ -6,7 +6,7 @@ The rule is applied in ``table``. A document is rewritten only if it is still as
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from es_simhash.groups.table import Groups, Table, Texts
 
 
-Written: TypeAlias = dict[tuple[str | None, str | None], tuple[int, int] | None]
-"""The versions that were written, by index and id."""
+Written: TypeAlias = dict[Key, tuple[int, int] | None]
+"""The versions that were written."""
 
 BATCH = 500
 # A round is needed again only where documents changed while they were judged.
@@ -278,7 +278,7 @@ class _Writer:
 
         outcomes = await rewrite(server, list(wanted), change, source=[self._prefix], check=self._check)
         self.moved += len(moved)
-        self._count(outcomes)
+        self._count(wanted, outcomes)
 
     async def clear(self, server: Port, places: Sequence[Key]) -> None:
         """Take the group fields out of the documents at *places* that have no fingerprint."""
@@ -293,15 +293,15 @@ class _Writer:
         for begin in range(0, len(places), self._batch):
             part = places[begin : begin + self._batch]
             wanted = [self._prefix, f"{self._prefix}.*"]
-            self._count(await rewrite(server, part, change, source=wanted, check=self._check))
+            self._count(part, await rewrite(server, part, change, source=wanted, check=self._check))
 
-    def _count(self, outcomes: Sequence[Outcome | None]) -> None:
-        for outcome in outcomes:
+    def _count(self, keys: Iterable[Key], outcomes: Sequence[Outcome | None]) -> None:
+        for key, outcome in zip(keys, outcomes, strict=True):
             if outcome is None:
                 continue
             if outcome.is_done:
                 self.changed += 1
-                self._written[outcome.index, outcome.id] = outcome.version
+                self._written[key] = outcome.version
             elif outcome.status in (CONFLICT, MISSING):
                 self.moved += 1
             else:

@@ -48,11 +48,13 @@ class Position:
     """
     Sequence numbers of a shard, as its primary gave them.
     *checkpoint*: every copy in sync has all operations up to this one. *largest*: the largest number given to an
-    operation; -2 in a position that every later search has passed.
+    operation; -2 in a position that every later search has passed. *deletions*: how many the primary has counted since
+    it was opened.
     """
 
     checkpoint: int
     largest: int
+    deletions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +117,13 @@ def read_positions(answer: Mapping[str, Any]) -> dict[Shard, Position]:
             if copy is not None:
                 numbers, commit = copy["seq_no"], copy.get("commit", {})
                 history = commit.get("user_data", {}).get("history_uuid") or ""
-                position = Position(numbers["global_checkpoint"], numbers["max_seq_no"])
+                deletions = copy.get("indexing", {}).get("delete_total", 0)
+                position = Position(numbers["global_checkpoint"], numbers["max_seq_no"], deletions)
                 found[Shard(name, index.get("uuid", ""), int(number), history)] = position
     return found
 
 
-_PARTS = ("routing.primary", "seq_no", "commit.user_data.history_uuid")
+_PARTS = ("routing.primary", "seq_no", "commit.user_data.history_uuid", "indexing.delete_total")
 _STATS = ",".join(("_shards", "indices.*.uuid", *(f"indices.*.shards.*.{name}" for name in _PARTS)))
 
 
@@ -144,7 +147,7 @@ class Positions:
 
     async def read(self, server: Port) -> dict[Shard, Position]:
         """Return the position of every shard of every index; raise PositionsError if a shard has none."""
-        asked = {"index": self._index, "metric": "docs", "level": "shards", "filter_path": _STATS}
+        asked = {"index": self._index, "metric": "indexing", "level": "shards", "filter_path": _STATS}
         answer = await server.patient.send(Call("index_stats", asked))
         positions = read_positions(answer)
         if answer.get("_shards", {}).get("failed") or not positions:

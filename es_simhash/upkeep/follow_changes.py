@@ -13,12 +13,13 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import xxhash
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
+from es_simhash.groups.reconcile import Written
 from es_simhash.hashing import Scheme
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.mapping.port import Port
@@ -104,62 +105,27 @@ _UNKNOWN = Position(NOTHING, NOTHING)
 class Place:
     """
     How far one shard was read: all operations up to *read*. *purpose*: a digest of the scheme and text fields that its
-    documents were compared with. *position*: the shard's numbers at the last look. *written*: later operations that the
-    follower wrote itself; another may have replaced them since.
+    documents were compared with. *deletions*: how many its primary had counted. *position*: the shard's numbers at the
+    last look. *is_counted*: deletions were counted at the look before, too.
     """
 
     shard: Shard
     purpose: str
     read: int = NOTHING
+    deletions: int | None = None
     position: Position = _UNKNOWN
-    written: set[int] = field(default_factory=set)
+    is_counted: bool = False
 
     @property
     def is_behind(self) -> bool:
         return self.position.checkpoint > self.read
 
-    @property
-    def lag(self) -> int:
-        return max(0, self.position.largest - self.read)
-
 
 class Places:
-    def __init__(self) -> None:
+    """How far the shards were read; *recorded*: what :meth:`to_list` made. What it cannot have made is read again."""
+
+    def __init__(self, recorded: Any = None) -> None:
         self._places: dict[Shard, Place] = {}
-
-    def __iter__(self) -> Iterator[Place]:
-        return iter(self._places.values())
-
-    @property
-    def lag(self) -> int:
-        return sum(place.lag for place in self)
-
-    @property
-    def behind(self) -> list[Place]:
-        return [place for place in self if place.is_behind]
-
-    def look(self, positions: Mapping[Shard, Position], purposes: Mapping[str, str]) -> None:
-        """
-        Note the *positions* of all shards; *purposes* are by index UUID, and shards of other indices are left out.
-        A shard is read from its beginning if it is new, if its documents are compared with something else now, or if
-        its numbers have gone back, as after a copy was lost.
-        """
-        places = {}
-        for shard, position in positions.items():
-            if (purpose := purposes.get(shard.uuid)) is None:
-                continue
-            place = self._places.get(shard)
-            if place is None or place.purpose != purpose or place.read > position.largest:
-                place = Place(shard, purpose)
-            place.position = position
-            places[shard] = place
-        self._places = places
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        return [{**asdict(place.shard), "purpose": place.purpose, "read": place.read} for place in self]
-
-    def load(self, recorded: Any) -> None:
-        """Take over the places that :meth:`to_dict` made; leave out what it cannot have made, which is read again."""
         for made in recorded if isinstance(recorded, list) else ():
             match made:
                 case {
@@ -169,46 +135,72 @@ class Places:
                     "history": str(history),
                     "purpose": str(purpose),
                     "read": int(read),
+                    "deletions": int(deletions),
                 }:
-                    place = Place(Shard(index, uuid, number, history), purpose, read)
-                    self._places[place.shard] = place
+                    shard = Shard(index, uuid, number, history)
+                    self._places[shard] = Place(shard, purpose, read, deletions)
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter(self._places.values())
+
+    @property
+    def lag(self) -> int:
+        return sum(max(0, place.position.largest - place.read) for place in self)
+
+    @property
+    def behind(self) -> list[Place]:
+        return [place for place in self if place.is_behind]
+
+    def look(self, positions: Mapping[Shard, Position], purposes: Mapping[str, str]) -> bool:
+        """
+        Note the *positions* of all shards; return whether documents were deleted since the last look.
+        *purposes* are by index UUID, and shards of other indices are left out. A shard is read from its beginning if it
+        is new, if its documents are compared with something else now, or if its numbers have gone back, as after a copy
+        was lost.
+        """
+        before, self._places = self._places, {}
+        for shard, position in positions.items():
+            if (purpose := purposes.get(shard.uuid)) is None:
+                continue
+            place = before.get(shard)
+            if place is None or place.purpose != purpose or place.read > position.largest:
+                place = Place(shard, purpose, deletions=position.deletions)
+            self._places[shard] = place
+        is_less = bool(before.keys() - self._places.keys())
+        for place in self:
+            position = positions[place.shard]
+            is_less |= place.deletions != position.deletions
+            place.deletions = position.deletions
+            place.is_counted = place.position is not _UNKNOWN
+            place.position = position
+        return is_less
+
+    def to_list(self) -> list[dict[str, Any]]:
+        return [
+            {**asdict(place.shard), "purpose": place.purpose, "read": place.read, "deletions": place.deletions}
+            for place in self
+        ]
 
 
-PAGE_DOCUMENTS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
+async def read_page(server: Port, place: Place, judge: Judge, size: int) -> tuple[Hits, bool]:
     """
-    Operations of a shard up to *last*; *hits* are the documents that they wrote, *changed* those that others wrote.
-    *may_lack*: whether operations may have no document, because a later one replaced or deleted it.
-    """
-
-    hits: Hits
-    changed: Hits
-    last: int
-    may_lack: bool
-
-
-async def read_page(server: Port, place: Place, judge: Judge, last: int) -> Page:
-    """
-    Return the first page of the operations to *last* that are not read; a partial answer is an error.
+    Read the next operations of a shard, about *size*; return the documents that they wrote, and whether documents may
+    have been deleted that no count shows; a partial answer is an error.
     It ends between two numbers: an index that was shrunk has up to as many documents of one number as it had shards.
     """
-    first, end = place.read + 1, place.read
-    asked = PAGE_DOCUMENTS + 1  # one document more shows whether all of the last number are here
-    while end < first:
-        answer = await server.patient.send(_page_call(place, judge, first, last, asked))
+    first, last = place.read + 1, place.position.checkpoint
+    hits: list[Mapping[str, Any]] = []
+    while place.read < first:
+        size += 1  # one document more shows whether all of the last number are here
+        answer = await server.patient.send(_page_call(place, judge, first, last, size))
         check_whole(find_gaps(answer))
         hits = answer["hits"]["hits"]
-        end = last if len(hits) < asked else hits[-1]["_seq_no"] - 1
-        asked *= 2  # where all are of one number
-    hits = [hit for hit in hits if hit["_seq_no"] <= end]
-    known = {hit["_seq_no"] for hit in hits} | {number for number in place.written if number <= end}
-    changed = [hit for hit in hits if hit["_seq_no"] not in place.written]
-    place.written = {number for number in place.written if number > end}
-    # Where several documents have one number, those shown hide that others are gone: looked at once, at the start.
-    return Page(hits, changed, end, may_lack=first == 0 or end + 1 - first > len(known))
+        place.read = last if len(hits) < size else hits[-1]["_seq_no"] - 1
+        size *= 2  # where all are of one number
+    hits = [hit for hit in hits if hit["_seq_no"] <= place.read]
+    # An operation may have no document because a later one replaced it. Where several documents have one number, those
+    # shown hide that others are gone: looked at once, at the start.
+    return hits, not place.is_counted and (first == 0 or place.read + 1 - first > len(hits))
 
 
 def _page_call(place: Place, judge: Judge, first: int, last: int, size: int) -> Call:
@@ -226,11 +218,10 @@ def _page_call(place: Place, judge: Judge, first: int, last: int, size: int) -> 
     return Call("search", {"index": shard.index, "preference": f"_shards:{shard.number}", "body": body})
 
 
-async def repair(server: Port, place: Place, judged: Sequence[Judgement], tally: Tally) -> None:
+async def repair(server: Port, judged: Sequence[Judgement], tally: Tally, written: Written) -> None:
     """
-    Write the fingerprints that documents need as *judged*, each only into the version that was read; what is written is
-    read once more. Raises WritesRefusedError if the server takes no writes now: what was not written is to be read
-    again.
+    Write the fingerprints that documents need as *judged*, each only into the version that was read; note what was
+    *written*, which is read once more. Raises WritesRefusedError if the server takes no writes now.
     """
     wrong = [judgement for judgement in judged if judgement.operation is not None]
     outcomes = await send_bulk(server, [operation for judgement in wrong if (operation := judgement.operation)])
@@ -241,7 +232,7 @@ async def repair(server: Port, place: Place, judged: Sequence[Judgement], tally:
         if outcome.is_done:
             tally.sums["written"] += 1
             tally.sums["stale"] += judgement.is_stale
-            place.written.update(outcome.version[:1] if outcome.version else ())
+            written[judgement.place] = outcome.version
         elif outcome.status == CONFLICT:
             tally.sums["conflicts"] += 1  # the change that was faster has a later number
         elif outcome.status != MISSING and outcome.hindrance is None:

@@ -49,6 +49,24 @@ def test_what_makes_a_shard_begin_anew(positions, purposes):
     assert place.read == NOTHING
 
 
+@pytest.mark.parametrize(
+    ("positions", "is_less"),
+    [
+        ({FIRST: Position(9, 9, 2)}, False),
+        ({FIRST: Position(9, 9, 3)}, True),
+        ({FIRST: Position(9, 9)}, True),
+        ({FIRST: Position(9, 9, 2), SECOND: Position(0, 0, 7)}, False),
+        ({}, True),
+    ],
+    ids=["texts changed", "a document deleted", "a node that began to count anew", "a new shard", "an index removed"],
+)
+def test_what_may_have_lost_documents(positions, is_less):
+    """Also where the position that a follower takes over has the count."""
+    places = looked({FIRST: Position(4, 4, 2)})
+    for before in (places, Places(places.to_list())):
+        assert before.look(positions, {"a": "shingles"}) is is_less
+
+
 def test_a_shard_without_a_purpose_is_left_out():
     assert list(looked({FIRST: Position(4, 4)}, purposes={"b": "shingles"})) == []
 
@@ -56,9 +74,8 @@ def test_a_shard_without_a_purpose_is_left_out():
 def test_places_survive_as_json():
     places = looked({FIRST: Position(4, 4), SECOND: Position(7, 7)})
     read_all(places)
-    again = Places()
-    again.load(places.to_dict())
-    assert again.to_dict() == places.to_dict()
+    again = Places(places.to_list())
+    assert again.to_list() == places.to_list()
     assert looked({FIRST: Position(4, 4), SECOND: Position(9, 9)}, places=again).lag == 2
 
 
@@ -67,9 +84,7 @@ NINE = {FIRST: Position(9, 9), SECOND: Position(9, 9)}
 
 def taken_over(recorded):
     """Return how far each shard is read for a follower that takes *recorded* over."""
-    found = Places()
-    found.load(recorded)
-    return [place.read for place in looked(NINE, places=found)]
+    return [place.read for place in looked(NINE, places=Places(recorded))]
 
 
 @pytest.mark.parametrize("damage", [{}, 7, {"read": "5"}, {"uuid": None}, {"number": []}])
@@ -77,7 +92,7 @@ def test_what_is_damaged_is_read_again(damage):
     places = looked(NINE)
     for place in places:
         place.read = 5
-    first, second = places.to_dict()
+    first, second = places.to_list()
     damaged = {**first, **damage} if damage and isinstance(damage, dict) else damage
     assert taken_over([damaged, second]) == [-1, 5]
 

@@ -5,6 +5,7 @@ import contextlib
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 
 import pytest
 
@@ -121,6 +122,49 @@ def test_settings_that_change_while_groups_are_decided(index, state, simhash, se
     assert last(simhash.follow(index, once=True, state_index=state)).state == "done"
     assert not changes
     assert simhash.reconcile(index, dry_run=True).changed == 0
+
+
+def test_another_rule_since_the_last_follower(server, index, state, simhash):
+    """All groups are decided anew, and not only those of what changed."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    simhash.reconcile(index, max_distance=20, verify=False)
+    put(server, index, numbered(texts(40)))
+    last(simhash.follow(index, once=True, state_index=state))
+    path = f"/{index}/_mapping"
+    meta = server.request("GET", path)[index]["mappings"]["_meta"]
+    meta["es_simhash"]["simhash"]["grouping"]["max_distance"] = 3
+    server.request("PUT", path, {"_meta": meta})
+    put(server, index, [{"_id": "new", "body": texts(1, seed=9)[0]}])
+    last(simhash.follow(index, once=True, state_index=state))
+    documents = read_all(server, index)
+    assert stored_groups(documents) == expected_groups(documents, 3)
+
+
+def test_only_deletions_have_the_canonicals_of_all_groups_looked_at(server, index, state, sync_simhash, monkeypatch):
+    """A document that is written twice leaves a gap in the numbers, too."""
+    looked = []
+
+    async def note(*arguments, may_lack, **options):
+        looked.append(may_lack)
+        return await reconcile.reconcile(*arguments, may_lack=may_lack, **options)
+
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    sync_simhash.reconcile(index, max_distance=12, verify=False)
+    put(server, index, numbered([*texts(20), *texts(20)]))
+    last(sync_simhash.follow(index, once=True, state_index=state))
+    monkeypatch.setattr("es_simhash.upkeep.follow.reconcile", note)
+    reports = sync_simhash.follow(index, state_index=state, interval=0.01)
+    next(report for report in reports if report.state == "waiting")
+    for text in texts(2, seed=3):
+        update(server, index, {"00001": {"body": text}})
+    next(report for report in islice(reports, 100) if report.state == "waiting" and looked)
+    send_lines(server, [{"delete": {"_index": index, "_id": "00002"}}])
+    done = next(report for report in islice(reports, 100) if report.state == "waiting" and len(looked) > 1)
+    reports.close()
+    assert looked == [False, True]
+    assert done.failed == 0
+    documents = read_all(server, index)
+    assert stored_groups(documents) == expected_groups(documents, 12)
 
 
 def test_a_follower_goes_on_where_one_stopped(server, index, state, sync_simhash, pages):
