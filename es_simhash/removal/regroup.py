@@ -47,7 +47,7 @@ async def regroup(
         done = await reconcile(
             server, names, GroupingRequest(), ids=touched, may_lack=False, if_grouped=True, written=written
         )
-        ids = {id_ for _, id_ in written if id_ is not None}
+        ids = {key.id for key in written}
         refused = len(done.failures)
     if ids or refused:
         said = f"the groups of {', '.join(names)} are not right yet: run the same command or call again, or reconcile"
