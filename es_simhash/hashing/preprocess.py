@@ -1,10 +1,11 @@
 """
-Optional steps before texts become features: ``html``, ``numbers``, ``t2s``.
+Optional steps before texts become features: ``html``, ``links``, ``numbers``, ``t2s``.
 
 ``html``: HTML to text, without scripts, styles, templates, titles and comments; character references resolved; block
-elements and line breaks on separate lines. ``numbers``: without numbers, times, addresses and ids, for log lines, forms
+elements and line breaks on separate lines. ``links``: without web addresses, as far as their ASCII characters go, for
+posts that are sent again with another short link. ``numbers``: without numbers, times, addresses and ids, for log lines, forms
 and subtitles. What goes is each run of ASCII letters, digits of any script and ``_``, joined by ``-``, ``.`` and ``/``
-(and by ``:``, ``,`` and ``+`` between digits), that has a digit. Neither needs a library, not even Python's parser of
+(and by ``:``, ``,`` and ``+`` between digits), that has a digit. None needs a library, not even Python's parser of
 HTML, which differs from version to version: what goes never changes, in time that grows with the text alone.
 
 ``t2s``: traditional to simplified Chinese, characters and phrases, by OpenCC's configuration of that name (extra
@@ -45,6 +46,8 @@ _DIGITS = "".join(f"{zero}-{chr(ord(zero) + 9)}" for zero in _ZEROS)
 _DIGIT = re.compile(f"[{_DIGITS}]")
 _PART = f"[{_DIGITS}A-Za-z_]+"
 _RUN = re.compile(f"{_PART}(?:(?:[-./]|(?<=[{_DIGITS}])[:,+](?=[{_DIGITS}])){_PART})*")
+
+_LINK = re.compile(r"(?:https?://|www\.)[!#-;=?-Z\[\]_a-z~]+", re.IGNORECASE | re.ASCII)
 
 
 def preprocessor(scheme: Scheme) -> Callable[[Sequence[str]], list[str]] | None:
@@ -90,12 +93,17 @@ def _load_t2s() -> Callable[[str], str]:
     return convert
 
 
+def _without_links(text: str) -> str:
+    return _LINK.sub(" ", text)
+
+
 def _without_numbers(text: str) -> str:
     return _RUN.sub(lambda run: " " if _DIGIT.search(run[0]) else run[0], text)
 
 
 _loaders: dict[str, Callable[[], Callable[[str], str]]] = {
     "html": lambda: _html_to_text,
+    "links": lambda: _without_links,
     "numbers": lambda: _without_numbers,
     "t2s": _load_t2s,
 }

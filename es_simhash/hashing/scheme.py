@@ -303,7 +303,7 @@ def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 # The library behind each step, if it has one.
-_DISTRIBUTIONS = {"html": None, "numbers": None, "t2s": "OpenCC"}
+_DISTRIBUTIONS = {"html": None, "links": None, "numbers": None, "t2s": "OpenCC"}
 
 STEPS = tuple(_DISTRIBUTIONS)
 """The names of the steps."""

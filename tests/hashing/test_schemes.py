@@ -54,7 +54,7 @@ def test_schemes_are_values():
         ("shingles", {"hash": 1}, TypeError, "hash must be a str"),
         ("shingles", {"seed": 0}, SchemeError, "no parameter 'seed'"),
         ("shingles", {"weighting": "tf"}, SchemeError, "linear, log, set"),
-        ("shingles", {"preprocess": ["pdf"]}, SchemeError, "html, numbers, t2s"),
+        ("shingles", {"preprocess": ["pdf"]}, SchemeError, "html, links, numbers, t2s"),
         ("shingles", {"preprocess": ["t2s", "t2s"]}, SchemeError, "twice"),
         ("weighted", {}, SchemeError, "give one of keywords-1, shingles-3"),
         ("keywords", {"top": 0}, SchemeError, "out of range"),
@@ -127,7 +127,7 @@ def test_missing_file_is_refused_by_digest(tmp_path):
     scheme = get_scheme("keywords", idf=path)
     recorded = Scheme.from_dict(scheme.to_dict())
     assert (recorded, recorded.files) == (scheme, {})
-    with pytest.raises(SchemeError, match=r'pass files={"idf": PATH} to the client') as caught:
+    with pytest.raises(SchemeError, match=r'give files={"idf": PATH}') as caught:
         fingerprint(CHINESE, scheme=recorded)
     assert scheme.digests["idf"] in str(caught.value)
     for found in (
@@ -280,6 +280,21 @@ def test_numbers_are_left_out(text, left):
     assert Scheme.from_dict(scheme.to_dict()) == scheme
     assert " ".join(preprocessor(scheme)([text])[0].split()) == left
     assert fingerprint(text, scheme=scheme) == fingerprint(left)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("read this https://t.co/a1B2c?x=%20#y now", "read this now"),
+        ("转发https://t.cn/A6xYz，今天的新闻", "转发 ，今天的新闻"),
+        ("see WWW.Example.com/path and http://[::1]:9200/x", "see and"),
+        ("(http://a.example/b)<b>", "( <b>"),
+        ("wwwhat http: //x", "wwwhat http: //x"),
+    ],
+)
+def test_links_are_left_out(text, left):
+    """A post that is sent again with another short link is the same post."""
+    assert " ".join(preprocessor(get_scheme("shingles", preprocess="links"))([text])[0].split()) == left
 
 
 @given(st.text(alphabet="a_9٣９-./:, é年", max_size=30))
