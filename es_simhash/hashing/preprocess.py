@@ -3,10 +3,11 @@ Optional steps before texts become features: ``html``, ``links``, ``numbers``, `
 
 ``html``: HTML to text, without scripts, styles, templates, titles and comments; character references resolved; block
 elements and line breaks on separate lines. ``links``: without web addresses, as far as their ASCII characters go, for
-posts that are sent again with another short link. ``numbers``: without numbers, times, addresses and ids, for log lines, forms
-and subtitles. What goes is each run of ASCII letters, digits of any script and ``_``, joined by ``-``, ``.`` and ``/``
-(and by ``:``, ``,`` and ``+`` between digits), that has a digit. None needs a library, not even Python's parser of
-HTML, which differs from version to version: what goes never changes, in time that grows with the text alone.
+posts that are sent again with another short link. ``numbers``: without numbers, times, addresses and ids, for log
+lines, forms and subtitles. What goes is each run of ASCII letters, digits of any script and ``_``, joined by ``-``,
+``.`` and ``/`` (and by ``:``, ``,`` and ``+`` between digits), that has a digit. None needs a library, not even
+Python's parser of HTML, which differs from version to version: what goes never changes, in time that grows with the
+text alone.
 
 ``t2s``: traditional to simplified Chinese, characters and phrases, by OpenCC's configuration of that name (extra
 ``preprocess``). The scheme records the version of the library (``scheme.py``): another one may change bits.

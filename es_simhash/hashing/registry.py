@@ -83,8 +83,9 @@ def get_scheme(scheme: str | Scheme = DEFAULT_SCHEME, **settings: Any) -> Scheme
             parameters are then the defaults.
         **settings:
             The scheme's parameters; docs/schemes.md lists them. All take ``hash`` and
-            ``preprocess``: a sequence of ``"html"``, ``"links"``, ``"numbers"`` and ``"t2s"``. ``keywords`` takes paths as
-            ``dictionary``, ``idf`` and ``stop_words``. Files are read at once and become part of the scheme by SHA-256.
+            ``preprocess``: a sequence of ``"html"``, ``"links"``, ``"numbers"`` and ``"t2s"``. ``keywords`` takes paths
+            as ``dictionary``, ``idf`` and ``stop_words``. Files are read at once, and become part of the scheme by
+            SHA-256.
 
     Raises:
         TypeError: If *scheme* is neither, or a parameter has the wrong type.

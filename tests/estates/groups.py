@@ -156,13 +156,13 @@ class Groups(Base):
         if error is not None:
             assert may_fail or self.faults or "never grouped" in str(error), error
             return
-        seen = [each for each in self.visible(where) if each.doc.fingerprint is not None]
-        names = {each.ours["group"] for each in self.visible(where) if "duplicate_of" in each.ours}
-        wanted = {name: Counter() for name in names}
-        for each in seen:
-            if each.ours.get("group") in names:
+        visible = self.visible(where)
+        names = {each.ours["group"] for each in visible if "duplicate_of" in each.ours}
+        wanted, size = {name: Counter() for name in names}, Counter(each.ours.get("group") for each in visible)
+        for each in visible:
+            if each.ours.get("group") in names and each.doc.fingerprint is not None:
                 wanted[each.ours["group"]][each.place.index, each.place.id] += 1
-        # The canonical of a duplicate may be in another index; a group has two documents or more.
-        wanted = {name: members for name, members in wanted.items() if members.total() > 1}
+        # The canonical may be in another index; a group has two documents or more, of which some cannot be members.
+        wanted = {name: members for name, members in wanted.items() if members and size[name] > 1}
         told = {each.id: Counter((member.index, member.id) for member in each.members) for each in found}
         assert told == wanted
