@@ -380,7 +380,7 @@ def test_a_document_without_a_text_field_lacks_nothing(run, server, plain, simha
     def lacking():
         [check], found = simhash.check(plain), simhash.check_sample(plain)
         by_check = [int(fault.found) for fault in check.faults if fault.kind == "without_fingerprint"]
-        by_sample = [each.severity for each in found.findings if each.topic == "missing"]
+        by_sample = [each.severity for each in found.findings if each.kind == "missing"]
         by_plan = simhash.plan_removal(plain).without_fingerprint
         return sum(by_check), by_sample, by_plan, "without fingerprint" in run("find", plain, "--id", "0a").stderr
 

@@ -12,7 +12,15 @@ from es_simhash.mapping.fields import Fields, read_values
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings, resolve_index
-from es_simhash.quality.health import Diagnosis, Finding, judge_blocks, judge_groups, judge_missing, judge_sample
+from es_simhash.quality.health import (
+    Diagnosis,
+    Finding,
+    Values,
+    judge_blocks,
+    judge_groups,
+    judge_missing,
+    judge_sample,
+)
 from es_simhash.quality.read_stats import count_groups
 from es_simhash.quality.sampling import SampleOptions, sample_documents
 from es_simhash.removal.find_shown import find_shown
@@ -25,6 +33,8 @@ from es_simhash.upkeep.check import check_indices
 
 # Documents without fingerprint that are read, to tell those without features from those forgotten.
 _MISSING = 200
+# Faults of an index whose documents cannot be updated: lookups work, but what is missing cannot be filled in.
+_HELPLESS = ("no_source", "partial_source")
 # Frequent texts that are looked at, and documents read of each.
 _FREQUENT, _READ = 10, 20
 
@@ -39,35 +49,32 @@ async def diagnose(server: Port, index: Index, options: SampleOptions) -> Diagno
     checks = await check_indices(server, index)
     documents = sum(check.documents for check in checks)
     fingerprinted = sum(check.fingerprinted for check in checks)
-    faults = [(check, fault) for check in checks for fault in check.faults]
-    unusable = [
-        Finding("error", "not_ready", {"index": checked.index, "fault": str(fault), "advice": fault.advice})
-        for checked, fault in faults
-        if not checked.ready
+    mapping = [
+        Finding(
+            "warning" if checked.ready else "error",
+            "mapping",
+            {"index": checked.index, "fault": str(fault), "advice": fault.advice},
+        )
+        for checked in checks
+        for fault in checked.faults
+        if not checked.ready or fault.kind in _HELPLESS
     ]
-    if unusable or not checks:
-        return Diagnosis(shown, documents, fingerprinted, findings=tuple(unusable))
+    if not checks or any(finding.severity == "error" for finding in mapping):
+        return Diagnosis(shown, documents, fingerprinted, findings=tuple(mapping))
     settings = await read_present_settings(server, index)
     fields = options.fields(settings)
-    hits, gaps, findings = await _examine(server, index, settings, options, fields)
-    findings += [
-        Finding("warning", fault.kind, {"index": checked.index, "left_out": fault.found})
-        for checked, fault in faults
-        if fault.kind == "no_source" or fault.kind == "partial_source"  # noqa: PLR1714 -- mypy reads only this
-    ]
-    findings += await _find_missing(server, index, settings, documents - fingerprinted, fields)
+    hits, gaps, findings, unread = await _examine(server, index, settings, options, fields)
+    missing = await _find_missing(server, index, settings, documents - fingerprinted, fields)
     frequent, uncounted = await _count_terms(server, index, fingerprinted)
-    findings += frequent
-    lost = await _find_lost(server, index)
-    findings += lost[0]
+    lost, uncounted_groups = await _find_lost(server, index)
     ranks = {"error": 0, "warning": 1, "note": 2}
     return Diagnosis(
         shown,
         documents,
         fingerprinted,
         len(hits),
-        tuple(sorted(findings, key=lambda finding: ranks[finding.severity])),
-        (*sentences([*gaps, *uncounted]), *lost[1]),
+        tuple(sorted([*mapping, *findings, *missing, *frequent, *lost], key=lambda finding: ranks[finding.severity])),
+        (*sentences([*gaps, *uncounted]), *unread, *uncounted_groups),
     )
 
 
@@ -104,7 +111,7 @@ async def find_short_texts(server: Port, index: Index) -> list[Finding]:
 
 async def _examine(
     server: Port, index: Index, settings: IndexSettings, options: SampleOptions, fields: Sequence[str]
-) -> tuple[Hits, list[Gap | str], list[Finding]]:
+) -> tuple[Hits, list[Gap | str], list[Finding], list[str]]:
     ours = Fields(server.prefix)
     hits, gaps, _ = await sample_documents(
         server,
@@ -116,9 +123,10 @@ async def _examine(
         docvalue_fields=[ours.fingerprint, *ours.blocks],
         seed=options.seed,
     )
-    judge = partial(judge_sample, scheme=settings.scheme, text_fields=fields, prefix=server.prefix)
-    findings: list[Finding] = await server.compute(judge, hits)
-    return hits, gaps, findings
+    shown = index_key(index)
+    judge = partial(judge_sample, index=shown, scheme=settings.scheme, text_fields=fields, prefix=server.prefix)
+    findings, unread = await server.compute(judge, hits)
+    return hits, gaps, findings, unread
 
 
 async def _find_missing(
@@ -127,16 +135,15 @@ async def _find_missing(
     if missing <= 0:
         return []
     hits: Hits = []
-    drawn_from = 0
     # Those with a text before those without: only these can have been forgotten.
     for texts in (fields, ()) if fields else ((),):
         query = unfilled_query(texts, server.prefix)
         hits, _, _ = await sample_documents(server, index, _MISSING, query=query, text_fields=fields)
         if hits:
-            drawn_from, _ = await count_documents(server, index, query)
+            missing, _ = await count_documents(server, index, query)
             break
-    judge = partial(judge_missing, scheme=settings.scheme, text_fields=fields)
-    findings: list[Finding] = await server.compute(judge, hits, missing, drawn_from)
+    judge = partial(judge_missing, index=index_key(index), scheme=settings.scheme, text_fields=fields)
+    findings: list[Finding] = await server.compute(judge, hits, missing)
     return findings
 
 
@@ -148,7 +155,7 @@ async def _find_lost(server: Port, index: Index) -> tuple[list[Finding], tuple[s
         return [], error.reasons
     if not groups.without_canonical:
         return [], ()
-    values = {"documents": groups.lost, "groups": groups.without_canonical}
+    values: Values = {"index": index_key(index), "documents": groups.lost, "groups": groups.without_canonical}
     return [Finding("error", "lost_canonicals", values)], ()
 
 
@@ -169,4 +176,5 @@ async def _count_terms(server: Port, index: Index, fingerprinted: int) -> tuple[
     }
     largest = judge_groups(counts.pop(ours.group, ()), fingerprinted, index=index_key(index))
     # OpenSearch calls it an early end when it counts terms without looking at documents.
-    return judge_blocks(counts, fingerprinted) + largest, find_gaps(answer, ignore=["terminated_early"])
+    blocks = judge_blocks(counts, fingerprinted, index=index_key(index))
+    return blocks + largest, find_gaps(answer, ignore=["terminated_early"])

@@ -13,7 +13,6 @@ from math import sqrt
 from typing import Any, Literal, NamedTuple
 
 from es_simhash.hashing import Scheme, block_terms, fingerprints
-from es_simhash.mapping.faults import Fault
 from es_simhash.mapping.fields import Fields, read_fingerprint, text_or_none
 from es_simhash.record import Record
 from es_simhash.removal.guard_rails import OneStays
@@ -22,98 +21,56 @@ from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.shingle_sets import shingle_sets
 
 FindingKind = Literal[
-    "not_ready",
-    "no_source",
-    "partial_source",
-    "text_field_unknown",
-    "unreadable_texts",
-    "broken",
-    "rounded",
-    "stale",
-    "short",
-    "missing",
-    "missing_of_sample",
-    "hot",
-    "large_group",
-    "short_text",
-    "lost_canonicals",
+    "mapping", "stale", "broken", "missing", "short", "hot", "lost_canonicals", "large_group", "short_text"
 ]
 
 
 class Sentence(NamedTuple):
-    topic: str
     message: str
     advice: str
 
 
 _SHARE = "{part:,} of {whole:,} sampled documents"
 SENTENCES: Mapping[FindingKind, Sentence] = {
-    "not_ready": Sentence("mapping", "{index}: {fault}", "{advice}"),
-    "no_source": Sentence("mapping", f"{{index}}: {Fault('no_source')}", Fault("no_source").advice),
-    "partial_source": Sentence(
-        "mapping", f"{{index}}: {Fault('partial_source', found='{left_out}')}", Fault("partial_source").advice
-    ),
-    "text_field_unknown": Sentence(
-        "texts",
-        "the mapping does not record the text field, so texts were not examined",
-        "record the text field with setup(index, text_field=FIELD)",
-    ),
-    "unreadable_texts": Sentence(
-        "texts",
-        f"{_SHARE} have a fingerprint but no readable text, such as {{example!r}}",
-        "verification cannot compare them: keep the text in _source, and let this user read it",
+    "mapping": Sentence("{index}: {fault}", "{advice}"),
+    "stale": Sentence(
+        f"{_SHARE} have a fingerprint of another text, such as document {{example!r}}",
+        "the text was updated without the fields, or is redacted for this user: run es-simhash setup {index}, and send "
+        "updates through ingest or with_fingerprints",
     ),
     "broken": Sentence(
-        "broken",
-        f"{_SHARE} have a fingerprint that is not 16 lower-case hex digits, or block terms that are not its own, such "
-        "as document {example!r}",
-        "write the fields with this library only, and backfill these documents",
+        f"{_SHARE} have a fingerprint that is not 16 lower-case hex digits, or block terms or a number that are not "
+        "its own, such as document {example!r}",
+        "another program wrote the fields, or rounded the number as JavaScript does: run es-simhash setup {index}, and "
+        "write the fields with this library only",
     ),
-    "rounded": Sentence(
-        "numbers",
-        f"{_SHARE} have a {{field}} other than their fingerprint, such as {{example!r}}",
-        "a program that reads numbers as doubles, such as JavaScript, rounded them: backfill the index",
-    ),
-    "stale": Sentence(
-        "stale",
-        f"{_SHARE} have a fingerprint of another text, such as document {{example!r}}",
-        "the text was updated without the fields, or is redacted for this user: backfill them, and send updates "
-        "through ingest or with_fingerprints",
-    ),
-    "lost_canonicals": Sentence(
-        "groups",
-        "documents that name a canonical that is not there: {documents:,}, in {groups:,} groups; who searches for "
-        "documents that are no duplicates does not find them",
-        "run reconcile over all indices that are grouped together",
+    "missing": Sentence(
+        "documents without a fingerprint: {missing:,}; of {whole:,} that were read, {part:,} have words",
+        "run es-simhash setup {index}",
     ),
     "short": Sentence(
-        "short",
         f"{_SHARE} have fewer than {{least}} shingles (runs of some 7 letters, or of 5 Chinese characters), such as "
         "document {example!r}",
-        "one changed word changes many of their bits: look up with a preset or with verification",
-    ),
-    "missing": Sentence("missing", "documents without a fingerprint: {missing:,}", "backfill the index"),
-    "missing_of_sample": Sentence(
-        "missing",
-        f"documents that may lack their fingerprint: {{missing:,}}; {_SHARE} of those examined should have one",
-        "backfill the index",
+        "one changed word changes many of their bits: look up with es-simhash find {index} --preset noisy",
     ),
     "hot": Sentence(
-        "hot",
         "{field} {term!r} is in {documents:,} documents; by chance it would be in {chance:,}",
-        "texts with much in common, such as template text or copies: lookups near them read more; leave template text "
-        "out of the field, or group the copies",
+        "texts with much in common, such as template text or copies, make lookups slow: see them with es-simhash "
+        "groups {index}, and leave template text out of the field",
+    ),
+    "lost_canonicals": Sentence(
+        "documents that name a canonical that is not there: {documents:,}, in {groups:,} groups; who searches for "
+        "documents that are no duplicates does not find them",
+        "run es-simhash reconcile {index}, with all indices that are grouped together",
+    ),
+    "large_group": Sentence(
+        "{documents:,} documents repeat document {group!r}",
+        "look whether they are copies before you remove any: es-simhash groups {index} --min-size {documents}",
     ),
     "short_text": Sentence(
-        "texts",
         "{documents:,} documents have the short text {text!r}, and {whole:,} of them that were read have {titles:,} "
         "different values of {field}",
         "they may be different documents: see them with es-simhash groups before you remove any",
-    ),
-    "large_group": Sentence(
-        "groups",
-        "{documents:,} documents repeat document {group!r}",
-        "look whether they are copies before you remove any: es-simhash groups {index} --min-size {documents}",
     ),
 }
 """The sentences of each kind."""
@@ -136,16 +93,11 @@ class Finding(Record):
     know. *values*: what the placeholders of its sentence stand for; ``quality.health`` has the sentences.
     """
 
-    _NAMES = "severity topic message advice kind values"
+    _NAMES = "severity kind message advice values"
 
     severity: Severity
     kind: FindingKind
     values: Values = field(default_factory=dict)
-
-    @property
-    def topic(self) -> str:
-        """``mapping``, ``missing``, ``stale``, ``broken``, ``short``, ``hot``, ``numbers``, ``texts`` or ``groups``."""
-        return SENTENCES[self.kind].topic
 
     @property
     def message(self) -> str:
@@ -161,7 +113,7 @@ class Finding(Record):
         return {**self.values, "index": shlex.quote(str(self.values.get("index", "INDEX")))}
 
     def to_row(self) -> dict[str, Any]:
-        return {"severity": self.severity, "topic": self.topic, "message": self.message, "advice": self.advice}
+        return {"severity": self.severity, "kind": self.kind, "found": self.message, "what to do": self.advice}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,113 +149,95 @@ class Diagnosis(Tabular):
         return f"{self.index}: {state}; {self.fingerprinted:,} of {self.documents:,} documents have a fingerprint"
 
     def _sheets(self) -> Sequence[Part]:
-        findings = [
-            {
-                "severity": finding.severity,
-                "topic": finding.topic,
-                "found": finding.message,
-                "what to do": finding.advice,
-            }
-            for finding in self.findings
-        ]
-        return [Sheet("Findings", findings, folded=("found", "what to do"))]
+        return [Sheet("Findings", self.to_dicts(), folded=("found", "what to do"))]
 
     def _notes(self) -> Mapping[str, Sequence[str]]:
         return {"not every document was looked at": self.reasons}
 
 
 def judge_sample(
-    hits: Sequence[Mapping[str, Any]], *, scheme: Scheme, text_fields: Sequence[str], prefix: str
-) -> list[Finding]:
+    hits: Sequence[Mapping[str, Any]], *, index: str, scheme: Scheme, text_fields: Sequence[str], prefix: str
+) -> tuple[list[Finding], list[str]]:
     """
-    Return findings from sampled documents: stale and broken fingerprints, missing and short texts.
+    Return findings from sampled documents of *index*, and what kept texts from being examined.
     *hits*: with the text fields and the object *prefix* in ``_source``, and with doc values of the fingerprint and the
     blocks. Without *text_fields* only the fingerprints are judged.
     """
-    findings = _judge_values(hits, Fields(prefix))
-    if text_fields:
-        return findings + _judge_texts(hits, scheme, text_fields, Fields(prefix))
-    return [*findings, Finding("note", "text_field_unknown")]
-
-
-def _judge_values(hits: Sequence[Mapping[str, Any]], fields: Fields) -> list[Finding]:
-    """Return findings about the fields themselves: fingerprint, block terms, and the signed copy."""
-    broken: list[str] = []
-    rounded: list[str] = []
-    for hit in hits:
-        values = hit.get("fields") or {}
-        value = _fingerprint(values, fields.fingerprint)
-        terms = tuple((values.get(name) or [None])[0] for name in fields.blocks)
-        if value is None or terms != block_terms(value):
-            broken.append(hit["_id"])
-            continue
-        own = (hit.get("_source") or {}).get(fields.prefix)
-        number = own.get("value") if isinstance(own, Mapping) else None
-        if number is not None:
-            rounded += [] if _unsigned(number) == value else [hit["_id"]]
-    findings = []
-    if broken:
-        findings.append(Finding("error", "broken", _share(broken, hits)))
-    if rounded:
-        findings.append(Finding("error", "rounded", {**_share(rounded, hits), "field": fields.value}))
-    return findings
-
-
-def _judge_texts(
-    hits: Sequence[Mapping[str, Any]], scheme: Scheme, text_fields: Sequence[str], fields: Fields
-) -> list[Finding]:
-    values = [_fingerprint(hit.get("fields") or {}, fields.fingerprint) for hit in hits]
-    texts = [text_or_none(hit, text_fields) for hit in hits]
+    fields = Fields(prefix)
+    found: dict[FindingKind, list[str]] = {"broken": [hit["_id"] for hit in hits if _is_broken(hit, fields)]}
+    texts = [text_or_none(hit, text_fields) for hit in hits] if text_fields else []
+    values = [_fingerprint(hit, fields.fingerprint) for hit in hits]
     known = [
         (hit["_id"], text, value)
-        for hit, text, value in zip(hits, texts, values, strict=True)
+        for hit, text, value in zip(hits, texts, values, strict=bool(texts))
         if text is not None and value is not None
     ]
     current = fingerprints([text for _, text, _ in known], scheme=scheme)
-    stale = [name for (name, _, value), now in zip(known, current, strict=True) if now != value]
     shingles = shingle_sets([text for _, text, _ in known])
-    short = [name for (name, _, _), found in zip(known, shingles, strict=True) if found.size < FEW_SHINGLES]
-    findings = []
-    absent = [hit["_id"] for hit, text in zip(hits, texts, strict=True) if text is None]
-    if absent:
-        findings.append(Finding("warning", "unreadable_texts", _share(absent, hits)))
-    if stale:
-        findings.append(Finding("error", "stale", _share(stale, known)))
-    if short:
-        severity: Severity = "warning" if len(short) > len(known) / 4 else "note"
-        findings.append(Finding(severity, "short", {**_share(short, known), "least": FEW_SHINGLES}))
-    return findings
+    found["stale"] = [name for (name, _, value), now in zip(known, current, strict=True) if now != value]
+    found["short"] = [name for (name, _, _), runs in zip(known, shingles, strict=True) if runs.size < FEW_SHINGLES]
+    is_mostly_short = len(found["short"]) > len(known) / 4
+    severities: Mapping[FindingKind, Severity] = {"short": "warning" if is_mostly_short else "note"}
+    findings = [
+        Finding(
+            severities.get(kind, "error"),
+            kind,
+            {
+                "index": index,
+                "part": len(names),
+                "whole": len(hits if kind == "broken" else known),
+                "example": names[0],
+                "least": FEW_SHINGLES,
+            },
+        )
+        for kind, names in found.items()
+        if names
+    ]
+    if not text_fields:
+        return findings, ["the mapping does not record the text field, so texts were not examined"]
+    unread = [hit["_id"] for hit, text in zip(hits, texts, strict=True) if text is None]
+    said = f"{len(unread):,} sampled documents have no text that can be read, such as {unread[0]!r}" if unread else ""
+    return findings, [said] if said else []
+
+
+def _is_broken(hit: Mapping[str, Any], fields: Fields) -> bool:
+    """Return whether the fingerprint, its block terms or its signed copy are not what this library writes."""
+    value = _fingerprint(hit, fields.fingerprint)
+    terms = tuple(((hit.get("fields") or {}).get(name) or [None])[0] for name in fields.blocks)
+    if value is None or terms != block_terms(value):
+        return True
+    ours = (hit.get("_source") or {}).get(fields.prefix)
+    number = ours.get("value") if isinstance(ours, Mapping) else None
+    return number is not None and _unsigned(number) != value
 
 
 def judge_missing(
-    hits: Sequence[Mapping[str, Any]], missing: int, drawn_from: int, *, scheme: Scheme, text_fields: Sequence[str]
+    hits: Sequence[Mapping[str, Any]], missing: int, *, index: str, scheme: Scheme, text_fields: Sequence[str]
 ) -> list[Finding]:
-    """Return the findings about *missing* documents without a fingerprint; *hits*: a sample of *drawn_from* of them."""
-    if not missing:
-        return []
+    """Return the finding about *missing* documents without a fingerprint; *hits*: a sample of them."""
     texts = [text for hit in hits if (text := text_or_none(hit, text_fields)) is not None]
-    lost = [value for value in fingerprints(texts, scheme=scheme) if value is not None]
-    if not hits or not text_fields:
-        return [Finding("error", "missing", {"missing": missing})]
-    if not lost:
+    lost = sum(value is not None for value in fingerprints(texts, scheme=scheme))
+    if hits and text_fields and not lost:
         return []
-    return [Finding("error", "missing_of_sample", {"missing": drawn_from, "part": len(lost), "whole": len(hits)})]
+    return [Finding("error", "missing", {"index": index, "missing": missing, "part": lost, "whole": len(texts)})]
 
 
-def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted: int) -> list[Finding]:
+def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted: int, *, index: str) -> list[Finding]:
     """
     Return a finding for each block field with a term that far more documents share than chance explains.
     *counts*: the most frequent term of each block field, if there is one, with its documents.
     """
     chance = fingerprinted / 2**16
-    findings = []
-    for name, terms in counts.items():
-        for term, count in terms:
-            if count > _HOT * (chance + sqrt(chance) + 1):
-                severity: Severity = "warning" if count > fingerprinted / 100 else "note"
-                values: Values = {"field": name, "term": term, "documents": count, "chance": round(chance, 1)}
-                findings.append(Finding(severity, "hot", values))
-    return findings
+    return [
+        Finding(
+            "warning" if documents > fingerprinted / 100 else "note",
+            "hot",
+            {"index": index, "field": name, "term": term, "documents": documents, "chance": round(chance, 1)},
+        )
+        for name, terms in counts.items()
+        for term, documents in terms
+        if documents > _HOT * (chance + sqrt(chance) + 1)
+    ]
 
 
 def judge_groups(largest: Sequence[tuple[str, int]], documents: int, *, index: str) -> list[Finding]:
@@ -323,10 +257,5 @@ def _unsigned(value: Any) -> int | None:
         return None
 
 
-def _fingerprint(values: Mapping[str, Any], name: str) -> int | None:
-    return read_fingerprint((values.get(name) or [None])[0])
-
-
-def _share(part: Sequence[str], whole: Sequence[Any]) -> Values:
-    """Return how many of the sampled documents *part* are, with an example."""
-    return {"part": len(part), "whole": len(whole), "example": part[0]}
+def _fingerprint(hit: Mapping[str, Any], name: str) -> int | None:
+    return read_fingerprint(((hit.get("fields") or {}).get(name) or [None])[0])

@@ -11,11 +11,12 @@ from itertools import islice
 from math import isnan
 from typing import TYPE_CHECKING, Any, Self
 
-from es_simhash.arguments import check_choice, check_input
+from es_simhash.arguments import check_input
 from es_simhash.removal.decisions import in_words
 from es_simhash.removal.guard_rails import allowing, doubt_refusal, find_titles, in_english, refusal
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.tables.notebook import cut, percent
+from es_simhash.tables.words import Words
 from es_simhash.texts.measures import DIFFERENCES, SAID, Difference
 from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 
@@ -124,7 +125,7 @@ def review_html(path: FilePath, *, language: str = "en") -> str:
         InvalidInputError: If the file is no removal, or was cut short or changed.
     """
     with Review(check_input("path", path)) as review:
-        return "".join(review.html(language=check_choice("language", language, LANGUAGES)))
+        return "".join(review.html(language=language))
 
 
 def removal_summary(path: FilePath) -> dict[str, Any]:
@@ -164,9 +165,9 @@ class Review:
         return allowing(*self._removal.refusals())
 
     def html(self, *, language: str = "en") -> Iterator[str]:
-        from es_simhash.removal.review_page import Page, Words, write_page  # noqa: PLC0415 -- only for pages
+        from es_simhash.removal.review_page import CATALOGUE, Page, write_page  # noqa: PLC0415 -- only for pages
 
-        found, say = self._removal, Words(language)
+        found, say = self._removal, Words(language, CATALOGUE)
         said = describe(found, say, language)
         page = Page(found.path.name, found.sha256, said, self.summary, found.removals, found.log, self.allowing)
         yield from write_page(page, say)
@@ -230,7 +231,6 @@ def describe(removal: RemovalFile, say: Say = in_english, language: str = "en") 
     }
 
 
-LANGUAGES = ("en", "zh")
 LONGEST_VALUE = 120
 """Characters of a value that is shown in one cell; a longer one is a text."""
 

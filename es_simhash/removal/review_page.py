@@ -16,7 +16,6 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON
 from es_simhash.removal.review import MOST_VALUES, Portion, Summary, band_name, compare_fields, percent_similar
 from es_simhash.removal.take_decisions import decisions_name
 from es_simhash.tables.notebook import Html, percent, template
+from es_simhash.tables.words import Words
 from es_simhash.texts.measures import SAID, Difference
 
 if TYPE_CHECKING:
@@ -62,24 +62,8 @@ class Page:
     allowing: Sequence[str] = ()
 
 
-class Words:
-    """Sentences of the page in a language; the English ones are their keys."""
-
-    def __init__(self, language: str) -> None:
-        self.language = language
-        self.all: dict[str, str] = {}
-        if language != "en":
-            text = files("es_simhash").joinpath(f"removal/review_words.{language}.json").read_text(encoding="utf-8")
-            self.all = json.loads(text)
-
-    def __call__(self, sentence: str, **values: object) -> str:
-        """Return the sentence with *values*; numbers have separators."""
-        written = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
-        return self.all.get(sentence, sentence).format(**written) if values else self.all.get(sentence, sentence)
-
-    def in_percent(self, share: str) -> str:
-        """Return *share*, such as ``80 %``, as the language writes it."""
-        return share.replace(" %", "%") if self.language == "zh" else share
+CATALOGUE = "removal/review_words"
+"""Where the Chinese sentences of the page are."""
 
 
 def write_page(page: Page, say: Words) -> Iterator[str]:

@@ -59,9 +59,9 @@ def test_check_of_a_sample(run, news, server):
     server.request("PUT", f"/{news}/_doc/picture?refresh=true", {"image": "a.png"})
     result = run("check", news, "--sample", "10", "--json")
     assert result.exit_code == 1
-    [finding] = [each for each in json.loads(result.stdout)["sample"]["findings"] if each["topic"] == "missing"]
-    assert finding["advice"] == "backfill the index"
-    assert finding["message"].startswith("documents that may lack their fingerprint: 1; 1 of 1 ")
+    [finding] = [each for each in json.loads(result.stdout)["sample"]["findings"] if each["kind"] == "missing"]
+    assert finding["advice"] == f"run es-simhash setup {news}"
+    assert finding["message"] == "documents without a fingerprint: 1; of 1 that were read, 1 have words"
 
 
 def test_check_of_a_part(run, news, server):
@@ -71,7 +71,7 @@ def test_check_of_a_part(run, news, server):
     for _ in range(60):
         shown = json.loads(run("check", news, "--sample", "1", "--json").stdout)["sample"]
         seeds.add(shown["seed"])
-        if is_stale := "stale" in {each["topic"] for each in shown["findings"]}:
+        if is_stale := "stale" in {each["kind"] for each in shown["findings"]}:
             break
     assert is_stale
     said = run("check", news, "--sample", "1", "--seed", shown["seed"]).stdout

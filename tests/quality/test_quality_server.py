@@ -158,11 +158,12 @@ def test_a_sample_finds_what_is_wrong(server, filled, simhash):
     }
     send(server, filled, faults)
     found = simhash.check_sample(filled)
-    topics = {each.topic: each for each in found.findings}
-    assert {"stale", "broken", "numbers", "missing", "short", "hot"} <= topics.keys()
+    kinds = {each.kind: each for each in found.findings}
+    assert {"stale", "broken", "missing", "short", "hot"} <= kinds.keys()
     assert not found.is_healthy
-    assert "'stale'" in topics["stale"].message
-    assert "backfill" in topics["missing"].advice
+    assert kinds["broken"].values["part"] == 2  # the one in capitals, and the one whose number was rounded
+    assert "'stale'" in kinds["stale"].message
+    assert kinds["missing"].advice == f"run es-simhash setup {filled}"
     assert found.findings[0].severity == "error"
     assert found.to_dict()["healthy"] is False
     assert simhash.check_sample(filled, sample=3).sampled == 3
@@ -173,7 +174,7 @@ def test_a_sample_of_a_dynamic_mapping(server, index, simhash):
     send(server, index, {"1": fingerprinted(BASE)})
     found = simhash.check_sample(index)
     assert not found.is_healthy
-    assert {each.topic for each in found.findings} == {"mapping"}
+    assert {each.kind for each in found.findings} == {"mapping"}
     assert "'keyword'" in found.findings[0].message
 
 
@@ -200,5 +201,5 @@ def test_tune_without_our_fields(server, index, simhash):
     """An index that has no fingerprints yet can be tuned for."""
     send(server, index, {name: {"body": text} for name, text in TEXTS.items()})
     assert simhash.tune(index, text_field="body").sampled == 4
-    with pytest.raises(InvalidInputError, match="name the text field"):
+    with pytest.raises(InvalidInputError, match="does not record its text field"):
         simhash.tune(index)

@@ -277,7 +277,7 @@ def test_a_report(filled, simhash):
         assert by_id[id_].get("published", "")[:10] == member.time[:10]
         assert member.distance == by_id[id_]["simhash"].get("distance", 0)
     # The planted fingerprints are not those of the texts.
-    assert "stale" in {each.topic for each in found.diagnosis.findings}
+    assert "stale" in {each.kind for each in found.diagnosis.findings}
     json.dumps(found.to_dict())
 
 

@@ -27,9 +27,10 @@ from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.review import Review, compare_fields, describe, review_html, summarize
-from es_simhash.removal.review_page import Page, Words, write_page
+from es_simhash.removal.review_page import CATALOGUE, Page, write_page
 from es_simhash.tables.hidden import shown
 from es_simhash.tables.notebook import element, join, user_text
+from es_simhash.tables.words import Words
 from tests.pages import CONTROL, HOSTILE, Page as ReadPage
 from tests.servers.removals import decide_file, take
 
@@ -54,7 +55,7 @@ def render(removals, guards=None):
     page = Page(
         "removal.db", "0" * 64, {"made": "today"}, summary, lambda kind: [r for r in removals if r.difference == kind]
     )
-    return "".join(write_page(page, Words("en")))
+    return "".join(write_page(page, Words("en", CATALOGUE)))
 
 
 @pytest.fixture
@@ -194,7 +195,7 @@ def test_a_page_is_made_in_pieces():
 
     summary = summarize(lines(), Guards())
     read = 0
-    for piece in write_page(Page("removal.db", "0" * 64, {}, summary, lambda _: lines()), Words("en")):
+    for piece in write_page(Page("removal.db", "0" * 64, {}, summary, lambda _: lines()), Words("en", CATALOGUE)):
         shown = re.findall(r"<bdi>d(\d+)</bdi> would go", piece)
         assert len(shown) <= 1
         assert all(0 < read - int(n) <= page_module.PART + 1 for n in shown)
@@ -364,7 +365,7 @@ def test_a_page_in_chinese_has_no_english_sentence(tmp_path, monkeypatch):
     assert not re.search(r"\d\s+%", page)
     assert left == set()
     with RemovalFile(path) as found:
-        said = describe(found, Words("zh"), "zh")
+        said = describe(found, Words("zh", CATALOGUE), "zh")
     assert not re.search("[a-z]+ [a-z]+ [a-z]+", " ".join(said.values()).replace("es-simhash review", ""))
 
 

@@ -90,7 +90,7 @@ def test_texts_stay_texts():
         Diagnosis(
             HOSTILE[0],
             findings=tuple(
-                Finding("error", "not_ready", {"index": each, "fault": each, "advice": each}) for each in HOSTILE
+                Finding("error", "mapping", {"index": each, "fault": each, "advice": each}) for each in HOSTILE
             ),
         )
     )
@@ -117,7 +117,7 @@ def test_the_title_says_what_was_found():
 
 def test_figures_are_tables():
     """Diagnosis, tuning and explanation, each with what matters in its title."""
-    finding = Finding("warning", "text_field_unknown")
+    finding = Finding("warning", "mapping", {"index": "news", "fault": "no text", "advice": "run it"})
     assert "news: healthy; 3 of 4 documents have a fingerprint" in read(Diagnosis("news", 4, 3, 3, (finding,)))
     presets = (PresetFigures("near", 10, 0.8, 0.9, 0.95, {"typo": 0.4}),)
     tuning = Tuning("news", 100, 10, {"typo": 10}, presets, "near", reasons=("few texts",))

@@ -21,9 +21,10 @@ from es_simhash.cli.parameter_types import FILE, NEW_FILE
 from es_simhash.cli.stopping import say_if_stopped, this_command
 from es_simhash.removal.decisions import in_words
 from es_simhash.removal.guard_rails import allowing
-from es_simhash.removal.review import LANGUAGES, Review
+from es_simhash.removal.review import Review
 from es_simhash.removal.take_decisions import decisions_name
 from es_simhash.tables.notebook import Sheet
+from es_simhash.tables.words import LANGUAGES
 
 
 @options.manual(

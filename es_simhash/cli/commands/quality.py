@@ -26,9 +26,9 @@ from es_simhash.cli.output import (
 )
 from es_simhash.cli.output_files import refuse_output, write_whole
 from es_simhash.cli.parameter_types import NEW_FILE
-from es_simhash.quality import LANGUAGES
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import sheets_of
+from es_simhash.tables.words import LANGUAGES
 
 if TYPE_CHECKING:
     from es_simhash import Stats
@@ -250,7 +250,7 @@ def _show_sample(found: Diagnosis, seed: int) -> None:
         print_line("nothing is wrong")
     # What is wrong with the mapping the check has said.
     _, parts = sheets_of(
-        replace(found, findings=tuple(finding for finding in found.findings if finding.topic != "mapping"))
+        replace(found, findings=tuple(finding for finding in found.findings if finding.kind != "mapping"))
     )
     print_sheets(*parts)
     for reason in found.reasons:

@@ -6,17 +6,15 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from string import Formatter
 from typing import Any, Literal
 
 from es_simhash.dashboards.charts import size_rows
-from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.mapping.rule import Grouping, rule_words
 from es_simhash.quality.health import SENTENCES, Diagnosis
 from es_simhash.quality.stats import Count, Stats
 from es_simhash.record import Record
-from es_simhash.tables.notebook import Child, Html, cut, join, percent, template, user_text
+from es_simhash.tables.notebook import cut, template, user_text
+from es_simhash.tables.words import Words
 from es_simhash.texts.worddiff import word_diff
 
 
@@ -30,22 +28,22 @@ class NumberTable:
     note: str = ""
 
 
-def number_tables(stats: Stats, say: Speech) -> Iterator[NumberTable]:
+def number_tables(stats: Stats, say: Words) -> Iterator[NumberTable]:
     """Yield the tables of what was counted."""
     if stats.time is not None and stats.time.parts:
-        counts = stats.time.rows(say("earlier"), say("later"), say("no_value"))
-        yield _counted("over_time", "from", counts, say, note=say(stats.time.interval))
+        counts = stats.time.rows(say("(earlier)"), say("(later)"), say("(none)"))
+        yield _counted("Over time", "from (UTC)", counts, say, note=say(f"One row for each {stats.time.interval}."))
     if stats.sources is not None and stats.sources.parts:
-        counts = stats.sources.rows(lambda number: say("other_sources", number=number), say("no_value"))
-        yield _counted("by_source", "source", counts, say)
+        counts = stats.sources.rows(lambda number: say("(other sources: {number})", number=number), say("(none)"))
+        yield _counted("By source", "source", counts, say)
     sizes = {row["label"]: row["groups"] for row in size_rows(stats.groups.sizes)}
     distances = {str(bits): number for bits, number in stats.distances.items()}
-    for key, head, numbers in (
-        ("sizes", (say("size"), say("number_of_groups")), sizes),
-        ("distances", (say("distance"), say("duplicates")), distances),
+    for title, head, numbers in (
+        ("Groups by size", (say("documents in the group"), say("groups")), sizes),
+        ("Duplicates by distance", (say("distance in bits"), say("duplicates")), distances),
     ):
         if numbers:
-            yield NumberTable(say(key), head, _bars(numbers))
+            yield NumberTable(say(title), head, _bars(numbers))
 
 
 def _bars(numbers: Mapping[str, int]) -> list[tuple[Sequence[str], float]]:
@@ -53,75 +51,16 @@ def _bars(numbers: Mapping[str, int]) -> list[tuple[Sequence[str], float]]:
     return [((name, f"{number:,}"), number / most) for name, number in numbers.items()]
 
 
-def _counted(key: str, name: str, counts: Iterable[tuple[str, Count]], say: Speech, *, note: str = "") -> NumberTable:
+def _counted(title: str, name: str, counts: Iterable[tuple[str, Count]], say: Words, *, note: str = "") -> NumberTable:
     """Return a table whose bars are the share of duplicates."""
     rows = [
         ((label, f"{count.documents:,}", f"{count.duplicates:,}", say.percent(count.share)), count.share or 0.0)
         for label, count in counts
     ]
-    return NumberTable(say(key), (say(name), say("documents"), say("duplicates"), say("share")), rows, note)
+    return NumberTable(say(title), (say(name), say("documents"), say("duplicates"), say("share")), rows, note)
 
 
-_HERE = Path(__file__).parent
-_EN, _ZH = (json.loads((_HERE / f"words.{name}.json").read_text("utf-8")) for name in ("en", "zh"))
-
-
-def _health(sentences: Iterable[tuple[str, tuple[str, str]]]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for kind, (message, advice) in sentences:
-        found |= {f"found_{kind}": message, f"advice_{kind}": advice}
-    return found
-
-
-WORDS: Mapping[str, Mapping[str, str]] = {
-    "en": {
-        **_EN["words"],
-        **rule_words("en"),
-        **_health((kind, (sentence.message, sentence.advice)) for kind, sentence in SENTENCES.items()),
-    },
-    "zh": {**_ZH["words"], **rule_words("zh"), **_health(_ZH["findings"].items())},
-}
-"""The words of each language by key; what stands in braces is filled in."""
-
-LANGUAGES = tuple(WORDS)
-
-
-@dataclass(frozen=True, slots=True)
-class Speech:
-    """The words of a report in one language, ``"en"`` or ``"zh"``; another one raises InvalidInputError."""
-
-    language: str = "en"
-
-    def __post_init__(self) -> None:
-        if self.language not in LANGUAGES:
-            raise InvalidInputError(f"language {shorten(self.language)} is not known: give {' or '.join(LANGUAGES)}")
-
-    def __call__(self, key: str, **values: object) -> str:
-        """Return the words *key*, those for one where *number* is 1; numbers are written with separators."""
-        if values.get("number") == 1 and f"{key}_1" in WORDS[self.language]:
-            key = f"{key}_1"
-        written = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
-        return WORDS[self.language][key].format(**written)
-
-    def html(self, key: str, **values: Child | float) -> Html:
-        """Return the words *key* as markup; each value that is a text is a text of a user."""
-        parts: list[Child] = []
-        for literal, name, _, _ in Formatter().parse(WORDS[self.language][key]):
-            parts.append(literal)
-            if name is not None:
-                value = values[name]
-                if isinstance(value, (int, float)):
-                    parts.append(f"{value:,}")
-                else:
-                    parts.append(value if isinstance(value, Html) else user_text(value))
-        return join(*parts)
-
-    def percent(self, share: float | None) -> str:
-        """Return a share in percent as the language writes it; empty for ``None``."""
-        text = percent(share)
-        return text.replace(" %", "%") if self.language == "zh" else text
-
-
+_LOST = "lost_canonicals"
 Reason = Literal["largest", "farthest"]
 
 
@@ -236,50 +175,56 @@ class IndexReport(Record):
         Raises:
             InvalidInputError: If the language is another one.
         """
-        say = Speech(language)
+        say = Words(language, "quality/report/words")
         return template("quality/report/report.html.jinja").render(
             report=self,
             stats=self.stats,
             say=say,
-            moment=_moment(self),
-            filter=_filter(self),
+            moment=f"{self.at[:16].replace('T', ' ')} UTC",
+            filter=json.dumps(self.filter, ensure_ascii=False, default=str) if self.filter else "",
             sentence=_sentence(self, say),
-            rule=_rule(self.stats, say),
-            tiles=_tiles(self.stats, say),
+            rules=[say("; ").join(_rule(grouping, say)) for grouping in self.stats.grouping],
             tables=number_tables(self.stats, say),
-            hints=[say(f"no_{name}") for name in self.uncharted],
             groups=[_group(group, say) for group in self.groups],
-            measured=_measured(self, say),
+            sentences=SENTENCES,
         )
+
+
+def _rule(grouping: Mapping[str, Any], say: Words) -> list[str]:
+    words = rule_words(say.language)
+    return Grouping.from_dict(grouping).sentences(lambda key, **values: words[key].format(**values))
 
 
 # What may be the address of a link: a script would run in the page.
 _WEB = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 _LONGEST_TEXT = 400
 _CHANGES = 4
+_WHY: Mapping[Reason, str] = {
+    "largest": "one of the largest groups",
+    "farthest": "a member with one of the largest distances: {number} of 64 bits",
+}
 
 
-def _group(group: ShownGroup, say: Speech) -> dict[str, Any]:
+def _group(group: ShownGroup, say: Words) -> dict[str, Any]:
     canonical = group.canonical
     return {
         "id": group.id,
         "documents": group.documents,
-        "why": [say(f"why_{reason.reason}", number=reason.number) for reason in group.why],
+        "why": [say(_WHY[reason.reason], number=reason.number) for reason in group.why],
         "canonical": canonical and _about(canonical, None, [], say),
         "members": [_about(member, canonical, _nearness(member, say), say) for member in group.members],
         "left": group.documents - len(group.members) - (canonical is not None),
     }
 
 
-def _nearness(member: Member, say: Speech) -> list[str]:
-    if member.similarity is None:
-        similar = say("not_compared")
-    else:
-        similar = say("similar", share=say.percent(cut(member.similarity)))
-    return [say("bits", number=member.distance), similar, *([say("other_numbers")] if member.has_other_numbers else [])]
+def _nearness(member: Member, say: Words) -> list[str]:
+    similar = "text not compared" if member.similarity is None else "{share} similar"
+    share = "" if member.similarity is None else say.percent(cut(member.similarity))
+    numbers = [say("only numbers differ")] if member.has_other_numbers else []
+    return [say("{number} of 64 bits differ", number=member.distance), say(similar, share=share), *numbers]
 
 
-def _about(member: Member, canonical: Member | None, nearness: list[str], say: Speech) -> dict[str, Any]:
+def _about(member: Member, canonical: Member | None, nearness: list[str], say: Words) -> dict[str, Any]:
     """Return what is shown of a document: its beginning, or where it differs from the text of *canonical*."""
     found: dict[str, Any] = {
         "id": member.id,
@@ -288,81 +233,39 @@ def _about(member: Member, canonical: Member | None, nearness: list[str], say: S
         "facts": [*nearness, *(user_text(fact) for fact in (member.source, member.time) if fact)],
         "beginning": None,
         "excerpts": (),
+        "notes": [],
     }
     if member.text is None:
-        return found | {"notes": say("no_text")}
+        return found | {"notes": [say("no text could be read")]}
     text = " ".join(member.text.split())
     if canonical is None or canonical.text is None:
-        is_cut = member.is_cut or len(text) > _LONGEST_TEXT
-        beginning = text[:_LONGEST_TEXT] + (" …" if is_cut else "")
-        return found | {"beginning": beginning, "notes": say("cut", length=member.length) if is_cut else ""}
+        if not member.is_cut and len(text) <= _LONGEST_TEXT:
+            return found | {"beginning": text}
+        is_cut = say("The text has {length} characters; its beginning is shown.", length=member.length)
+        return found | {"beginning": f"{text[:_LONGEST_TEXT]} …", "notes": [is_cut]}
     diff = word_diff(text, " ".join(canonical.text.split()), max_changes=_CHANGES)
-    notes = [] if diff.excerpts or diff.is_cut else [say("same_words")]
-    notes += [say("more_places", number=diff.omitted)] if diff.omitted else []
-    notes += [say("beginnings")] if diff.is_cut or member.is_cut or canonical.is_cut else []
-    return found | {"excerpts": diff.excerpts, "notes": say("list_mark").join(notes)}
+    notes = [] if diff.excerpts or diff.is_cut else [say("The same words.")]
+    notes += [say("more places: {number}", number=diff.omitted)] if diff.omitted else []
+    is_part = diff.is_cut or member.is_cut or canonical.is_cut
+    notes += [say("only the beginnings of the texts were compared here")] if is_part else []
+    return found | {"excerpts": diff.excerpts, "notes": notes}
 
 
-def _moment(report: IndexReport) -> str:
-    return f"{report.at[:16].replace('T', ' ')} UTC"
-
-
-def _filter(report: IndexReport) -> str:
-    queries = list(map(dict, report.filter))
-    return json.dumps(queries[0] if len(queries) == 1 else queries, ensure_ascii=False, default=str) if queries else ""
-
-
-def _tiles(stats: Stats, say: Speech) -> list[tuple[str, int, str]]:
-    return [
-        ("documents", stats.documents, ""),
-        ("duplicates", stats.duplicates, say.percent(stats.share)),
-        ("groups", stats.groups.number, ""),
-        ("largest", stats.largest, ""),
-        ("without", stats.without_fingerprint, ""),
-        ("ungrouped", stats.ungrouped, ""),
-    ]
-
-
-def _sentence(report: IndexReport, say: Speech) -> str:
+def _sentence(report: IndexReport, say: Words) -> str:
+    """Return what a person reads first."""
     stats = report.stats
     if not stats.documents:
-        return say("sentence_empty")
+        return say("The index has no documents.")
     words = {"documents": stats.documents, "duplicates": stats.duplicates, "share": say.percent(stats.share)}
-    if lost := [
-        finding.values["documents"] for finding in report.diagnosis.findings if finding.kind == "lost_canonicals"
-    ]:
-        return say("sentence_lost", number=lost[0], **words)
+    if lost := [finding.values["documents"] for finding in report.diagnosis.findings if finding.kind == _LOST]:
+        return say(
+            "{duplicates} of {documents} documents ({share}) are marked as repeating another one, but {number} "
+            "documents of the index name one that is not there: run es-simhash reconcile, and make the report again.",
+            number=lost[0],
+            **words,
+        )
     if stats.duplicates:
-        return say("sentence", **words)
-    is_ungrouped = stats.ungrouped and stats.ungrouped == stats.fingerprinted
-    return say("sentence_ungrouped" if is_ungrouped else "sentence_none")
-
-
-def _rule(stats: Stats, say: Speech) -> str:
-    rule = say("list_mark").join(_grouping(grouping, say) for grouping in stats.grouping)
-    return say("by_rule", rule=rule) if rule else ""
-
-
-def _measured(report: IndexReport, say: Speech) -> dict[str, str]:
-    stats = report.stats
-    given = [part.field for part in (stats.time, stats.sources) if part is not None]
-    groupings = [_grouping(grouping, say) for grouping in stats.grouping] or [say("never_grouped")]
-    return {
-        "index": stats.index,
-        "moment": _moment(report),
-        "version": f"es_simhash {report.version}",
-        "scheme": stats.scheme,
-        "grouping": say("list_mark").join(groupings),
-        **({"filter": _filter(report)} if report.filter else {}),
-        **({"fields": say("and").join(given)} if given else {}),
-        "exact": say("exact_words"),
-        "sampled": say(
-            "sampled_words",
-            health=report.diagnosis.sampled,
-            seed=str(report.seed),
-        ),
-    }
-
-
-def _grouping(grouping: Mapping[str, Any], say: Speech) -> str:
-    return say("list_mark").join(Grouping.from_dict(grouping).sentences(say))
+        return say("{duplicates} of {documents} documents ({share}) repeat another one.", **words)
+    if stats.ungrouped and stats.ungrouped == stats.fingerprinted:
+        return say("No document is grouped yet: run es-simhash reconcile, and make the report again.")
+    return say("No document repeats another one.")
