@@ -1,6 +1,6 @@
 """
 One check for each kind of argument: an integer, a number, a choice, a name, a field, a list, an object, a path; and
-what a class of options says of each: clients, the command line and the tools for agents derive their arguments from it.
+what a class of options says of each: clients and the command line derive their arguments from it.
 
 A check returns the value, or raises an error of one line: the argument, its value, and what to give. Its class is
 TypeError for a wrong type, InvalidInputError for a wrong value. Public methods check their arguments before they do

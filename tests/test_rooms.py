@@ -11,7 +11,7 @@ PACKAGE = Path(es_simhash.__file__).parent
 # The port and its pages; the clients; Spark's readers and writers, which have operations of their own.
 LOWEST = ("transport/", "mapping/port.py", "client/", "spark/")
 # What a framework asks for, and a caller's own async iterable, which only its owner may close.
-OF_OTHERS = {"cli/agent_tools.py", "cli/commands/mcp.py", "ingest/with_fingerprints.py"}
+OF_OTHERS = {"cli/mcp.py", "ingest/with_fingerprints.py"}
 OF_OTHERS |= {"integrations/haystack.py", "integrations/llama_index.py"}
 NAMES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 # The files of operations, by room; all others are read, and tested, without a server.

@@ -3,20 +3,25 @@
 import asyncio
 import json
 import re
-from dataclasses import replace
 from types import SimpleNamespace
 
 import click
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from es_simhash import PRESETS
 from es_simhash.cli import app
-from es_simhash.cli.agent_answers import NOTE, Answer, Shown
-from es_simhash.cli.agent_tools import QUERIES, TOOLS, Reader, check_allowed, check_query
 from es_simhash.connection import Login
 from es_simhash.errors import InvalidInputError
 from es_simhash.tables.hidden import shown
 from tests.docs.blocks import ROOT
+
+pytest.importorskip("mcp", reason="the extra mcp is not installed")
+
+import anyio
+from mcp.server.mcpserver.exceptions import ToolError
+
+from es_simhash.cli.mcp import NOTE, QUERIES, Agents, Tools, check_allowed, check_query, page
 
 
 def size(answer):
@@ -32,7 +37,7 @@ def test_names_that_fit_a_pattern_are_allowed(index):
 @pytest.mark.parametrize(
     "index",
     [
-        *("secret", "*", "n*", "_all", "", "news-1,", "news-1,secret", "news-1, secret", "news-1,*"),  # others
+        *("secret", "*", "n*", "_all", "news-1,", "news-1,secret", "news-1, secret", "news-1,*"),  # others
         *("-news-1", "news-*,-news-1", "-secret", "+news-1"),  # exclusions mean all the rest
         *("<news-{now/d}>", "%3Cnews-{now%2Fd}%3E", "news-%2Csecret", "news-<x>"),  # dates and escapes
         *("other:news-1", "*:news-1", "news-1::failures", "news-x:secret"),  # other clusters and selectors
@@ -74,29 +79,31 @@ def test_plain_filters_are_taken():
     check_query([ranges, {"bool": {"must": ranges, "should": [{"terms": {"a": [1, 2]}}], "minimum_should_match": 1}}])
 
 
-def test_every_tool_says_what_it_takes():
-    """Each argument has a text and a type; the ranges are those of the options."""
-    for name, tool in TOOLS.items():
-        schema = tool.schema(["news-*"])
+def agents(plans=None, patterns=("news-*",)):
+    return Agents(Tools(SimpleNamespace(server=SimpleNamespace(url="http://x")), Login(), patterns, plans))
+
+
+def test_every_tool_says_what_it_takes(tmp_path):
+    """Each argument has a text; what a call must have stands first; nothing else is taken."""
+    tools = asyncio.run(agents(tmp_path).list_tools())
+    assert len(tools) == 9
+    for tool in tools:
+        schema = tool.input_schema
         assert tool.description.endswith(".")
-        assert "``" not in json.dumps(schema)
-        assert set(schema["required"]) <= set(schema["properties"])
+        assert set(schema.get("required", ())) <= set(schema["properties"])
         assert schema["additionalProperties"] is False
-        for argument, each in schema["properties"].items():
-            assert each["description"].strip(), (name, argument)
-            assert each.keys() & {"type", "anyOf"}, (name, argument)
-            assert all(each["anyOf"]) if "anyOf" in each else True
-    found = TOOLS["find"].schema(["news-*"])["properties"]
-    assert (found["max_distance"]["minimum"], found["max_distance"]["maximum"]) == (0, 64)
-    assert found["preset"]["enum"] == ["identical", "near", "similar", "edited", "noisy"]
-    assert "news-*" in found["index"]["description"]
+        for argument, described in schema["properties"].items():
+            assert described["description"].strip(), (tool.name, argument)
+            assert described.keys() & {"type", "anyOf"}, (tool.name, argument)
+    found = tools[0].input_schema["properties"]
     assert (found["limit"]["maximum"], found["limit"]["default"]) == (50, 10)
+    assert found["preset"]["anyOf"][0]["enum"] == list(PRESETS)
 
 
-def test_the_page_names_every_tool_and_what_it_shows_can_be_used():
+def test_the_page_names_every_tool_and_what_it_shows_can_be_used(tmp_path):
     page = (ROOT / "docs" / "agents.md").read_text("utf-8")
     cells = " ".join(re.findall(r"^\| (`[`\w, ]+`) \|", page, re.MULTILINE))
-    assert re.findall(r"\w+", cells) == list(TOOLS)
+    assert re.findall(r"\w+", cells) == [tool.name for tool in asyncio.run(agents(tmp_path).list_tools())]
     assert all(f"`{name}`" in page for name in QUERIES)
     [shown] = re.findall(r"```json\n(.+?)```", page, re.DOTALL)
     [server] = json.loads(shown)["mcpServers"].values()
@@ -112,7 +119,7 @@ HOSTILE = (
 
 def test_hidden_characters_are_seen():
     """What a terminal would obey, what turns the direction, and what only a model reads; lines and tabs stay."""
-    plain = Answer({}, "hits", [{"body": HOSTILE + "\n\t中文"}]).to_dict(Shown())
+    plain = page({}, "hits", [{"body": HOSTILE + "\n\t中文"}], 10, 0)
     assert list(plain) == ["note", "hits"]
     assert plain["note"] == NOTE
     text = plain["hits"][0]["body"]
@@ -136,16 +143,14 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("what", ENDLESS)
-@pytest.mark.parametrize("characters", [1_000, 6_000, 50_000])
-def test_an_answer_is_bounded_and_says_what_is_missing(what, characters):
-    """In its head, in one result and in fifty of them."""
-    for head, items in (({"x": ENDLESS[what]}, []), ({}, [ENDLESS[what]]), ({}, [ENDLESS[what]] * 50)):
-        plain = Answer(head, "hits", items, 51).to_dict(Shown(characters=characters, limit=50))
-        assert size(plain) < 3 * characters + 50 * 400 + 5_000
-        assert len(plain["hits"]) == len(items)
-        assert plain["left_out"] == 51 - len(items)
-        assert str(len(items)) in plain["to_see_them"]
-        assert "raise characters" in plain.get("cut", "") or what == "a long number"
+def test_an_answer_is_bounded_and_says_what_is_cut(what):
+    """In its head, in one result and in several of them."""
+    for head, number in (({"x": ENDLESS[what]}, 1), ({}, 1), ({}, 4)):
+        plain = page(head, "hits", [{"source": ENDLESS[what]}] * (number + 1), number, 0)
+        assert size(plain) < 60_000
+        assert len(plain["hits"]) == number
+        assert plain["more"] == f"call again with offset {number}"
+        assert "characters in all)" in json.dumps(plain, ensure_ascii=False) or size(ENDLESS[what]) < 12_000
 
 
 VALUES = st.recursive(
@@ -158,25 +163,20 @@ VALUES = st.recursive(
 @given(head=st.dictionaries(st.text(), VALUES), items=st.lists(VALUES, max_size=50))
 def test_whatever_is_answered_can_be_sent_and_hides_nothing(head, items):
     """Any values: the note comes first, no result is lost, and no character is hidden."""
-    plain = Answer(head, "hits", items, len(items)).to_dict(Shown(characters=1_000))
+    plain = page({"head": head}, "hits", [{"value": item} for item in items], 50, 0)
     assert next(iter(plain)) == "note"
     assert len(plain["hits"]) == len(items)
     sent = json.dumps(plain, ensure_ascii=False)
     sent.encode()
     assert shown(sent) == sent
-    assert len(sent) < 20_000
 
 
 def test_a_short_answer_is_whole():
-    """Nothing is said to be missing."""
+    """Nothing is said to be missing; a text that is long beside short ones is cut, and they are not."""
     item = {"id": "a", "source": {"body": "word " * 100, "tags": ["x", 1, None, True, 2.5]}}
-    assert Answer({"total": 1}, "hits", [item], 1).to_dict(Shown()) == {"note": NOTE, "total": 1, "hits": [item]}
-
-
-@pytest.mark.parametrize(("asked", "bad"), [({"limit": 51}, 51), ({"limit": 0}, 0), ({"characters": 10**9}, "range")])
-def test_how_much_is_shown_has_bounds(asked, bad):
-    with pytest.raises(InvalidInputError, match=f"{bad}"):
-        Shown(**asked)
+    assert page({"total": 1}, "hits", [item], 10, 0) == {"note": NOTE, "total": 1, "hits": [item]}
+    [found] = page({}, "hits", [item | {"text": "x" * 20_000}], 10, 0)["hits"]
+    assert found == item | {"text": "x" * 12_000 + "… (cut: 20,000 characters in all)"}
 
 
 @pytest.fixture
@@ -193,58 +193,33 @@ def folder(tmp_path):
     return plans
 
 
-def reader(plans=None):
-    return Reader(SimpleNamespace(), Login(), (), plans)
+def call(name, arguments, plans=None, **more):
+    result = asyncio.run(agents(plans, **more).call_tool(name, arguments))
+    return result.structured_content
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "./a.jsonl", "old/b.jsonl", "same"])
-def test_a_plan_in_the_folder_is_found(folder, name):
-    assert reader(folder).plan(name).is_relative_to(folder)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../secret",
-        "old/../a.jsonl",
-        "out",
-        "up/secret",
-        "/etc/passwd",
-        "{}/a.jsonl",
-        "",
-        "\0",
-        "old",
-        "x",
-        ".",
-        3,
-        "x" * 5_000,
-        "loop",
-    ],
-)
-def test_no_path_leaves_the_folder(folder, name):
-    """Not by dots, from the root, nor by links; and a folder is no plan."""
-    name = name.format(folder) if isinstance(name, str) else name
-    with pytest.raises(InvalidInputError) as caught:
-        asyncio.run(reader(folder).call("review", {"plan": name}))
-    assert str(folder) not in str(caught.value) or str(folder) in str(name)
+@pytest.mark.parametrize("name", ["../secret", "old/b.jsonl", "out", "up/secret", "/etc/passwd", "{}/a.jsonl"])
+def test_no_name_leaves_the_folder(folder, name):
+    """Not by dots, from the root, nor by links; nor is a file beside a plan or a folder one."""
+    with pytest.raises(ToolError, match="is not in the folder"):
+        call("review", {"plan": name.format(folder)}, folder)
 
 
 def test_plans_are_listed_and_a_file_that_is_none_is_an_error(folder):
-    answer = asyncio.run(reader(folder).call("review", {"limit": 2}))
-    assert [each["plan"] for each in answer["plans"]] == ["a.jsonl", "out"]
-    assert answer["left_out"] == 1
-    with pytest.raises(InvalidInputError, match="plan"):
-        asyncio.run(reader(folder).call("review", {"plan": "a.jsonl"}))
-    with pytest.raises(InvalidInputError, match="no tool 'review'"):
-        asyncio.run(reader().call("review", {}))
+    (folder / "b.jsonl").write_text("no plan\n")
+    found = call("review", {"limit": 1}, folder)
+    assert (found["plans"], found["more"]) == ([{"plan": "a.jsonl"}], "call again with offset 1")
+    with pytest.raises(ToolError, match="plan"):
+        call("review", {"plan": "a.jsonl"}, folder)
+    with pytest.raises(ToolError, match="Unknown tool: review"):
+        call("review", {})
 
 
 def test_a_cancelled_call_closes_what_it_has_opened(monkeypatch):
     """Also where the cancellation comes again at each step, as anyio's does, and the program ends meanwhile."""
-    anyio = pytest.importorskip("anyio", reason="the extra mcp is not installed")
     steps, closing = [], asyncio.Event()
 
-    async def run(*_):
+    async def run():
         try:
             scope.cancel()
             await asyncio.Event().wait()
@@ -256,15 +231,15 @@ def test_a_cancelled_call_closes_what_it_has_opened(monkeypatch):
 
     async def use():
         nonlocal scope
-        used = reader()
+        monkeypatch.setattr(Tools, "all", [run])
+        used = agents()
         with anyio.CancelScope() as scope:
-            await used.call("check", {})
+            await used.call_tool("run", {})
         assert scope.cancelled_caught
         await closing.wait()
         await used.close()
 
     scope = None
-    monkeypatch.setitem(TOOLS, "check", replace(TOOLS["check"], run=run, takes=(), needs=()))
     asyncio.run(use())
     assert steps == [0, 1, 2]
 
@@ -272,14 +247,23 @@ def test_a_cancelled_call_closes_what_it_has_opened(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "arguments", "part"),
     [
-        ("delete", {}, "there is no tool 'delete'"),
-        ("find", {"index": "news"}, "text is missing"),
-        ("find", {"index": None, "text": "x"}, "index is missing"),
-        ("find", {"index": "news", "text": "x", "on_missing": "return"}, "find has no 'on_missing'"),
-        ("find", {"index": "news", "text": "x", "limit": "many"}, "limit must be an int"),
-        ("find", {"index": "news", "text": "x", "filter": {"script": {}}}, "filter has 'script'"),
+        ("delete", {}, "Unknown tool: delete"),
+        ("is_known", {"index": "news-1"}, "^text: Field required$"),
+        ("find", {"index": "news-1"}, "both text and id are given, or neither: give one of them"),
+        ("find", {"index": "laws", "text": "x"}, "index 'laws' is not allowed here"),
+        (
+            "find",
+            {"index": "news-1", "text": "x", "on_missing": "return"},
+            "find has no 'on_missing': give text, id, index",
+        ),
+        ("find", {"index": "news-1", "text": "x", "limit": "many"}, "^limit: Input should be a valid integer"),
+        ("find", {"index": "news-1", "text": "x", "limit": 51}, "^limit: Input should be less than or equal to 50"),
+        ("find", {"index": "news-1", "text": "x", "filter": {"script": {}}}, "filter has 'script'"),
+        ("find", {"index": "news-1", "text": "x", "filter": '{"script": {}}'}, "filter has 'script'"),
+        ("find", {"index": "news-1", "text": "x", "\u202e": 1}, r"find has no '\\\\?u202e'"),
     ],
 )
 def test_a_call_that_cannot_be_made_is_one_sentence(name, arguments, part):
-    with pytest.raises(InvalidInputError, match=part):
-        asyncio.run(reader().call(name, arguments))
+    with pytest.raises(ToolError, match=part) as caught:
+        call(name, arguments)
+    assert "\n" not in str(caught.value)

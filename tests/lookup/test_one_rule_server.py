@@ -10,7 +10,7 @@ from itertools import combinations
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, Preset, Verification, distinct_texts, fingerprint, get_scheme
-from es_simhash.cli.agent_tools import Reader
+from es_simhash.cli.mcp import Tools
 from es_simhash.cli.options import Target
 from es_simhash.connection import Login, Server
 from es_simhash.groups import recorded
@@ -167,13 +167,13 @@ def test_every_way_of_asking_gives_the_same(run, server, simhash, estate, seed):
     piped = json.loads(run("find", name, "--json", "-", stdin=document["body"]).stdout)
     assert sorted((each["index"], each["id"]) for each in piped["near_dups"]) == by_text
     assert piped["rule"]["max_distance"] == shown["rule"]["max_distance"] == whole.rule.max_distance
-    reader = Reader(Target(Server(server.url, "auto"), "simhash", None), Login())
+    tools = Tools(Target(Server(server.url, "auto"), "simhash", None), Login())
 
     async def agents():
         try:
-            return await reader.call("find_of", {"index": name, "id": key[1], "limit": 50})
+            return await tools.find(index=name, id=key[1], limit=50)
         finally:
-            await reader.close()
+            await tools.client.close()
 
     told = asyncio.run(agents())
     assert sorted((each["index"], each["id"]) for each in told["near_dups"]) == by_document
