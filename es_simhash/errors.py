@@ -1,7 +1,7 @@
 """
 The errors of es_simhash, and nothing else.
 
-    SimHashError                    never raised itself
+    SimHashError                    what no other says: of an answer, a pipeline, a refused search of a batch
     ├── InvalidInputError           also a ValueError: an argument that cannot be used
     │   ├── WrongTypeError          also a TypeError: an argument of a wrong type
     │   ├── GuardRailError          more documents would be removed than is allowed
@@ -12,11 +12,7 @@ The errors of es_simhash, and nothing else.
     │   └── NoIndexError            no index matches a pattern
     ├── IncompleteWriteError        some documents were not written
     ├── WritesRefusedError          a server takes no writes now, whichever the document
-    ├── SearchFailedError           one search of a batch was refused by the server
-    ├── AnswerError                 what came is no answer of a search server
     ├── MissingDependencyError      also an ImportError: an extra is not installed
-    ├── PipelineError               a server cannot compute the fingerprints, or has another pipeline in its place
-    ├── RoundsError                 groups were not finished in the rounds allowed
     ├── WorkerError                 a process that computes fingerprints ended before its work was done
     └── EmbeddedServerError         a local server could not be started or stopped
 
@@ -60,7 +56,7 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 class SimHashError(Exception):
-    """The base of every error that this library raises on purpose; never raised itself."""
+    """The base of every error that this library raises on purpose."""
 
 
 class InvalidInputError(SimHashError, ValueError):
@@ -95,19 +91,12 @@ class SchemeError(InvalidInputError):
 
     Attributes:
         missing_file:
-            ``"dictionary"``, ``"idf"`` or ``"stop_words"`` if the scheme needs that file and only its digest is
-            known, else empty.
-        scheme:
-            Id of the scheme that needs the file.
-        digest:
-            SHA-256 of the file, in hex digits.
+            ``"dictionary"``, ``"idf"`` or ``"stop_words"`` if only the digest of that file is known, else empty.
     """
 
-    def __init__(self, message: str, *, missing_file: str = "", scheme: str = "", digest: str = "") -> None:
+    def __init__(self, message: str, *, missing_file: str = "") -> None:
         super().__init__(message)
         self.missing_file = missing_file
-        self.scheme = scheme
-        self.digest = digest
 
 
 class SchemeMismatchError(SimHashError):
@@ -200,71 +189,8 @@ class NoIndexError(IncompleteSearchError):
     """A pattern matches no index, or none that the user may see, so nothing was searched."""
 
 
-class SearchFailedError(SimHashError):
-    """
-    The server refused one search of a batch, and the others have their answers.
-
-    Attributes:
-        status:
-            HTTP status of that search.
-        error:
-            The server's own description of the error, unchanged.
-    """
-
-    def __init__(self, message: str, *, status: int = 0, error: Any = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.error = error
-
-
-class AnswerError(SimHashError):
-    """
-    What came is no answer of a search server: it cannot be read, or lacks what every answer to such a request has.
-
-    Attributes:
-        api:
-            The request, by its name in this library.
-        came:
-            The first characters of what came.
-    """
-
-    def __init__(self, message: str, *, api: str = "", came: str = "") -> None:
-        super().__init__(message)
-        self.api = api
-        self.came = came
-
-
 class MissingDependencyError(SimHashError, ImportError):
     """A function needs an extra that is not installed; the message names it."""
-
-
-class RoundsError(SimHashError):
-    """
-    Groups were not finished in the rounds allowed, and nothing is returned.
-
-    Attributes:
-        pairs:
-            Number of pairs that were left.
-    """
-
-    def __init__(self, message: str, *, pairs: int = 0) -> None:
-        super().__init__(message)
-        self.pairs = pairs
-
-
-class PipelineError(SimHashError):
-    """
-    An ingest pipeline that computes fingerprints could not be installed; nothing was stored.
-
-    Attributes:
-        kind:
-            ``"not_run"`` (the server does not run the script), ``"differs"`` (it makes other bits) or ``"taken"`` (its
-            name, or its place in an index, belongs to another pipeline).
-    """
-
-    def __init__(self, message: str, *, kind: str = "") -> None:
-        super().__init__(message)
-        self.kind = kind
 
 
 class WorkerError(SimHashError):

@@ -32,9 +32,9 @@ class Record:
 
 def _to_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _to_plain(each) for key, each in value.items()}
+        return {key: _to_plain(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return [_to_plain(each) for each in value]
+        return list(map(_to_plain, value))
     return value.to_dict() if hasattr(value, "to_dict") else value
 
 
@@ -62,23 +62,23 @@ def read_record(class_: type[T], plain: Any) -> T:
 @cache
 def _kinds(class_: Any) -> dict[str, tuple[_Kind, bool]]:
     hints, optional = get_type_hints(class_), class_._OPTIONAL.split()  # noqa: SLF001 -- of this module
-    return {each.name: (_kind_of(hints[each.name]), each.name in optional) for each in fields(class_)}
+    return {field.name: (_kind_of(hints[field.name]), field.name in optional) for field in fields(class_)}
 
 
 def _kind_of(hint: Any) -> _Kind:
     """Return of which types the values of an annotation are in JSON, and what makes such a value of one."""
     args, origin = get_args(hint), get_origin(hint)
     if NoneType in args:
-        types, make = _kind_of(next(each for each in args if each is not NoneType))
+        types, make = _kind_of(next(arg for arg in args if arg is not NoneType))
         return types | {NoneType}, make
     if origin is Literal:
-        return frozenset({str}), {each: each for each in args}.__getitem__
+        return frozenset({str}), {word: word for word in args}.__getitem__
     if origin is tuple:
         item = _kind_of(args[0])
-        return frozenset({list}), lambda values: tuple(_read(item, each) for each in values)
+        return frozenset({list}), lambda values: tuple(_read(item, value) for value in values)
     if origin is Mapping:
         item = _kind_of(args[1])
-        return frozenset({dict}), lambda values: {name: _read(item, each) for name, each in values.items()}
+        return frozenset({dict}), lambda values: {name: _read(item, value) for name, value in values.items()}
     if isinstance(hint, type) and issubclass(hint, Record):
         return frozenset({dict}), partial(read_record, hint)
     return (frozenset({int, float}), float) if hint is float else (frozenset({hint}), None)

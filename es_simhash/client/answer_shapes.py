@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, repeat, starmap
 from typing import Any
 
-from es_simhash.errors import AnswerError, shorten
+from es_simhash.errors import SimHashError, shorten
 from es_simhash.transport.protocol import Call, error_text, index_key
 
 SHOWN_CHARACTERS = 200
@@ -214,15 +214,13 @@ def _is_of_reader(error: BaseException) -> bool:
     return isinstance(error, (AttributeError, LookupError)) and module.partition(".")[0] in _LIBRARIES
 
 
-def odd_answer(call: Call, came: object, place: str) -> AnswerError:
+def odd_answer(call: Call, came: object, place: str) -> SimHashError:
     """Return the error that says what *came* from *place* in answer to *call*."""
     text = came if isinstance(came, str) else json.dumps(came, default=repr)
     index = call.arguments.get("index")
     of = "" if index is None else f" of {index_key(index)}"
     shown = shorten(text, limit=SHOWN_CHARACTERS)
-    return AnswerError(
+    return SimHashError(
         f"{place} answers, but not as a search server does: to {call.api}{of} came {shown}; check the address, and "
-        "what stands between, such as a proxy",
-        api=call.api,
-        came=text[:SHOWN_CHARACTERS],
+        "what stands between, such as a proxy"
     )

@@ -193,8 +193,6 @@ def find_file(scheme: Scheme, purpose: str) -> str | bytes | None:
         raise SchemeError(
             f'scheme {scheme.id} needs the {purpose} with digest sha256:{digest}: give files={{"{purpose}": PATH}}',
             missing_file=purpose,
-            scheme=scheme.id,
-            digest=digest,
         )
     return file
 

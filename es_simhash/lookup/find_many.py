@@ -11,7 +11,7 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from es_simhash.arguments import check_items
-from es_simhash.errors import SearchFailedError, SimHashError, WrongTypeError
+from es_simhash.errors import SimHashError, WrongTypeError
 from es_simhash.hashing import fingerprints as compute_fingerprints
 from es_simhash.hashing.charikar import check_fingerprint
 from es_simhash.lookup.content import Content
@@ -333,9 +333,8 @@ async def _read_one(server: Port, lookup: Lookup, answer: Any) -> Outcome:
     return await read_candidates(server, lookup)
 
 
-def refusal(answer: Mapping[str, Any], what: str = "this search") -> SearchFailedError:
+def refusal(answer: Mapping[str, Any], what: str = "this search") -> SimHashError:
     """Return the error that says that the server refused one search of several."""
-    error, status = answer["error"], answer.get("status", 0)
+    error = answer["error"]
     cause = error if isinstance(error, str) else f"{error.get('type')}: {error.get('reason')}"
-    said = f"the server refused {what} with status {status}: {cause}"
-    return SearchFailedError(said, status=status, error=error)
+    return SimHashError(f"the server refused {what} with status {answer.get('status', 0)}: {cause}")

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_choice, check_server_name
-from es_simhash.errors import InvalidInputError, PipelineError, shorten
+from es_simhash.errors import InvalidInputError, SimHashError, shorten
 from es_simhash.hashing import Scheme
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import Fields
@@ -59,7 +59,7 @@ async def put_pipeline(
 ) -> InstalledPipeline:
     """
     Store the pipeline for *index*, and make it the default or the final pipeline of the indices behind it.
-    Nothing is stored unless the server makes the right bits. PipelineError is raised if it does not, if it cannot run
+    Nothing is stored unless the server makes the right bits. SimHashError is raised if it does not, if it cannot run
     the script, or if another pipeline has the name or the place. InvalidInputError is raised if the index records no
     text field. Cost: seven requests, and one more for each index.
     """
@@ -109,18 +109,16 @@ async def _probe(server: Port, pipeline: Mapping[str, Any], scheme: Scheme, text
     except Exception as error:
         if status_of(error) != BAD_REQUEST:
             raise
-        raise PipelineError(
+        raise SimHashError(
             f"the server does not run the script of the pipeline ({shorten(error_text(error), limit=200)}): "
             "compute the fingerprints with ingest or with_fingerprints",
-            kind="not_run",
         ) from error
     if differences := find_differences(answer["docs"], scheme, prefix=prefix):
         first = differences[0]
-        raise PipelineError(
+        raise SimHashError(
             f"the server makes other bits for {len(differences)} of {len(answer['docs'])} probes "
             f"({first.found}, not {first.expected}, for {shorten(first.given, limit=40)}): compute the fingerprints in "
             "Python, and report this with the versions of the server and its Java",
-            kind="differs",
         )
 
 
@@ -128,10 +126,9 @@ async def _refuse_another(server: Port, name: str, pipeline: Mapping[str, Any]) 
     """Refuse to overwrite a pipeline of somebody else, or one that computes something else for other indices."""
     answer = await unless_refused(server.get_pipeline(id=name), NOT_FOUND) or {}
     if name in answer and purpose_of(answer[name]) != purpose_of(pipeline):
-        raise PipelineError(
+        raise SimHashError(
             f"there is a pipeline {name!r} already, and it is not the one for these indices: pass another name, or "
             "delete it first",
-            kind="taken",
         )
 
 
@@ -143,10 +140,9 @@ async def _refuse_others(server: Port, resolved: Resolved, use_as: UseAs, name: 
         found = (held["settings"].get("index") or {}).get(setting, "_none")
         if found not in ("_none", name):
             other = "final" if use_as == "default" else "default"
-            raise PipelineError(
+            raise SimHashError(
                 f"index {index!r} has the {use_as} pipeline {found!r} already: call {name!r} from it by a pipeline "
                 f"processor, or use the new one as the {other} pipeline",
-                kind="taken",
             )
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions as sql
 
 from es_simhash.arguments import FilePath, check_count, check_names
-from es_simhash.errors import InvalidInputError, RoundsError
+from es_simhash.errors import InvalidInputError, SimHashError
 from es_simhash.groups.assign import group_pairs
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.meta import check_max_distance
@@ -52,7 +52,7 @@ class Rounds:
 
     def group(self, pairs: DataFrame) -> DataFrame:
         """
-        Return ``place, canonical`` of every place of *pairs* that is not a canonical itself, or raise RoundsError.
+        Return ``place, canonical`` of every place of *pairs* that is not a canonical itself, or raise.
         *pairs*: the neighbours ``earlier, later``, as places in canonical order, each pair once; already kept.
         A place is canonical if no canonical is a neighbour before it. In a round, undecided places with no undecided
         neighbour before them become canonicals, and their neighbours members. In a random order few rounds decide
@@ -71,7 +71,10 @@ class Rounds:
             members.append(self.keeper.keep(fresh))
             undecided = self.keeper.keep(_without(_without(undecided, "earlier", members[-1]), "later", members[-1]))
         else:
-            raise self._spent(undecided)
+            raise SimHashError(
+                f"{undecided.count():,} pairs are undecided after {self.most} rounds: allow more rounds, or more pairs "
+                "on the driver"
+            )
         for member in members:
             pairs = _without(pairs, "earlier", member)
         found = pairs.groupBy(sql.col("later").alias("place"))
@@ -85,13 +88,6 @@ class Rounds:
         some = canonical != np.arange(len(places))
         found = pa.table({"place": places[some], "canonical": places[canonical[some]]})
         return pairs.sparkSession.createDataFrame(found, "place bigint, canonical bigint")
-
-    def _spent(self, rest: DataFrame) -> RoundsError:
-        left = rest.count()
-        return RoundsError(
-            f"{left:,} pairs are undecided after {self.most} rounds: allow more rounds, or more pairs on the driver",
-            pairs=left,
-        )
 
 
 def _without(pairs: DataFrame, side: str, places: DataFrame) -> DataFrame:
@@ -161,7 +157,7 @@ def groups(
     Raises:
         TypeError: If an argument or a column has the wrong type.
         InvalidInputError: If an argument cannot be used, *df* has no such column, or an id is null or not the only one.
-        RoundsError: If the rounds do not suffice.
+        SimHashError: If the rounds do not suffice.
     """
     check_max_distance(max_distance)
     similarity, measure = (None, WORD_SHINGLES) if verify is None else check_verify(verify)

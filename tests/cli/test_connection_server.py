@@ -9,7 +9,7 @@ import traceback
 import pytest
 from opensearchpy import AsyncOpenSearch
 
-from es_simhash import AnswerError, AsyncSimHashClient, SimHashClient
+from es_simhash import AsyncSimHashClient, SimHashClient, SimHashError
 from tests.servers.canned import answering, canned_server
 from tests.servers.command_line import TEXT, failed
 from tests.servers.fixtures import make_client
@@ -78,7 +78,7 @@ def test_an_answer_that_is_nested_too_deeply(run, index):
             async with AsyncOpenSearch(url) as client:
                 await AsyncSimHashClient(client).find_near_dups(index, TEXT)
 
-        with pytest.raises(AnswerError, match=said):
+        with pytest.raises(SimHashError, match=said):
             asyncio.run(look())
 
 

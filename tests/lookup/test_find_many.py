@@ -31,7 +31,7 @@ def test_many_keep_their_order_and_their_failures():
     found, _, _ = drive(
         find_many(scripted(), "i", ["", "one text", None, "two texts"], None, LookupOptions()), NotThere([0])
     )
-    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "WrongTypeError", "SearchFailedError"]
+    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "WrongTypeError", "SimHashError"]
     assert found[3].status == 404
 
 

@@ -197,7 +197,7 @@ class UpkeepMethods(SyncBase):
         Raises:
             SchemeError: If a pipeline cannot compute the scheme of the index.
             InvalidInputError: If the index records no text field, or another argument cannot be used.
-            PipelineError: If the server does not run the script or makes other bits, or another pipeline has its name
+            SimHashError: If the server does not run the script or makes other bits, or another pipeline has its name
                 or its place.
         """
         from es_simhash.pipeline.install import put_pipeline
