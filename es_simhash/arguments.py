@@ -15,6 +15,7 @@ import operator
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any, NoReturn, TypeAlias
 
@@ -294,36 +295,29 @@ def check_path(name: str, value: Any) -> FilePath:
     path = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(path, str):
         _wrong_type(name, "a path", value)
-    if not path:
-        raise InvalidInputError(f"{name} '' is empty: give the path of a file")
     try:
-        os.fsencode(path)
-    except UnicodeEncodeError:
-        raise InvalidInputError(f"{name} {shorten(path)} has a character that no path can have") from None
-    if "\0" in path:
-        raise InvalidInputError(f"{name} {shorten(path)} has a zero byte, which no path can have")
+        if not path:
+            raise ValueError("it is empty")
+        with suppress(OSError):
+            os.stat(path)  # noqa: PTH116 -- refuses what no path can have
+    except ValueError as error:
+        raise InvalidInputError(f"{name} {shorten(path)} cannot be a path: {error}") from None
     return value  # type: ignore[no-any-return]
 
 
 def check_output(name: str, value: Any) -> FilePath:
     """Return *value* if a file can be written there: it is no folder, and the folder that it is in exists."""
     path = os.fspath(check_path(name, value))
-    # Of a path that is too long, os.path says that it is not there; the methods of Path raise an OSError.
-    if os.path.isdir(path):  # noqa: PTH112 -- see above
-        raise InvalidInputError(f"{name} {shorten(path)} is a folder: give the path of a file")
-    folder = os.path.dirname(path)  # noqa: PTH120 -- see above
-    if folder and not os.path.isdir(folder):  # noqa: PTH112 -- see above
-        raise InvalidInputError(f"{name} {shorten(path)} cannot be written: there is no folder {shorten(folder)}")
+    if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path) or "."):  # noqa: PTH112, PTH120 -- may be long
+        raise InvalidInputError(f"{name} {shorten(path)} cannot be written: give a file in a folder that exists")
     return value  # type: ignore[no-any-return]
 
 
 def check_input(name: str, value: Any) -> FilePath:
     """Return *value* if it is the path of a file or a pipe that exists."""
     path = os.fspath(check_path(name, value))
-    if os.path.isdir(path):  # noqa: PTH112 -- of a path that is too long, Path raises
-        raise InvalidInputError(f"{name} {shorten(path)} is a folder: give the path of a file")
-    if not os.path.exists(path):  # noqa: PTH110 -- see above
-        raise InvalidInputError(f"{name} {shorten(path)} does not exist: check the path")
+    if os.path.isdir(path) or not os.path.exists(path):  # noqa: PTH110, PTH112 -- may be long
+        raise InvalidInputError(f"{name} {shorten(path)} does not exist, or is a folder: give the path of a file")
     return value  # type: ignore[no-any-return]
 
 
