@@ -7,7 +7,7 @@ fingerprinted.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence, Set as AbstractSet
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from operator import length_hint
@@ -16,22 +16,15 @@ from typing import Any
 from es_simhash.arguments import check_name
 from es_simhash.errors import shorten
 from es_simhash.groups.recorded import keep_recorded, record_grouping, settle_grouping
-from es_simhash.ingest.decide import DecisionRule, Existing, Known, OnDuplicate
+from es_simhash.ingest.decide import DecisionRule, Existing, Known
 from es_simhash.ingest.item import Item, decide_items, find_near, make_reader
 from es_simhash.ingest.near import NearLookup
-from es_simhash.ingest.reading import (
-    Batch,
-    GroupedIngest,
-    IngestOptions,
-    Source,
-    WriteTarget,
-    check_indices,
-    find_write_target,
-)
+from es_simhash.ingest.options import IngestOptions
+from es_simhash.ingest.reading import Batch, GroupedIngest, Source, WriteTarget, check_indices, find_write_target
 from es_simhash.ingest.settle import settle
 from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.ingest.written import Written, report
-from es_simhash.mapping.context import Context, Resolved, TextFields
+from es_simhash.mapping.context import Resolved, TextFields
 from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups
 from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
@@ -85,33 +78,27 @@ async def _ingest(
         source = Source(index, documents, target=target, options=options, prefix=server.prefix)
         stack.callback(source.close)
         server.context.learn(index, agree(target.resolved, server.context), target.resolved)
-        grouper: _Grouper | None = None
+        engine: Engine | None = None
         await check_shards(server, index)  # before a write, which waits for a missing one
         if options.on_duplicate is not None:
             await refuse_unseen(server, target.resolved)
-            total = length_hint(documents)
-            grouper = await make_grouper(server, index, target, source, options.on_duplicate, options, total)
-            await grouper.lookup.prepare(server)
-        pipeline = _Pipeline(server.context, index, source, grouper, target.resolved)
-        async with aclosing(pipeline.run(server, lambda: _check(server, index, target, grouper))) as parts:
-            async for part in parts:
-                yield part
+            engine = await make_engine(server, target, source, options, length_hint(documents))
+        done = 0
+        async with aclosing(run_batches(server, index, source, target, engine)) as batches:
+            async for items in batches:
+                yield [report(item, prefix=server.prefix) for item in items]
+                server.tell(Progress(done := done + len(items), None, "writing documents"))
 
 
-async def make_grouper(
-    server: Port,
-    index: str,
-    target: WriteTarget,
-    source: Source,
-    policy: OnDuplicate,
-    options: IngestOptions,
-    total: int,
-    *,
-    record: bool = True,
-    lookups: type[NearLookup] = NearLookup,
-) -> _Grouper:
-    """Return what groups the documents of *source*, *total* or more, which then reads what they are compared by."""
-    mappings, grouping = await _choose_grouping(server, index, target, options, record=record)
+async def make_engine(
+    server: Port, target: WriteTarget, source: Source, options: IngestOptions, total: int, *, is_writing: bool = True
+) -> Engine:
+    """
+    Return what decides the documents of *source*, *total* or more, ready for the first of them; *source* then reads
+    what they are compared by.
+    """
+    index, on_duplicate = source.index, options.on_duplicate or "tag"
+    mappings, grouping = await _choose_grouping(server, index, target, options, record=is_writing)
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
     is_recorded = all(own.text_fields for own in target.resolved.settings_of.values())
     ingest = GroupedIngest(
@@ -119,20 +106,24 @@ async def make_grouper(
         index,
         target.settings,
         options,
-        DecisionRule(grouping, policy, target.settings.scheme if is_recorded else None),
+        DecisionRule(grouping, on_duplicate, target.settings.scheme if is_recorded else None),
         Known(grouping.max_distance),
         TextFields(target.resolved.text_fields, source.text_fields),
         is_updatable=not any(map(find_source_faults, mappings.values())),
+        is_writing=is_writing,
     )
-    is_alias = bool(mappings) and index not in mappings
-    return _Grouper(ingest, lookups(ingest, total, is_alias=is_alias))
+    engine = Engine(ingest, NearLookup(ingest, total, is_alias=bool(mappings) and index not in mappings))
+    await engine.lookup.prepare(server)
+    return engine
 
 
 async def _choose_grouping(
     server: Port, index: str, target: WriteTarget, options: IngestOptions, *, record: bool
 ) -> tuple[Mapping[str, Mapping[str, Any]], Grouping]:
     """Return the mappings with their source modes, and the grouping; refuse indices that cannot be grouped so."""
-    mappings = await read_source_modes(server, index, target.resolved.mappings)
+    mappings = target.resolved.mappings
+    if record:  # who writes nothing updates nothing
+        mappings = await read_source_modes(server, index, mappings)
     refuse_hidden_groups(mappings, prefix=server.prefix)
     grouping = await settle_grouping(server, target.resolved, options.grouping, record=record)
     if grouping.per is not None:
@@ -140,15 +131,16 @@ async def _choose_grouping(
     return mappings, grouping
 
 
-async def _check(server: Port, index: str, target: WriteTarget, grouper: _Grouper | None) -> None:
-    """Refuse to go on writing to an index that now has another scheme or another grouping."""
+async def _check(server: Port, index: str, target: WriteTarget, engine: Engine | None) -> None:
+    """Refuse to go on in an index that now has another scheme or another grouping."""
     await check_unchanged(server, index, target.settings)
-    if grouper is not None:
-        await keep_recorded(server, index, grouper.ingest.grouping, before=target.resolved)
+    if engine is not None:
+        ingest = engine.ingest
+        await keep_recorded(server, index, ingest.grouping, before=target.resolved, record=ingest.is_writing)
 
 
 @dataclass(slots=True)
-class _Grouper:
+class Engine:
     """
     What is done with a batch before and after it is written, where documents are grouped.
     *is_shown*: a refresh has made all that is known visible to the lookups of the next batch.
@@ -170,7 +162,11 @@ class _Grouper:
         await server.compute(decide_items, items, existing, ingest.known, ingest.rule, ingest.prefix, at)
         # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
         sizes = ingest.options.sizes
-        if items and (len(ingest.known.by_id) >= sizes.in_flight or ingest.known.occupies(sizes.in_flight_bytes)):
+        if (
+            ingest.is_writing
+            and items
+            and (len(ingest.known.by_id) >= sizes.in_flight or ingest.known.occupies(sizes.in_flight_bytes))
+        ):
             await self.lookup.prepare(server)
             self.is_shown = True
         return existing
@@ -192,7 +188,8 @@ class _Grouper:
     async def _keep_updates(self, server: Port, items: Sequence[Item], existing: Existing) -> None:
         """Let none of *items* be skipped whose id is in the index: what is there would keep its old text."""
         near = await server.compute(find_near, items, existing, self.ingest.known)
-        if drafts := [item.draft for item in near if item.draft and item.operation and item.operation.kind == "index"]:
+        given = [item for item in near if item.given_id is not None and item.operation]
+        if drafts := [item.draft for item in given if item.draft and item.operation and item.operation.kind == "index"]:
             for draft in await self.lookup.find_present(server, drafts, existing.held):
                 draft.must_write = True
 
@@ -204,7 +201,8 @@ class _Grouper:
             known.clear()
             self.is_shown = False
         for item in items:
-            if item.draft is not None and item.decision is not None and item.outcome and item.outcome.is_done:
+            is_done = item.outcome.is_done if item.outcome else not self.ingest.is_writing and not item.is_skipped
+            if is_done and item.draft is not None and item.decision is not None:
                 known.add(item.draft)
         self.lookup.note_written(items)
         return failure
@@ -219,93 +217,89 @@ class _Answers:
     lookups: Sequence[Any] = ()
 
 
-@dataclass(slots=True)
-class _Pipeline:
-    """Carries batches through: decides, writes during the lookups of the next batch, and reports."""
+async def run_batches(
+    server: Port, index: str, source: Source, target: WriteTarget, engine: Engine | None
+) -> AsyncGenerator[Sequence[Item], None]:
+    """
+    Yield the documents of *source* batch by batch, each with what became of it. Before a batch is written, the index
+    must still have its settings. Three are on their way: *batch* is decided and written, *following* is looked up, and
+    the one after it is read.
+    """
+    lookup = engine.lookup if engine else None
+    resolved = target.resolved
+    first: Batch = await server.compute(source.take)
+    existing = await lookup.look_up_first(server, first.items) if lookup else Existing()
+    batch: Batch | None = first
+    following: Batch | None = None if first.is_last else await server.compute(source.take)
+    while batch is not None:
+        existing = await engine.decide(server, batch.items, existing) if engine else existing
+        asked = await lookup.ask(server, following.items) if lookup and following else None
+        is_reading = following is not None and not following.is_last
+        sent = [item for item in batch.items if item.is_sent] if engine is None or engine.ingest.is_writing else []
+        sending = [item.operation for item in sent if item.operation is not None]
+        bulk = Bulk(sending, prefix=server.prefix, repeats_scripts=False)
+        if batch.items:  # the last batch is often empty
+            await _check(server, index, target, engine)
+        reading = Compute(source.take, (lookup.batch if lookup else None,)) if is_reading else None
+        answers = await _send(server, bulk, asked.calls if asked else (), reading)
+        items, failure = await _finish(server, engine, batch.items, existing, sent, bulk, answers.bulk)
+        yield items
+        # Nothing is raised before every document that was written is reported.
+        for error in (failure, batch.failure, answers.ahead):
+            if isinstance(error, BaseException):
+                raise error
+        resolved = await _follow_rollover(server, index, resolved, engine, items)
+        existing = await lookup.take(server, asked, answers.lookups) if lookup and asked else Existing()
+        batch, following = following, answers.ahead
 
-    context: Context
-    index: str
-    source: Source
-    grouper: _Grouper | None
-    resolved: Resolved
 
-    async def run(self, server: Port, check: Callable[[], Awaitable[None]]) -> AsyncGenerator[Sequence[Written], None]:
-        """
-        Carry all batches through; *check*, before each is written, that the index still has its settings.
-        Three are on their way: *batch* is decided and written, *following* is looked up, and the one after it is read.
-        """
-        done = 0
-        grouper = self.grouper
-        lookup = grouper.lookup if grouper else None
-        first: Batch = await server.compute(self.source.take)
-        existing = await lookup.look_up_first(server, first.items) if lookup else Existing()
-        batch: Batch | None = first
-        following: Batch | None = None if first.is_last else await server.compute(self.source.take)
-        while batch is not None:
-            existing = await grouper.decide(server, batch.items, existing) if grouper else existing
-            asked = await lookup.ask(server, following.items) if lookup and following else None
-            is_reading = following is not None and not following.is_last
-            sent = [item for item in batch.items if item.is_sent]
-            sending = [item.operation for item in sent if item.operation is not None]
-            bulk = Bulk(sending, prefix=self.context.prefix, repeats_scripts=False)
-            await check()
-            reading = Compute(self.source.take, (lookup.batch if lookup else None,)) if is_reading else None
-            answers = await self._send(server, bulk, asked.calls if asked else (), reading)
-            items, failure = await self._finish(server, batch.items, existing, sent, bulk, answers.bulk)
-            yield [report(item, prefix=self.context.prefix) for item in items]
-            done += len(items)
-            server.tell(Progress(done, None, "writing documents"))
-            # Nothing is raised before every document that was written is reported.
-            for error in (failure, batch.failure, answers.ahead):
-                if isinstance(error, BaseException):
-                    raise error
-            await self._follow_rollover(server, items)
-            existing = await lookup.take(server, asked, answers.lookups) if lookup and asked else Existing()
-            batch, following = following, answers.ahead
+async def _follow_rollover(
+    server: Port, index: str, resolved: Resolved, engine: Engine | None, items: Sequence[Item]
+) -> Resolved:
+    """Return the indices behind *index*, after a check of one that a rollover made meanwhile; record the grouping."""
+    written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
+    behind = await check_indices(server, index, resolved, {name for name in written if name})
+    if behind is not resolved and engine is not None:
+        await unless_refused(record_grouping(server, behind, engine.ingest.grouping), 401, 403)
+    return behind
 
-    async def _follow_rollover(self, server: Port, items: Sequence[Item]) -> None:
-        """Check an index that a rollover made meanwhile, and record the grouping there."""
-        written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
-        behind = await check_indices(server, self.index, self.resolved, {name for name in written if name})
-        if behind is not self.resolved and self.grouper is not None:
-            await unless_refused(record_grouping(server, behind, self.grouper.ingest.grouping), 401, 403)
-        self.resolved = behind
 
-    async def _send(self, server: Port, bulk: Bulk, lookups: Sequence[Call], reading: Compute | None) -> _Answers:
-        """Write a batch, look up the one after it, and read the one after that, all at once."""
-        requests: dict[str, Call | Compute] = {}
-        if bulk.outcomes:
-            requests["bulk"] = bulk.call()
-        if reading is not None:
-            requests["ahead"] = reading
-        both = [*requests.values(), *lookups]
-        answers = await server.together(both, concurrency=len(both)) if both else []
-        named = dict(zip(requests, answers, strict=False))
-        return _Answers(**named, lookups=answers[len(requests) :])
+async def _send(server: Port, bulk: Bulk, lookups: Sequence[Call], reading: Compute | None) -> _Answers:
+    """Write a batch, look up the one after it, and read the one after that, all at once."""
+    requests: dict[str, Call | Compute] = {}
+    if bulk.outcomes:
+        requests["bulk"] = bulk.call()
+    if reading is not None:
+        requests["ahead"] = reading
+    both = [*requests.values(), *lookups]
+    answers = await server.together(both, concurrency=len(both)) if both else []
+    named = dict(zip(requests, answers, strict=False))
+    return _Answers(**named, lookups=answers[len(requests) :])
 
-    async def _finish(
-        self,
-        server: Port,
-        items: Sequence[Item],
-        existing: Existing,
-        sent: Sequence[Item],
-        bulk: Bulk,
-        answer: Any,
-    ) -> tuple[Sequence[Item], Exception | None]:
-        """Return *items* with the outcomes of those that were *sent*, as far as they are known, and what went wrong."""
-        failure = None
-        if bulk.outcomes:
-            try:
-                await bulk.finish(server, answer)
-            except Exception as error:
-                if not any(bulk.outcomes):
-                    raise
-                failure = error
-        written = {item.position: item.as_written(one) for item, one in zip(sent, bulk.outcomes, strict=True)}
-        items = [written.get(item.position, item) for item in items]
-        if failure is not None:
-            return _known(items), failure
-        return items, await self.grouper.settle(server, items, existing) if self.grouper else None
+
+async def _finish(
+    server: Port,
+    engine: Engine | None,
+    items: Sequence[Item],
+    existing: Existing,
+    sent: Sequence[Item],
+    bulk: Bulk,
+    answer: Any,
+) -> tuple[Sequence[Item], Exception | None]:
+    """Return *items* with the outcomes of those that were *sent*, as far as they are known, and what went wrong."""
+    failure = None
+    if bulk.outcomes:
+        try:
+            await bulk.finish(server, answer)
+        except Exception as error:
+            if not any(bulk.outcomes):
+                raise
+            failure = error
+    written = {item.position: item.as_written(one) for item, one in zip(sent, bulk.outcomes, strict=True)}
+    items = [written.get(item.position, item) for item in items]
+    if failure is not None:
+        return _known(items), failure
+    return items, await engine.settle(server, items, existing) if engine else None
 
 
 def _known(items: Sequence[Item]) -> list[Item]:

@@ -20,7 +20,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.hashing.pool import TextHashes
 from es_simhash.ingest.actions import MakeFields, Part, Whole
-from es_simhash.ingest.decide import Decision, DecisionRule, Document, Existing, Known, Uncompared, decide
+from es_simhash.ingest.decide import Decision, DecisionRule, Document, Existing, Known, decide
 from es_simhash.lookup.content import Content, Unread, per_of
 from es_simhash.mapping.fields import (
     FINGERPRINTED,
@@ -123,6 +123,8 @@ class Item:
     upsert: Item | None = None
     given_id: str | None = None
     doubt: str | None = None
+    missed: str | None = None
+    is_text: bool = False
 
     action = None
     problems = ()
@@ -152,10 +154,14 @@ class Item:
         draft, operation = self.draft, self.operation
         if draft is None or operation is None:
             return
-        leader, self.decision, self.doubt = decision.leader, decision, None
+        leader, self.decision, self.doubt, self.missed = decision.leader, decision, None, None
         gaps = () if draft.fingerprint is None else existing.gaps.get(draft.fingerprint, ())
         if gaps or decision.uncompared:
-            self.doubt = _missed(gaps, decision.uncompared)
+            reasons = "; ".join([*gaps, *map(str, decision.uncompared)])
+            self.missed = f"a near-duplicate may have been missed ({reasons})"
+            # A text that nobody can read is not read by reconcile either.
+            may_find = gaps or any(one.why.kind != "text" for one in decision.uncompared)
+            self.doubt = f"{self.missed}: run reconcile" if may_find else self.missed
         elif leader is not None and leader.is_member:
             self.doubt = (
                 f"{shorten(leader.id)} is near, and its canonical {shorten(decision.group)} is gone, or has another "
@@ -402,11 +408,3 @@ def find_near(items: Sequence[Item], existing: Existing, known: Known) -> list[I
         if is_near or any(other.id != draft.id for other in existing.of(fingerprint)):
             found.append(item)
     return found
-
-
-def _missed(gaps: Sequence[str], uncompared: Sequence[Uncompared]) -> str:
-    """Return the sentence about near-duplicates that may have been missed."""
-    reasons = [*gaps, *map(str, uncompared)]
-    # A text that nobody can read is not read by reconcile either.
-    may_find = gaps or any(one.why.kind != "text" for one in uncompared)
-    return f"a near-duplicate may have been missed ({'; '.join(reasons)}){': run reconcile' if may_find else ''}"

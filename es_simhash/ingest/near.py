@@ -11,20 +11,25 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.groups.read import GroupLookups, canonicals_body, fetch_contents
+from es_simhash.groups.read import SMALLEST, canonicals_body
 from es_simhash.hashing import to_hex
 from es_simhash.ingest.decide import FIRST_COMPARED, Document, Existing, accepts
 from es_simhash.ingest.item import Item
 from es_simhash.ingest.reading import EARLY, GroupedIngest
 from es_simhash.lookup.content import Content, docvalue_fields, prepare_together, read_content
-from es_simhash.lookup.find_many import MultiSearch
-from es_simhash.lookup.lookup_options import TableError, as_fault, pays
+from es_simhash.lookup.find import Crowded, Lookup, Scope
+from es_simhash.lookup.find_many import MultiSearch, make_multi_search, take_answer
+from es_simhash.lookup.judge import LookupRule
+from es_simhash.lookup.lookup_options import LookupOptions, TableError, as_fault, pays
 from es_simhash.lookup.near_dups import NearDups
+from es_simhash.lookup.plan import index_stats
+from es_simhash.mapping.context import IndexStats
 from es_simhash.mapping.fields import Fields, our_object, read_fingerprint
 from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import SettingsChanged, begin_anew, check_unchanged
 from es_simhash.mapping.user_fields import milliseconds_of
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.conversation import attempt, refresh, text_body
@@ -42,6 +47,10 @@ logger = logging.getLogger("es_simhash")
 DOCUMENTS = 2_000
 # A server takes 65,536 terms in a query.
 MAX_FINGERPRINTS = 50_000
+# Most documents that one page shows near a fingerprint, unless more candidates are expected.
+CROWD_DOCUMENTS = 300
+# Fingerprints with more than that in one request: the answer must fit into the memory of a small server.
+CROWDED_TOGETHER = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +77,11 @@ class NearLookup:
         self._ingest = ingest
         self._index = ingest.index
         self._grouping = ingest.grouping
-        self._group_lookups = GroupLookups(
-            ingest.context,
-            ingest.index,
-            ingest.settings,
-            max_distance=ingest.grouping.max_distance,
-        )
+        options = LookupOptions(source=False)
+        rule = LookupRule(ingest.grouping.max_distance)
+        self._scope = Scope(ingest.context, ingest.index, ingest.settings, options, rule, stats=IndexStats())
+        self._documents = 0  # with fingerprints
+        self._took = 0.0  # milliseconds of the server for one lookup, when it was last asked
         request = ingest.options.lookup
         self._is_wanted = request.lookups != "server"
         self._is_demanded = request.lookups == "memory"
@@ -92,10 +100,14 @@ class NearLookup:
 
     async def prepare(self, server: Port) -> None:
         """Make everything written so far visible to lookups, and read the statistics that their plan needs."""
-        await refresh(server, self._index)
-        await self._group_lookups.prepare(server)
+        if self._ingest.is_writing:
+            await refresh(server, self._index)
+        found = await index_stats(server, self._index, again=self._ingest.is_writing)
+        self._documents = found.documents
+        # The index may grow before its size is read again.
+        self._scope = replace(self._scope, stats=replace(found, documents=max(found.documents, SMALLEST)))
         if self._may_hold is None:
-            self._may_hold = self._group_lookups.documents > 0
+            self._may_hold = self._ingest.is_writing and found.documents > 0
         if self._table is not None:
             try:
                 await self._fill(server, self._table)
@@ -125,7 +137,7 @@ class NearLookup:
             await self._load(server)
         table = self._table
         if table is None:
-            batch = self._group_lookups.batch(fingerprints, is_one_page=True)
+            batch = self._first_search(fingerprints)
             return Asked(fingerprints, [batch.call(), *held], batch, ids=ids)
         near = await server.compute(table.near, fingerprints)
         wanted = sorted({*chain(*near.values())})
@@ -137,7 +149,7 @@ class NearLookup:
     async def take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         """
         Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with.
-        Costs a search where copies are there under the ids: for their canonicals.
+        Costs a search where copies are there under the ids, and their canonicals are not near: for these.
         """
         held = await self._held(server, asked.ids, answers[-1]) if asked.ids else None
         answers = answers[:-1] if asked.ids else answers
@@ -149,20 +161,17 @@ class NearLookup:
                 named.add(str(ours["duplicate_of"]))
             at = milliseconds_of(ours.get("at")) or 0
             there[hit["_id"]] = Document(hit["_id"], read_fingerprint(ours.get("fingerprint")), at=at)
+        named -= {near.group for near in chain(*existing.near.values()) if not near.is_member}
         canonicals, _ = await self._canonicals(server, named)
         return replace(existing, held=held, there=there, lost=named - canonicals.keys())
 
     async def _held(self, server: Port, ids: Sequence[str], answer: Any) -> dict[str, list[Mapping[str, Any]]] | None:
         """Return what the index has under *ids*; ``None`` where that cannot be read now."""
-        if isinstance(answer, Mapping) and not find_gaps(answer) and len(answer["hits"]["hits"]) < DOCUMENTS:
-            hits = answer["hits"]["hits"]
-        else:
-            found, gaps = await self._hits(server, _held_body(ids), answer)
-            if gaps:
-                return None
-            hits = found.values()
+        hits, gaps = await self._hits(server, _held_body(ids), answer)
+        if gaps:
+            return None
         held: dict[str, list[Mapping[str, Any]]] = {}
-        for hit in hits:
+        for hit in hits.values():
             held.setdefault(hit["_id"], []).append(hit)
         return held
 
@@ -184,22 +193,65 @@ class NearLookup:
             if not isinstance(fault, TableError):
                 raise
             self._give_up(fault)
-            batch = self._group_lookups.batch(asked.fingerprints, is_one_page=True)
+            batch = self._first_search(asked.fingerprints)
             return await self._by_server(server, batch, await attempt(server.send(batch.call())))
         found = await server.compute(_documents_near, near, documents.values())
         return Existing(found, dict.fromkeys(near, gaps) if gaps else {}, unseen=near)
 
     async def _by_server(self, server: Port, batch: MultiSearch, answer: Any) -> Existing:
         """Return what is near the fingerprints of *batch*, given the *answer* to it; those not answered are crowded."""
-        lookups = self._group_lookups
-        answers = await lookups.take(server, batch, answer)
-        crowded = [one.fingerprint for one in batch.lookups if one.fingerprint not in answers]
-        answers |= await lookups.ask_crowded(server, crowded, copies=False)
+        answers = await self._answers(server, batch, answer)
+        crowded = [lookup.fingerprint for lookup in batch.lookups if lookup.fingerprint not in answers]
+        answers |= await self._ask_crowded(server, crowded, copies=False)
         near, gaps = _near_of(answers)
         documents, missed = await self._facts(server, near) if near else ({}, ())
         found = await server.compute(_documents_near, near, documents.values())
         gaps |= {value: (*gaps.get(value, ()), *missed) for value in near} if missed else {}
         return Existing(found, gaps, unseen={**near, **dict.fromkeys(crowded, ())})
+
+    def _first_search(self, fingerprints: Sequence[int]) -> MultiSearch:
+        """Return the request that is answered for those of *fingerprints* with no more near them than a page shows."""
+        options = self._scope.options
+        options = replace(options, sizes=replace(options.sizes, first_page=CROWD_DOCUMENTS))
+        scope = replace(self._scope, options=options, is_one_page=True)
+        return make_multi_search([Lookup(scope, fingerprint) for fingerprint in fingerprints])
+
+    async def _ask_crowded(self, server: Port, fingerprints: Sequence[int], *, copies: bool) -> dict[int, NearDups]:
+        """Return the *copies*, or all others, near each of *fingerprints*, which has many."""
+        is_copy = {"exists": {"field": Fields(self._ingest.prefix).duplicate_of}}
+        which = {"bool": {"filter" if copies else "must_not": is_copy}}
+        scope = replace(self._scope, options=replace(self._scope.options, filter=which))
+        found: dict[int, NearDups] = {}
+        for begin in range(0, len(fingerprints), CROWDED_TOGETHER):
+            await check_unchanged(server, self._index, scope.settings)
+            part = fingerprints[begin : begin + CROWDED_TOGETHER]
+            batch = make_multi_search([Lookup(scope, fingerprint) for fingerprint in part])
+            found |= await self._answers(server, batch, await attempt(server.send(batch.call())))
+        return found
+
+    async def _answers(self, server: Port, batch: MultiSearch, answer: Any) -> dict[int, NearDups]:
+        """
+        Return the documents near each fingerprint, given the *answer* to the batch, or its exception.
+        What a busy server refuses, or answers incompletely, is asked again with growing waits. What is incomplete even
+        then is returned and marked so; a refusal for another reason raises. What one page does not answer is left out.
+        """
+        if not isinstance(answer, Exception):
+            self._took = answer.get("took", 0) / len(batch.lookups)
+        tries = count()
+
+        async def take() -> list[NearDups | Exception]:
+            if next(tries):  # settings other than the scheme changed, or were unreadable
+                await check_unchanged(server, self._index, self._scope.settings)
+            return await take_answer(server, batch, answer, is_patient=True)
+
+        found: dict[int, NearDups] = {}
+        for lookup, outcome in zip(batch.lookups, await begin_anew(take), strict=True):
+            if isinstance(outcome, Crowded):
+                continue
+            if isinstance(outcome, Exception):
+                raise outcome
+            found[lookup.fingerprint] = outcome
+        return found
 
     async def look_up_first(self, server: Port, items: Iterable[Item]) -> Existing:
         """Return what searches show near *items* now, while nothing else is asked."""
@@ -245,13 +297,12 @@ class NearLookup:
         # The first report waits for the table only where that takes less time than to ask about the first documents.
         first = min(self._total, EARLY * self._ingest.options.sizes.first)
         expected = max(self._asked, first if self._batches <= EARLY else self._total)
-        lookups = self._group_lookups
-        return pays(expected, milliseconds=lookups.milliseconds, documents=lookups.documents)
+        return pays(expected, milliseconds=max(self._scope.milliseconds, self._took), documents=self._documents)
 
     async def _load(self, server: Port) -> None:
         from es_simhash.lookup.index_table import IndexTable  # noqa: PLC0415 -- loads numpy
 
-        table = IndexTable(self._group_lookups.scope, self._ingest.options.lookup.most_bytes)
+        table = IndexTable(self._scope, self._ingest.options.lookup.most_bytes)
         try:
             await self._fill(server, table)
         except TableError as error:
@@ -261,7 +312,15 @@ class NearLookup:
             self._table = table
 
     async def _fill(self, server: Port, table: IndexTable) -> None:
-        await table.catch_up(server, documents=self._group_lookups.documents)
+        if self._ingest.is_writing:
+            await table.catch_up(server, documents=self._documents)
+            return
+        try:
+            await table.open(server)
+        except SettingsChanged as error:
+            raise TableError("expired") from error
+        finally:
+            await table.close(server)
 
     def _give_up(self, error: TableError) -> None:
         """Ask the server from now on; only for now, if it may be otherwise in a moment."""
@@ -305,50 +364,45 @@ class NearLookup:
     ) -> tuple[dict[Key, list[Document]], tuple[str, ...]]:
         """
         Return the documents that have one of the fingerprints *near*, and why some may be missing.
-        *answer*: to the search of :meth:`ask`; what it does not have whole is read anew, texts apart from the rest.
+        *answer*: to the search of :meth:`ask`.
         """
         wanted = sorted({*chain(*near.values())})
-        if len(wanted) > MAX_FINGERPRINTS:
-            parts = [wanted[begin : begin + MAX_FINGERPRINTS] for begin in range(0, len(wanted), MAX_FINGERPRINTS)]
-            found = [await self._facts(server, {0: part}, copies=copies) for part in parts]
-            return {key: some for facts, _ in found for key, some in facts.items()}, tuple(
-                chain(*(gaps for _, gaps in found))
-            )
-        body = self._body(wanted, copies=copies)
-        if answer is None:
-            page = {**self._with_contents(body), "size": DOCUMENTS}
-            answer = await attempt(server.patient.search(index=self._index, body=page))
-        if isinstance(answer, Mapping) and not find_gaps(answer) and len(answer["hits"]["hits"]) < DOCUMENTS:
-            hits = {document_key(hit): hit for hit in answer["hits"]["hits"]}
-            return await server.compute(lambda: self._documents_in(hits, self._read_contents(hits))), ()
-        hits, gaps = await self._hits(server, body, answer)
-        contents = None
-        if not self._grouping.is_by_distance_alone:
-            rule, names = self._grouping, self._ingest.text_fields
-            contents = await fetch_contents(server, self._index, list(hits), grouping=rule, text_fields=names)
-        return await server.compute(self._documents_in, hits, contents), sentences(gaps)
+        found: dict[Key, list[Document]] = {}
+        missing: tuple[str, ...] = ()
+        for begin in range(0, len(wanted), MAX_FINGERPRINTS):
+            body = self._with_contents(self._body(wanted[begin : begin + MAX_FINGERPRINTS], copies=copies))
+            hits, gaps = await self._hits(server, body, answer)
+            found |= await server.compute(self._documents_in, hits)
+            missing += sentences(gaps)
+        return found, missing
 
     async def _hits(
         self, server: Port, body: Mapping[str, Any], answer: Any = None
     ) -> tuple[dict[Key, Mapping[str, Any]], list[Gap]]:
-        """Return the documents that the search *body* finds, page by page, and why some may be missing."""
+        """
+        Return the documents that the search *body* finds, and why some may be missing.
+        *answer*: to this search for a page, if it was sent; page by page is read what it does not have whole.
+        """
+        if answer is None:
+            page = {**body, "size": DOCUMENTS}
+            answer = await attempt(server.patient.search(index=self._index, body=page))
+        if isinstance(answer, Exception) and not is_passing(answer):
+            raise answer
+        if isinstance(answer, Mapping) and not find_gaps(answer) and len(answer["hits"]["hits"]) < DOCUMENTS:
+            return {document_key(hit): hit for hit in answer["hits"]["hits"]}, []
         found: dict[Key, Mapping[str, Any]] = {}
 
         def note(hits: Hits) -> None:
             found.update((document_key(hit), hit) for hit in hits)
 
-        if isinstance(answer, Exception) and not is_passing(answer):
-            raise answer
         gaps = await server.until(
             lambda: read_each(server, self._index, body, note, page=DOCUMENTS), is_done=lambda gaps: not gaps
         )
         return found, gaps
 
-    def _documents_in(
-        self, hits: Mapping[Key, Mapping[str, Any]], contents: Mapping[Key, Content] | None
-    ) -> dict[Key, list[Document]]:
-        """Return the documents of *hits*, one for each of their fingerprints, without those deleted since."""
-        fields = Fields(self._ingest.prefix)
+    def _documents_in(self, hits: Mapping[Key, Mapping[str, Any]]) -> dict[Key, list[Document]]:
+        """Return the documents of *hits*, one for each of their fingerprints."""
+        fields, contents = Fields(self._ingest.prefix), self._read_contents(hits)
         return {
             key: [
                 Document(
@@ -357,14 +411,13 @@ class NearLookup:
                     (hit["fields"].get(fields.duplicate_of) or hit["fields"].get(fields.group, (key.id,)))[0],
                     key.index,
                     routing=key.routing,
-                    content=None if contents is None else contents[key],
+                    content=contents.get(key),
                     at=int(hit["fields"].get(fields.at, (0,))[0]),
                     is_member=fields.duplicate_of in hit["fields"],
                 )
                 for digits in hit["fields"].get(fields.fingerprint, (None,))
             ]
             for key, hit in hits.items()
-            if contents is None or key in contents
         }
 
     async def with_copies(self, server: Port, items: Sequence[Item], existing: Existing) -> Existing:
@@ -378,7 +431,7 @@ class NearLookup:
             return existing
         unseen = {value: existing.unseen[value] for value in alone}
         crowded = [value for value, some in unseen.items() if not some]
-        near, gaps = _near_of(await self._group_lookups.ask(server, crowded, copies=True))
+        near, gaps = _near_of(await self._ask_crowded(server, crowded, copies=True))
         unseen |= near
         facts, missed = await self._facts(server, unseen, copies=True) if any(unseen.values()) else ({}, ())
         canonicals, unread = await self._canonicals(server, {copy.group for copy in chain(*facts.values())})
@@ -401,7 +454,7 @@ class NearLookup:
         body = canonicals_body(sorted(names), Fields(self._ingest.prefix))
         hits, gaps = await self._hits(server, self._with_contents(body))
         found: dict[str, list[Document]] = {}
-        documents = await server.compute(lambda: self._documents_in(hits, self._read_contents(hits)))
+        documents = await server.compute(self._documents_in, hits)
         for document in chain(*documents.values()):
             found.setdefault(document.group, []).append(document)
         return found, sentences(gaps)
@@ -422,10 +475,11 @@ class NearLookup:
         alone = (draft.fingerprint for draft, there in asked if not accepts(draft, there, known, grouping))
         return list(dict.fromkeys(fingerprint for fingerprint in alone if fingerprint is not None))
 
-    def _read_contents(self, hits: Mapping[Key, Mapping[str, Any]]) -> dict[Key, Content] | None:
+    def _read_contents(self, hits: Mapping[Key, Mapping[str, Any]]) -> dict[Key, Content]:
+        """Return what the documents of *hits* are compared by; nothing where only distances count."""
         rule, text_fields = self._grouping, self._ingest.text_fields
         if rule.is_by_distance_alone:
-            return None
+            return {}
         return {key: read_content(hit, rule, text_fields) for key, hit in hits.items()}
 
 

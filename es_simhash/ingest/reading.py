@@ -10,19 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal, get_args
+from typing import Any
 
-from es_simhash.arguments import Count, check_choice, check_fields, check_options, option, private
 from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.actions import ActionRules, body_of, prepare_body
-from es_simhash.ingest.decide import DecisionRule, Known, OnDuplicate
+from es_simhash.ingest.decide import DecisionRule, Known
 from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, read_own, upsert_of
+from es_simhash.ingest.options import IngestOptions
 from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, fingerprint_actions
-from es_simhash.lookup.lookup_options import LookupRequest
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import USE_COMPONENT
 from es_simhash.mapping.fields import dotted_names, users_content
@@ -85,9 +82,6 @@ def _unmapped(alias: str, names: list[str], prefix: str) -> MappingError:
     )
 
 
-IngestIdFrom = Literal["content"] | None
-OpType = Literal["index", "create"]
-
 # Batches that are read before the first report.
 EARLY = 2
 # What our fields, the action line and the id add to a document in a request, roughly.
@@ -97,74 +91,11 @@ _ENVELOPE = frozenset({"_index", "_id", "_source"})
 
 
 @dataclass(frozen=True, slots=True)
-class IngestSizes:
-    """
-    Limits of a batch, and of the memory in flight.
-    *characters*: about how many fill a batch. *first*: documents in each batch that is read before the first report.
-    *asking*: in one about each document of which the server is asked; *most*: in any other. *in_flight*: after so many
-    written documents the index is refreshed, so that memory stays bounded, whatever its refresh interval.
-    *in_flight_bytes*: the same for the texts of these documents, where texts are compared.
-    """
-
-    characters: int = 4_000_000
-    first: int = 50
-    asking: int = 500
-    most: int = 2_000
-    in_flight: int = 100_000
-    in_flight_bytes: int = 100_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class IngestOptions:
-    """
-    How to ingest, checked.
-
-    Args:
-        text_field:
-            Field or fields of the text; by default those that the index records.
-        on_duplicate:
-            ``"tag"``: write a duplicate with the id of its canonical. ``"skip"``: do not write it, but tag it if
-            the index has its id, because the old text would stay; costs a search for each batch with duplicates.
-            ``None``: do not look for duplicates, write no groups.
-        grouping:
-            ...
-        id_from:
-            ``"content"`` makes the id of a document that has none from its content, so that the same document
-            written again adds nothing; by default the id is random.
-        workers:
-            Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
-        op_type:
-            ``"create"`` only creates documents, as data streams demand; one whose id is taken is reported as
-            ``"refused"`` with the kind ``"exists"``, or as ``"unchanged"`` if the index has the same content under
-            it. By default a document replaces the one with its id.
-        batch:
-            Most documents in one request, 1 to 10,000; by default 2,000, and 500 where the server is asked about
-            each of them. The first two requests have 50 at most.
-        lookup:
-            ...
-    """
-
-    text_field: str | Sequence[str] | None = None
-    on_duplicate: OnDuplicate | None = option("tag", partial(check_choice, choices=("tag", "skip", None)))
-    grouping: GroupingRequest = field(default_factory=GroupingRequest)
-    id_from: IngestIdFrom = option(None, partial(check_choice, choices=("content", None)))
-    workers: int | None = option(None, Count())
-    op_type: OpType = option("index", partial(check_choice, choices=get_args(OpType)))
-    batch: int | None = option(None, Count(1, 10_000))
-    lookup: LookupRequest = field(default_factory=LookupRequest)
-    sizes: IngestSizes = private(IngestSizes())
-
-    def __post_init__(self) -> None:
-        check_options(self)
-        check_fields("text_field", self.text_field, may_lack=True)
-
-
-@dataclass(frozen=True, slots=True)
 class GroupedIngest:
     """
     What the steps of an ingest know, where documents are grouped.
     *known*: what it wrote since the last refresh. *text_fields*: ``others`` are those of the new documents.
-    *is_updatable*: an update of a document of the index loses nothing.
+    *is_updatable*: an update of a document of the index loses nothing. *is_writing*: what is decided is written.
     """
 
     context: Context
@@ -175,6 +106,7 @@ class GroupedIngest:
     known: Known
     text_fields: TextFields
     is_updatable: bool
+    is_writing: bool
 
     @property
     def prefix(self) -> str:
@@ -209,7 +141,7 @@ class Source:
         options: IngestOptions,
         prefix: str,
     ) -> None:
-        self._index = index
+        self.index = index
         self._target = target
         settings = target.settings
         self.text_fields = text_fields_of(settings, options.text_field)
@@ -300,7 +232,7 @@ class Source:
             operation.members = members
             return Item(position, operation, weight=weight, texts=(text,))
         try:
-            operation = self._as_asked(to_operation(action, self._index))
+            operation = self._as_asked(to_operation(action, self.index))
             self._check_index(operation.header["_index"])
         except InvalidInputError as error:
             return self._refused(position, error)
@@ -322,7 +254,7 @@ class Source:
     def _read_plain(self, action: Any) -> tuple[Operation, str] | None:
         """Return the operation, and the text, of a document that has no more than these; most are read only here."""
         source = action
-        if type(action) is dict and action.keys() <= _ENVELOPE and action.get("_index", self._index) == self._index:
+        if type(action) is dict and action.keys() <= _ENVELOPE and action.get("_index", self.index) == self.index:
             source = action.get("_source", action)
         if type(source) not in (dict, JsonObject) or not self._unusual.isdisjoint(source):
             return None
@@ -333,12 +265,12 @@ class Source:
         if source is action:
             body = keep_text(action, dict(action))
             body.pop("_id", None)
-        header = {"_index": self._index} if id_ is None else {"_index": self._index, "_id": id_}
+        header = {"_index": self.index} if id_ is None else {"_index": self.index, "_id": id_}
         return Operation(self._options.op_type, header, body), text
 
     def _refused(self, position: int, error: Exception) -> Item:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        outcome = Outcome(None, self._index, 400, Refusal(400, reason=reason))
+        outcome = Outcome(None, self.index, 400, Refusal(400, reason=reason))
         return Item(position, None, outcome=outcome)
 
     def _finished(self, item: Item) -> Item:
@@ -374,10 +306,10 @@ class Source:
         return operation
 
     def _check_index(self, name: str) -> None:
-        if name != self._index and not self._target.accepts(name):
+        if name != self.index and not self._target.accepts(name):
             raise InvalidInputError(
                 f"the document names index {shorten(name)}, which has no fields of ours or is not behind "
-                f"{shorten(self._index)}: ingest it into {shorten(name)} itself"
+                f"{shorten(self.index)}: ingest it into {shorten(name)} itself"
             )
 
 

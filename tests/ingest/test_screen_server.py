@@ -6,8 +6,8 @@ import pytest
 
 from es_simhash import InvalidInputError, document_fields
 from es_simhash.client.dialects import Dialect
-from es_simhash.groups import read
-from es_simhash.ingest import screen
+from es_simhash.ingest import near
+from es_simhash.mapping.resolve import check_unchanged
 from tests.ingest.test_verified_server import MAPPINGS, make_documents
 from tests.servers.support import ONE_SHARD, read_all, send_lines
 
@@ -230,8 +230,7 @@ def test_one_text_costs_three_requests(call, simhash, index, monkeypatch):
 
     monkeypatch.setattr(Dialect, "call", noting)
     for most, apis in ((60.0, []), (0.0, ["get_mapping"])):
-        monkeypatch.setattr(screen, "SLOW_SECONDS", most)
-        monkeypatch.setattr(screen, "TRUSTED_SECONDS", most)
+        monkeypatch.setitem(check_unchanged.__kwdefaults__, "after_seconds", most)
         sent.clear()
         [found] = call(simhash.screen(index, ["Nothing of this kind was told in the north before."]))
         assert (found.answer, sent) == ("new", ["get_settings", "get_mapping", "msearch", *apis])
@@ -336,7 +335,7 @@ def test_a_copy_stands_for_a_canonical_that_has_another_text_now(
 ):
     """Written again before, or by the same call; what is decided is what reconcile says."""
     if lookups == "crowded":
-        monkeypatch.setattr(read, "CROWD", 1)
+        monkeypatch.setattr(near, "CROWD_DOCUMENTS", 1)
         lookups = "server"
     text, other = "the council votes on the new bridge across the harbour", "a ferry goes to the island at nine"
     call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
