@@ -188,10 +188,9 @@ class Engine:
     async def _keep_updates(self, server: Port, items: Sequence[Item], existing: Existing) -> None:
         """Let none of *items* be skipped whose id is in the index: what is there would keep its old text."""
         near = await server.compute(find_near, items, existing, self.ingest.known)
-        given = [item for item in near if item.given_id is not None and item.operation]
-        if drafts := [item.draft for item in given if item.draft and item.operation and item.operation.kind == "index"]:
-            for draft in await self.lookup.find_present(server, drafts, existing.held):
-                draft.must_write = True
+        given = [item for item in near if item.given_id and item.operation and item.operation.kind == "index"]
+        for item in await self.lookup.find_present(server, given, existing.held) if given else []:
+            item.must_write = True
 
     async def settle(self, server: Port, items: Sequence[Item], existing: Existing) -> Exception | None:
         """Do what depends on the outcomes of *items*, which are known from now on; return what went wrong."""
@@ -202,8 +201,8 @@ class Engine:
             self.is_shown = False
         for item in items:
             is_done = item.outcome.is_done if item.outcome else not self.ingest.is_writing and not item.is_skipped
-            if is_done and item.draft is not None and item.decision is not None:
-                known.add(item.draft)
+            if is_done and item.is_decided and item.decision is not None:
+                known.add(item)
         self.lookup.note_written(items)
         return failure
 
@@ -248,6 +247,8 @@ async def run_batches(
         for error in (failure, batch.failure, answers.ahead):
             if isinstance(error, BaseException):
                 raise error
+        for item in items:
+            item.release()
         resolved = await _follow_rollover(server, index, resolved, engine, items)
         existing = await lookup.take(server, asked, answers.lookups) if lookup and asked else Existing()
         batch, following = following, answers.ahead

@@ -2,9 +2,9 @@
 The steps of one document through an ingest, and what it is compared by, read as the mapping will read it. Nothing is
 sent.
 
-``reading`` makes an item with its *operation* and *part*, and gives it a *draft* once its fields are put in;
-:func:`decide_items` its *decision*; the bulk its *outcome*, where an *upsert* may take its place; ``settle`` decides
-some again; ``written`` reports on it. One object goes this whole way.
+``reading`` makes an item with its *operation* and *part*, and tells what is decided about once its fields are put in;
+:func:`decide_items` gives it its *decision*; the bulk its *outcome*, where an *upsert* may take its place; ``settle``
+decides some again; ``written`` reports on it. One object goes this whole way, and stays as long as it is known.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -100,22 +100,26 @@ def _agreed(mappings: Sequence[Mapping[str, Any]], field: str) -> MappedField:
 CREATED, UNCHANGED = 201, 304
 
 
-@dataclass(slots=True)
-class Item:
+@dataclass(slots=True, eq=False)
+class Item(Document):
     """
     One document of an ingest on its way; ``None`` stands before a step, or where it does not apply.
-    *position*: among the documents given, from 0. *operation*: ``None`` if what was given is no operation. *problem*:
-    of a document that is written anyway; *doubt*: about its decision. *weight*: about how many characters it takes in a
-    request. *texts*: those whose fields are wanted. *part*: what was read of it, unless it is a plain document, until
-    it has its fields. *upsert*: of an update, the document that the server creates where there is none to update.
-    *given_id*: the id of a whole document, if it came with one.
+    *position*: among the documents given, from 0. *operation*: ``None`` if what was given is no operation.
+    *is_decided*: whether it is decided about, which an update that leaves the fingerprint alone is not. *problem*: of a
+    document that is written anyway; *doubt*: about its decision; *missed*: the part of this about what was not
+    compared. *weight*: about how many characters it takes in a request. *texts*: those whose fields are wanted. *part*:
+    what was read of it, unless it is a plain document, until it has its fields. *upsert*: of an update, the document
+    that the server creates where there is none to update. *given_id*: the id of a whole document, if it came with one.
+    *is_text*: a plain text was given.
     """
 
-    position: int
-    operation: Operation | None
+    id: str = ""
+    fingerprint: int | None = None
+    position: int = 0
+    operation: Operation | None = None
+    is_decided: bool = False
     problem: str | None = None
     outcome: Outcome | None = None
-    draft: Document | None = None
     decision: Decision | None = None
     weight: int = 0
     texts: tuple[str, ...] = ()
@@ -150,12 +154,12 @@ class Item:
         return item
 
     def take(self, decision: Decision, existing: Existing, prefix: str) -> None:
-        """Take the *decision* about its draft: its group fields, unless it is written already, and its problem."""
-        draft, operation = self.draft, self.operation
-        if draft is None or operation is None:
+        """Take the *decision* about it: its group fields, unless it is written already, and its doubts."""
+        operation = self.operation
+        if operation is None:
             return
         leader, self.decision, self.doubt, self.missed = decision.leader, decision, None, None
-        gaps = () if draft.fingerprint is None else existing.gaps.get(draft.fingerprint, ())
+        gaps = () if self.fingerprint is None else existing.gaps.get(self.fingerprint, ())
         if gaps or decision.uncompared:
             reasons = "; ".join([*gaps, *map(str, decision.uncompared)])
             self.missed = f"a near-duplicate may have been missed ({reasons})"
@@ -170,11 +174,12 @@ class Item:
         if decision.verdict == "skip" or self.outcome is not None:
             return
         created = self.upsert
-        is_alike = created is not None and created.draft is not None and _are_alike(draft, created.draft)
-        self.operation = put_decision(operation, draft, decision, prefix=prefix, with_upsert=is_alike)
+        is_alike = created is not None and created.is_decided and _are_alike(self, created)
+        self.operation = put_decision(operation, self, decision, prefix=prefix, with_upsert=is_alike)
         if created is not None and is_alike:
-            created.decision, created.doubt = decision, self.doubt
-            created.draft = replace(draft, position=created.position, must_write=False)
+            created.decision, created.doubt, created.missed = decision, self.doubt, self.missed
+            created.group, created.at = self.group, self.at
+            created.is_member, created.canonicals = self.is_member, self.canonicals
 
     def is_held(self, hits: Iterable[Mapping[str, Any]], index: str, prefix: str, lost: AbstractSet[str]) -> bool:
         """Return whether one of *hits* is the same document and has a group, none of *lost*; note that outcome then."""
@@ -192,7 +197,7 @@ class Item:
                 plain = {**source, prefix: _without_group(ours)}
                 if _as_json(plain) == _as_json({prefix: {}, **operation.document(prefix)}):
                     self.outcome = Outcome(hit["_id"], hit["_index"], UNCHANGED, is_same=True)
-                    self.draft = None
+                    self.is_decided = False
                     return True
         return False
 
@@ -200,11 +205,6 @@ class Item:
     def reason(self) -> str | None:
         """Why a document that is written may be grouped wrongly, or is not grouped."""
         return self.doubt or self.problem
-
-    @property
-    def fingerprint(self) -> int | None:
-        """That by which others are looked up; ``None`` where nothing is."""
-        return None if self.draft is None else self.draft.fingerprint
 
     @property
     def is_sent(self) -> bool:
@@ -224,15 +224,40 @@ class Item:
     @property
     def is_lost(self) -> bool:
         """Whether what was decided about is not there: it was refused, or another document was written for it."""
-        outcome, draft = self.outcome, self.draft
-        if outcome is None or draft is None:
+        outcome = self.outcome
+        if outcome is None or not self.is_decided:
             return False
-        return outcome.error is not None or outcome.id != draft.id or self.decision is None
+        return outcome.error is not None or outcome.id != self.id or self.decision is None
 
     @property
     def is_refused(self) -> bool:
         """Whether it will not be written: refused before or by the server, or dropped by a pipeline."""
         return self.outcome is not None and not self.outcome.is_done
+
+    def read_operation(self, prefix: str, reader: ContentReader | None) -> None:
+        """
+        Learn from the operation, which has its fields, what is decided about; it gets an id if it has none.
+        A delete has no fingerprint, so that the document is no longer taken for a canonical. *reader*: ``None`` where
+        only distances count.
+        """
+        operation = self.operation
+        if operation is None:
+            return
+        self.fingerprint, self.is_decided = _fingerprint_of(operation, prefix)
+        if not self.is_decided:
+            return
+        header = operation.header
+        if operation.kind in ("index", "create") and header.get("_id") is None:
+            operation.header = header = {**header, "_id": uuid.uuid4().hex}
+        self.id, self.index, self.routing = str(header.get("_id")), header.get("_index"), header.get("routing")
+        self.must_write = operation.kind in ("update", "delete")
+        self.is_deletion = operation.kind == "delete"
+        if reader is not None and self.fingerprint is not None:
+            self.content = _content_of(operation, reader)
+
+    def release(self) -> None:
+        """Let go of all that only its report needs: from now on it is one of the known documents."""
+        self.operation = self.part = self.decision = self.upsert = None
 
 
 def content_id(document: Any, prefix: str) -> str:
@@ -263,32 +288,6 @@ def read_own(body: Any, prefix: str) -> dict[str, Any] | None:
     """Return our fields of a whole document, without the prefix; ``None`` if it has something of the user's there."""
     is_ours = isinstance(body, Mapping) and not isinstance(body, str) and users_content(body, prefix) is None
     return dict(body.get(prefix) or {}) if is_ours else None
-
-
-def make_draft(
-    position: int, operation: Operation, prefix: str, reader: ContentReader | None = None
-) -> Document | None:
-    """
-    Return the draft of the document of *operation*, which gets an id if it has none.
-    An update that does not change the fingerprint has no draft. A delete has one without a fingerprint, so that the
-    document is no longer taken for a canonical. *reader*: ``None`` where only distances count.
-    """
-    fingerprint, is_decided = _fingerprint_of(operation, prefix)
-    if not is_decided:
-        return None
-    header = operation.header
-    if operation.kind in ("index", "create") and header.get("_id") is None:
-        operation.header = header = {**header, "_id": uuid.uuid4().hex}
-    return Document(
-        str(header.get("_id")),
-        fingerprint,
-        index=header.get("_index"),
-        routing=header.get("routing"),
-        position=position,
-        content=_content_of(operation, reader) if reader and fingerprint is not None else None,
-        must_write=operation.kind in ("update", "delete"),
-        is_deletion=operation.kind == "delete",
-    )
 
 
 def _written_fields(operation: Operation) -> Mapping[str, Any] | None:
@@ -335,7 +334,7 @@ def _are_alike(one: Document, other: Document) -> bool:
 
 
 def put_decision(
-    operation: Operation, draft: Document, decision: Decision, *, prefix: str, with_upsert: bool = False
+    operation: Operation, document: Document, decision: Decision, *, prefix: str, with_upsert: bool = False
 ) -> Operation:
     """
     Return *operation* with the group fields of *decision*; those that came with it are dropped.
@@ -345,13 +344,13 @@ def put_decision(
     body, doc = operation.body, None
     if operation.ours is not None:
         own = _without_group(operation.ours)
-        own |= {key: value for key, value in _fields_of(draft, decision).items() if value is not None}
+        own |= {key: value for key, value in _fields_of(document, decision).items() if value is not None}
         return Operation(operation.kind, operation.header, body, own, operation.members)
     if operation.kind == "update" and isinstance(body, Mapping):
         doc = body.get("doc")
     if not isinstance(doc, Mapping) or not isinstance(doc.get(prefix), Mapping):
         return operation
-    fields = _fields_of(draft, decision)
+    fields = _fields_of(document, decision)
     changed = {**body, "doc": {**doc, prefix: {**doc[prefix], **fields}}}
     if (ours := read_own(upsert := body.get("upsert"), prefix)) is not None:
         ours = _without_group(ours) | (
@@ -365,33 +364,32 @@ def _without_group(own: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in own.items() if key not in GROUPED}
 
 
-def _fields_of(draft: Document, decision: Decision) -> dict[str, Any]:
-    canonical = decision.group if decision.group != draft.id else None
+def _fields_of(document: Document, decision: Decision) -> dict[str, Any]:
+    canonical = decision.group if decision.group != document.id else None
     at = to_moment(decision.at)
     return group_fields(decision.group, canonical=canonical, distance=decision.distance, at=at)
 
 
-def regroup_body(draft: Document, decision: Decision, *, prefix: str) -> dict[str, Any]:
+def regroup_body(document: Document, decision: Decision, *, prefix: str) -> dict[str, Any]:
     """Return the body of an update that puts *decision* into a document that is written already."""
-    return {"doc": {prefix: _fields_of(draft, decision)}}
+    return {"doc": {prefix: _fields_of(document, decision)}}
 
 
 def decide_items(
     items: Sequence[Item], existing: Existing, known: Known, rule: DecisionRule, prefix: str, at: str
 ) -> None:
     """Decide *items* in their order, at the moment *at*, and put the group fields into their operations."""
-    deciding = [item for item in items if item.draft is not None and item.operation is not None]
-    drafts = [item.draft for item in deciding if item.draft is not None]
-    decisions = decide(drafts, existing, known, rule, now=milliseconds_of(at) or 0)
+    deciding = [item for item in items if item.is_decided]
+    decisions = decide(deciding, existing, known, rule, now=milliseconds_of(at) or 0)
     written: set[str] = set()
-    for item, draft, decision in zip(deciding, drafts, decisions, strict=True):
+    for item, decision in zip(deciding, decisions, strict=True):
         if item.operation is not None and item.operation.kind == "create":
             # What is there under its id is told by its moment from one whose answer was lost.
-            decision.at += draft.id in known.by_id or draft.id in written
+            decision.at += item.id in known.by_id or item.id in written
         if decision.leader is not None:
             decision.at = max(decision.at, decision.leader.at + 1)
-        draft.at = decision.at
-        written.add(draft.id)
+        item.at = decision.at
+        written.add(item.id)
         item.take(decision, existing, prefix)
 
 
@@ -401,10 +399,10 @@ def find_near(items: Sequence[Item], existing: Existing, known: Known) -> list[I
     near, counts = known.near(prints), Counter(prints)
     found = []
     for item in items:
-        fingerprint, draft = item.fingerprint, item.draft
-        if fingerprint is None or draft is None:
+        fingerprint = item.fingerprint
+        if fingerprint is None or not item.is_decided:
             continue
         is_near = fingerprint in near or fingerprint in known.by_fingerprint or counts[fingerprint] > 1
-        if is_near or any(other.id != draft.id for other in existing.of(fingerprint)):
+        if is_near or any(other.id != item.id for other in existing.of(fingerprint)):
             found.append(item)
     return found

@@ -261,22 +261,22 @@ class NearLookup:
     async def find_present(
         self,
         server: Port,
-        drafts: Sequence[Document],
+        items: Sequence[Item],
         held: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
-    ) -> list[Document]:
+    ) -> list[Item]:
         """
-        Return those of *drafts* whose id searches show in the index that they go to; all if that is not known.
+        Return those of *items* whose id searches show in the index that they go to; all if that is not known.
         Cost: one search without texts where *held*, by id, is not known; for an alias one request for its write index.
         """
         written = await find_write_index(server, self._index, (self._index,)) if self._is_alias else ""
         self._is_alias = bool(written)  # if it is not known, ids alone are compared from now on
 
-        def place(draft: Document) -> tuple[str, str]:
-            name = written if draft.index in (None, self._index) else draft.index or ""
-            return name if self._is_alias else "", draft.id
+        def place(item: Item) -> tuple[str, str]:
+            name = written if item.index in (None, self._index) else item.index or ""
+            return name if self._is_alias else "", item.id
 
         if held is None:
-            names, ids = map(set, zip(*map(place, drafts), strict=True))
+            names, ids = map(set, zip(*map(place, items), strict=True))
             among: list[dict[str, Any]] = [{"ids": {"values": sorted(ids)}}]
             among += [{"terms": {"_index": sorted(names)}}] if self._is_alias else []
             # An id may be there twice, with other routing values.
@@ -284,11 +284,11 @@ class NearLookup:
             answer = await server.patient.search(index=self._index, body=body)
             hits = answer["hits"]["hits"]
             if find_gaps(answer) or len(hits) == MAX_HITS:
-                return list(drafts)
+                return list(items)
         else:
             hits = list(chain.from_iterable(held.values()))
         found = {(hit["_index"] if self._is_alias else "", hit["_id"]) for hit in hits}
-        return [draft for draft in drafts if place(draft) in found]
+        return [item for item in items if place(item) in found]
 
     def _is_worth_it(self) -> bool:
         """Return whether asking the server costs as much as reading all fingerprints, as far as is known."""
@@ -464,15 +464,15 @@ class NearLookup:
         items = list(items)
         ids = {str(item.operation.header.get("_id")) for item in items if item.operation is not None}
         asked: list[tuple[Document, list[Document]]] = []
-        for draft in _drafts_of(items):
-            if draft.fingerprint in existing.unseen:
+        for item in _looked_up(items):
+            if item.fingerprint in existing.unseen:
                 # Those of ids that are written now are not what they were.
-                asked.append((draft, [one for one in existing.of(draft.fingerprint) if one.id not in ids]))
+                asked.append((item, [near for near in existing.of(item.fingerprint) if near.id not in ids]))
         if self._grouping.similarity is not None:
-            soon = (one.content for draft, there in asked for one in (draft, *there[:FIRST_COMPARED]))
+            soon = (document.content for item, there in asked for document in (item, *there[:FIRST_COMPARED]))
             prepare_together((content for content in soon if content is not None), self._grouping.measure)
         known, grouping = self._ingest.known, self._grouping
-        alone = (draft.fingerprint for draft, there in asked if not accepts(draft, there, known, grouping))
+        alone = (item.fingerprint for item, there in asked if not accepts(item, there, known, grouping))
         return list(dict.fromkeys(fingerprint for fingerprint in alone if fingerprint is not None))
 
     def _read_contents(self, hits: Mapping[Key, Mapping[str, Any]]) -> dict[Key, Content]:
@@ -510,10 +510,10 @@ def _in_order(documents: Iterable[Document]) -> list[Document]:
 
 def _written_to(item: Item) -> str | None:
     """Return the index of *item*, if it was written whole and under the id that it had."""
-    outcome, operation, draft = item.outcome, item.operation, item.draft
+    outcome, operation = item.outcome, item.operation
     if outcome is None or outcome.version is None or operation is None or operation.kind not in ("index", "create"):
         return None
-    return outcome.index if draft is not None and draft.id == outcome.id else None
+    return outcome.index if item.is_decided and item.id == outcome.id else None
 
 
 def _held_body(ids: Sequence[str]) -> dict[str, Any]:
@@ -524,13 +524,14 @@ def _is_partial(item: Item) -> bool:
     return item.operation is not None and item.operation.kind == "update"
 
 
-def _drafts_of(items: Iterable[Item]) -> Iterator[Document]:
-    """Yield what *items* will be that has a fingerprint, and what updates among them may create."""
+def _looked_up(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield those of *items* that are decided about and have a fingerprint, and what updates among them may create."""
     for item in items:
-        for one in (item, item.upsert):
-            if one is not None and one.draft is not None and one.draft.fingerprint is not None:
-                yield one.draft
+        for document in (item, item.upsert):
+            if document is not None and document.is_decided and document.fingerprint is not None:
+                yield document
 
 
 def _fingerprints_of(items: Iterable[Item]) -> list[int]:
-    return list(dict.fromkeys(draft.fingerprint for draft in _drafts_of(items) if draft.fingerprint is not None))
+    found = (item.fingerprint for item in _looked_up(items))
+    return list(dict.fromkeys(fingerprint for fingerprint in found if fingerprint is not None))

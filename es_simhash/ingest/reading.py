@@ -17,7 +17,7 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.ingest.actions import ActionRules, body_of, prepare_body
 from es_simhash.ingest.decide import DecisionRule, Known
-from es_simhash.ingest.item import ContentReader, Item, content_id, make_draft, read_own, upsert_of
+from es_simhash.ingest.item import ContentReader, Item, content_id, read_own, upsert_of
 from es_simhash.ingest.options import IngestOptions
 from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, fingerprint_actions
 from es_simhash.mapping.context import Context, Resolved, TextFields
@@ -230,13 +230,13 @@ class Source:
         if read is not None:
             operation, text = read
             operation.members = members
-            return Item(position, operation, weight=weight, texts=(text,))
+            return Item(position=position, operation=operation, weight=weight, texts=(text,))
         try:
             operation = self._as_asked(to_operation(action, self.index))
             self._check_index(operation.header["_index"])
         except InvalidInputError as error:
             return self._refused(position, error)
-        item = Item(position, operation, weight=weight)
+        item = Item(position=position, operation=operation, weight=weight)
         if operation.kind != "delete":
             try:
                 if "_source" in action:
@@ -244,7 +244,7 @@ class Source:
                 item.part = prepare_body(operation.kind, operation.body, rules)
                 item.texts, item.problem = item.part.texts, item.part.problem
                 if item.part.upsert is not None and (created := upsert_of(operation, rules.prefix)) is not None:
-                    item.upsert = Item(position, created, item.part.upsert.problem)
+                    item.upsert = Item(position=position, operation=created, problem=item.part.upsert.problem)
             except (ValueError, RecursionError) as error:
                 if _is_taken(operation.body, self._prefix):
                     return self._refused(position, error)
@@ -271,10 +271,10 @@ class Source:
     def _refused(self, position: int, error: Exception) -> Item:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         outcome = Outcome(None, self.index, 400, Refusal(400, reason=reason))
-        return Item(position, None, outcome=outcome)
+        return Item(position=position, outcome=outcome)
 
     def _finished(self, item: Item) -> Item:
-        """Return *item*, whose document has its fields, with an id and a draft where it needs them."""
+        """Return *item*, whose document has its fields, with an id, and what is decided about, where it needs them."""
         operation = item.operation
         if operation is None:
             return item
@@ -289,9 +289,9 @@ class Source:
         if item.upsert is not None:
             item.upsert.operation = upsert_of(operation, self._prefix)  # with its fields
         if self._options.on_duplicate is not None:
-            for one in (item, item.upsert):
-                if one is not None and one.operation is not None:
-                    one.draft = make_draft(item.position, one.operation, self._prefix, self.reader)
+            item.read_operation(self._prefix, self.reader)
+            if item.upsert is not None:
+                item.upsert.read_operation(self._prefix, self.reader)
         return item
 
     def _as_asked(self, operation: Operation) -> Operation:

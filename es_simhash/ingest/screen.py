@@ -166,15 +166,15 @@ def _leader_of(item: Item) -> Document | None:
 
 
 def _screened(item: Item, rule: LookupRule, sources: Mapping[Key, Mapping[str, Any]], prefix: str) -> Screened:
-    draft, leader = item.draft, _leader_of(item)
+    leader = _leader_of(item)
     is_fingerprinted = item.operation is not None and has_fingerprint(item.operation, prefix)
-    if draft is not None and leader is not None and item.decision is not None:
+    if leader is not None and item.decision is not None:
         near = Screened(
             item.position,
             "near",
             rule,
             is_fingerprinted,
-            distance=leader.distance_to(draft.fingerprint),
+            distance=leader.distance_to(item.fingerprint),
             similarity=item.decision.similarity,
             is_update=item.decision.verdict != "skip",
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from es_simhash.ingest.decide import Decision, Document, Existing, decide
+from es_simhash.ingest.decide import Decision, Existing, decide
 from es_simhash.ingest.item import Item, put_decision, regroup_body
 from es_simhash.ingest.reading import GroupedIngest
 from es_simhash.mapping.fields import now
@@ -47,21 +47,18 @@ async def _decide_again(
     """Decide those of *items* that are not refused; return what is to be written, and is not yet so."""
     standing = [item for item in items if not item.is_refused and item.operation is not None]
     standing.sort(key=lambda item: item.decision is None)  # what an update created comes last
-    drafts = [(item, item.draft) for item in standing if item.draft is not None]
-    created = [
-        item.decision is None and item.outcome is not None and item.outcome.id == draft.id for item, draft in drafts
-    ]
-    for item, draft in drafts:
+    deciding = [item for item in standing if item.is_decided]
+    created = [item.decision is None and item.outcome is not None and item.outcome.id == item.id for item in deciding]
+    for item in deciding:
         if item.outcome is not None:  # it has its id, and cannot be skipped
-            draft.id = item.outcome.id or draft.id
-            draft.must_write |= draft.fingerprint is not None
+            item.id = item.outcome.id or item.id
+            item.must_write |= item.fingerprint is not None
     at = milliseconds_of(await server.compute(now)) or 0
-    some = [draft for _, draft in drafts]
-    decisions = await server.compute(decide, some, existing, ingest.known, ingest.rule, now=at)
+    decisions = await server.compute(decide, deciding, existing, ingest.known, ingest.rule, now=at)
     again: list[tuple[Item, Operation]] = []
-    for (item, draft), is_created, decision in zip(drafts, created, decisions, strict=True):
+    for item, is_created, decision in zip(deciding, created, decisions, strict=True):
         before, written = item.decision, item.outcome
-        if written is not None and before is not None and _is_same(draft, before, decision, ingest.prefix):
+        if written is not None and before is not None and _is_same(item, before, decision, ingest.prefix):
             continue
         if _is_overtaken(items, item):
             continue
@@ -73,13 +70,13 @@ async def _decide_again(
         elif not ingest.is_updatable:
             item.doubt = "its group is out of date: its index keeps only a part of each _source"
         else:
-            again.append((item, _rewrite(items, item, draft, decision, written, ingest.prefix, is_created=is_created)))
+            again.append((item, _rewrite(items, item, decision, written, ingest.prefix, is_created=is_created)))
     return again
 
 
-def _is_same(draft: Document, before: Decision, after: Decision, prefix: str) -> bool:
+def _is_same(item: Item, before: Decision, after: Decision, prefix: str) -> bool:
     """Return whether a document that is decided again keeps the group fields that it was written with."""
-    return regroup_body(draft, before, prefix=prefix) == regroup_body(draft, after, prefix=prefix)
+    return regroup_body(item, before, prefix=prefix) == regroup_body(item, after, prefix=prefix)
 
 
 def _is_overtaken(items: Sequence[Item], item: Item) -> bool:
@@ -88,10 +85,10 @@ def _is_overtaken(items: Sequence[Item], item: Item) -> bool:
         if other.position <= item.position or other.outcome is None or not other.outcome.is_done:
             continue
         # An update that leaves the text alone does not change what is near.
-        if other.draft is None and item.outcome is not None:
+        if not other.is_decided and item.outcome is not None:
             continue
-        id_ = other.operation.header.get("_id") if other.draft is None and other.operation else other.outcome.id
-        if item.draft is not None and item.draft.id == id_:
+        id_ = other.operation.header.get("_id") if not other.is_decided and other.operation else other.outcome.id
+        if item.is_decided and item.id == id_:
             return True
     return False
 
@@ -99,7 +96,6 @@ def _is_overtaken(items: Sequence[Item], item: Item) -> bool:
 def _rewrite(
     items: Sequence[Item],
     item: Item,
-    draft: Document,
     decision: Decision,
     written: Outcome,
     prefix: str,
@@ -111,18 +107,18 @@ def _rewrite(
     An ``upsert`` that *is_created* is written whole, because in an update the server rewrites its numbers.
     """
     header = {"_index": written.index, "_id": written.id}
-    if draft.routing is not None:
-        header["routing"] = draft.routing
+    if item.routing is not None:
+        header["routing"] = item.routing
     # Updates of the same batch that leave its text alone changed it too.
-    others = [other.outcome for other in items if other.draft is None and other.outcome is not None]
+    others = [other.outcome for other in items if not other.is_decided and other.outcome is not None]
     same = [other.version for other in others if (other.index, other.id) == (written.index, written.id)]
     if version := max((one for one in (written.version, *same) if one is not None), default=None):
         header["if_seq_no"], header["if_primary_term"] = version  # type: ignore[assignment]
     if is_created and item.operation is not None and version == written.version:
         pipeline = {key: value for key, value in item.operation.header.items() if key == "pipeline"}
         whole = replace(item.operation, kind="index", header={**header, **pipeline})
-        return put_decision(whole, draft, decision, prefix=prefix)
-    return Operation("update", header, regroup_body(draft, decision, prefix=prefix))
+        return put_decision(whole, item, decision, prefix=prefix)
+    return Operation("update", header, regroup_body(item, decision, prefix=prefix))
 
 
 def _take_outcome(item: Item, outcome: Outcome) -> None:

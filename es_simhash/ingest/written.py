@@ -91,14 +91,14 @@ class Written:
 
 
 def report(item: Item, *, prefix: str) -> Written:
-    place, outcome, draft, decision = item.position, item.outcome, item.draft, item.decision
+    place, outcome, decision = item.position, item.outcome, item.decision
     if outcome is None:
-        if draft is None or decision is None or decision.leader is None:
+        if decision is None or decision.leader is None:
             return Written(place, None, None, "refused", item.reason, kind="refused")
         skipped_for = decision.leader
         return Written(
             place,
-            draft.id,
+            item.id,
             skipped_for.index,
             "skipped",
             item.reason,
@@ -112,7 +112,7 @@ def report(item: Item, *, prefix: str) -> Written:
         reason = None if action == "unchanged" else str(outcome.error)
         return Written(place, outcome.id, outcome.index, action, reason, fingerprinted=is_fingerprinted, kind=kind)
     action, canonical, distance, similarity = "unchanged" if outcome.is_same else "written", None, None, None
-    if draft is not None and decision is not None and draft.fingerprint is not None:
+    if decision is not None and item.fingerprint is not None:
         canonical, distance, similarity = decision.group, decision.distance, _similarity(decision)
         if decision.verdict == "tag":
             action = "tagged"

@@ -63,7 +63,7 @@ def read(kind, given, **options):
     source = kind("i", given, target=TARGET, options=IngestOptions(**options), prefix="simhash")
     batch = source.take()
     return str(batch.failure), [
-        (item.position, item.problem, item.outcome, item.draft and (item.draft.id, item.draft.fingerprint), lines)
+        (item.position, item.problem, item.outcome, item.is_decided and (item.id, item.fingerprint), lines)
         for item in batch.items
         for lines in [None if item.operation is None else [*map(in_order, item.operation.lines("simhash"))]]
     ]
