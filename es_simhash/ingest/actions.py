@@ -6,18 +6,16 @@ Nothing is computed or sent here, and nothing given is changed. ``with_fingerpri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.hashing.pool import TextHashes
 from es_simhash.mapping.fields import carries, check_prefix, read_text, whole_update, with_fields
 from es_simhash.transport.raw_json import JsonObject, JsonText, keep_text, read_json
 from es_simhash.writes.operations import HELPER_METADATA, new_id
 
 IdFrom = Literal["random"] | None
-MakeFields: TypeAlias = Callable[[TextHashes], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +56,6 @@ class Part:
     texts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     upsert: Part | None = field(default=None, kw_only=True)
-
-    @property
-    def problem(self) -> str | None:
-        return self.problems[-1] if self.problems else None
 
     def place(self, fields: Sequence[dict[str, Any]]) -> Any:  # noqa: ARG002 -- nothing is added to this one
         """Return a copy of the body with *fields*, those below the prefix, for each text."""
@@ -113,19 +107,18 @@ class Prepared:
 
     action: Any
     part: Part | None = None
-    problems: tuple[str, ...] = ()
+    problems: list[str] = field(default_factory=list)
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts whose fields are wanted."""
         return () if self.part is None else self.part.texts
 
-    def finish(self, hashes: Sequence[TextHashes], make: MakeFields) -> Any:
-        """Return a copy of the action with the fields that *make* makes of the *hashes*, one for each text."""
-        if self.part is None:
-            return self.action
-        finished = self.part.place(list(map(make, hashes)))
-        return finished if self.part.body is self.action else {**self.action, "_source": finished}
+    def finish(self, fields: Sequence[dict[str, Any]]) -> None:
+        """Put *fields* into a copy of the action, those below the prefix for each text."""
+        if self.part is not None:
+            finished = self.part.place(fields)
+            self.action = finished if self.part.body is self.action else {**self.action, "_source": finished}
 
 
 def prepare_action(action: Any, rules: ActionRules) -> Prepared:
@@ -141,9 +134,9 @@ def prepare_action(action: Any, rules: ActionRules) -> Prepared:
         if kind == "update" and not isinstance(body, Mapping):
             body = parsed
         part = prepare_body(kind, body, rules)
-        return Prepared(parsed, part, part.problems)
+        return Prepared(parsed, part, list(part.problems))
     except (ValueError, RecursionError) as error:
-        return Prepared(action, problems=(str(error),))
+        return Prepared(action, problems=[str(error)])
 
 
 def body_of(action: Mapping[str, Any]) -> Any:

@@ -14,12 +14,11 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.hashing.pool import TextHashes
-from es_simhash.ingest.actions import MakeFields, Part, Whole
+from es_simhash.ingest.actions import Part, Whole
 from es_simhash.ingest.decide import Decision, DecisionRule, Document, Existing, Known, decide
 from es_simhash.lookup.content import Content, Unread, per_of
 from es_simhash.mapping.fields import (
@@ -105,8 +104,8 @@ class Item(Document):
     """
     One document of an ingest on its way; ``None`` stands before a step, or where it does not apply.
     *position*: among the documents given, from 0. *operation*: ``None`` if what was given is no operation.
-    *is_decided*: whether it is decided about, which an update that leaves the fingerprint alone is not. *problem*: of a
-    document that is written anyway; *doubt*: about its decision; *missed*: the part of this about what was not
+    *is_decided*: whether it is decided about, which an update that leaves the fingerprint alone is not. *problems*: of
+    a document that is written anyway; *doubt*: about its decision; *missed*: the part of this about what was not
     compared. *weight*: about how many characters it takes in a request. *texts*: those whose fields are wanted. *part*:
     what was read of it, unless it is a plain document, until it has its fields. *upsert*: of an update, the document
     that the server creates where there is none to update. *given_id*: the id of a whole document, if it came with one.
@@ -118,7 +117,7 @@ class Item(Document):
     position: int = 0
     operation: Operation | None = None
     is_decided: bool = False
-    problem: str | None = None
+    problems: list[str] = field(default_factory=list)
     outcome: Outcome | None = None
     decision: Decision | None = None
     weight: int = 0
@@ -130,12 +129,8 @@ class Item(Document):
     missed: str | None = None
     is_text: bool = False
 
-    action = None
-    problems = ()
-
-    def finish(self, hashes: Sequence[TextHashes], make: MakeFields) -> Item:
-        """Take the fields that *make* makes of the *hashes*; those of a whole document are put in when it is sent."""
-        fields = list(map(make, hashes))
+    def finish(self, fields: Sequence[dict[str, Any]]) -> None:
+        """Take *fields*, those below the prefix for each text; those of a whole document are put in when it is sent."""
         if self.operation is not None:
             if self.operation.kind == "update":
                 if self.part is not None:
@@ -143,7 +138,6 @@ class Item(Document):
             elif fields or isinstance(self.part, Whole):
                 self.operation.ours = fields[0] if fields else {}
         self.texts, self.part = (), None
-        return self
 
     def as_written(self, outcome: Outcome | None) -> Item:
         """Return it with its *outcome*; an update that created its ``upsert`` is that document from now on."""
@@ -205,6 +199,11 @@ class Item(Document):
     def reason(self) -> str | None:
         """Why a document that is written may be grouped wrongly, or is not grouped."""
         return self.doubt or self.problem
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with a document that is written all the same."""
+        return self.problems[-1] if self.problems else None
 
     @property
     def is_sent(self) -> bool:

@@ -155,7 +155,6 @@ class Source:
         self._unusual = SPECIAL | dotted_names(prefix) | {prefix}
         self._options = options
         self._position = 0
-        self._problems: dict[int, str] = {}
         self._feed: Feed[Any] | None = documents if isinstance(documents, Feed) else None
         self._taken = 0
         self._failure: BaseException | None = None  # with which the source broke off, unless that is an Exception
@@ -167,7 +166,6 @@ class Source:
             prefix=prefix,
             value=settings.value,
             passages=settings.passages is not None,
-            on_problem=lambda problem: self._problems.update({problem.position: problem.reason}),
             workers=options.workers,
             ahead=False,  # a batch is taken while another is written
             batch=min(options.batch or BATCH_DOCUMENTS, BATCH_DOCUMENTS),
@@ -242,13 +240,14 @@ class Source:
                 if "_source" in action:
                     operation.body = body_of(action)
                 item.part = prepare_body(operation.kind, operation.body, rules)
-                item.texts, item.problem = item.part.texts, item.part.problem
+                item.texts = item.part.texts
+                item.problems += item.part.problems
                 if item.part.upsert is not None and (created := upsert_of(operation, rules.prefix)) is not None:
-                    item.upsert = Item(position=position, operation=created, problem=item.part.upsert.problem)
+                    item.upsert = Item(position=position, operation=created, problems=[*item.part.upsert.problems])
             except (ValueError, RecursionError) as error:
                 if _is_taken(operation.body, self._prefix):
                     return self._refused(position, error)
-                item.problem = str(error)
+                item.problems.append(str(error))
         return item
 
     def _read_plain(self, action: Any) -> tuple[Operation, str] | None:
@@ -280,8 +279,6 @@ class Source:
             return item
         if operation.ours is None and operation.kind in ("index", "create"):
             operation.ours = read_own(operation.body, self._prefix)
-        if item.position in self._problems:
-            item.problem = self._problems.pop(item.position)
         if self._options.id_from == "content" and operation.kind in ("index", "create"):
             operation.header = {"_id": content_id(operation.body, self._prefix), **operation.header}
         if operation.kind in ("index", "create") and operation.header.get("_id") is not None:

@@ -7,13 +7,14 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, overload
+from itertools import count, islice
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 from es_simhash.arguments import check_choice, check_count, check_function, check_items
 from es_simhash.errors import MissingDependencyError, SchemeError, WorkerError
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme
 from es_simhash.hashing.pool import FingerprintPool, Pending, TextHashes
-from es_simhash.ingest.actions import ActionRules, IdFrom, Problem, for_helpers, prepare_action, with_id
+from es_simhash.ingest.actions import ActionRules, IdFrom, Prepared, Problem, for_helpers, prepare_action, with_id
 from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, our_fields
 from es_simhash.mapping.meta import check_text_fields
 from es_simhash.transport.feed import as_given
@@ -130,7 +131,16 @@ def with_fingerprints(
         >>> action["_id"], action["simhash"]["fingerprint"] == to_hex(fingerprint("the quick brown fox"))
         ('1', True)
     """
-    check_choice("id_from", id_from, ("random", None))
+    check_options(actions, on_problem=on_problem, workers=workers, id_from=id_from)
+    positions = count()
+
+    def hand_on(prepared: Prepared) -> Any:
+        position = next(positions)
+        for reason in prepared.problems:
+            _report(on_problem, position, prepared.action, reason)
+        action = for_helpers(prepared.action)
+        return action if id_from is None else with_id(action)
+
     return fingerprint_actions(
         actions,
         text_field=text_field,
@@ -138,12 +148,11 @@ def with_fingerprints(
         prefix=prefix,
         value=value,
         passages=passages,
-        on_problem=on_problem,
         workers=workers,
         ahead=ahead,
         batch=batch,
         prepare=prepare_action,
-        hand_on=for_helpers if id_from is None else lambda action: with_id(for_helpers(action)),
+        hand_on=hand_on,
     )
 
 
@@ -155,52 +164,54 @@ def fingerprint_actions(
     prefix: str,
     value: bool,
     passages: bool,
-    on_problem: Callable[[Problem], object] | None,
     workers: int | None,
     ahead: bool,
     batch: int,
-    prepare: Callable[[Any, ActionRules], Any],
-    hand_on: Callable[[Any], Any] | None = None,
+    prepare: Callable[[Any, ActionRules], _T],
+    hand_on: Callable[[_T], Any],
 ) -> Iterator[Any] | AsyncIterator[Any]:
     """
     Do the work of :func:`with_fingerprints`.
-    For each action: *prepare* reads it and returns an object like :class:`Prepared`; the fingerprints of a batch are
-    computed; its ``finish`` puts the fields in; *hand_on* makes of the result what is yielded.
+    For each action: *prepare* reads it; the fingerprints of a batch are computed; ``finish`` puts the fields in;
+    *hand_on* makes of the result what is yielded.
     """
-    check_options(actions, on_problem=on_problem, workers=workers, id_from=None)
     check_count("batch", batch)
     chosen = get_scheme(scheme)
     fingerprints([], scheme=chosen)  # a scheme that cannot fingerprint texts is refused now, not at each document
     rules = ActionRules(check_text_fields(text_field), Fields(prefix).prefix)
     make_pool = partial(FingerprintPool, chosen, workers=workers, thread=ahead, passages=bool(passages))
-    batcher = _Batcher(rules, make_pool, bool(value), on_problem, prepare, hand_on, batch)
+    batcher = _Batcher(rules, make_pool, bool(value), prepare, hand_on, batch)
     return batcher.iterate_async(actions) if isinstance(actions, AsyncIterable) else batcher.iterate(actions)
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A batch whose fingerprints are being computed; *first* is the position of its first action."""
+class Fingerprinted(Protocol):
+    """What was read of an action: the *texts* whose fields it gets, and what is wrong with it."""
 
-    first: int
-    batch: Sequence[Any]
-    pending: Pending
+    problems: list[str]
+
+    @property
+    def texts(self) -> Sequence[str]: ...
+
+    def finish(self, fields: Sequence[dict[str, Any]]) -> None: ...
+
+
+_T = TypeVar("_T", bound=Fingerprinted)
 
 
 @dataclass(slots=True)
-class _Batcher:
+class _Batcher(Generic[_T]):
     """Collects actions into batches, has their fingerprints computed, and gives the finished actions in order."""
 
     _rules: ActionRules
     _make_pool: Callable[[], FingerprintPool]
     _value: bool
-    _on_problem: Callable[[Problem], object] | None
-    _prepare: Callable[[Any, ActionRules], Any]
-    _hand_on: Callable[[Any], Any] | None
+    _prepare: Callable[[Any, ActionRules], _T]
+    _hand_on: Callable[[_T], Any]
     _most: int
     _position: int = 0
-    _batch: list[Any] = field(default_factory=list)
+    _batch: list[_T] = field(default_factory=list)
     _characters: int = 0
-    _begun: deque[_Begun] = field(default_factory=deque)
+    _begun: deque[tuple[Sequence[_T], Pending]] = field(default_factory=deque)
     _pool: FingerprintPool = field(init=False)
 
     def iterate(self, actions: Iterable[Any]) -> Iterator[Any]:
@@ -247,20 +258,18 @@ class _Batcher:
 
     def _finished(self, *, keep: int = 0) -> Iterator[Any]:
         while len(self._begun) > keep:
-            yield from self._finish(self._begun.popleft())
+            yield from self._finish(*self._begun.popleft())
 
     async def _finished_async(self, *, keep: int = 0) -> AsyncIterator[Any]:
         import asyncio  # noqa: PLC0415 -- see iterate_async
 
         while len(self._begun) > keep:
-            for finished in await asyncio.to_thread(self._finish, self._begun.popleft()):
+            for finished in await asyncio.to_thread(self._finish, *self._begun.popleft()):
                 yield finished
 
     def _add(self, action: Any) -> bool:
         """Add an action to the batch; return whether the batch is full."""
         prepared = self._prepare(as_given(action), self._rules)
-        for reason in prepared.problems:
-            self._report(self._position, prepared.action, reason)
         self._batch.append(prepared)
         self._position += 1
         for text in prepared.texts:
@@ -272,21 +281,21 @@ class _Batcher:
         """Have the fingerprints of the batch computed together, and begin another."""
         batch, self._batch, self._characters = self._batch, [], 0
         texts = [text for prepared in batch for text in prepared.texts]
-        self._begun.append(_Begun(self._position - len(batch), batch, self._pool.submit(texts)))
+        self._begun.append((batch, self._pool.submit(texts)))
 
-    def _finish(self, begun: _Begun) -> list[Any]:
+    def _finish(self, batch: Sequence[_T], pending: Pending) -> list[Any]:
         """Return the actions of a batch with its fingerprints."""
         try:
-            found = begun.pending()
+            found = pending()
         except (WorkerError, SchemeError, MissingDependencyError):
             # No text can be fingerprinted, whichever it is.
             raise
         except Exception:  # noqa: BLE001 -- one text must not take the others with it
-            numbered = enumerate(begun.batch, begun.first)
-            found = [self._compute_one(position, one, text) for position, one in numbered for text in one.texts]
-        hashes = iter(found)
-        finished = [one.finish([next(hashes) for _ in one.texts], self._fields) for one in begun.batch]
-        return finished if self._hand_on is None else list(map(self._hand_on, finished))
+            found = [self._compute_one(prepared, text) for prepared in batch for text in prepared.texts]
+        fields = map(self._fields, found)
+        for prepared in batch:
+            prepared.finish(list(islice(fields, len(prepared.texts))))
+        return list(map(self._hand_on, batch))
 
     def _fields(self, hashes: TextHashes) -> dict[str, Any]:
         own = our_fields(hashes.fingerprint, value=self._value)
@@ -294,21 +303,21 @@ class _Batcher:
             own["passages"] = list(hashes.passages)
         return own
 
-    def _compute_one(self, position: int, prepared: Any, text: str) -> TextHashes:
+    def _compute_one(self, prepared: _T, text: str) -> TextHashes:
         try:
             return self._pool.compute([text])[0]
         except Exception as error:  # noqa: BLE001 -- reported, and the document goes on
-            reason = f"its text cannot be fingerprinted ({type(error).__name__}: {error})"
-            self._report(position, prepared.action, reason)
+            prepared.problems.append(f"its text cannot be fingerprinted ({type(error).__name__}: {error})")
             return TextHashes(None)
 
-    def _report(self, position: int, action: Any, reason: str) -> None:
-        named = action if isinstance(action, Mapping) else {}
-        problem = Problem(position, named.get("_id"), named.get("_index"), reason)
-        if self._on_problem is None:
-            logger.warning("document %r passed on without fingerprint: %s", problem.id, reason)
-        else:
-            self._on_problem(problem)
+
+def _report(on_problem: Callable[[Problem], object] | None, position: int, action: Any, reason: str) -> None:
+    named = action if isinstance(action, Mapping) else {}
+    problem = Problem(position, named.get("_id"), named.get("_index"), reason)
+    if on_problem is None:
+        logger.warning("document %r passed on without fingerprint: %s", problem.id, reason)
+    else:
+        on_problem(problem)
 
 
 def check_options(
