@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from es_simhash.ingest.decide import Decision
 from es_simhash.ingest.item import Item, has_fingerprint
 from es_simhash.writes.operations import Hindrance, Outcome
 
@@ -24,7 +23,8 @@ class Written:
         position:
             Its place among the documents given, from 0.
         id:
-            Its ``_id``, as the server answered it: assigned where the document had none.
+            Its ``_id``, as the server answered it: assigned where the document had none; ``None`` for one without an
+            id that was not written.
         index:
             Name of the index that holds it.
         action:
@@ -37,7 +37,7 @@ class Written:
             Name of its group: the id of its canonical, its own where it is one, with the index where that id stands
             twice. ``None`` where documents are not grouped, or it has no fingerprint.
         distance:
-            Distance to that document, in bits.
+            Distance to that document, in bits; ``None`` where it is gone, or has another text now.
         fingerprinted:
             Whether it was sent with a fingerprint: a document without text, or without features, is not.
         kind:
@@ -91,49 +91,30 @@ class Written:
 
 
 def report(item: Item, *, prefix: str) -> Written:
-    place, outcome, decision = item.position, item.outcome, item.decision
+    """Return what became of *item*."""
+    outcome, decision, operation = item.outcome, item.decision, item.operation
+    leader = None if decision is None else decision.leader
+    if outcome is None and leader is None:
+        return Written(item.position, None, None, "refused", item.reason, kind="refused")
+    written = Written(item.position, item.given_id, None, "skipped", item.reason)
     if outcome is None:
-        if decision is None or decision.leader is None:
-            return Written(place, None, None, "refused", item.reason, kind="refused")
-        skipped_for = decision.leader
-        return Written(
-            place,
-            item.id,
-            skipped_for.index,
-            "skipped",
-            item.reason,
-            decision.group,
-            decision.distance,
-            similarity=_similarity(decision),
-        )
-    is_fingerprinted = item.operation is not None and has_fingerprint(item.operation, prefix)
-    if not outcome.is_done:
-        action, kind = _refusal(item, outcome)
-        reason = None if action == "unchanged" else str(outcome.error)
-        return Written(place, outcome.id, outcome.index, action, reason, fingerprinted=is_fingerprinted, kind=kind)
-    action, canonical, distance, similarity = "unchanged" if outcome.is_same else "written", None, None, None
+        written.index = None if leader is None else leader.index
+    else:
+        written.id, written.index = outcome.id, outcome.index
+        written.fingerprinted = operation is not None and has_fingerprint(operation, prefix)
+        if not outcome.is_done:
+            written.action, written.kind = _refusal(item, outcome)
+            written.reason = None if written.action == "unchanged" else str(outcome.error)
+            return written
+        written.action = "unchanged" if outcome.is_same else "written"
+        written.updated = outcome.status == UPDATED and operation is not None and operation.kind == "index"
     if decision is not None and item.fingerprint is not None:
-        canonical, distance, similarity = decision.group, decision.distance, _similarity(decision)
+        written.canonical = decision.group
+        if leader is None or not leader.is_member:  # else the canonical is gone, or has another text
+            written.distance, written.similarity = decision.distance, decision.similarity
         if decision.verdict == "tag":
-            action = "tagged"
-    return Written(
-        place,
-        outcome.id,
-        outcome.index,
-        action,
-        item.reason,
-        canonical,
-        distance,
-        is_fingerprinted,
-        similarity=similarity,
-        updated=outcome.status == UPDATED and item.operation is not None and item.operation.kind == "index",
-    )
-
-
-def _similarity(decision: Decision) -> float | None:
-    """Return how similar the texts of the document and of the one reported as its canonical are, where it is known."""
-    is_canonical = decision.leader is not None and not decision.leader.is_member
-    return decision.similarity if is_canonical else None
+            written.action = "tagged"
+    return written
 
 
 def _refusal(item: Item, outcome: Outcome) -> tuple[str, RefusedKind | None]:

@@ -316,7 +316,7 @@ def test_a_copy_stands_for_a_canonical_that_another_program_deleted(server, call
     assert (skipped.action, skipped.index, written.action) == ("skipped", index, "written")
     assert skipped.reason == "'b' is near, and its canonical 'a' is gone, or has another text: run reconcile"
     [tagged] = call(simhash.ingest(index, [{"_id": "e", "body": text}], lookups=lookups))
-    assert (tagged.action, tagged.canonical, tagged.distance) == ("tagged", "a", 0)
+    assert (tagged.action, tagged.canonical, tagged.distance) == ("tagged", "a", None)
     [back] = call(simhash.ingest(index, [{"_id": "a", "body": text}], lookups=lookups))
     assert (back.action, back.canonical) == ("written", "a")
     assert call(simhash.reconcile(index)).changed == 0
@@ -352,7 +352,7 @@ def test_a_copy_stands_for_a_canonical_that_has_another_text_now(
             screened = list(call(simhash.screen(index, [text, other])))
             assert [(each.answer, each.id) for each in screened] == [("near", "b"), ("near", "a")]
         reports = list(call(simhash.ingest(index, [late] if way == "before" else [again, late], lookups=lookups)))
-    assert (reports[-1].action, reports[-1].canonical, reports[-1].distance) == ("tagged", "a", 0)
+    assert (reports[-1].action, reports[-1].canonical, reports[-1].distance) == ("tagged", "a", None)
     [skipped] = call(simhash.ingest(index, [late | {"_id": "d"}], on_duplicate="skip", lookups=lookups))
     assert (skipped.action, skipped.index) == ("skipped", index)
     call(simhash.reconcile(index))
@@ -376,6 +376,22 @@ def test_what_stands_for_a_canonical_may_be_in_flight(server, call, simhash, ind
     reports = list(call(simhash.ingest(index, documents, lookups=lookups)))
     assert [(each.action, each.canonical) for each in reports if each.action == "tagged"] == [("tagged", "a")] * 2
     assert [each.action for each in reports] == actions
+
+
+def test_an_id_with_two_routing_values_is_one_id(server, call, simhash, index):
+    """It hides no other id that the index has: that one is written although it is near, not skipped."""
+    text = "the council votes on the new bridge across the harbour"
+    call(simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "number_of_shards": 3}))
+    stored = [{"_id": "z", "body": text}, {"_id": "c", "body": "old"}]
+    stored += [{"_id": "a", "routing": routing, "_source": {"body": "old"}} for routing in "xyzw"]
+    list(call(simhash.ingest(index, stored)))
+    server.request("POST", f"/{index}/_refresh")
+    given = [{"_id": id_, "body": text} for id_ in "acn"]
+    assert [screened.is_update for screened in call(simhash.screen(index, given))] == [True, True, False]
+    given = [{"_op_type": "update", "_id": "z", "doc": {"n": 1}}, *given, {"body": text}]  # what is there is not read
+    reports = list(call(simhash.ingest(index, given, on_duplicate="skip")))
+    told = [(report.id, report.action) for report in reports[1:]]
+    assert told == [("a", "tagged"), ("c", "tagged"), ("n", "skipped"), (None, "skipped")]
 
 
 def test_a_text_that_was_changed_by_another_program_makes_it_unsure(server, call, simhash, index):
