@@ -253,8 +253,8 @@ async def _name_missing(server: Server, index: Index) -> str:
         return ""
     missing = [
         f"shard {number} of index {name}"
-        for name, each in sorted((answer.get("indices") or {}).items())
-        for number, shard in sorted((each.get("shards") or {}).items())
+        for name, health in sorted((answer.get("indices") or {}).items())
+        for number, shard in sorted((health.get("shards") or {}).items())
         if not shard.get("active_shards")
     ]
     if not missing:

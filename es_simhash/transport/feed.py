@@ -112,8 +112,8 @@ def weigh(value: Any) -> int:
         return len(value) + 2
     if isinstance(value, (dict, Mapping)):
         weight = 0
-        for key, each in value.items():
-            size = len(each) + 2 if type(each) is str else 8 if type(each) is int else weigh(each)
+        for key, item in value.items():
+            size = len(item) + 2 if type(item) is str else 8 if type(item) is int else weigh(item)
             weight += len(key if type(key) is str else str(key)) + 3 + size
         return weight
     if isinstance(value, (list, tuple)):

@@ -64,9 +64,9 @@ def secrets_of(*values: str) -> Secrets:
 
 def login_in(*headers: Any) -> Iterator[str]:
     """Yield the values of those of *headers* that log in; what is no mapping has none."""
-    for each in headers:
-        if isinstance(each, Mapping):
-            yield from (str(value) for name, value in each.items() if _LOGS_IN.search(str(name)))
+    for given in headers:
+        if isinstance(given, Mapping):
+            yield from (str(value) for name, value in given.items() if _LOGS_IN.search(str(name)))
 
 
 def _secrets(value: str) -> Iterator[str]:
