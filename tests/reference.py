@@ -226,20 +226,47 @@ def long_runs(text, size=7):
     return frozenset(runs or ({found} if found else ()))
 
 
-NUMBER = re.compile(r"[0-9]+(?:[.,'][0-9]+)*")
+NUMBER = re.compile(r"[0-9]+(?:(?:[.,']|(?<![0-9]{4}) (?=[0-9]{3}(?![0-9])))[0-9]+)*")
+INDIAN = re.compile(r"[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}")
+SIGNS = re.compile(r"(?<=[^\W\d_])(?:[+#]{1,2})(?![+#\w])|(?<![^ (])[.](?=[^\W\d_])|[\u2713\u2717]+")
+EXPONENTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 
 
 def numbers(text):
     """The numbers of a text with six letters before each, and after each where there are six, without other numbers."""
     found = "".join(map(plain_digit, text))
     where = []
-    for match in NUMBER.finditer(found):
-        value = re.sub(r"[.,'](?=[0-9]{3}(?![0-9]))", "", match[0])
-        before, after = (without_digits(part) for part in (found[: match.start()], found[match.end() :]))
-        where.append(("before", (*[0] * (6 - len(before)), *before[-6:]), re.sub("[,']", ".", value)))
+    for match in [*NUMBER.finditer(found), *SIGNS.finditer(found)]:
+        begin, end = match.span()
+        value = "".join(
+            "^" + digit if text[place] in EXPONENTS and place > begin else digit
+            for place, digit in enumerate(match[0], begin)
+        )
+        value = INDIAN.sub(lambda grouped: grouped[0].replace(",", ""), value)
+        value = re.sub(r"[., '](?=[0-9]{3}(?![0-9]))", "", value)
+        value = (*re.sub("[,']", ".", value), *beside(found, begin, end)) if match.re is NUMBER else match[0]
+        is_weak = match[0][0] in "\u2713\u2717"
+        before, after = (without_digits(part) for part in (found[:begin], found[end:]))
+        where.append(("before", (*[0] * (6 - len(before)), *before[-6:]), value, is_weak))
         if len(after) >= 6:
-            where.append(("after", after[:6], re.sub("[,']", ".", value)))
+            where.append(("after", after[:6], value, is_weak))
     return set(where)
+
+
+def beside(text, begin, end):
+    """The currency or percent on either side of a number, a minus before it, brackets around it."""
+    padded = f"   {text}   "
+    before, after = padded[: begin + 3], padded[end + 3 :]
+    units = [
+        before[-1],
+        after[0],
+        *([before[-2]] if before[-1] == " " else []),
+        *([after[1]] if after[0] == " " else []),
+    ]
+    unit = next((sign for sign in units if sign in "$\u20ac%\u2030"), "")
+    sign = before[:-1] if before[-1] in "$\u20ac%\u2030" else before
+    is_minus = sign[-1] == "-" and sign[-2] in " ("
+    return unit, is_minus, before[-1] == "(" and after[0] == ")"
 
 
 def plain_digit(character):
@@ -252,12 +279,14 @@ def without_digits(text):
 
 
 def compare_numbers(first, second):
-    """Whether only numbers differ, or one stands in the other text's place of another number."""
+    """Whether only numbers, or signs, differ, or one stands in the other text's place of another number."""
     one, other = numbers(first), numbers(second)
-    if without_digits(first) == without_digits(second):
-        return "same" if one == other else "only"
     mine, others = ({place[:2] for place in pair} for pair in (one - other, other - one))
-    return "replaced" if mine & others else "same"
+    if without_digits(first) != without_digits(second):
+        return "replaced" if mine & others else "same"
+    if not mine & others and all(is_weak for *_, is_weak in one ^ other):
+        return "same"
+    return "signs" if letters_only(first) == letters_only(second) else "only"
 
 
 @functools.cache

@@ -26,7 +26,11 @@ ROW = ("id", "index", "routing", "distance", "fingerprint", "similarity", "conta
 """The columns that every row of a near-duplicate has."""
 
 
-NUMBERS_SAID: dict[str | None, str] = {"only": "only these differ", "replaced": "others too"}
+NUMBERS_SAID: dict[str | None, str] = {
+    "only": "only these differ",
+    "signs": "only signs differ",
+    "replaced": "others too",
+}
 """What became of numbers, for people; nothing where they are the same."""
 
 
@@ -57,8 +61,9 @@ class NearDup:
         unverified:
             Why its text could not be compared, though the rule compares texts; ``None`` where it was, or by bits alone.
         numbers:
-            ``"only"`` if its text differs in numbers alone, ``"replaced"`` if numbers stand in the places of others
-            beside other differences, else ``"same"``; ``None`` where texts were not compared.
+            ``"only"`` if its text differs in numbers alone, ``"signs"`` in their signs alone, ``"replaced"`` if numbers
+            stand in the places of others beside other differences, else ``"same"``; ``None`` where no texts were
+            compared.
     """
 
     id: str

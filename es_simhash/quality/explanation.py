@@ -23,7 +23,7 @@ from es_simhash.mapping.resolve import read_present_settings
 from es_simhash.mapping.rule import PairRule
 from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.measures import WORD_SHINGLES, Similarity
+from es_simhash.texts.measures import WORD_SHINGLES, Replaced, Similarity
 from es_simhash.texts.worddiff import WordDiff, word_diff
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.protocol import Index, check_index
@@ -43,8 +43,8 @@ class Explanation(Tabular):
             Jaccard similarity and containment of the texts, by their shingles of some 7 letters, or of 5 Chinese
             characters.
         numbers:
-            ``"only"`` if nothing but numbers differs, ``"replaced"`` if numbers stand in the places of others beside
-            other differences, else ``"same"``; ``None`` if a text has no letters.
+            ``"only"`` if nothing but numbers differs, ``"signs"`` if nothing but their signs, ``"replaced"`` if numbers
+            stand in the places of others beside other differences, else ``"same"``; ``None`` if a text has no letters.
         diff:
             The words that differ.
         rule:
@@ -67,7 +67,7 @@ class Explanation(Tabular):
     first: int | None
     second: int | None
     similarity: Similarity
-    numbers: Literal["only", "replaced", "same"] | None
+    numbers: Replaced | None
     diff: WordDiff
     rule: PairRule | None = None
     index: str | None = None
@@ -148,6 +148,7 @@ class Explanation(Tabular):
 
 _NUMBERS: Mapping[str, str] = {
     "only": "nothing but numbers differs: the figures of another day, or a correction",
+    "signs": "nothing but signs differs: of numbers, or words such as C++ and C#",
     "replaced": "numbers stand in the places of other numbers, and other words differ too",
 }
 

@@ -51,7 +51,7 @@ def check_bound(name: str, bound: Any) -> float:
     return check_number(name, bound, advice="a similarity from 0 to 1, such as 0.8")
 
 
-Replaced = Literal["only", "replaced", "same"]
+Replaced = Literal["only", "signs", "replaced", "same"]
 """What became of the numbers of a text in another one."""
 
 
@@ -59,8 +59,8 @@ Replaced = Literal["only", "replaced", "same"]
 class Score:
     """
     How similar two texts are, 0 to 1; *containment* is ``None`` where edits are counted.
-    *numbers*: ``"only"`` if nothing but numbers differs, ``"replaced"`` if numbers stand in the places of others beside
-    other differences, else ``"same"``; ``None`` where nobody asked for them.
+    *numbers*: ``"only"`` if nothing but numbers differs, ``"signs"`` if nothing but their signs, ``"replaced"`` if
+    numbers stand in the places of others beside other differences, else ``"same"``; ``None`` where nobody asked.
     """
 
     similarity: float
@@ -145,7 +145,7 @@ class TextMeasure(Record):
 
     def size(self, prepared: Shingles) -> int:
         """Return how many shingles or units a prepared text has."""
-        return prepared.size - int(prepared[-1]) - 2 if self._has_numbers and prepared.size else prepared.size
+        return prepared.size - int(prepared[-1]) - 3 if self._has_numbers and prepared.size else prepared.size
 
     def compare(self, first: Shingles, second: Shingles, *, bound: float = 0.0) -> Score:
         """Return how similar two prepared texts are; 0 where either is empty, perhaps also below *bound*."""
@@ -355,10 +355,13 @@ def difference_of(first: Prepared, second: Prepared) -> Difference:
 
     # Between what both begin and end with: nothing is left of a text that lacks one passage and has all else.
     own, other = map(len, trim_ends(first.letters, second.letters))
-    if not own or not other:
-        return "same" if own == other else "added" if own else "cut"
-    if _MEASURE.compare(first.shingles, second.shingles).numbers == "only":
+    if own != other and not (own and other):
+        return "added" if own else "cut"
+    numbers = _MEASURE.compare(first.shingles, second.shingles).numbers
+    if numbers in {"only", "signs"}:
         return "numbers"
+    if not own:
+        return "same"
     sets = [text.shingles[: _MEASURE.size(text.shingles)] for text in (first, second)]
     shares = share_shingles(*sets)[:2]
     own, other = (round(shingles.size * (1 - share)) for shingles, share in zip(sets, shares, strict=True))

@@ -1,24 +1,32 @@
 """
-The numbers of texts, and which of two texts has other numbers in the same places.
+The numbers and signs of texts, and which of two texts has others in the same places.
 
-A number is a run of digits of any script, after NFKC, with a point or comma between two of them: 2.5 and 2,5 are one
-number and the same. A point, comma or apostrophe before exactly three digits only groups them: 1,500 is 1500. 12:30 and
-2026-01-31 are two and three numbers. What is written with letters is none: 1.5 thousand is 1.5 and a word, and 二 is a
-word. A number stands in a place, which is six letters before it, or six after it, without digits. If two texts have the
-same place, and each has a number there that the other does not have there, a number was replaced. A number in a passage
-that one text lacks was added or cut, and not replaced.
+A number is a run of digits of any script, with a point or comma between two of them: 2.5 and 2,5 are one number and the
+same. A point, comma, apostrophe or blank before exactly three digits only groups them: 1,500 and 1 500 are 1500, and so
+is 1,00,000 a 100000. 12:30 and 2026-01-31 are two and three numbers. A minus before a number belongs to it, brackets
+around it, a currency or percent beside it, an exponent. What is written with letters is none: 1.5 thousand is 1.5 and a
+word, and 二 is a word, but a Roman number in capitals after part, chapter and such is one. Words of letters and signs
+(C++, C#, .NET) count as numbers; so do marks such as ✓ and ✗, where both texts have one.
+
+A number stands in a place, which is six letters before it, or six after it, without digits. If two texts have the same
+place, and each has a number there that the other does not have there, a number was replaced. A number in a passage that
+one text lacks was added or cut, and not replaced.
 """
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Sequence
-from typing import Literal
+from itertools import pairwise
 
 import numpy as np
 import xxhash
+from numpy.typing import NDArray
 
 from es_simhash.hashing.characters import (
     BASE,
+    CODE_POINTS,
     DROPPED,
     MARK,
     SEPARATOR,
@@ -29,8 +37,12 @@ from es_simhash.hashing.characters import (
     character_entries,
     to_codes,
 )
-from es_simhash.texts.letters import compared_letters, text_batches
+from es_simhash.texts.letters import text_batches
+from es_simhash.texts.measures import Replaced
 from es_simhash.texts.shingle_sets import mix_runs
+
+BEHIND = 3
+"""How many values stand behind the numbers of a text."""
 
 # Letters of a place, on one side of a number.
 _SIDE = 6
@@ -38,88 +50,182 @@ _SIDE = 6
 _DIGITS = 64
 # Between two texts: no letter of any text.
 _END = 1
-_POINTS = ".,'’\u066b\u066c\uff0c\uff0e"
 _HIGH = np.uint64(32)
+# The last bit of what counts only where the other text has another one in its place.
+_WEAK = np.uint64(1)
+
+_POINT, _BLANK, _EXPONENT, _PLUS, _MINUS, _UNIT, _OPENING, _TICK, _ROMAN = range(1, 10)
+_KINDS = {
+    _POINT: ".,'’\u066b\u066c，．",
+    _BLANK: " \u00a0\u2009\u202f",
+    _EXPONENT: "⁰¹²³⁴⁵⁶⁷⁸⁹",
+    _PLUS: "+#＋＃",
+    _MINUS: "-−–﹣－",
+    _UNIT: "$€£¥₹₽₩₺₪฿₫%‰°＄￥％",
+    _OPENING: '\1([{:=;|"“„「（：\n\r\t\u3000',
+    _TICK: "✓✔✗✘☑☒☐↑↓▲▼★☆♀♂",
+    _ROMAN: "IVXLCDM",
+}
+_WIDE_UNITS = {"＄": "$", "￥": "¥", "％": "%"}
+_COUNTED_BY_ROMANS = re.compile(
+    r"(?<!\w)(?:part|parte|partie|teil|chapter|chapitre|cap[ií]tulo|capitolo|kapitel|volume|vol|band|tome|tomo|book|buch|livre|"
+    r"libro|section|sektion|abschnitt|titre|t[ií]tulo|title|act|akt|acte|annex|appendix|phase|grade)\.?\s+\Z",
+    re.IGNORECASE,
+)
+_LONGEST_COUNTED = 14
+_BRACKETS = [ord("("), ord("（")], [ord(")"), ord("）")]
 
 
 def text_numbers(texts: Sequence[str]) -> list[Hashes]:
     """
-    Return for each text its numbers, then a hash of its other letters, then how many hashes of numbers there are.
-    These are sorted, up to two for each number: the place is in the upper half of the bits, the number in the lower.
+    Return for each text its numbers, a hash of its other letters, one of letters and digits, and how many numbers.
+    The numbers are sorted, up to two for each: the place is in the upper half of the bits, the number in the lower.
     """
-    found = []
-    for batch in text_batches(texts):
-        codes, ends = compared_letters(batch)
-        parts = np.split(codes, ends[:-1])
-        found += [
-            np.append(numbers, np.array([_hash_others(part), numbers.size], np.uint64))
-            for numbers, part in zip(_find(batch), parts, strict=True)
-        ]
-    return found
+    return [found for batch in text_batches(texts) for found in _find(batch)]
 
 
-def compare_numbers(first: Hashes, second: Hashes) -> Literal["only", "replaced", "same"]:
-    """Return whether only numbers differ, or a number of one text stands in the other's place of another number."""
-    if first[-2] == second[-2]:
-        return "same" if np.array_equal(first, second) else "only"
-    both = first[:-2], second[:-2]
-    mine, others = (np.setdiff1d(*pair, assume_unique=True) >> _HIGH for pair in (both, both[::-1]))
-    return "replaced" if np.isin(mine, others).any() else "same"
+def compare_numbers(first: Hashes, second: Hashes) -> Replaced:
+    """Return whether only numbers, or signs, differ, or a number stands in the other text's place of another number."""
+    if np.array_equal(first, second):
+        return "same"
+    both = first[:-BEHIND], second[:-BEHIND]
+    mine, others = (np.setdiff1d(*pair, assume_unique=True) for pair in (both, both[::-1]))
+    is_replaced = bool(np.isin(mine >> _HIGH, others >> _HIGH).any())
+    if first[-3] != second[-3]:
+        return "replaced" if is_replaced else "same"
+    if not is_replaced and (np.append(mine, others) & _WEAK).all():
+        return "same"
+    return "signs" if first[-2] == second[-2] else "only"
 
 
-def _hash_others(codes: Codes) -> int:
-    return xxhash.xxh3_64_intdigest(codes[~_is_digit(codes)].tobytes())
-
-
-def _is_digit(codes: Codes) -> Flags:
-    return (codes >= ord("0")) & (codes <= ord("9"))
+@functools.cache
+def _kinds() -> NDArray[np.uint8]:
+    kinds = np.zeros(CODE_POINTS, np.uint8)
+    for kind, characters in _KINDS.items():
+        kinds[list(map(ord, characters))] = kind
+    return kinds
 
 
 def _find(texts: Sequence[str]) -> list[Hashes]:
-    # As many ends between two texts as a place has letters, and before the first.
+    # As many ends between two texts as a place has letters, and before the first: what is rolled around is an end.
     end = chr(_END) * _SIDE
     codes = to_codes(end + end.join(texts) + end)
-    entries = character_entries(codes)
+    entries, kinds = character_entries(codes), _kinds().take(codes)
     # One value for each character, so marks count for nothing here.
     values = np.where(entries < MARK, entries & np.uint32(BASE), np.uint32(DROPPED))
-    is_digit = _is_digit(values)
-    lengths = np.fromiter(map(len, texts), np.intp, len(texts)) + _SIDE
-    none: list[Hashes] = [np.empty(0, np.uint64)] * len(texts)
-    if not is_digit.any():
-        return none
-    is_point = np.isin(codes, np.frombuffer(_POINTS.encode("utf-32-le"), "<u4"))
-    is_point[1:-1] &= is_digit[:-2] & is_digit[2:]
-    # The sixth letter of an end is no digit, so there are four more characters behind every digit.
-    before_three = np.zeros(codes.size, np.bool_)
-    before_three[:-4] = is_digit[1:-3] & is_digit[2:-2] & is_digit[3:-1] & ~is_digit[4:]
-    is_number = is_digit | is_point
-    is_start = is_number.copy()
-    is_start[1:] &= ~is_number[:-1]
-    starts = np.flatnonzero(is_start)
-    is_kept = is_digit | (is_point & ~before_three)
+    is_digit = (values >= ord("0")) & (values <= ord("9"))
+    is_letter = (values > SEPARATOR) & ~is_digit
+    stops = np.cumsum(np.fromiter(map(len, texts), np.intp, len(texts)) + _SIDE)
+    all_letters = _hash_parts(values, is_letter | is_digit, stops)
+    is_roman = _find_romans(codes, kinds == _ROMAN, is_letter | is_digit)
+    is_letter &= ~is_roman
+    others = _hash_parts(values, is_letter, stops)
+    is_sign = _find_signs(codes, kinds, is_letter, is_digit)
+    is_part, is_dropped = _find_joints(codes, kinds, is_digit)
+    is_number = is_digit | is_part | is_roman | is_sign
+    # A mark beside a number is another one.
+    runs = np.where(kinds == _TICK, np.int8(2), is_number.view(np.int8))
+    starts = np.flatnonzero(is_number & (runs != np.roll(runs, 1)))
+    found: list[Hashes] = [np.empty(0, np.uint64)] * len(texts)
+    if starts.size:
+        is_exponent = (kinds == _EXPONENT) & np.roll(is_digit, 1)
+        digits = np.where(is_digit, values + (np.uint32(MARK) * is_exponent), codes)
+        digits[is_part] = ord(".")
+        numbers = _hash_numbers(digits, starts, is_number & ~is_dropped)
+        last = np.flatnonzero(is_number & (runs != np.roll(runs, -1))) + 1
+        beside = np.where(is_digit[starts], _beside(codes, kinds, starts, last), np.uint64(0))
+        numbers = (numbers + beside) * np.uint64(0x9E37_79B9_7F4A_7C15)
+        numbers = numbers >> _HIGH & ~_WEAK | (kinds[starts] == _TICK)
+        found = _place(numbers, starts, np.where(codes == _END, _END, values), is_letter | (codes == _END), stops)
+    both = zip(found, others, all_letters, strict=True)
+    return [np.append(part, np.array([*hashes, part.size], np.uint64)) for part, *hashes in both]
+
+
+def _hash_parts(values: Codes, is_kept: Flags, stops: Places) -> list[int]:
+    """Return a hash of what is kept of each text."""
+    kept, ends = values[is_kept], np.append(0, np.cumsum(is_kept))[np.append(0, stops)].tolist()
+    return [xxhash.xxh3_64_intdigest(kept[start:stop].tobytes()) for start, stop in pairwise(ends)]
+
+
+def _find_romans(codes: Codes, is_numeral: Flags, is_word: Flags) -> Flags:
+    """Return which characters are Roman numbers: words of such capitals behind a word that they count."""
+    found = np.zeros(codes.size, np.bool_)
+    starts = np.flatnonzero(is_numeral & ~np.roll(is_word, 1))
+    if starts.size:
+        ends = np.flatnonzero(is_word & ~np.roll(is_word, -1)) + 1
+        stops = ends[np.searchsorted(ends, starts, side="right")]
+        sums = np.append(0, np.cumsum(is_numeral))
+        is_whole = sums[stops] - sums[starts] == stops - starts
+        for start, stop in zip(starts[is_whole].tolist(), stops[is_whole].tolist(), strict=True):
+            before = codes[max(0, start - _LONGEST_COUNTED) : start].tobytes().decode("utf-32-le", "replace")
+            found[start:stop] = _COUNTED_BY_ROMANS.search(before) is not None
+    return found
+
+
+def _find_signs(codes: Codes, kinds: NDArray[np.uint8], is_letter: Flags, is_digit: Flags) -> Flags:
+    """Return which characters are marks, or signs that make another word: of C++, C# and A+, and the point of .NET."""
+    is_plus = kinds == _PLUS
+    is_open = (kinds == _BLANK) | (kinds == _OPENING)
+    is_last = is_plus & ~np.roll(is_plus | is_letter | is_digit, -1)
+    is_first = is_plus & np.roll(is_letter, 1) & (is_last | np.roll(is_last, -1))
+    is_point = (codes == ord(".")) & np.roll(is_open, 1) & np.roll(is_letter, -1)
+    found: Flags = is_first | (is_last & np.roll(is_first, 1)) | is_point | (kinds == _TICK)
+    return found
+
+
+def _find_joints(codes: Codes, kinds: NDArray[np.uint8], is_digit: Flags) -> tuple[Flags, Flags]:
+    """Return which characters stand between digits of one number, and which of these only group them."""
+    is_between = np.roll(is_digit, 1) & np.roll(is_digit, -1)
+    is_point = (kinds == _POINT) & is_between
+    after = [np.roll(is_digit, -step) for step in range(1, 5)]
+    groups = is_between & after[1] & after[2] & ~after[3]
+    has_few = ~(np.roll(is_digit, 1) & np.roll(is_digit, 2) & np.roll(is_digit, 3) & np.roll(is_digit, 4))
+    is_blank = (kinds == _BLANK) & groups & has_few
+    is_dropped = is_blank | (is_point & groups)
+    is_comma = is_point & (codes == ord(","))
+    for _ in range(3):  # 1,00,00,00,000
+        is_dropped |= is_comma & after[1] & np.roll(is_comma & is_dropped, -3)
+    return is_point | is_blank, is_dropped
+
+
+def _hash_numbers(digits: Codes, starts: Places, is_kept: Flags) -> Hashes:
     kept = np.flatnonzero(is_kept)
     firsts = np.searchsorted(kept, starts)
     sizes = np.minimum(np.diff(firsts, append=kept.size), _DIGITS)
-    digits = np.where(is_digit, values, np.uint32(ord(".")))[kept].astype(np.uint64)
-    numbers = mix_runs(digits, firsts, sizes)
-    is_letter = ((values > SEPARATOR) & ~is_digit) | (codes == _END)
-    letters = np.where(codes == _END, _END, values)[is_letter].astype(np.uint64)
+    return mix_runs(digits[kept].astype(np.uint64), firsts, sizes)
+
+
+def _beside(codes: Codes, kinds: NDArray[np.uint8], starts: Places, stops: Places) -> Hashes:
+    """Return a number for what belongs to each number beside its digits: a unit on either side, a minus, brackets."""
+    before, after = starts - 1, stops
+    units = np.zeros(starts.size, np.uint64)
+    for place in (after + (kinds[after] == _BLANK), before - (kinds[before] == _BLANK), after, before):
+        units = np.where(kinds[place] == _UNIT, codes[place], units)
+    for wide, narrow in _WIDE_UNITS.items():
+        units[units == ord(wide)] = ord(narrow)
+    signs = before - (kinds[before] == _UNIT)
+    is_minus = (kinds[signs] == _MINUS) & np.isin(kinds[signs - 1], (_BLANK, _OPENING))
+    in_brackets = np.isin(codes[before], _BRACKETS[0]) & np.isin(codes[after], _BRACKETS[1])
+    found: Hashes = units + np.uint64(1 << 21) * is_minus + np.uint64(1 << 22) * in_brackets
+    return found
+
+
+def _place(numbers: Hashes, starts: Places, values: Codes, is_letter: Flags, stops: Places) -> list[Hashes]:
+    """Return for each text its numbers with their places, sorted."""
+    letters = values[is_letter].astype(np.uint64)
     before = np.searchsorted(np.flatnonzero(is_letter), starts)
     side = np.full(starts.size, _SIDE)
-    owners = np.searchsorted(np.cumsum(lengths), starts, side="right")
+    owners = np.searchsorted(stops, starts, side="right")
     # Where a text ends within six letters that is no place: many a text ends with a number of the same unit.
     has_after = letters[before + (_SIDE - 1)] != _END
     places = np.concatenate(
         [mix_runs(letters, before - _SIDE, side), ~mix_runs(letters, before, side)[has_after]], dtype=np.uint64
     )
     numbers, owners = (np.concatenate([column, column[has_after]]) for column in (numbers, owners))
-    return _split(places >> _HIGH << _HIGH | numbers >> _HIGH, owners, len(texts))
-
-
-def _split(entries: Hashes, owners: Places, count: int) -> list[Hashes]:
+    entries = places >> _HIGH << _HIGH | numbers
     order = np.lexsort((entries, owners))
     entries, owners = entries[order], owners[order]
     is_new = np.ones(entries.size, np.bool_)
     is_new[1:] = (entries[1:] != entries[:-1]) | (owners[1:] != owners[:-1])
     entries, owners = entries[is_new], owners[is_new]
-    return np.split(entries, np.searchsorted(owners, np.arange(1, count)))
+    return np.split(entries, np.searchsorted(owners, np.arange(1, stops.size)))

@@ -107,8 +107,23 @@ def test_in_a_text_of_few_words_a_replaced_word_makes_another_text():
 
 NUMBERED = st.lists(
     st.sampled_from(
-        ["profit rose", "fell to", " 1,500 ", " 1500", "2.5", " 2,5 ", "٣", "①", "1.234", " and ", "长江", "."]
-    ),
+        [
+            "profit rose",
+            "fell to",
+            " 1,500 ",
+            " 1500",
+            " 1 500",
+            "1,00,000",
+            "2.5",
+            " 2,5 ",
+            "٣",
+            "①",
+            "1.234",
+            "²",
+            " ",
+        ]
+    )
+    | st.sampled_from([" and ", "长江", ".", " -2.5", "$5 ", "5 %", "7‰", "(7)", "C++ ", "C# ", " .net ", "✓", "✗"]),
     max_size=12,
 ).map("".join)
 
@@ -142,6 +157,27 @@ def test_replaced_numbers_are_those_in_the_same_places(first, second, is_alone):
         ("profit rose 2.1 pct. In 1987 it was 3 mln", "profit rose 2.1 pct.", "same"),
         ("二 boats left", "三 boats left", "same"),
         ("open 12:30", "open 12:45", "only"),
+        ("the change was -5.2 in May", "the change was +5.2 in May", "signs"),
+        ("the change was −3.1 in May", "the change was 3.1 in May", "signs"),
+        ("costs $500 a month", "costs €500 a month", "signs"),
+        ("costs $500 a month", "costs 500 $ a month", "same"),
+        ("a share of 5 % in May", "a share of 5 ‰ in May", "signs"),
+        ("售价￥５００，占５％", "售价¥500，占5%", "same"),
+        ("some 10⁶ cells", "some 106 cells", "signs"),
+        ("ten m² of floor", "ten m2 of floor", "same"),
+        ("a loss of (5) in May", "a loss of 5 in May", "signs"),
+        ("we look for C++ developers", "we look for C# developers", "signs"),
+        ("we look for C++ developers", "we look for C developers", "signs"),
+        ("a .NET server", "a NET server", "signs"),
+        ("warranty ✓ included", "warranty ✗ included", "signs"),
+        ("✓ warranty included", "warranty included", "same"),
+        ("Part I. Design of dams", "Part II. Design of dams", "only"),
+        ("Tome IV, la suite", "Tome IX, la suite", "only"),
+        ("I and you", "V and you", "same"),
+        ("paid 1 500 euros", "paid 1500 euros", "same"),
+        ("paid 1\u202f500 euros", "paid 1,500 euros", "same"),
+        ("paid 1,00,000 rupees", "paid 100000 rupees", "same"),
+        ("in 2010 500 people", "in 2010500 people", "signs"),
     ],
 )
 def test_what_a_number_is(first, second, expected):
