@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from es_simhash.arguments import check_options
+from es_simhash.arguments import FilePath, check_input, check_options
+from es_simhash.errors import InvalidInputError
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Resolved
-from es_simhash.mapping.fields import Fields, now, read_values, text_or_none
+from es_simhash.mapping.fields import Fields, now
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import countable_field, node_of
 from es_simhash.quality.check_sample import diagnose
+from es_simhash.quality.read_searches import read_searches
 from es_simhash.quality.read_stats import StatsOptions, read_stats
-from es_simhash.quality.report.report_page import IndexReport, Member, Reason, ShownGroup, WhyShown
+from es_simhash.quality.report.report_page import IndexReport
 from es_simhash.quality.sampling import SampleOptions, sample_option, seed_option
+from es_simhash.quality.searches import read_queries
+from es_simhash.quality.shown import Member, MemberReader, Reason, ShownGroup, WhyShown
 from es_simhash.quality.stats import Stats
+from es_simhash.quality.tune import TuneOptions, tune
 from es_simhash.removal.find_shown import find_shown
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
@@ -26,13 +32,12 @@ from es_simhash.transport.buckets import aggregate_named
 from es_simhash.transport.conversation import search_texts
 from es_simhash.transport.protocol import Index, Progress
 
-# Characters of a text that are kept.
-_LONGEST_TEXT = 20_000
-_LONGEST_TITLE = 2_000
 # Groups that are shown because they are the largest, or have a distant member; members of each.
 _LARGEST, _DISTANT, _MEMBERS = 4, 2, 3
 # Of the duplicates with the largest distances; several may be in one group.
 _FARTHEST = 50
+# Texts of which edited copies are made, to see which preset finds them.
+_TUNED = 200
 # Longer texts would take long to compare.
 _COMPARED = 1_000_000
 
@@ -43,19 +48,18 @@ Why = dict[str, list[WhyShown]]
 class _Groups:
     """
     Chooses groups of *index*, and reads their documents.
-    *texts*: fields of the text; empty to read no texts. *shown*: the fields of a title and an address, by kind.
     *clauses*: queries that the documents of a group must match; its canonical is shown in any case.
     """
 
     index: Index
-    fields: Fields
-    texts: Sequence[str]
+    members: MemberReader
     measure: TextMeasure
-    shown: Mapping[str, str]
-    source_field: str | None
-    time_field: str | None
     clauses: Sequence[Mapping[str, Any]]
     why: Why = field(default_factory=dict)
+
+    @property
+    def fields(self) -> Fields:
+        return self.members.fields
 
     async def read(self, server: Port, stats: Stats) -> tuple[ShownGroup, ...]:
         """Return the largest groups, and some with a distant member."""
@@ -108,36 +112,12 @@ class _Groups:
 
     async def _search(self, server: Port, query: Mapping[str, Any], size: int) -> list[tuple[Member, str | None]]:
         """Return documents that match *query*, with their whole texts; those with the largest distance first."""
-        extra: list[Any] = [self.fields.distance, *([self.source_field] if self.source_field else [])]
-        if self.time_field:
-            extra.append({"field": self.time_field, "format": "yyyy-MM-dd HH:mm"})
         sort = [{self.fields.distance: {"order": "desc", "unmapped_type": "byte"}}]
-        body = {"size": size, "query": query, "docvalue_fields": extra, "sort": sort}
-        answer = await search_texts(server, self.index, body, self.texts, source=[*self.shown.values()])
+        body = {"size": size, "query": query, "docvalue_fields": self.members.docvalue_fields, "sort": sort}
+        source = [*self.members.shown.values()]
+        answer = await search_texts(server, self.index, body, self.members.texts, source=source)
         check_whole(find_gaps(answer))
-        return [self._member(hit) for hit in answer["hits"]["hits"]]
-
-    def _member(self, hit: Mapping[str, Any]) -> tuple[Member, str | None]:
-        def first(name: str | None) -> Any:
-            return next(iter(hit.get("fields", {}).get(name) or ()), "") if name else ""
-
-        def said(kind: str) -> str:
-            values = read_values(hit.get("_source") or {}, self.shown[kind]) if kind in self.shown else []
-            return next((value for value in values if isinstance(value, str)), "")[:_LONGEST_TITLE]
-
-        text = text_or_none(hit, self.texts) if self.texts else None
-        member = Member(
-            hit["_id"],
-            hit["_index"],
-            None if text is None else text[:_LONGEST_TEXT],
-            len(text or ""),
-            int(first(self.fields.distance) or 0),
-            source=str(first(self.source_field)),
-            time=str(first(self.time_field)),
-            title=said("title"),
-            url=said("url"),
-        )
-        return member, text
+        return [(self.members.read(hit), self.members.whole_text(hit)) for hit in answer["hits"]["hits"]]
 
 
 def _compare(
@@ -149,13 +129,13 @@ def _compare(
     measure = measure.noting_numbers()
     [whole] = measure.prepare([text])
     found: list[tuple[Member, str | None]] = []
-    for member, own in members:
-        if own is not None and len(own) <= _COMPARED:
-            score = measure.compare(whole, measure.prepare([own])[0])
+    for member, other in members:
+        if other is not None and len(other) <= _COMPARED:
+            score = measure.compare(whole, measure.prepare([other])[0])
             compared = replace(member, similarity=score.similarity, has_other_numbers=score.numbers == "only")
-            found.append((compared, own))
+            found.append((compared, other))
         else:
-            found.append((member, own))
+            found.append((member, other))
     return found
 
 
@@ -176,12 +156,18 @@ class ReportOptions(StatsOptions):
             Documents drawn at random whose fingerprints are examined, 1 to 10,000.
         seed:
             Chooses what is drawn at random.
+        queries:
+            File of searches that people make, one a line: words, which are looked for in the text, or the JSON of a
+            search body. The report says how many of their first ten hits repeat an earlier one.
     """
 
     sample: int = sample_option(1_000)
     seed: int = seed_option(0)
+    queries: FilePath | None = None
 
     def __post_init__(self) -> None:
+        if self.queries is not None:
+            check_input("queries", self.queries)
         check_options(self)
         StatsOptions.__post_init__(self)  # super() does not know a class with slots
 
@@ -189,9 +175,11 @@ class ReportOptions(StatsOptions):
 async def read_report(server: Port, index: Index, options: ReportOptions, *, version: str) -> IndexReport:
     """
     Return the report about *index*; *version* is that of this library.
-    Cost: that of :func:`read_stats` and of :func:`diagnose`, and three searches for each group that is shown.
+    Cost: that of :func:`read_stats` and of :func:`diagnose`, of a sample for :func:`tune`, of :func:`read_searches`,
+    and three searches for each group that is shown.
     """
     at = now()
+    queries = read_queries(options.queries) if options.queries is not None else []
     resolved = await resolve_index(server, index)
     options = replace(
         options,
@@ -205,19 +193,24 @@ async def read_report(server: Port, index: Index, options: ReportOptions, *, ver
     clauses = tuple(check_filter(options.filter))
     # The measure of the grouping; the usual one where there are several groupings, or none.
     recorded = Grouping.from_dict(stats.grouping[0]).measure if len(stats.grouping) == 1 else WORD_SHINGLES
-    measure, fields = recorded.after(settings.scheme), Fields(server.prefix)
-    found = await find_shown(server, index, resolved, ()) if stats.groups.largest else {}
+    found = await find_shown(server, index, resolved, ()) if stats.groups.largest or queries else {}
     shown = {kind: name for name, kind in found.items() if kind in ("title", "url")}
-    shown_groups = _Groups(index, fields, texts, measure, shown, options.source_field, options.time_field, clauses)
-    groups = await shown_groups.read(server, stats)
-    return IndexReport(stats, diagnosis, groups, at, version, options.seed, clauses)
+    members = MemberReader(Fields(server.prefix), texts, shown, options.source_field, options.time_field)
+    groups = await _Groups(index, members, recorded.after(settings.scheme), clauses).read(server, stats)
+    searches = None
+    if queries:
+        searches = await read_searches(server, index, queries, members, clauses, is_grouped=bool(stats.grouping))
+    tuning = None
+    with suppress(InvalidInputError):  # no text can be read
+        tuning = await tune(server, index, TuneOptions(text_field=texts, sample=_TUNED, seed=options.seed))
+    return IndexReport(stats, diagnosis, groups, at, version, options.seed, clauses, tuning, searches)
 
 
 def _recorded_time(resolved: Resolved) -> str | None:
     """Return the date by which the canonical is chosen in every index, if that is recorded."""
     found: set[str | None] = set()
-    for name, own in resolved.settings_of.items():
-        grouping, mapping = Grouping.read(own), resolved.mappings.get(name, {})
+    for name, settings in resolved.settings_of.items():
+        grouping, mapping = Grouping.read(settings), resolved.mappings.get(name, {})
         fields = [key.field for key in grouping.order_keys if key.kind == "field"] if grouping is not None else []
         dates = [
             field_name

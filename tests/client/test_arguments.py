@@ -104,6 +104,7 @@ KINDS = {
     "bits": "count",
     "numbers": "choice",
     "passages": "texts",
+    "queries": "path or none",
 }
 """The kind of each parameter of the client's methods and of functions; those of the type ``bool`` are flags."""
 

@@ -358,7 +358,7 @@ def test_report(server):
     with ran("docs/report.md", server) as namespace:
         more = {"published": {"type": "date"}, "agency": {"type": "keyword"}, "title": {"type": "text"}}
         namespace["client"].indices.put_mapping(index="news", body={"properties": more})
-        assert len(run_commands("docs/report.md")) == 6
+        assert len(run_commands("docs/report.md")) == 8
 
 
 def test_rollover(server):

@@ -41,6 +41,7 @@ _TABLES = {"time": "over time", "source": "by source"}
     "es-simhash report news",
     "es-simhash report 'news-*' --time-field published_at --source-field agency --text-field body --out report.html",
     "es-simhash report news --language zh --out report.html",
+    "es-simhash report news --queries searches.txt",
     'es-simhash report news --filter \'{"term": {"lang": "en"}}\' --json | jq .duplicates',
 )
 @click.argument("index")
@@ -56,9 +57,23 @@ _TABLES = {"time": "over time", "source": "by source"}
 @options.counted_filter
 @click.option("--language", type=click.Choice(LANGUAGES), default="en", help="Language of the page.")
 @options.sample(1_000)
+@click.option(
+    "--queries",
+    metavar="FILE",
+    help="Say how many hits of these searches repeat another: one a line, words or the JSON of a search body.",
+)
 @options.target
 def report(
-    index: str, out: str | None, language: str, sample: int, seed: int, target: Target, *, as_json: bool, **how: Any
+    index: str,
+    out: str | None,
+    language: str,
+    sample: int,
+    seed: int,
+    queries: str | None,
+    target: Target,
+    *,
+    as_json: bool,
+    **how: Any,
 ) -> None:
     """
     Print how many documents, duplicates and groups INDEX has: by size, by distance, over time and by source.
@@ -66,10 +81,14 @@ def report(
     Every number is exact, because the server counts all documents: about two searches for every 10,000 groups. With
     --out a page shows them, with the largest groups, and those with a distant member, with the words that differ; the
     health of the fingerprints; and how all that was measured. Its time is --time-field, or the date that INDEX records
-    for its canonicals. With --json the numbers are printed too. Writes nothing to the index.
+    for its canonicals. With --json the numbers are printed too. With --queries it says how many of the first ten hits
+    of these searches repeat an earlier one, and how many new hits they would show without copies. Writes nothing to the
+    index.
     """
     if out is None:
-        options.refuse_given("needs --out", "language", "sample", "seed")
+        options.refuse_given("needs --out", "language")
+    if out is None and queries is None:
+        options.refuse_given("needs --out", "sample", "seed")
         with connect(target, index) as connection:
             stats = connection.simhash.stats(index, **how)
         if as_json:
@@ -77,14 +96,19 @@ def report(
         else:
             _show_stats(stats)
         return
-    refuse_output(out)
+    if out is not None:
+        refuse_output(out)
     with connect(target, index) as connection:
-        found = connection.simhash.report(index, sample=sample, seed=seed, **how)
+        found = connection.simhash.report(index, sample=sample, seed=seed, queries=queries, **how)
         warn_of_lacking(connection, index)
-    write_whole(Path(out), [found.html(language=language)])
+    if out is not None:
+        write_whole(Path(out), [found.html(language=language)])
     if as_json:
         print_json(found.to_dict(), indent=2)
-    else:
+        return
+    if found.searches is not None:
+        print_result(found.searches)
+    if out is not None:
         print_line(f"the report is in {out}: open it in a browser")
         for name in found.uncharted:
             note(f"--{name}-field FIELD adds a table {_TABLES[name]}")

@@ -6,14 +6,17 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from es_simhash.dashboards.charts import size_rows
 from es_simhash.mapping.rule import Grouping, rule_words
 from es_simhash.quality.health import SENTENCES, Diagnosis
+from es_simhash.quality.searches import Searched, Searches
+from es_simhash.quality.shown import Member, Reason, ShownGroup
 from es_simhash.quality.stats import Count, Stats
-from es_simhash.record import Record
-from es_simhash.tables.notebook import cut, template, user_text
+from es_simhash.quality.tune import Tuning
+from es_simhash.tables.notebook import Part, cut, template, user_text
+from es_simhash.tables.tabular import Tabular, sheets_of
 from es_simhash.tables.words import Words
 from es_simhash.texts.worddiff import word_diff
 
@@ -61,73 +64,10 @@ def _counted(title: str, name: str, counts: Iterable[tuple[str, Count]], say: Wo
 
 
 _LOST = "lost_canonicals"
-Reason = Literal["largest", "farthest"]
 
 
 @dataclass(frozen=True, slots=True)
-class WhyShown:
-    """Why a group is shown; *number*: documents (largest), or bits (farthest)."""
-
-    reason: Reason
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Member(Record):
-    """
-    A document of a group that is shown.
-    *text*: the beginning; ``None`` if no text could be read. *length*: characters of the whole text. *distance*,
-    *similarity*: to the canonical; the canonical has the distance 0; ``None``: the texts were not compared.
-    *has_other_numbers*: whether nothing else differs from the canonical's text. *source*, *time*, *title*, *url*: empty
-    if the document has no value.
-    """
-
-    _NAMES = "id index title url length distance similarity has_other_numbers source time"
-
-    id: str
-    index: str
-    text: str | None
-    length: int = 0
-    distance: int = 0
-    similarity: float | None = None
-    has_other_numbers: bool = False
-    source: str = ""
-    time: str = ""
-    title: str = ""
-    url: str = ""
-
-    @property
-    def is_cut(self) -> bool:
-        return self.text is not None and len(self.text) < self.length
-
-
-@dataclass(frozen=True, slots=True)
-class ShownGroup:
-    """
-    A group, with some of its documents.
-    *id*: the name of the group. *canonical*: ``None`` if it could not be read.
-    *members*: some of its duplicates, those with the largest distance first.
-    """
-
-    id: str
-    documents: int
-    why: tuple[WhyShown, ...]
-    canonical: Member | None
-    members: tuple[Member, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values, without the texts."""
-        return {
-            "id": self.id,
-            "documents": self.documents,
-            "why": {reason.reason: reason.number for reason in self.why},
-            "canonical": self.canonical and self.canonical.to_dict(),
-            "members": [member.to_dict() for member in self.members],
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class IndexReport(Record):
+class IndexReport(Tabular):
     """
     Everything that a page says about an index.
 
@@ -146,9 +86,11 @@ class IndexReport(Record):
             What chose the samples.
         filter:
             The queries that the counted documents match; empty where all were counted.
+        tuning:
+            What each preset would find; ``None`` where no text could be sampled.
+        searches:
+            What people's own searches show of copies; ``None`` unless ``queries`` was given.
     """
-
-    _NAMES = "at version seed filter stats diagnosis groups"
 
     stats: Stats
     diagnosis: Diagnosis
@@ -157,6 +99,33 @@ class IndexReport(Record):
     version: str = ""
     seed: int = 0
     filter: tuple[Mapping[str, Any], ...] = ()
+    tuning: Tuning | None = None
+    searches: Searches | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values, without the texts of groups."""
+        return {
+            "at": self.at,
+            "version": self.version,
+            "seed": self.seed,
+            "filter": list(self.filter),
+            "stats": self.stats.to_dict(),
+            "diagnosis": self.diagnosis.to_dict(),
+            "groups": [group.to_dict() for group in self.groups],
+            "tuning": self.tuning and self.tuning.to_dict(),
+            "searches": self.searches and self.searches.to_dict(),
+        }
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the rows of :class:`Stats`."""
+        return self.stats.to_dicts()
+
+    def _title(self) -> str:
+        return sheets_of(self.stats)[0]
+
+    def _sheets(self) -> Sequence[Part]:
+        parts = [self.searches, self.stats, self.tuning, self.diagnosis]
+        return [sheet for part in parts if part is not None for sheet in sheets_of(part)[1]]
 
     @property
     def uncharted(self) -> tuple[str, ...]:
@@ -185,6 +154,9 @@ class IndexReport(Record):
             sentence=_sentence(self, say),
             rules=[say("; ").join(_rule(grouping, say)) for grouping in self.stats.grouping],
             tables=number_tables(self.stats, say),
+            searches=self.searches,
+            worst=[_searched(search, say) for search in self.searches.worst] if self.searches else [],
+            tuning=self.tuning and _presets(self.tuning, say),
             groups=[_group(group, say) for group in self.groups],
             sentences=SENTENCES,
         )
@@ -203,6 +175,40 @@ _WHY: Mapping[Reason, str] = {
     "largest": "one of the largest groups",
     "farthest": "a member with one of the largest distances: {number} of 64 bits",
 }
+
+
+def _searched(search: Searched, say: Words) -> dict[str, Any]:
+    new = [] if search.new is None else [say("new hits without copies: {number}", number=search.new)]
+    return {
+        "words": search.search[:_LONGEST_TEXT],
+        "why": [say("{repeats} of {hits} hits repeat an earlier one", repeats=search.repeats, hits=search.hits), *new],
+        "earlier": search.earlier and _about(search.earlier, None, [], say),
+        "repeat": search.repeat and _about(search.repeat, search.earlier, [], say),
+    }
+
+
+def _presets(tuning: Tuning, say: Words) -> NumberTable:
+    head = (
+        say("preset"),
+        say("distance in bits"),
+        say("least similarity"),
+        say("share found"),
+        say("of those 80 % the same"),
+    )
+    rows = [
+        (
+            (
+                preset.preset,
+                str(preset.max_distance),
+                say.in_percent(f"{preset.similarity:.0%}".replace("%", " %")),
+                say.percent(preset.recall),
+                say.percent(preset.recall_similar),
+            ),
+            preset.recall or 0.0,
+        )
+        for preset in tuning.presets
+    ]
+    return NumberTable(say("What each preset would find"), head, rows)
 
 
 def _group(group: ShownGroup, say: Words) -> dict[str, Any]:
