@@ -101,7 +101,7 @@ def distinct_texts(
     """
     import numpy as np  # noqa: PLC0415
 
-    from es_simhash.groups.assign import Documents, Nodes, group_documents  # noqa: PLC0415 -- loads numpy
+    from es_simhash.groups.assign import Documents, group_documents, with_candidates  # noqa: PLC0415 -- loads numpy
     from es_simhash.lookup.content import TextStore  # noqa: PLC0415
 
     every = list(check_items("texts", texts, of="texts"))
@@ -117,7 +117,7 @@ def distinct_texts(
     ranked = [every[order[place]] for place in places.tolist()]
     store = TextStore(chosen.text_measure().after(scheme))
     numbers = np.full(len(values), -1, np.int64)
-    compared = Nodes(Documents(values)).with_candidates(chosen.max_distance)
+    compared = with_candidates(Documents(values), chosen.max_distance)
     if compared.size:
         numbers[compared] = store.add([ranked[place] for place in compared.tolist()])
     documents = Documents(values, texts=numbers)

@@ -9,8 +9,9 @@ neighbours, so a later document never takes members from an earlier one. No requ
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from es_simhash.groups.all_pairs import expand_ranges, near_pairs
 from es_simhash.groups.joins import PlacePairs, Places
 from es_simhash.lookup.content import TextStore
+from es_simhash.lookup.fingerprint_table import FingerprintTable
 
 MISSING = np.iinfo(np.int64).min
 """The date of a document without one, which has no neighbours."""
@@ -82,6 +84,7 @@ class Nodes:
         """The text of each node."""
         self._keyword = keyword
         self._keywords = int(keyword.max()) + 1 if len(keyword) else 1
+        self._numbers = np.arange(len(self._values))
         self._sets, family = np.unique(fingerprint * self._keywords + keyword, return_inverse=True)
         self._dates = max(1, len(dates))
         self._family = family.reshape(-1)
@@ -90,10 +93,21 @@ class Nodes:
         reach = min(span, _LATEST)
         self._low = np.searchsorted(dates, dates - reach, side="left")[date]
         self._high = np.searchsorted(dates, dates + reach, side="right")[date]
-        self._starts = np.searchsorted(fingerprint, np.arange(len(self._values) + 1))
+        self._starts = np.searchsorted(fingerprint, np.append(self._numbers, len(self._values)))
 
     def __len__(self) -> int:
         return len(self.first)
+
+    def part(self, some: Places) -> Self:
+        """Return the nodes of the numbers *some*, which are sorted."""
+        value = np.searchsorted(self._starts, some, side="right") - 1
+        present, starts = np.unique(value, return_index=True)
+        part = copy(self)
+        of_nodes = ("first", "counts", "texts", "_keyword", "_family", "_key", "_low", "_high")
+        vars(part).update({name: getattr(self, name)[some] for name in of_nodes})
+        vars(part).update(_values=self._values[present], _numbers=self._numbers[present])
+        vars(part).update(_starts=np.append(starts, len(some)))
+        return part
 
     def candidates(self, max_distance: int) -> Iterator[PlacePairs]:
         """Yield the pairs of nodes that distance, keyword and dates allow, each once, in parts of bounded size."""
@@ -101,25 +115,57 @@ class Nodes:
         end = np.searchsorted(self._key, self._family * self._dates + self._high, side="left")
         yield from expand_ranges(every, every + 1, end)
         for found in near_pairs(self._values, max_distance):
-            yield from self._between(found.left, found.right)
+            yield from self._between(self, found.left, found.right)
 
-    def _between(self, left: Places, right: Places) -> Iterator[PlacePairs]:
+    def across(self, others: Self, max_distance: int) -> Iterator[PlacePairs]:
+        """Yield such pairs of a node and one of *others*, which is another part of the same nodes."""
+        for left, right in _across(self._values, others._values, max_distance):
+            yield from self._between(others, left, right)
+
+    def _between(self, others: Self, left: Places, right: Places) -> Iterator[PlacePairs]:
+        """Yield those of pairs of places of values, *right* of those of *others*."""
         number = np.arange(len(left))
         for chosen, node in expand_ranges(number, self._starts[left], self._starts[left + 1]):
-            wanted = right[chosen] * self._keywords + self._keyword[node]
+            wanted = others._numbers[right[chosen]] * self._keywords + self._keyword[node]
             family = np.minimum(np.searchsorted(self._sets, wanted), len(self._sets) - 1)
             some = self._sets[family] == wanted
             one, base = node[some], family[some] * self._dates
-            first = np.searchsorted(self._key, base + self._low[one], side="left")
-            last = np.searchsorted(self._key, base + self._high[one], side="left")
+            first = np.searchsorted(others._key, base + self._low[one], side="left")
+            last = np.searchsorted(others._key, base + self._high[one], side="left")
             yield from expand_ranges(one, first, last)
 
-    def with_candidates(self, max_distance: int) -> Places:
-        """Return the places of the documents that may have a neighbour: only their texts are of interest."""
-        some = self.counts > 1
-        for left, right in self.candidates(max_distance):
-            some[left] = some[right] = True
-        return self.places[some[self.node]]
+
+class Distinct:
+    """Sorted distinct fingerprints as nodes, where nothing else decides: 16 bytes each."""
+
+    def __init__(self, values: NDArray[np.uint64], first: Places) -> None:
+        self._values = values
+        self.first = first
+        self.texts = first[:0]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def part(self, some: Places) -> Self:
+        return type(self)(self._values[some], self.first[some])
+
+    def candidates(self, max_distance: int) -> Iterator[PlacePairs]:
+        return ((found.left, found.right) for found in near_pairs(self._values, max_distance))
+
+    def across(self, others: Self, max_distance: int) -> Iterator[PlacePairs]:
+        return _across(self._values, others._values, max_distance)
+
+
+AnyNodes = TypeVar("AnyNodes", Nodes, Distinct)
+
+
+def _across(values: NDArray[np.uint64], others: NDArray[np.uint64], max_distance: int) -> Iterator[PlacePairs]:
+    """Yield the pairs of places of two sorted arrays of distinct fingerprints within *max_distance*."""
+    table = FingerprintTable(max_distance)
+    table.add(values)
+    for begin in range(0, len(others) if len(values) else 0, ASKED):
+        right, near = table.near_pairs(others[begin : begin + ASKED])
+        yield np.searchsorted(values, near), right + begin
 
 
 def _number(values: NDArray[Any]) -> tuple[NDArray[Any], Places]:
@@ -133,10 +179,9 @@ def _pick(column: NDArray[np.int64] | None, places: Places) -> NDArray[np.int64]
 
 
 def similar_pairs(
-    pairs: PlacePairs, texts: NDArray[np.int64], sets: TextStore, similarity: float
+    left: NDArray[np.int64], right: NDArray[np.int64], sets: TextStore, similarity: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return which *pairs* have texts of at least *similarity*, and similarities, exact only for those."""
-    left, right = texts[pairs[0]], texts[pairs[1]]
+    """Return which pairs of texts have at least *similarity*, and similarities, exact only for those."""
     sizes = sets.sizes
     small, large = np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])
     largest = sets.measure.largest(small, large)
@@ -147,11 +192,136 @@ def similar_pairs(
     return found >= similarity, found
 
 
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Who are neighbours among nodes: within *max_distance*, and where there are *sets*, with similar texts."""
+
+    max_distance: int
+    sets: TextStore | None = None
+    similarity: float = 0.0
+
+    def among(self, nodes: AnyNodes) -> Iterator[PlacePairs]:
+        """Yield the pairs of neighbours, each once."""
+        return self._similar(nodes.candidates(self.max_distance), nodes.texts, nodes.texts)
+
+    def across(self, nodes: AnyNodes, others: AnyNodes) -> Iterator[PlacePairs]:
+        """Yield the pairs of neighbours of a node and one of *others*."""
+        return self._similar(nodes.across(others, self.max_distance), nodes.texts, others.texts)
+
+    def _similar(self, pairs: Iterable[PlacePairs], *texts: NDArray[np.int64]) -> Iterator[PlacePairs]:
+        for left, right in pairs:
+            if self.sets is None:
+                yield left, right
+            else:
+                some, _ = similar_pairs(texts[0][left], texts[1][right], self.sets, self.similarity)
+                yield left[some], right[some]
+
+
+# Pairs of neighbours that are held at once: for each node, and in any case.
+PAIRS_OF_NODE, PAIRS = 8, 1 << 18
+# One node of so many shows which groups are large: those of which it has so many members.
+HEAD, LARGE = 64, 8
+ASKED = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class _Thinned:
+    """
+    Nodes without most members of large groups, so that their pairs are few, however large a group is.
+    *order*: the nodes in canonical order, in which *edges*, the pairs of those that are *left*, and *taken*, the
+    canonical of each other node, are numbers.
+    """
+
+    order: Places
+    edges: Places
+    left: Places
+    taken: Places
+
+
+def _thin(nodes: AnyNodes, near: Near) -> _Thinned:
+    """
+    Take the members of large groups out, until the others have few pairs.
+    The first nodes in canonical order are grouped by themselves: their canonicals are those of all, so what is near
+    one of them is decided. Those of large groups show whom they take.
+    """
+    order = np.argsort(nodes.first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    taken = rank.copy()
+    left = np.arange(len(nodes))
+    most: int | None = PAIRS_OF_NODE * len(nodes) + PAIRS
+    while True:
+        numbers = rank[left]
+        part = nodes if len(left) == len(nodes) else nodes.part(left)
+        edges = _pack(((numbers[a], numbers[b]) for a, b in near.among(part)), most)
+        if edges is not None:
+            return _Thinned(order, edges, left, taken)
+        is_head = numbers < np.partition(numbers, len(left) // HEAD)[len(left) // HEAD]
+        head, tail = left[is_head], left[~is_head]
+        canonicals, members = np.unique(_group(nodes.part(head), near), return_counts=True)
+        large = nodes.part(head[canonicals[members >= LARGE]])
+        is_gone = np.zeros(len(tail), np.bool_)
+        for _, found in near.across(large, nodes.part(tail)):
+            is_gone[found] = True
+        gone, first = tail[is_gone], rank[head[canonicals]]
+        if not len(gone):
+            most = None
+            continue
+        best = np.full(len(gone), len(nodes))
+        for canonical, found in near.across(nodes.part(head[canonicals]), nodes.part(gone)):
+            np.minimum.at(best, found, first[canonical])
+        taken[gone] = best
+        left = np.setdiff1d(left, gone, assume_unique=True)
+
+
+def _pack(pairs: Iterable[PlacePairs], most: int | None = None) -> Places | None:
+    """Return *pairs* sorted, each as one number, the smaller place first; ``None`` if there are more than *most*."""
+    parts, count = [np.empty(0, np.int64)], 0
+    for left, right in pairs:
+        count += len(left)
+        if most is not None and count > most:
+            return None
+        parts.append(np.minimum(left, right) << 32 | np.maximum(left, right))
+    edges = np.concatenate(parts)
+    edges.sort()
+    return edges
+
+
+def _group(nodes: AnyNodes, near: Near) -> Places:
+    """Return for each node the number of its canonical."""
+    thinned = _thin(nodes, near)
+    canonical = _group_edges(len(nodes), thinned.edges)
+    found = np.empty_like(canonical)
+    found[thinned.order] = thinned.order[canonical]
+    is_taken = np.ones(len(nodes), np.bool_)
+    is_taken[thinned.left] = False
+    found[is_taken] = thinned.order[thinned.taken[is_taken]]
+    return found
+
+
+def with_candidates(documents: Documents, max_distance: int, *, span: int = 0) -> Places:
+    """Return the places of the documents that may have a neighbour: only their texts are of interest."""
+    nodes, near = Nodes(documents, span=span), Near(max_distance)
+    thinned = _thin(nodes, near)
+    some = nodes.counts > 1
+    for ends in (thinned.edges >> 32, thinned.edges & _LOW):
+        some[thinned.order[ends]] = True
+    is_taken = np.ones(len(nodes), np.bool_)
+    is_taken[thinned.left] = False
+    some[is_taken] = True
+    some[thinned.order[thinned.taken[is_taken]]] = True
+    alone = np.flatnonzero(~some)
+    for _, found in near.across(nodes.part(np.flatnonzero(is_taken)), nodes.part(alone)):
+        some[alone[found]] = True
+    return nodes.places[some[nodes.node]]
+
+
 def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int) -> Places:
     """
     Return, for each fingerprint in canonical order, the place of its canonical, which may be itself.
 
-    Copies cost nothing. Memory: 40 bytes a fingerprint, what :func:`near_pairs` takes, and 16 bytes a pair.
+    Copies cost nothing. Memory: 40 bytes a fingerprint, what :func:`near_pairs` takes, and 8 bytes a pair, of which
+    there are 8 a fingerprint at most: the members of large groups are not compared with each other.
 
     >>> chain = np.array([0b000, 0b011, 0b111], np.uint64)
     >>> group_fingerprints(chain, 2).tolist()
@@ -159,8 +329,8 @@ def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int) -> P
     """
     # The first copy represents all copies: it is the first of them in canonical order.
     values, first, number = np.unique(fingerprints, return_index=True, return_inverse=True)
-    pairs = ((first[found.left], first[found.right]) for found in near_pairs(values, max_distance))
-    return group_pairs(len(fingerprints), pairs)[first[number]]
+    canonical: Places = first[_group(Distinct(values, first), Near(max_distance))][number]
+    return canonical
 
 
 def group_documents(
@@ -173,40 +343,30 @@ def group_documents(
 ) -> Places:
     """Return the place of each document's canonical, where more than the distance makes neighbours."""
     nodes = Nodes(documents, span=span)
-
-    def near() -> Iterator[PlacePairs]:
-        for left, right in nodes.candidates(max_distance):
-            if sets is None:
-                yield left, right
-            else:
-                some, _ = similar_pairs((left, right), nodes.texts, sets, similarity)
-                yield left[some], right[some]
-
-    # Nodes are sorted by fingerprint: the rules want them in canonical order.
-    order = np.argsort(nodes.first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-
-    pairs = ((rank[left], rank[right]) for left, right in near())
-    grouped = group_pairs(len(nodes), pairs)
     canonical = np.arange(len(documents.fingerprints), dtype=np.int64)
-    canonical[nodes.places] = nodes.first[order][grouped][rank[nodes.node]]
+    canonical[nodes.places] = nodes.first[_group(nodes, Near(max_distance, sets, similarity))][nodes.node]
     return canonical
 
 
 def group_pairs(count: int, pairs: Iterable[PlacePairs]) -> Places:
     """Return, for each of *count* places in canonical order, the place of its canonical; *pairs* are the neighbours."""
-    parts = [np.minimum(left, right) << 32 | np.maximum(left, right) for left, right in pairs]
-    edges = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
-    del parts
-    later = edges & 0xFFFF_FFFF
-    edges >>= 32
-    starts = np.flatnonzero(np.diff(edges, prepend=-1))
+    edges = _pack(pairs)
+    assert edges is not None  # noqa: S101 -- however many
+    return _group_edges(count, edges)
+
+
+_LOW = 0xFFFF_FFFF
+
+
+def _group_edges(count: int, edges: Places) -> Places:
+    """Group *count* places in canonical order by sorted *edges*, in one pass."""
+    later, earlier = edges & _LOW, edges >> 32
+    starts = np.flatnonzero(np.diff(earlier, prepend=-1))
     ends = np.append(starts, len(edges))[1:]
     canonical = np.arange(count, dtype=np.int64)
     # Each place, in canonical order, that no canonical before it has taken takes those beside it that are free.
-    for earlier, begin, end in zip(edges[starts].data, starts.data, ends.data, strict=True):
-        if canonical[earlier] == earlier:
+    for place, begin, end in zip(earlier[starts].data, starts.data, ends.data, strict=True):
+        if canonical[place] == place:
             beside = later[begin:end]
-            canonical[beside[canonical[beside] == beside]] = earlier
+            canonical[beside[canonical[beside] == beside]] = place
     return canonical

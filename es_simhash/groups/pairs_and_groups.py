@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,7 +32,8 @@ from es_simhash.transport.protocol import Index, Progress, check_index
 from es_simhash.writes.targets import refuse_masked_values
 
 if TYPE_CHECKING:
-    from es_simhash.groups.table import Table, Texts
+    from es_simhash.groups.all_pairs import Pairs
+    from es_simhash.groups.table import Texts
 
 logger = logging.getLogger("es_simhash")
 
@@ -41,7 +41,6 @@ BUCKETS = 200
 # Duplicates in the groups that are read at once, of one group where it has more: 20 MB without their sources.
 TOGETHER = 50_000
 PAGE = 5_000
-STEP = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +127,8 @@ async def pairs(
     if limits.similarity is not None:
         places = await server.compute(table.with_candidates)
         texts = await read_texts(server, every, table, places.tolist(), text_fields, limits.measure, settings.scheme)
-    while step := await server.compute(list, islice(found, STEP)):
-        for left, right, bits, similarity, unverified in await server.compute(_take, table, step, limits, texts):
+    while (step := await server.compute(next, found, None)) is not None:
+        for left, right, bits, similarity, unverified in await server.compute(_judge, step, limits, texts):
             a, b = table.row(left), table.row(right)
             if a.key != b.key:
                 said = str(rule)
@@ -140,23 +139,22 @@ _Judged = tuple[int, int, int, float | None, str | None]
 """Places, distance, similarity, and why there is none."""
 
 
-def _take(table: Table, step: Sequence[tuple[int, int, int]], limits: Grouping, texts: Texts | None) -> list[_Judged]:
-    """Return those of the pairs *step* that *limits* accept, or whose texts were not read."""
+def _judge(step: Pairs, limits: Grouping, texts: Texts | None) -> list[_Judged]:
+    """Return those of the pairs *step* whose texts *limits* accept, or were not read."""
     import numpy as np  # noqa: PLC0415
 
     from es_simhash.groups.assign import similar_pairs  # noqa: PLC0415
 
-    left, right = (np.array([pair[side] for pair in step], np.int64) for side in (0, 1))
-    fits = table.allows(left, right)
     if texts is None:
-        return [(*step[place], None, None) for place in np.flatnonzero(fits).tolist()]
-    known = (texts.numbers[left] >= 0) & (texts.numbers[right] >= 0)
-    similarity = np.full(len(step), np.nan)
-    both = np.flatnonzero(fits & known)
-    some, exact = similar_pairs((left[both], right[both]), texts.numbers, texts.sets, limits.similarity or 0.0)
-    similarity[both[some]] = exact[some]
-    kept = np.flatnonzero((fits & ~known) | ~np.isnan(similarity)).tolist()
-    return [(*step[place], *((float(similarity[place]), None) if known[place] else (None, _UNREAD))) for place in kept]
+        rows = zip(step.left.tolist(), step.right.tolist(), step.distance.tolist(), strict=True)
+        return [(*row, None, None) for row in rows]
+    left, right = texts.numbers[step.left], texts.numbers[step.right]
+    known = (left >= 0) & (right >= 0)
+    accepted, similarity = ~known, np.full(len(step), np.nan)
+    accepted[known], similarity[known] = similar_pairs(left[known], right[known], texts.sets, limits.similarity or 0.0)
+    columns = (step.left, step.right, step.distance, similarity, known)
+    rows = zip(*(column[accepted].tolist() for column in columns), strict=True)
+    return [(*row, found, None) if is_known else (*row, None, _UNREAD) for *row, found, is_known in rows]
 
 
 _UNREAD = "a text could not be read, or is masked for this login"

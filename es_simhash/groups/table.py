@@ -12,8 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.groups.all_pairs import distances_between, near_pairs
-from es_simhash.groups.assign import MISSING, Documents, Nodes, group_documents, group_fingerprints, similar_pairs
+from es_simhash.groups.all_pairs import Pairs, distances_between, near_pairs
+from es_simhash.groups.assign import (
+    MISSING,
+    Documents,
+    group_documents,
+    group_fingerprints,
+    similar_pairs,
+    with_candidates,
+)
 from es_simhash.lookup.content import TextStore, shown_moments
 from es_simhash.mapping.fields import Fields, full_name, read_fingerprint, read_text
 from es_simhash.mapping.rule import Grouping, OrderKey
@@ -224,8 +231,8 @@ class Table:
 
     def with_candidates(self) -> NDArray[np.int64]:
         """Return the places of the documents that may have a neighbour, by all that decides but their texts."""
-        nodes = Nodes(self._documents(np.arange(self._count)), span=self._span())
-        return np.sort(nodes.with_candidates(self._grouping.max_distance))
+        documents = self._documents(np.arange(self._count))
+        return np.sort(with_candidates(documents, self._grouping.max_distance, span=self._span()))
 
     def group(self, texts: Texts | None = None) -> Groups:
         """Return the groups that the rule makes of the documents; *texts*, where it compares any, of the candidates."""
@@ -266,7 +273,7 @@ class Table:
             taken.add(found[place])
         return found
 
-    def allows(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _allows(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which pairs of documents *per* and *within* of the grouping allow to be neighbours."""
         columns = self._columns()
         fits = np.ones(len(left), np.bool_)
@@ -274,9 +281,9 @@ class Table:
             fits &= (values[left] == values[right]) & (values[left] >= 0)
         if (dates := columns.get("date")) is not None:
             fits &= (dates[left] != MISSING) & (dates[right] != MISSING)
-            # Python's integers do not overflow.
-            apart = np.abs(dates[left].astype(object) - dates[right].astype(object))
-            fits &= (apart <= self._span()).astype(np.bool_)
+            earlier, later = np.minimum(dates[left], dates[right]), np.maximum(dates[left], dates[right])
+            # A difference of signed numbers that overflows is right as an unsigned one.
+            fits &= later.view(np.uint64) - earlier.view(np.uint64) <= np.uint64(min(self._span(), 2**64 - 1))
         return fits
 
     def _span(self) -> int:
@@ -317,15 +324,17 @@ class Table:
             ),
         )
 
-    def pairs(self, *, split: int | None = None) -> Iterator[tuple[int, int, int]]:
+    def pairs(self, *, split: int | None = None) -> Iterator[Pairs]:
         """
-        Yield (place, place, distance) of every pair within max_distance, each once, the first place the smaller.
+        Yield the pairs of places that distance, values and dates allow, each once, the first place the smaller.
         *split*: only pairs of a place before it and one from it on.
         """
         for found in near_pairs(self._columns()["fingerprint"], self._grouping.max_distance):
-            for a, b, distance in zip(found.left.tolist(), found.right.tolist(), found.distance.tolist(), strict=True):
-                if split is None or (a < split) != (b < split):
-                    yield min(a, b), max(a, b), distance
+            left, right = np.minimum(found.left, found.right), np.maximum(found.left, found.right)
+            some = self._allows(left, right)
+            if split is not None:
+                some &= (left < split) & (right >= split)
+            yield Pairs(left[some], right[some], found.distance[some])
 
 
 # Ids that are strings of Python at once.
@@ -390,10 +399,9 @@ class Groups:
         found = np.full(len(places), np.nan)
         if self.texts is None:
             return found
-        pairs = np.asarray(places, np.int64), self.canonical[places]
-        known = (self.texts.numbers[pairs[0]] >= 0) & (self.texts.numbers[pairs[1]] >= 0)
-        pairs = pairs[0][known], pairs[1][known]
-        found[known] = similar_pairs(pairs, self.texts.numbers, self.texts.sets, 0.0)[1]
+        left, right = self.texts.numbers[places], self.texts.numbers[self.canonical[places]]
+        known = (left >= 0) & (right >= 0)
+        found[known] = similar_pairs(left[known], right[known], self.texts.sets, 0.0)[1]
         return found
 
     def wrong(self) -> list[int]:

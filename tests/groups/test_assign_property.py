@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash.groups import all_pairs
+from es_simhash.groups import all_pairs, assign
 from es_simhash.groups.assign import group_fingerprints
 from es_simhash.groups.table import Table, Texts
 from es_simhash.lookup.content import TextStore
@@ -24,9 +24,43 @@ from tests.reference import (
 distances = st.integers(0, 64)
 
 
-@given(related_fingerprints(30), distances)
-def test_groups_by_distance_are_those_of_the_rule(values, max_distance):
-    assert group_fingerprints(np.array(values, np.uint64), max_distance).tolist() == star(values, max_distance)
+THINNINGS = st.sampled_from([(8, 1 << 18, 64, 8), (0, 0, 2, 1), (0, 3, 3, 2), (1, 0, 5, 1)])
+"""How many pairs are held, and which groups are large: few documents are thinned out as millions are."""
+
+
+def thinning(patch, limits):
+    for name, limit in zip(("PAIRS_OF_NODE", "PAIRS", "HEAD", "LARGE"), limits, strict=True):
+        patch.setattr(assign, name, limit)
+
+
+@given(related_fingerprints(30), distances, THINNINGS)
+def test_groups_by_distance_are_those_of_the_rule(values, max_distance, limits):
+    with pytest.MonkeyPatch.context() as patch:
+        thinning(patch, limits)
+        assert group_fingerprints(np.array(values, np.uint64), max_distance).tolist() == star(values, max_distance)
+
+
+def test_a_large_group_takes_time_by_its_members():
+    """Its pairs are half a billion: they would take some gigabytes."""
+    chance = np.random.default_rng(2)
+    values = np.full(32_000, 7, np.uint64)
+    for _ in range(5):
+        values ^= np.uint64(1) << chance.integers(0, 64, len(values), dtype=np.uint64)
+    compared = 0
+    near_pairs = assign.near_pairs
+
+    def note(*args):
+        nonlocal compared
+        for found in near_pairs(*args):
+            compared += len(found)
+            yield found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assign, "near_pairs", note)
+        canonical = group_fingerprints(values, 12)
+        assert len(assign.with_candidates(assign.Documents(values), 12)) == len(values)
+    assert (all_pairs.distances_between(values, values[canonical]) <= 12).all()
+    assert compared < 100 * len(values)
 
 
 def test_copies_of_a_fingerprint_cost_nothing():
@@ -153,12 +187,20 @@ def oracle(items, grouping):
     return {order[place]: order[canonical] for place, canonical in enumerate(places)}
 
 
-@given(documents(), groupings(), st.sampled_from([0, 100, 1 << 20]), st.sampled_from([1, 7, 1 << 20]), st.randoms())
-def test_groups_are_those_of_the_rule(items, grouping, memory_bytes, chunk, chance):
+@given(
+    documents(),
+    groupings(),
+    st.sampled_from([0, 100, 1 << 20]),
+    st.sampled_from([1, 7, 1 << 20]),
+    THINNINGS,
+    st.randoms(),
+)
+def test_groups_are_those_of_the_rule(items, grouping, memory_bytes, chunk, limits, chance):
     """For all conditions, every canonical order, any order of arrival, texts in memory or in a file."""
     chance.shuffle(items)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(all_pairs, "CHUNK", chunk)
+        thinning(patch, limits)
         groups = grouped(items, grouping, memory_bytes=memory_bytes)
     assert dict(enumerate(groups.canonical.tolist())) == oracle(items, grouping)
     duplicates = groups.duplicates
