@@ -104,8 +104,9 @@ format: $(VENV)/.dev ## Format, and apply automatic lint fixes
 mappings: $(VENV)/.dev ## Write mappings/
 	$(BIN)/python tools/generate_mappings.py
 
-docs: $(VENV)/.dev ## Write docs/cli.md
+docs: $(VENV)/.dev ## Write docs/cli.md and docs/json.md
 	$(BIN)/python tools/generate_cli_docs.py
+	$(BIN)/python tools/generate_json_docs.py
 
 site: $(VENV)/.dev ## Build the site in build/site, and check its links
 	$(BIN)/python tools/build_site.py

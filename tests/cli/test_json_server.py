@@ -3,6 +3,7 @@
 import json
 
 from es_simhash.cli.application import each_command
+from tests.docs.blocks import load_tool
 from tests.servers.command_line import OTHER, TEXT
 from tests.servers.support import put
 
@@ -35,7 +36,7 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         {"_id": id_, "body": text, "source": "x"} for id_, text in {"a": TEXT, "b": TEXT.upper(), "c": OTHER}.items()
     ]
     (tmp_path / "news.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
-    plan = tmp_path / "removal.db"
+    plan, page = tmp_path / "removal.db", load_tool("generate_json_docs")
     commands = [
         ["create", index, "-t", "body", "-d", "12", "--passages"],
         ["ingest", index, tmp_path / "news.jsonl", "--no-verify"],
@@ -73,7 +74,10 @@ def test_every_answer_is_json(run, index, server, tmp_path):
     for each in commands:
         answer = run(*each, "--json")
         server.request("POST", f"/{index}/_refresh", missing_ok=True)
-        assert _check(answer, 0)[1], each
+        printed = _check(answer, 0)[1]
+        assert printed, each
+        name = "groups --pairs" if "--pairs" in each else each[0]
+        assert name not in page.COMMANDS or page.find_unknown(name, printed) == [], each
 
 
 def test_every_failure_is_json(run, news, index, server, tmp_path):

@@ -20,7 +20,7 @@ PAGES = [
 INSTALLS = [
     (page, found[0])
     for page in PAGES
-    if page != "docs/cli.md"
+    if page not in ("docs/cli.md", "docs/json.md")
     for found in re.finditer(r"pip install (?:'[^']*'|\"[^\"]*\"|[^-\s`]+)", (ROOT / page).read_text(encoding="utf-8"))
 ]
 
