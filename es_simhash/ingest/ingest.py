@@ -17,9 +17,9 @@ from es_simhash.arguments import check_name
 from es_simhash.errors import shorten
 from es_simhash.groups.recorded import keep_recorded, record_grouping, settle_grouping
 from es_simhash.ingest.decide import DecisionRule, Existing, Known
+from es_simhash.ingest.ingest_options import IngestOptions
 from es_simhash.ingest.item import Item, decide_items, find_near, make_reader
 from es_simhash.ingest.near import NearLookup
-from es_simhash.ingest.options import IngestOptions
 from es_simhash.ingest.reading import Batch, GroupedIngest, Source, WriteTarget, check_indices, find_write_target
 from es_simhash.ingest.settle import settle
 from es_simhash.ingest.with_fingerprints import check_iterable

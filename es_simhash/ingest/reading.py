@@ -17,8 +17,8 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.ingest.actions import ActionRules, body_of, prepare_body
 from es_simhash.ingest.decide import DecisionRule, Known
+from es_simhash.ingest.ingest_options import IngestOptions
 from es_simhash.ingest.item import ContentReader, Item, content_id, read_own, upsert_of
-from es_simhash.ingest.options import IngestOptions
 from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, fingerprint_actions
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import USE_COMPONENT

@@ -17,8 +17,8 @@ from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.actions import ActionRules
 from es_simhash.ingest.decide import Document
 from es_simhash.ingest.ingest import make_engine, run_batches
+from es_simhash.ingest.ingest_options import IngestOptions, ScreenOptions
 from es_simhash.ingest.item import Item, has_fingerprint
-from es_simhash.ingest.options import IngestOptions, ScreenOptions
 from es_simhash.ingest.reading import Source, WriteTarget, find_write_target
 from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.lookup.judge import LookupRule, Origin

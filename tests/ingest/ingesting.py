@@ -8,7 +8,7 @@ from functools import cache
 from es_simhash import fingerprint, fingerprint_fields
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.ingest import ingest
-from es_simhash.ingest.options import IngestOptions
+from es_simhash.ingest.ingest_options import IngestOptions
 from es_simhash.mapping.fields import group_fields
 from tests.transport.by_hand import CLOSES, carry_out, scripted
 from tests.transport.fake_server import INDEX, FakeServer

@@ -7,7 +7,7 @@ import pytest
 
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.ingest import ingest
-from es_simhash.ingest.options import IngestOptions
+from es_simhash.ingest.ingest_options import IngestOptions
 from es_simhash.mapping.context import Context
 from tests.ingest.ingesting import (
     NEW,

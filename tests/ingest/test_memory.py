@@ -3,7 +3,7 @@
 import pytest
 
 from es_simhash import InvalidInputError
-from es_simhash.ingest.options import IngestSizes
+from es_simhash.ingest.ingest_options import IngestSizes
 from es_simhash.lookup import lookup_options as request
 from es_simhash.lookup.lookup_options import LookupRequest, pays
 from tests.ingest.ingesting import NEW, PATIENT, A, B, assert_grouped, assert_told_truly, filled, is_writing, run_ingest

@@ -5,7 +5,7 @@ import json
 from hypothesis import example, given, strategies as st
 
 from es_simhash import DEFAULT_SCHEME, fingerprint_fields, get_scheme
-from es_simhash.ingest.options import IngestOptions
+from es_simhash.ingest.ingest_options import IngestOptions
 from es_simhash.ingest.reading import Source, WriteTarget
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.meta import IndexSettings

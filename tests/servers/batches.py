@@ -4,7 +4,7 @@ from es_simhash import AsyncSimHashClient, SimHashClient
 from es_simhash.client.dialects import is_async_client
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.ingest import ingest
-from es_simhash.ingest.options import IngestOptions, IngestSizes
+from es_simhash.ingest.ingest_options import IngestOptions, IngestSizes
 from es_simhash.lookup.lookup_options import LookupRequest
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.ingest.ingest import ingest
-from es_simhash.ingest.options import IngestOptions
+from es_simhash.ingest.ingest_options import IngestOptions
 from es_simhash.transport.feed import Feed
 from tests.transport.by_hand import ServerError, carry_out, scripted
 from tests.transport.fake_server import INDEX, FakeServer

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from es_simhash.groups.reconcile import Reconciled
     from es_simhash.ingest.actions import IdFrom, Problem
     from es_simhash.ingest.decide import OnDuplicate
-    from es_simhash.ingest.options import IngestIdFrom, OpType
+    from es_simhash.ingest.ingest_options import IngestIdFrom, OpType
     from es_simhash.ingest.screen import Screened
     from es_simhash.ingest.written import Written
     from es_simhash.lookup.lookup_options import Lookups, Verify
@@ -174,7 +174,7 @@ class AsyncGroupingMethods(AsyncBase):
         """
         from es_simhash.groups.grouping_request import GroupingRequest
         from es_simhash.ingest.ingest import ingest
-        from es_simhash.ingest.options import IngestOptions
+        from es_simhash.ingest.ingest_options import IngestOptions
         from es_simhash.lookup.lookup_options import LookupRequest
 
         self._check_flags(dry_run=dry_run)
@@ -268,7 +268,7 @@ class AsyncGroupingMethods(AsyncBase):
                 another rule is given than the index records.
         """
         from es_simhash.groups.grouping_request import GroupingRequest
-        from es_simhash.ingest.options import ScreenOptions
+        from es_simhash.ingest.ingest_options import ScreenOptions
         from es_simhash.ingest.screen import screen
 
         options = ScreenOptions(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from es_simhash.groups.pairs_and_groups import Group, GroupOptions, Pair
     from es_simhash.groups.reconcile import Reconciled
     from es_simhash.ingest.actions import IdFrom, Problem
-    from es_simhash.ingest.options import IngestOptions, ScreenOptions
+    from es_simhash.ingest.ingest_options import IngestOptions, ScreenOptions
     from es_simhash.ingest.screen import Screened
     from es_simhash.ingest.written import Written
     from es_simhash.lookup.lookup_options import LookupOptions
