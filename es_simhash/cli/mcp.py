@@ -267,6 +267,7 @@ class Tools:
         id: Id = "",
         index: Index = "",
         filter: Filter = None,
+        source: Source = None,
         limit: Limit = 10,
         offset: Offset = 0,
     ) -> Plain:
@@ -274,7 +275,7 @@ class Tools:
         _check_one(text, id)
         simhash, index = await self._open(index)
         method = simhash.find_passages if text else simhash.find_passages_of
-        found = await method(index, text or id, filter=filter)
+        found = await method(index, text or id, filter=filter, source=source or False)
         return page({"total": len(found), "stale": found.stale}, "overlaps", found, limit, offset)
 
     async def groups(

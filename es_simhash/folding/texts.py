@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from es_simhash.arguments import check_choice, check_items
-from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
+from es_simhash.errors import InvalidInputError, WrongTypeError, count, shorten
 from es_simhash.hashing import fingerprints, get_scheme
 from es_simhash.record import Record
+from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.measures import DEFAULT_PRESET, Preset, get_preset
 
 if TYPE_CHECKING:
@@ -54,20 +55,48 @@ class TextGroup(Record):
     dropped: tuple[Dropped, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DistinctTexts(Record):
+@dataclass(frozen=True, slots=True, repr=False)
+class DistinctTexts(Record, Tabular):
     """
-    Which of some texts stay.
+    Which of some texts stay. In a notebook, and printed, it is a few lines, however many texts there are.
 
     Attributes:
         kept:
             Positions of the texts that stay, in the order of the list.
         groups:
             Those of them that stand for others, in the same order.
+        texts:
+            The texts that stay.
     """
+
+    _NAMES = "kept groups"
 
     kept: tuple[int, ...]
     groups: tuple[TextGroup, ...]
+    texts: tuple[str, ...]
+
+    _COLUMNS: ClassVar[tuple[str, ...]] = ("position", "kept", "similarity", "text")
+
+    def __repr__(self) -> str:
+        return f"<{self._title()}>"
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return a flat row for each text that goes, with the text that stays for it."""
+        text_at = dict(zip(self.kept, self.texts, strict=True))
+        return [
+            {
+                "position": dropped.position,
+                "kept": group.kept,
+                "similarity": dropped.similarity,
+                "text": text_at[group.kept],
+            }
+            for group in self.groups
+            for dropped in group.dropped
+        ]
+
+    def _title(self) -> str:
+        gone = sum(len(group.dropped) for group in self.groups)
+        return f"{len(self.kept):,} of {count(len(self.kept) + gone, 'text')} stay"
 
 
 def distinct_texts(
@@ -98,6 +127,8 @@ def distinct_texts(
         >>> article = "The council approved the new bridge over the river on Tuesday after a long debate."
         >>> distinct_texts([article, "Rain is expected.", article.upper() + "!"]).kept
         (0, 1)
+        >>> distinct_texts([article, article.upper() + "!"]).texts == (article,)
+        True
     """
     import numpy as np  # noqa: PLC0415
 
@@ -158,4 +189,5 @@ def _result(texts: Sequence[str], stands_for: NDArray[np.int64], measure: TextMe
             for position, other in zip(positions, others, strict=True)
         ]
         groups.append(TextGroup(kept, tuple(dropped)))
-    return DistinctTexts(tuple(sorted(members)), tuple(groups))
+    stays = tuple(sorted(members))
+    return DistinctTexts(stays, tuple(groups), tuple(texts[position] for position in stays))

@@ -21,17 +21,14 @@ from es_simhash.ingest.ingest_options import IngestOptions, ScreenOptions
 from es_simhash.ingest.item import Item, has_fingerprint
 from es_simhash.ingest.reading import Source, WriteTarget, find_write_target
 from es_simhash.ingest.with_fingerprints import check_iterable
-from es_simhash.lookup.judge import LookupRule, Origin
-from es_simhash.lookup.query import check_source
+from es_simhash.lookup.judge import LookupRule, Origin, read_sources
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree
 from es_simhash.mapping.rule import PairRule, target_of
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.record import Record
-from es_simhash.transport.answers import check_whole
 from es_simhash.transport.feed import Feed
-from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import Key, Progress, check_index, document_key
+from es_simhash.transport.protocol import Key, Progress, check_index
 
 ScreenAnswer: TypeAlias = Literal["new", "near", "unsure"]
 
@@ -129,7 +126,9 @@ async def screen(
         done = 0
         async with aclosing(run_batches(server, index, source, target, engine)) as batches:
             async for items in batches:
-                sources = await _read_sources(server, index, items, wanted=check_source(options.source))
+                leaders = [leader for item in items if (leader := _leader_of(item)) is not None]
+                keys = [Key(leader.index or "", leader.id) for leader in leaders if leader.position is None]
+                sources = await read_sources(server, index, keys, source=options.source)
                 yield [_screened(item, rule, sources, server.prefix) for item in items]
                 server.tell(Progress(done := done + len(items), None, "screening documents"))
 
@@ -140,25 +139,6 @@ def _rule_of(target: WriteTarget, request: GroupingRequest, rule: PairRule) -> L
     is_recorded |= target.settings.max_distance is not None and request == GroupingRequest()
     origin: Origin = "recorded" if is_recorded else "default" if request == GroupingRequest() else "given"
     return LookupRule(**{part.name: getattr(rule, part.name) for part in fields(rule)}, origin=origin)
-
-
-async def _read_sources(
-    server: Port, index: str, items: Sequence[Item], *, wanted: bool | list[str]
-) -> dict[Key, Mapping[str, Any]]:
-    """Return the fields asked for of the winners that the index has."""
-    leaders = [leader for item in items if (leader := _leader_of(item)) is not None and leader.position is None]
-    if wanted is False or not leaders:
-        return {}
-    found: dict[Key, Mapping[str, Any]] = {}
-
-    def note(hits: Hits) -> None:
-        found.update((document_key(hit), hit.get("_source") or {}) for hit in hits)
-
-    ids, names = sorted({leader.id for leader in leaders}), sorted({leader.index or "" for leader in leaders})
-    query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
-    body = {"query": query, "_source": wanted}
-    check_whole(await read_each(server.patient, index, body, note, page=PAGE_DOCUMENTS))
-    return found
 
 
 def _leader_of(item: Item) -> Document | None:

@@ -26,13 +26,14 @@ from es_simhash.lookup.content import (
 )
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import MOST_REJECTED, NearDup, NearDups, Reason, Rejected
+from es_simhash.lookup.query import check_source
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.meta import IndexSettings, no_text_field
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import PairRule, default_rule, target_of
-from es_simhash.transport.answers import Gap, find_gaps
+from es_simhash.transport.answers import Gap, check_whole, find_gaps
 from es_simhash.transport.conversation import search_texts
-from es_simhash.transport.pages import Hits
+from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Index, Key, document_key
 
 if TYPE_CHECKING:
@@ -196,6 +197,23 @@ async def fetch_hits(
         gaps = find_gaps(answer)
         unanswered.update(dict.fromkeys(missing, gaps[0] if gaps else None))
     return found, unanswered
+
+
+async def read_sources(
+    server: Port, index: Index, keys: Sequence[Key], *, source: bool | Sequence[str]
+) -> dict[Key, Mapping[str, Any]]:
+    """Return the fields *source* of the documents *keys*, perhaps with others that have one of the ids."""
+    found: dict[Key, Mapping[str, Any]] = {}
+    if not keys or (wanted := check_source(source)) is False:
+        return found
+
+    def note(hits: Hits) -> None:
+        found.update((document_key(hit), hit.get("_source") or {}) for hit in hits)
+
+    ids, names = sorted({key.id for key in keys}), sorted({key.index for key in keys})
+    query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
+    check_whole(await read_each(server.patient, index, {"query": query, "_source": wanted}, note, page=FETCH_DOCUMENTS))
+    return found
 
 
 async def search_hits(

@@ -175,6 +175,9 @@ class Rejected:
         }
 
 
+PARTS = "a text that is a part of a longer one: find_passages finds these"
+
+
 @dataclass(frozen=True, slots=True)
 class NearDups(Sequence[NearDup], Tabular):
     """
@@ -261,8 +264,10 @@ class NearDups(Sequence[NearDup], Tabular):
         return [Sheet("", list(map(cells_of, self.items)), bars, keys=("id",))]
 
     def _notes(self) -> Mapping[str, Sequence[str]]:
-        rejected = tuple(map(str, self.rejected)) if not self.items else ()
-        return {"incomplete because": self.reasons, "not verified": self.unverified, "rejected": rejected}
+        notes = {"incomplete because": self.reasons, "not verified": self.unverified}
+        if not self.items:
+            notes |= {"rejected": tuple(map(str, self.rejected)), "not found": (PARTS,)}
+        return notes
 
 
 def hit_fingerprints(hit: Mapping[str, Any], name: str) -> Sequence[str]:

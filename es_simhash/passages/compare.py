@@ -92,10 +92,10 @@ def compare_passages(question: PreparedText, others: Sequence[str], *, min_conta
     for other, shingles in zip(others, run_shingles(others), strict=True):
         contained, contains, similarity = share_shingles(question.shingles, shingles)
         text = _Text(*letters_with_positions(other))
-        passages = _shared_runs(question, text, question.min_run)
+        passages = _shared_runs(question, text, question.min_run, other)
         has_run = bool(passages)
         if not has_run and max(contained, contains) >= min_contained:
-            passages = _shared_runs(question, text, GRAM)
+            passages = _shared_runs(question, text, GRAM, other)
         elif not has_run:
             found.append(None)
             continue
@@ -103,17 +103,14 @@ def compare_passages(question: PreparedText, others: Sequence[str], *, min_conta
     return found
 
 
-def _shared_runs(question: PreparedText, other: _Text, letters: int) -> tuple[Passage, ...]:
-    """Return :func:`_common_runs` as places in the two original texts."""
-    return tuple(
-        Passage(
-            int(question.text.starts[start]),
-            int(question.text.ends[start + length - 1]),
-            int(other.starts[there]),
-            int(other.ends[there + length - 1]),
-        )
-        for start, there, length in _common_runs(question, other, letters)
-    )
+def _shared_runs(question: PreparedText, other: _Text, letters: int, original: str) -> tuple[Passage, ...]:
+    """Return :func:`_common_runs` as places in the two original texts; *original*: the other one."""
+    found = []
+    for start, there, length in _common_runs(question, other, letters):
+        begin, end = int(other.starts[there]), int(other.ends[there + length - 1])
+        place = int(question.text.starts[start]), int(question.text.ends[start + length - 1])
+        found.append(Passage(*place, begin, end, original[begin:end]))
+    return tuple(found)
 
 
 def _common_runs(question: PreparedText, other: _Text, letters: int) -> list[tuple[int, int, int]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
 from es_simhash.lookup.find import check_id, no_document
-from es_simhash.lookup.judge import read_documents
+from es_simhash.lookup.judge import read_documents, read_sources
 from es_simhash.lookup.query import Query, match_all_of
 from es_simhash.mapping.fields import Fields, read_hit
 from es_simhash.mapping.port import Port
@@ -77,7 +77,7 @@ async def _stream(
     async with aclosing(_read_candidates(server, lookup)) as pages:
         async for hits in pages:
             await server.compute(lookup.compare, hits)
-            yield lookup.take_found()
+            yield await _with_source(server, lookup, lookup.take_found())
     await _finish(server, lookup)
 
 
@@ -92,7 +92,14 @@ async def _look_up(
     async with aclosing(_read_candidates(server, lookup)) as pages:
         async for hits in pages:
             await server.compute(lookup.compare, hits)
-    return await _finish(server, lookup)
+    answer = await _finish(server, lookup)
+    return replace(answer, items=tuple(await _with_source(server, lookup, answer)))
+
+
+async def _with_source(server: Port, lookup: PassageLookup, found: Sequence[Overlap]) -> Sequence[Overlap]:
+    keys = [overlap.key for overlap in found]
+    sources = await read_sources(server, lookup.index, keys, source=lookup.options.source)
+    return [replace(overlap, source=sources[overlap.key]) if overlap.key in sources else overlap for overlap in found]
 
 
 async def _prepare(server: Port, index: Index, options: PassageOptions, *, is_stream: bool = False) -> PassageLookup:

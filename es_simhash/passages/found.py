@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, overload
 
 from es_simhash.record import Record
-from es_simhash.tables.notebook import Part, Sheet
+from es_simhash.tables.notebook import Part, Sheet, flat_source
 from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.protocol import Key
 
-ROW = ("id", "index", "routing", "contained", "contains", "similarity", "start", "end", "other_start", "other_end")
+_DOCUMENT = ("id", "index", "routing", "contained", "contains", "similarity")
+_PASSAGE = ("start", "end", "other_start", "other_end", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,15 @@ class Passage(Record):
             Where it starts in the text asked for, and where it has ended: ``text[start:end]``.
         other_start, other_end:
             The same in the text of the document, whose fields are joined by line feeds.
+        text:
+            What stands there in the document.
     """
 
     start: int
     end: int
     other_start: int
     other_end: int
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,11 @@ class Overlap(Record):
             are none, shared runs of at least 25 letters.
         routing:
             The document's ``_routing``, where it was indexed with one.
+        source:
+            The fields of its ``_source`` that were asked for; ``None`` if there were none.
     """
 
-    _OPTIONAL = "routing"
+    _OPTIONAL = "routing source"
 
     id: str
     index: str
@@ -64,6 +70,7 @@ class Overlap(Record):
     similarity: float
     passages: tuple[Passage, ...] = ()
     routing: str | None = None
+    source: Mapping[str, Any] | None = field(default=None, compare=False)
 
     @property
     def key(self) -> Key:
@@ -78,9 +85,10 @@ class Overlap(Record):
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a flat row for each passage; one row without a passage if there are none."""
-        shared = {name: getattr(self, name) for name in ROW[:6]}
+        shared = {name: getattr(self, name) for name in _DOCUMENT}
+        source = {f"source.{name}": value for name, value in (self.source or {}).items()}
         return [
-            shared | {name: None if passage is None else getattr(passage, name) for name in ROW[6:]}
+            shared | {name: None if passage is None else getattr(passage, name) for name in _PASSAGE} | source
             for passage in self.passages or (None,)
         ]
 
@@ -116,7 +124,7 @@ class Overlaps(Sequence[Overlap], Tabular):
     reasons: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
 
-    _COLUMNS: ClassVar[tuple[str, ...]] = ROW
+    _COLUMNS: ClassVar[tuple[str, ...]] = _DOCUMENT + _PASSAGE
 
     @overload
     def __getitem__(self, position: int) -> Overlap: ...
@@ -140,10 +148,11 @@ class Overlaps(Sequence[Overlap], Tabular):
         shares = dict.fromkeys(("contained", "contains", "similarity"), 1.0)
         rows = []
         for overlap in self.items:
-            longest = max((passage.end - passage.start for passage in overlap.passages), default=0)
+            longest = max((passage.text for passage in overlap.passages), key=len, default="")
             which = {"id": overlap.id, "index": overlap.index, "routing": overlap.routing}
             alike = {name: getattr(overlap, name) for name in shares}
-            rows.append(alike | which | {"passages": len(overlap.passages), "longest": longest})
+            parts = {"passages": len(overlap.passages), "longest": len(longest), "passage": longest}
+            rows.append(alike | which | flat_source(overlap.source) | parts)
         return [Sheet("", rows, shares)]
 
     def _notes(self) -> Mapping[str, Sequence[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from es_simhash.arguments import Count, check_ids, check_key, check_options, option, private
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.lookup.lookup_options import check_complete
-from es_simhash.lookup.query import Filter, Query, check_filter
+from es_simhash.lookup.query import Filter, Query, check_filter, check_source
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import Fields, is_masked, read_hit
 from es_simhash.mapping.meta import IndexSettings, require_text_fields
@@ -59,6 +59,8 @@ class PassageOptions:
             A query, or a list of queries, that the documents also match.
         exclude_ids:
             Ids of documents to leave out.
+        source:
+            ``False``, ``True`` or the ``_source`` fields that results carry; costs another search.
         routing:
             Routing value that restricts the search.
     """
@@ -75,11 +77,13 @@ class PassageOptions:
     size: int | None = option(None, Count(), "N", "Return N documents at most. Default: all.")
     filter: Filter = None
     exclude_ids: Iterable[str] = option((), check_ids)
+    source: bool | Sequence[str] = False
     routing: str | None = option(None, check_key)
     sizes: PassageSizes = private(PassageSizes())
 
     def __post_init__(self) -> None:
         check_filter(self.filter)
+        check_source(self.source)
         check_options(self)
 
 

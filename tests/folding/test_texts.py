@@ -72,6 +72,10 @@ def test_any_texts(every):
 
 def test_arguments():
     assert distinct_texts([]).kept == ()
+    many = distinct_texts([*map(str, range(4_000)), ARTICLE, ARTICLE.upper()])
+    assert (len(many.texts), many.texts[-1], repr(many)) == (4_001, ARTICLE, "<4,001 of 4,002 texts stay>")
+    assert len(many._repr_html_()) < 5_000
+    assert many.to_dicts() == [{"position": 4_001, "kept": 4_000, "similarity": 1.0, "text": ARTICLE}]
     assert distinct_texts(iter([ARTICLE])).kept == (0,)
     for wrong, message in (([None], r"texts\[0\] must be a string, not NoneType"),):
         with pytest.raises(TypeError, match=message):

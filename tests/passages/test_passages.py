@@ -73,11 +73,20 @@ def test_terms_are_a_list():
 
 def test_rows():
     """A document has one row for each passage, or one without."""
-    one = Overlap("a", "i", 1.0, 0.5, 0.5, (Passage(0, 9, 4, 13), Passage(20, 30, 40, 50)))
+    passages = Passage(0, 9, 4, 13, "a passage"), Passage(20, 30, 40, 50, "a longer one")
+    one = Overlap("a", "i", 1.0, 0.5, 0.5, passages, source={"title": "A title"})
     rows = Overlaps((one, Overlap("b", "i", 0.9, 0.1, 0.1))).to_dicts()
-    assert [(row["id"], row["start"], row["other_end"]) for row in rows] == [
-        ("a", 0, 13),
-        ("a", 20, 50),
-        ("b", None, None),
+    assert [(row["id"], row["start"], row["other_end"], row["text"], row.get("source.title")) for row in rows] == [
+        ("a", 0, 13, "a passage", "A title"),
+        ("a", 20, 50, "a longer one", "A title"),
+        ("b", None, None, None, None),
     ]
-    assert one.to_dict()["passages"][1] == {"start": 20, "end": 30, "other_start": 40, "other_end": 50}
+    places = {"start": 20, "end": 30, "other_start": 40, "other_end": 50}
+    assert one.to_dict()["passages"][1] == places | {"text": "a longer one"}
+    assert (one.to_dict()["source"], "source" in Overlap("b", "i", 0.9, 0.1, 0.1).to_dict()) == (
+        {"title": "A title"},
+        False,
+    )
+    shown = Overlaps((one,))._repr_html_()
+    assert "A title" in shown
+    assert "a longer one" in shown

@@ -66,7 +66,18 @@ def test_texts_inside_texts(filled, simhash):
     assert run.contains < 0.8
     [passage] = run.passages
     assert QUESTION[passage.start : passage.end] == RUN
-    assert DOCUMENTS["run"][passage.other_start : passage.other_end] == RUN
+    assert DOCUMENTS["run"][passage.other_start : passage.other_end] == passage.text == RUN
+    numbers = {id_: {"n": len(text)} for id_, text in DOCUMENTS.items()}
+    for shown in (
+        simhash.find_passages(filled, QUESTION, source=["n"]),
+        simhash.find_passages_of(filled, "part", source=["n"]),
+        list(simhash.stream_passages(filled, QUESTION, source=["n"])),
+    ):
+        assert {overlap.id: overlap.source for overlap in shown} == {
+            overlap.id: numbers[overlap.id] for overlap in shown
+        }
+    assert run.source is None
+    assert simhash.find_passages(filled, QUESTION, source=True)[0].source["body"] == DOCUMENTS["whole"]
     assert ids(simhash.find_passages(filled, QUESTION, min_run=120)) == ["whole", "part", "run", "short"]
     assert ids(simhash.find_passages(filled, QUESTION, size=1)) == ["whole"]
     assert ids(simhash.find_passages(filled, QUESTION, exclude_ids=["whole"])) == ["part", "run"]

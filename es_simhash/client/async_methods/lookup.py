@@ -85,7 +85,8 @@ class AsyncLookupMethods(AsyncBase):
                 verification that were measured together. An explicit max_distance or verify overrides the preset.
 
         Returns:
-            :class:`NearDups`; empty if there are none. By bits alone they are ordered by distance, index and id. Where
+            :class:`NearDups`; empty if there are none (:meth:`find_passages` finds a text that is a part of a longer
+            one). By bits alone they are ordered by distance, index and id. Where
             texts are compared, the most similar come first, then by distance, index and id; those whose text could not
             be compared come last. *size* takes the nearest in bits that the rule accepts, in that order too.
 
@@ -268,6 +269,7 @@ class AsyncLookupMethods(AsyncBase):
         size: int | None = None,
         filter: Filter = None,
         exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
         routing: str | None = None,
     ) -> Overlaps:
         """
@@ -295,6 +297,8 @@ class AsyncLookupMethods(AsyncBase):
                 A query, or a list of queries, that the documents also match.
             exclude_ids:
                 Ids of documents to leave out.
+            source:
+                ``False``, ``True`` or the ``_source`` fields that results carry; costs another search.
             routing:
                 Routing value that restricts the search.
 
@@ -315,6 +319,7 @@ class AsyncLookupMethods(AsyncBase):
             size=size,
             filter=filter,
             exclude_ids=exclude_ids,
+            source=source,
             routing=routing,
         )
         return await self._run(lambda: passages.find(self._server(), index, text, options))
@@ -329,6 +334,7 @@ class AsyncLookupMethods(AsyncBase):
         size: int | None = None,
         filter: Filter = None,
         exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
         routing: str | None = None,
     ) -> Overlaps:
         """
@@ -346,6 +352,7 @@ class AsyncLookupMethods(AsyncBase):
             size=size,
             filter=filter,
             exclude_ids=exclude_ids,
+            source=source,
             routing=routing,
         )
         return await self._run(lambda: passages.find_of(self._server(), index, id, options))
@@ -359,6 +366,7 @@ class AsyncLookupMethods(AsyncBase):
         min_run: int = 200,
         filter: Filter = None,
         exclude_ids: Iterable[str] = (),
+        source: bool | Sequence[str] = False,
         routing: str | None = None,
     ) -> AsyncGenerator[Overlap, None]:
         """
@@ -369,6 +377,11 @@ class AsyncLookupMethods(AsyncBase):
                 others may be missing.
         """
         options = PassageOptions(
-            min_contained=min_contained, min_run=min_run, filter=filter, exclude_ids=exclude_ids, routing=routing
+            min_contained=min_contained,
+            min_run=min_run,
+            filter=filter,
+            exclude_ids=exclude_ids,
+            source=source,
+            routing=routing,
         )
         return self._stream(passages.stream(self._server(), index, text, options))

@@ -52,7 +52,8 @@ class LookupMethods(SyncBase):
             ...
 
         Returns:
-            :class:`NearDups`; empty if there are none. By bits alone they are ordered by distance, index and id. Where
+            :class:`NearDups`; empty if there are none (:meth:`find_passages` finds a text that is a part of a longer
+            one). By bits alone they are ordered by distance, index and id. Where
             texts are compared, the most similar come first, then by distance, index and id; those whose text could not
             be compared come last. *size* takes the nearest in bits that the rule accepts, in that order too.
 
