@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import Scheme, fingerprint
 from es_simhash.lookup.content import TextStore
+from es_simhash.lookup.find import HIT_CHARACTERS
 from es_simhash.lookup.judge import FETCH_DOCUMENTS, fetch_hits
 from es_simhash.lookup.near_dups import no_fingerprint_shown
 from es_simhash.mapping.context import TextFields
@@ -97,8 +98,8 @@ async def read_texts(
     known: Texts | None = None,
 ) -> Texts:
     """
-    Return the present texts of the documents at *places*, with those that are *known*: one search for every 500; raise
-    on gaps. A mask, which is not the text of its fingerprint by *scheme*, is none.
+    Return the present texts of the documents at *places*, with those that are *known*: one search for every 500, or for
+    up to 5,000 short ones; raise on gaps. A mask, which is not the text of its fingerprint by *scheme*, is none.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -110,10 +111,11 @@ async def read_texts(
     if known is not None:
         numbers[: len(known.numbers)], versions[: len(known.versions)] = known.numbers, known.versions
     unread = [place for place in places if versions[place, 0] < 0]
-    for begin in range(0, len(unread), FETCH_DOCUMENTS):
-        keys = {place: table.row(place).key for place in unread[begin : begin + FETCH_DOCUMENTS]}
+    done, longest, page = 0, 1, FETCH_DOCUMENTS
+    while done < len(unread):
+        keys = {place: table.row(place).key for place in unread[done : done + page]}
         hits, unanswered = await fetch_hits(
-            server, index, list(keys.values()), text_fields=text_fields.all, versions=True
+            server, index, list(keys.values()), text_fields=text_fields.all, page=page, versions=True
         )
         check_whole(gap for gap in unanswered.values() if gap is not None)
         texts: dict[int, str] = {}
@@ -127,6 +129,9 @@ async def read_texts(
                 continue
             texts[place] = text
         numbers[list(texts)] = await server.compute(store.add, list(texts.values()))
-        server.tell(Progress(min(begin + FETCH_DOCUMENTS, len(unread)), len(unread), "reading texts"))
+        done += len(keys)
+        longest = max(longest, *map(len, texts.values()))
+        page = max(FETCH_DOCUMENTS, min(PAGE, HIT_CHARACTERS // longest))
+        server.tell(Progress(done, len(unread), "reading texts"))
     missing = int((numbers[list(places)] < 0).sum()) if len(places) else 0
     return Texts(store, numbers, versions, missing)

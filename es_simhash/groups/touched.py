@@ -17,21 +17,22 @@ from es_simhash.groups.read import PAGE, SMALLEST, canonicals_body
 from es_simhash.lookup.find import Crowded, Lookup, Scope
 from es_simhash.lookup.find_many import ask_together
 from es_simhash.lookup.judge import LookupRule
-from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, check_complete
+from es_simhash.lookup.lookup_options import LookupOptions, LookupRequest, Sizes, check_complete
 from es_simhash.lookup.plan import index_stats
 from es_simhash.mapping.fields import Fields, full_name, read_fingerprint
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_index_settings
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import Index, Key, Progress, document_key, ids_query
+from es_simhash.transport.protocol import MAX_HITS, Index, Key, Progress, document_key, ids_query
 
 if TYPE_CHECKING:
     from es_simhash.groups.table import Groups, Table
     from es_simhash.lookup.index_table import TableLookups
 
 ASKED_FINGERPRINTS = 200
-NAMES = 1_000
+# Fewer than a page, so that one search shows those with these names.
+NAMES = PAGE - 1_000
 # Reading the fingerprints of more takes too many requests.
 IN_MEMORY = 100_000
 
@@ -60,9 +61,9 @@ async def group_touched(
     lookups = TableLookups(request, 2 * len(named))
     # By such a plan a lookup has few candidates: those of many fit into a page.
     stats = replace(stats, documents=max(stats.documents, SMALLEST))
-    scope = Scope(
-        server.context, index, settings, LookupOptions(), LookupRule(max_distance), stats=stats, is_one_page=True
-    )
+    # Where no script may filter, a lookup has some hundred candidates for each million documents.
+    options = LookupOptions(sizes=Sizes(first_page=MAX_HITS))
+    scope = Scope(server.context, index, settings, options, LookupRule(max_distance), stats=stats, is_one_page=True)
     touched = _Touched(server, table, scope, lookups)
     wrong = set(await touched.read(query))
     named = {*named, *touched.bare}

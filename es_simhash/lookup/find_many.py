@@ -199,12 +199,13 @@ def _most_together(lookup: Lookup) -> int:
     sizes = lookup.scope.options.sizes
     if lookup.plan.is_scan or lookup.scope.context.is_plain:
         return 1
-    passing = estimate(lookup.plan, lookup.scope.stats).passing
+    expected = estimate(lookup.plan, lookup.scope.stats)
     most = (
         sizes.shared,
         sizes.shared_terms // lookup.plan.terms,
         MAX_CLAUSES // (2 * lookup.plan.clauses),
-        int(sizes.shared_passing / max(1.0, passing)),
+        int(sizes.shared_passing / max(1.0, expected.passing)),
+        int(sizes.largest_page / max(1.0, 2 * expected.hits)),
     )
     return max(1, min(most))
 
@@ -304,11 +305,21 @@ async def _answers(server: Port, batch: MultiSearch, answer: Any, *, is_patient:
             raise came
         answers = [came] if isinstance(came, BaseException) else came["responses"]
         parts += [part for group, one in zip(groups, answers, strict=True) for part in _share(group, one)]
-    alone = MultiSearch([[lookup] for lookup, part in zip(batch.lookups, parts, strict=True) if part is None])
-    if not alone.groups:
+    alone = [lookup for lookup, part in zip(batch.lookups, parts, strict=True) if part is None]
+    # Where scripts are refused, they are for all: asked one by one, each would cost a request.
+    changed = [lookup for lookup, part in zip(batch.lookups, parts, strict=True) if _is_changed(lookup, part)]
+    again = MultiSearch([*([lookup] for lookup in alone), *(make_multi_search(changed).groups if changed else ())])
+    if not again.groups:
         return parts
-    rest = iter(await _answers(server, alone, await attempt(_send(server, alone)), is_patient=is_patient))
-    return [next(rest) if part is None else part for part in parts]
+    came = await _answers(server, again, await attempt(_send(server, again)), is_patient=is_patient)
+    answer_of = dict(zip(again.lookups, came, strict=True))
+    return [answer_of.get(lookup, part) for lookup, part in zip(batch.lookups, parts, strict=True)]
+
+
+def _is_changed(lookup: Lookup, answer: Any) -> bool:
+    """Return whether *lookup* can be asked in another way after a refusal, and do so."""
+    is_refused = isinstance(answer, Mapping) and "error" in answer and answer.get("status") not in _FINAL
+    return is_refused and change_for(answer["error"], lookup.changes)
 
 
 async def _read_answers(server: Port, lookups: Sequence[Lookup], answers: Sequence[Any]) -> list[Outcome]:
@@ -328,8 +339,7 @@ async def _read_one(server: Port, lookup: Lookup, answer: Any) -> Outcome:
         return await read_candidates(server, lookup, answer)
     if answer.get("status") in _FINAL:
         return refusal(answer)
-    # A full queue, a small window, a plan that is not allowed: the lookup gets a search of its own.
-    change_for(answer["error"], lookup.changes)
+    # A full queue, a small window: the lookup gets a search of its own.
     return await read_candidates(server, lookup)
 
 

@@ -92,7 +92,7 @@ def test_a_failure_at_any_call(since, failure, is_late):
         run = run_reconcile(store, since=since, fail_at=number, failure=failure, is_late=is_late)
         assert closed_all(run, store, is_late=is_late) or run.hit == "open_point_in_time"
         body = run.calls[number].arguments.get("body") or {}
-        is_repeated = run.hit in PATIENT or "aggs" in body or "pit" in body
+        is_repeated = run.hit in PATIENT or "aggs" in body or bool(body.get("size"))
         is_survived = is_harmless(run, number, failure) or (is_repeated and is_passing(failure))
         if run.hit in CLOSES or is_survived:
             assert run.error is None
@@ -146,7 +146,8 @@ def test_what_others_change_meanwhile(since, meddle):
         if meddle is change_text:
             assert store.source("3")["simhash"]["fingerprint"] == "0f" * 8
             assert store.source("3")["simhash"].get("group") in (None, "4")
-        looks = [n for n, api in enumerate(run.apis) if api == "open_point_in_time"]
+        bodies = [call.arguments.get("body") or {} for call in run.calls]
+        looks = [n for n, body in enumerate(bodies) if run.apis[n] == "search" and body.get("size")]
         visible = max(n for n, api in enumerate(run.apis[: looks[-1]]) if api == "refresh")
         assert run.result.is_settled
         assert wrong(store) == [] or number > visible

@@ -189,6 +189,13 @@ def test_a_repair_asks_no_more_in_an_index_of_many_documents(server, index, sync
             text = " ".join(f"{chance.getrandbits(40):x}" for _ in range(5))
             lines += [{"index": {"_index": index, "_id": str(number)}}, {"body": text, "simhash": own}]
         send_lines(server, lines)
+    found, sent = count_repair(server, index, range(0, 60_000, 120))
+    assert (found.changed, found.is_settled, found.documents > 500) == (0, True, True)
+    assert len(sent) <= 60, sent
+
+
+def count_repair(server, index, numbers):
+    """Return what a repair finds, and the requests that it sends."""
     sent = []
     with make_client(server, **{"timeout" if server.product == "opensearch" else "request_timeout": 120}) as client:
         perform = client.transport.perform_request
@@ -198,9 +205,18 @@ def test_a_repair_asks_no_more_in_an_index_of_many_documents(server, index, sync
             return perform(method, url, *arguments, **options)
 
         client.transport.perform_request = count
-        found = repair(SimHashClient(client), index, [str(number) for number in range(0, 60_000, 120)])
-    assert (found.changed, found.is_settled, found.documents > 500) == (0, True, True)
-    assert len(sent) <= 60, sent
+        return repair(SimHashClient(client), index, list(map(str, numbers))), sent
+
+
+def test_a_repair_asks_together_where_scripts_are_refused(server, index, sync_simhash, monkeypatch):
+    """Each lookup had a search of its own there."""
+    monkeypatch.setattr(touched, "IN_MEMORY", 0)
+    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    sync_simhash.reconcile(index, max_distance=12, verify=False)
+    list(sync_simhash.ingest(index, [{"_id": str(number), "body": text} for number, text in enumerate(texts(60))]))
+    found, sent = count_repair(server, index, range(60))
+    assert (found.changed, found.is_settled, found.documents) == (0, True, 60)
+    assert len(sent) <= 30, sent
 
 
 def test_since_follows_ids_that_occur_twice(server, index, simhash):
