@@ -130,7 +130,7 @@ async def read_texts(
             texts[place] = text
         numbers[list(texts)] = await server.compute(store.add, list(texts.values()))
         done += len(keys)
-        longest = max(longest, *map(len, texts.values()))
+        longest = max([longest, *map(len, texts.values())])
         page = max(FETCH_DOCUMENTS, min(PAGE, HIT_CHARACTERS // longest))
         server.tell(Progress(done, len(unread), "reading texts"))
     missing = int((numbers[list(places)] < 0).sum()) if len(places) else 0
