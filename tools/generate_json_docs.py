@@ -177,7 +177,7 @@ SHAPES: dict[str, Shape] = {
             "several_canonicals": "Groups with more than one canonical.",
         },
     ),
-    "Passage": Shape(package.Passage, "start end other_start other_end"),
+    "Passage": Shape(package.Passage, "start end other_start other_end text"),
     "Overlap": Shape(
         package.Overlap,
         "id index contained contains similarity passages routing source",
