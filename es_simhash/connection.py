@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPResponse
+from importlib import import_module
 from socket import socket
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -23,6 +24,7 @@ from es_simhash.errors import InvalidInputError, MissingDependencyError, shorten
 from es_simhash.transport.secrets import login_in, secrets_of
 
 _DEFAULT_PORTS = {"http": 9200, "https": 443}
+_NO_HOST = "it names no host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,31 +99,32 @@ def split_url(url: str) -> tuple[str, Login]:
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
     except ValueError:
-        raise _bad_url(url) from None
+        raise _bad_url(url, _NO_HOST) from None
     try:
         port = parts.port
     except ValueError:
-        raise _bad_url(url, "its port must be a number from 1 to 65535") from None
+        port = 0
+    host = parts.hostname or ""
     # A "#", "?" or "/" in a password ends the host there; the rest, with the "@", lands in what follows.
-    rest = (parts.path, parts.query, parts.fragment)
-    if port == 0:
-        raise _bad_url(url, "its port must be a number from 1 to 65535")
-    if "://" not in url and parts.username in _DEFAULT_PORTS:
+    rest = f"{parts.path}{parts.query}{parts.fragment}"
+    faults = {
+        "its port must be a number from 1 to 65535": port == 0,
         # Else the login would go out without TLS, and the scheme as the name of a user.
-        raise _bad_url(url, "two slashes are missing behind its scheme")
-    if parts.scheme not in _DEFAULT_PORTS:
-        raise _bad_url(url, "it must begin with http:// or https://")
-    if not parts.hostname or any("@" in part for part in rest):
-        raise _bad_url(url)
-    if any(character.isspace() or not character.isprintable() for character in parts.hostname):
-        raise _bad_url(url, "its host has a character that no host has")
+        "two slashes are missing behind its scheme": "://" not in url and parts.username in _DEFAULT_PORTS,
+        "it must begin with http:// or https://": parts.scheme not in _DEFAULT_PORTS,
+        _NO_HOST: not host or "@" in rest,
+        "its host has a character that no host has": not host.isprintable() or " " in host,
+    }
+    for fault, is_there in faults.items():
+        if is_there:
+            raise _bad_url(url, fault)
     if parts.query or parts.fragment:
         # Not shown: it may be a key.
         raise InvalidInputError(
             "the URL has a parameter, which no request would carry: leave out what follows its path, and set a key by "
             "ES_SIMHASH_API_KEY"
         )
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    host = f"[{host}]" if ":" in host else host
     place = f"{host}:{port or _DEFAULT_PORTS[parts.scheme]}"
     shown = urlunsplit((parts.scheme, place, parts.path.rstrip("/"), "", ""))
     if parts.username is None:
@@ -129,7 +132,7 @@ def split_url(url: str) -> tuple[str, Login]:
     return shown, Login(user=unquote(parts.username), password=unquote(parts.password or ""))
 
 
-def _bad_url(url: str, reason: str = "it names no host") -> InvalidInputError:
+def _bad_url(url: str, reason: str) -> InvalidInputError:
     before, at, rest = url.rpartition("@")
     if at:
         scheme, separator, _ = before.partition("://")
@@ -150,15 +153,15 @@ def open_client(server: Server, login: Mapping[str, str], index: str) -> tuple[A
     Return a client for *server*, which the caller closes, and its product; *login* has the headers that log in.
     Where the product is not known, *index* is asked for, and nothing else.
     """
-    headers = dict(login)
-    if server.product == "opensearch":
-        return _opensearch_client(server, headers), "opensearch"
-    client = _elasticsearch_client(server, headers)
+    headers, product = dict(login), server.product
+    client = _make_client("elasticsearch" if product == "auto" else product, server, headers)
+    if product != "auto":
+        return client, product
     try:
-        product = _detect(client, index, headers, server.url) if server.product == "auto" else server.product
+        product = _detect(client, index, headers, server.url)
         if product == "opensearch":
             client.close()
-            client = _opensearch_client(server, headers)
+            client = _make_client(product, server, headers)
     except BaseException as error:
         client.close()
         hide_login(error, headers)
@@ -170,8 +173,7 @@ def open_async_client(server: Server, login: Mapping[str, str], index: str) -> A
     """Return an async client, as :func:`open_client` does, which its caller closes on its event loop."""
     client, product = open_client(server, login, index)
     client.close()
-    make = _opensearch_client if product == "opensearch" else _elasticsearch_client
-    return make(server, dict(login), kind="Async")
+    return _make_client(product, server, dict(login), kind="Async")
 
 
 class _Arriving(io.RawIOBase):
@@ -225,32 +227,20 @@ def hide_login(error: BaseException, headers: Mapping[str, str]) -> None:
     secrets_of(*login_in(headers)).hide_in(error)
 
 
-def _elasticsearch_client(server: Server, headers: dict[str, str], kind: str = "") -> Any:
-    import elasticsearch  # noqa: PLC0415 -- slow to import, and useless with OpenSearch
-
-    options: dict[str, Any] = {"headers": headers, "request_timeout": server.timeout_seconds}
-    if server.url.startswith("https:"):
-        if server.ca_file:
-            options["ca_certs"] = server.ca_file
-        if server.is_insecure:
-            options |= {"verify_certs": False, "ssl_show_warn": False}
-    client = getattr(elasticsearch, f"{kind}Elasticsearch")(server.urls, **options)
-    return client if kind else _time_answers(client)
-
-
-def _opensearch_client(server: Server, headers: dict[str, str], kind: str = "") -> Any:
+def _make_client(product: str, server: Server, headers: dict[str, str], kind: str = "") -> Any:
+    is_opensearch = product == "opensearch"
     try:
-        import opensearchpy  # noqa: PLC0415 -- an extra
+        library = import_module("opensearchpy" if is_opensearch else "elasticsearch")  # slow, and one is useless
     except ImportError as error:
         raise MissingDependencyError(
-            "this server is an OpenSearch, and its client is not installed: pip install 'es-simhash[opensearch]'"
+            f"the client of {product} is not installed: pip install 'es-simhash[{product}]'"
         ) from error
-    options: dict[str, Any] = {"headers": headers, "timeout": server.timeout_seconds}
+    options = {"headers": headers, "timeout" if is_opensearch else "request_timeout": server.timeout_seconds}
     if server.url.startswith("https:"):
-        options |= {"use_ssl": True, "verify_certs": not server.is_insecure, "ssl_show_warn": False}
-        if server.ca_file:
-            options["ca_certs"] = server.ca_file
-    client = getattr(opensearchpy, f"{kind}OpenSearch")(server.urls, **options)
+        options |= {"use_ssl": True} if is_opensearch else {}
+        options |= {"verify_certs": not server.is_insecure, "ssl_show_warn": False}
+        options |= {"ca_certs": server.ca_file} if server.ca_file else {}
+    client = getattr(library, f"{kind}{'OpenSearch' if is_opensearch else 'Elasticsearch'}")(server.urls, **options)
     return client if kind else _time_answers(client)
 
 
@@ -267,5 +257,5 @@ def _detect(client: Any, index: str, login: dict[str, str], url: str) -> str:
         return "opensearch"
     raise InvalidInputError(
         f"{url} answers (HTTP {meta.status}) but does not say that it is Elasticsearch or OpenSearch: check the URL, "
-        "or give --product"
+        "or name the product (ES_SIMHASH_PRODUCT)"
     )

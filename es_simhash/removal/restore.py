@@ -54,7 +54,7 @@ async def restore(
     a bulk request, and up to two multi-gets for conflicts and final pipelines; at the end the regrouping.
     """
     if not paths:
-        raise InvalidInputError("no file was named: give a removal that es-simhash apply has begun")
+        raise InvalidInputError("no file was named: give the file of a removal that was applied")
     if index is not None:
         check_index(check_name("index", index))
     files = [check_input("path", path) for path in paths]

@@ -81,7 +81,7 @@ def check_head(path: Path) -> Path | None:
     if identity(path) in WRITTEN:
         raise InvalidInputError(f"{path} is used by this program: wait for its end")
     if not stat.S_ISREG(path.stat().st_mode):
-        raise InvalidInputError(f"{path} is no regular file: give a file that es-simhash plan has made")
+        raise InvalidInputError(f"{path} is no regular file: give the file of a plan")
     with path.open("rb") as file:
         head = file.read(100)
     is_ours = head[:20] == _MAGIC and head[68:72] == APPLICATION.to_bytes(4, "big")
@@ -91,7 +91,7 @@ def check_head(path: Path) -> Path | None:
             "plan again"
         )
     if not is_ours:
-        raise InvalidInputError(f"{path} is not a file of a removal: give one that es-simhash plan --out has made")
+        raise InvalidInputError(f"{path} is not a file of a removal: give the file of a plan")
     beside = Path(f"{path.resolve()}-journal")  # where *path* is a link, sqlite3 has it beside the file
     is_needed = False
     if beside.exists():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,18 +31,17 @@ def take_in(removal: RemovalFile, paths: Sequence[FilePath]) -> None:
         return
     if not beside.is_file() or _read(beside) not in removal.decision_files:
         raise InvalidInputError(
-            f"{beside} lies beside {removal.path}, and was not taken in: give it to apply with --decisions, or move it "
-            "away if it does not count"
+            f"{beside} lies beside {removal.path}, and was not taken in: give it as decisions, or move it away if it "
+            "does not count"
         )
 
 
 def _take(removal: RemovalFile, path: Path, data: bytes) -> None:
     found = parse_decisions(data, str(path))
     if found.plan_sha256 != removal.sha256:
-        again = shlex.join(["es-simhash", "plan", "INDEX", "--after", "OTHER.db"])
         raise InvalidInputError(
             f"{path} decides about another plan, and not about {removal.path}: give the removal that was reviewed, or "
-            f"plan again without what was kept there ({again})"
+            "plan again without what was kept there (after=that removal)"
         )
     numbers = {
         line.document.key: number
@@ -56,8 +54,8 @@ def _take(removal: RemovalFile, path: Path, data: bytes) -> None:
             f"{path} keeps {shown(min(unknown, key=str))}, which {removal.path} does not name: {DECIDE_AGAIN}"
         )
     if gone := sum(map(removal.may_have_deleted, numbers.values())):
-        again = shlex.join(["es-simhash", "restore", str(removal.path)])
-        warnings.warn(f"{gone:,} of what {path} keeps was deleted already: {again} puts it back", stacklevel=2)
+        again = f"restore({str(removal.path)!r}) puts it back"
+        warnings.warn(f"{gone:,} of what {path} keeps was deleted already: {again}", stacklevel=2)
     removal.add_decisions(data, now())
 
 

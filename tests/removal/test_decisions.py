@@ -117,7 +117,7 @@ def test_decisions_beside_a_removal_are_not_forgotten(plan, write):
 def test_what_was_deleted_already_is_said(plan, write):
     with RemovalFile(plan, writes=True) as removal:
         removal.append([], [3], "2026-11-27T10:30:00Z")
-    with pytest.warns(UserWarning, match="1 of what .* keeps was deleted already: es-simhash restore .* puts it back"):
+    with pytest.warns(UserWarning, match="1 of what .* keeps was deleted already: restore.* puts it back"):
         take(plan, write(2, 3))
 
 
@@ -181,7 +181,7 @@ def test_a_file_that_was_edited_into_something_else_is_refused(plan, write, chan
     sentence = str(caught.value)
     assert said in sentence
     assert sentence.startswith(str(path))
-    assert sentence.endswith(("review page of its plan", "--after OTHER.db)"))
+    assert sentence.endswith(("review page of its plan", "(after=that removal)"))
     assert "\n" not in sentence
 
 
