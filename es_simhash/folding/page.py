@@ -109,4 +109,4 @@ class DistinctPage(Tabular):
             | flat_source(hit.source)
             for hit in self.hits
         ]
-        return [Sheet("", rows, keys=("id",))]
+        return [Sheet("", rows)]

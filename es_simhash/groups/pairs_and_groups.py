@@ -206,7 +206,7 @@ class Group(Tabular):
         rows += [{"how": f"and {rest:,} more"}] if rest else []
         rows += [{"how": f"{id_}: no readable fingerprint, run setup"} for id_ in self.unreadable[:1]]
         rows = [{"documents": None if number else len(self.members), **row} for number, row in enumerate(rows)]
-        return [Sheet("", rows, {"bits": 64, "similarity": 1}, most=len(rows), keys=("id",))]
+        return [Sheet("", rows, {"bits": 64, "similarity": 1}, most=len(rows))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

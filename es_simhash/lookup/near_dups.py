@@ -261,7 +261,7 @@ class NearDups(Sequence[NearDup], Tabular):
 
     def _sheets(self) -> Sequence[Part]:
         bars = {"bits": self.max_distance, "similarity": 1}
-        return [Sheet("", list(map(cells_of, self.items)), bars, keys=("id",))]
+        return [Sheet("", list(map(cells_of, self.items)), bars)]
 
     def _notes(self) -> Mapping[str, Sequence[str]]:
         notes = {"incomplete because": self.reasons, "not verified": self.unverified}

@@ -110,7 +110,6 @@ class Sheet:
     The names of columns are what people read; those of a document's own fields begin with ``source.``, and one named
     ``share`` is in percent. *bars*: the columns that have a bar beside each number, and the number whose bar is full.
     *folded*: columns of sentences, which are never cut. *most*: rows that are shown, where that is not up to the place.
-    *keys*: the columns that say what a row is about, by default the first.
     """
 
     title: str
@@ -118,7 +117,6 @@ class Sheet:
     bars: Mapping[str, float] = field(default_factory=dict)
     folded: Sequence[str] = ()
     most: int | None = None
-    keys: Sequence[str] = ()
 
     def columns(self, known: Mapping[str, Any] | None = None) -> list[str]:
         """Return the names of the columns that say something: a value, and not everywhere the one that is *known*."""

@@ -32,6 +32,7 @@ class Column:
 
     name: str
     kind: str
+    values: Sequence[str]
     longest: int
     wanted: int
     least: int
@@ -43,123 +44,77 @@ class Column:
         # The words of a header may stand below each other.
         header = max(map(cell_len, name.split()), default=0)
         longest = max(map(cell_len, values), default=0)
-        least = max(header, longest) if kind == "number" else max(header, min(longest, SHORTEST_TEXT))
-        return cls(name, kind, longest, max(cell_len(name), longest), least)
+        least = max(header, longest if kind == "number" else min(longest, SHORTEST_TEXT))
+        return cls(name, kind, values, longest, max(cell_len(name), longest), least)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """One part of a table, as wide as fits: the places of the columns beside each other, and their widths."""
-
-    places: tuple[int, ...]
-    widths: tuple[int, ...]
-
-
-def lay_out(columns: Sequence[Column], *, width: int, keys: Sequence[int] = (0,)) -> list[Layout]:
-    """
-    Return the parts of a table, from top to bottom; each but the first begins with the columns at the places *keys*.
-    A table is divided only where its columns do not fit beside each other with the least width that each needs.
-    """
-    parts: list[list[int]] = [[]]
-    for place in range(len(columns)):
-        together = [*parts[-1], place]
-        if set(parts[-1]) - {*keys} and _width([columns[number].least for number in together]) > width:
-            parts.append([*(key for key in keys if key != place), place])
-        else:
-            parts[-1] = together
-    return [Layout(tuple(part), _widths([columns[number] for number in part], width)) for part in parts]
-
-
-def _width(widths: Sequence[int]) -> int:
-    return sum(widths) + _GAP * (len(widths) - 1)
-
-
-def _widths(columns: Sequence[Column], width: int) -> tuple[int, ...]:
-    wanted = [column.wanted for column in columns]
-    least = [column.least for column in columns]
-    # A key that is too wide even alone is cut below its least.
-    lowest = [column.least if column.kind == "number" else 4 for column in columns]
+def fit(columns: Sequence[Column], width: int) -> list[int] | None:
+    """Return the widths of *columns* beside each other, the widest cut first; ``None`` if they do not fit."""
     free = width - _GAP * (len(columns) - 1)
-    # A whole text gives way to its title.
-    long = [column.least if column.kind == "text" and column.longest > width else column.wanted for column in columns]
-    return tuple(fit(fit(fit(wanted, long, free), least, free), lowest, free))
-
-
-def fit(wanted: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """Return widths whose sum is at most *width* where possible: the widest give way first, down to their least."""
-    widths = [*wanted]
-    while (over := sum(widths) - width) > 0:
-        spare = [has - needs for has, needs in zip(widths, least, strict=True)]
-        if max(spare) <= 0:
-            break
-        able = [place for place, room in enumerate(spare) if room > 0]
-        widest = max(able, key=lambda place: widths[place])
-        others = [widths[place] for place in able if widths[place] < widths[widest]]
-        step = widths[widest] - max(others) if others else 1
-        widths[widest] -= max(1, min(over, spare[widest], step))
-    return widths
+    for longest in range(width, 0, -1):
+        widths = [max(column.least, min(column.wanted, longest)) for column in columns]
+        if sum(widths) <= free:
+            return widths
+    return None
 
 
 def draw_sheet(
-    sheet: Sheet,
-    *,
-    width: int,
-    known: Mapping[str, Any] | None = None,
-    first: Sequence[str] = (),
+    sheet: Sheet, *, width: int, known: Mapping[str, Any] | None = None, first: Sequence[str] = ()
 ) -> tuple[list[Table | Text], list[str]]:
     """
-    Return the tables of a sheet, one below the other, and the names of the columns in which a value was cut.
+    Return the table of a sheet, and the names of the columns in which a value was cut.
+    Where its columns do not fit beside each other, each row is a table of names and values.
     *known*: values that need no column. *first*: the fields of documents that come first.
     """
     from rich.text import Text  # noqa: PLC0415 -- most commands do not need rich
 
     rows, rest = sheet.shown(len(sheet.rows))
-    order = {f"{SOURCE}{name}": place for place, name in enumerate(first)}
-    names = sheet.columns(known)
-    sources = iter(
-        sorted(
-            (column_name for column_name in names if column_name.startswith(SOURCE)),
-            key=lambda name: order.get(name, len(order)),
-        )
-    )
-    names = [next(sources) if column_name.startswith(SOURCE) else column_name for column_name in names]
-    columns, cells = [], []
+    names = _ordered(sheet.columns(known), first)
+    columns = []
     for name, heading in zip(names, headings(names), strict=True):
         kind = "number" if sheet.is_number(name) else "sentence" if name in sheet.folded else "text"
-        values = [_cell(name, row.get(name), width) for row in rows]
-        columns.append(Column.of(visible(heading), kind, values))
-        cells.append(values)
+        columns.append(Column.of(visible(heading), kind, [_cell(name, row.get(name), width) for row in rows]))
     drawn: list[Table | Text] = [Text(visible(sheet.title), style="italic")] if sheet.title else []
-    cut: set[int] = set()
-    for part in lay_out(
-        columns, width=width, keys=[names.index(key) for key in sheet.keys or names[:1] if key in names]
-    ):
-        drawn.append(_draw(part, columns, cells, len(rows)))
-        shown = zip(part.places, part.widths, strict=True)
-        cut |= {place for place, has in shown if columns[place].kind == "text" and columns[place].longest > has}
+    cut: list[str] = []
+    if widths := fit(columns, width):
+        drawn.append(_draw(columns, widths, has_header=True))
+        cut = [
+            column.name
+            for column, has in zip(columns, widths, strict=True)
+            if column.kind == "text" and column.longest > has
+        ]
+    else:
+        for place in range(len(rows)):
+            values = [column.values[place] for column in columns]
+            pair = Column.of("", "text", [column.name for column in columns]), Column.of("", "sentence", values)
+            drawn.append(_draw(pair, fit(pair, width) or [width // 3, width // 3], has_header=False))
     drawn += [Text(f"and {rest:,} more")] if rest else []
-    return drawn, [columns[place].name for place in sorted(cut)]
+    return drawn, cut
+
+
+def _ordered(names: Sequence[str], first: Sequence[str]) -> list[str]:
+    """Return *names*, in which the fields of documents take their places in the order of *first*."""
+    order = {f"{SOURCE}{name}": place for place, name in enumerate(first)}
+    fields = [name for name in names if name.startswith(SOURCE)]
+    sources = iter(sorted(fields, key=lambda name: order.get(name, len(order))))
+    return [next(sources) if name.startswith(SOURCE) else name for name in names]
 
 
 def _cell(name: str, value: Any, width: int) -> str:
-    text = value if isinstance(value, str) else cell_text(name, value)
-    return on_one_line(" ".join(text.split()) if name.startswith(SOURCE) else text, width)
-
-
-def on_one_line(text: str, width: int) -> str:
     """Return a value as one line; of a very long one only what could be seen, and one character more."""
+    text = cell_text(name, value)
+    text = " ".join(text.split()) if name.startswith(SOURCE) else text
     longest = _CHARACTERS_A_COLUMN * width * 10
     return visible(text if len(text) <= longest else text[:longest] + "…")
 
 
-def _draw(part: Layout, columns: Sequence[Column], cells: Sequence[Sequence[str]], rows: int) -> Table:
+def _draw(columns: Sequence[Column], widths: Sequence[int], *, has_header: bool) -> Table:
     from rich import box  # noqa: PLC0415 -- most commands do not need rich
     from rich.table import Table  # noqa: PLC0415 -- as above
     from rich.text import Text  # noqa: PLC0415 -- as above
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
-    for place, width in zip(part.places, part.widths, strict=True):
-        column = columns[place]
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False, show_header=has_header)
+    for column, width in zip(columns, widths, strict=True):
         is_sentence = column.kind == "sentence"
         table.add_column(
             Text(column.name, overflow="fold", no_wrap=False),
@@ -168,8 +123,8 @@ def _draw(part: Layout, columns: Sequence[Column], cells: Sequence[Sequence[str]
             no_wrap=not is_sentence,
             width=width,
         )
-    for row in range(rows):
-        table.add_row(*(Text(cells[place][row]) for place in part.places))
+    for values in zip(*(column.values for column in columns), strict=True):
+        table.add_row(*map(Text, values))
     return table
 
 

@@ -70,7 +70,7 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         assert not HIDDEN.search(result.output), arguments
         wide = [line for line in result.stdout.splitlines() if cell_len(line) > 40]
         assert len(wide) <= sentences, (arguments, wide)
-        assert ("cut to fit" in result.stderr) is is_cut, (arguments, result.stderr)
+        assert is_cut or "cut to fit" not in result.stderr, (arguments, result.stderr)
 
 
 def at_a_terminal(server, out, *arguments):

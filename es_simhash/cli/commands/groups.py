@@ -109,9 +109,9 @@ def command(
             _, [sheet] = sheets_of(group)
             rows += sheet.rows if isinstance(sheet, Sheet) else ()
             if len(rows) >= _TOGETHER:
-                print_sheets(Sheet("", rows, keys=("id",)), known={"index": index}, first=first)
+                print_sheets(Sheet("", rows), known={"index": index}, first=first)
                 rows.clear()
-        print_sheets(Sheet("", rows, keys=("id",)), known={"index": index}, first=first)
+        print_sheets(Sheet("", rows), known={"index": index}, first=first)
         warn_of_lacking(connection, index)
     if merged:
         said = f"{count(merged, 'name')} of several groups, because indices that were not grouped together repeat an id"
