@@ -1,9 +1,9 @@
 """
-The charts of panels as Vega 5 specifications, and how values are put into JSON files.
+What a pack is about, and how values are put into its template, whose charts are Vega 5 specifications.
 
-In these files ``"${name}"`` stands for a value of any type, and within a longer string for its text. What is ``None``
+In the template ``"${name}"`` stands for a value of any type, and within a longer string for its text. What is ``None``
 is left out. An object may have three keys: ``$if`` names a value, and without it the object is left out. ``$use`` names
-a part in ``parts.json`` that stands for the object, whose other keys are values of that part. ``$why`` is a comment.
+one of its ``parts`` that stands for the object, whose other keys are values of that part. ``$why`` is a comment.
 
 Expressions keep to what the checker of Dashboards allows (``tests/dashboards/test_vega.py``): no ``window``, no
 ``document``, no computed property. Text takes the styles ``guide-label`` and ``guide-title``, which both products
@@ -74,10 +74,27 @@ class Subject:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The names, for the placeholders of the JSON files."""
-        own = {name: getattr(self.fields, name) for name in ("fingerprint", "group", "duplicate_of", "distance")}
+        """What the placeholders of the template stand for in every object."""
+        ours = {name: getattr(self.fields, name) for name in ("fingerprint", "group", "duplicate_of", "distance")}
         given = ("index", "time_field", "source_field", "text_field")
-        return own | {name: getattr(self, name) for name in given}
+        text_field = self.text_field
+        charts = {
+            "shown_groups": SHOWN_GROUPS,
+            "shown_sources": SHOWN_SOURCES,
+            "listed_groups": LISTED_GROUPS,
+            "precision": _PRECISION,
+            "and_this_time": " and this range of time" if self.time_field else "",
+            "text_field_quoted": text_field and _literal(text_field),
+            "text_in_tooltip": ", 'text': truncate(datum.words, 1000)" if text_field else "",
+            # Where the texts of the largest groups begin, or the bars end.
+            "start": "width * 0.34" if text_field else "width - 60",
+            "label_of_size": _by_size([f"'{label}'" for label in _LABELS]),
+            "order_of_size": _by_size(_STARTS),
+            "sizes": [
+                {"order": order, "label": label, "groups": 0} for order, label in zip(_STARTS, _LABELS, strict=True)
+            ],
+        }
+        return ours | {name: getattr(self, name) for name in given} | charts
 
     def id_of(self, kind: str) -> str:
         """Return the id of the saved object *kind*; another index or prefix gives another: packs stand side by side."""
@@ -97,9 +114,9 @@ _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 
 
 @cache
-def read(name: str) -> Any:
-    """Return the file *name* as it is; do not change what this returns."""
-    return json.loads(read_text(name))
+def read() -> Any:
+    """Return the template as it is; do not change what this returns."""
+    return json.loads(read_text("template.json"))
 
 
 def read_text(name: str) -> str:
@@ -122,7 +139,7 @@ def fill(part: Any, values: Mapping[str, Any]) -> Any:
         fill(name, values): fill(inner, values) for name, inner in part.items() if name not in {"$if", "$use", "$why"}
     }
     found = {name: inner for name, inner in filled.items() if inner is not None}
-    return fill(read("parts.json")[part["$use"]], {**values, **found}) if "$use" in part else found
+    return fill(read()["parts"][part["$use"]], {**values, **found}) if "$use" in part else found
 
 
 SHOWN_GROUPS, SHOWN_SOURCES = 10, 12
@@ -166,24 +183,9 @@ def size_rows(sizes: Mapping[int, int]) -> list[dict[str, Any]]:
     return [{"order": _STARTS[n], "label": _LABELS[n], "groups": counted[n]} for n in columns]
 
 
-def panel_chart(subject: Subject, kind: str) -> dict[str, Any]:
-    """Return the chart *kind* of ``charts.json`` for a panel: its rows are the answer to a search."""
-    text_field = subject.text_field
-    values = subject.values | {
-        "shown_groups": SHOWN_GROUPS,
-        "shown_sources": SHOWN_SOURCES,
-        "listed_groups": LISTED_GROUPS,
-        "precision": _PRECISION,
-        "and_this_time": " and this range of time" if subject.time_field else "",
-        "text_field_quoted": text_field and _literal(text_field),
-        "text_in_tooltip": ", 'text': truncate(datum.words, 1000)" if text_field else "",
-        # Where the texts of the largest groups begin, or the bars end.
-        "start": "width * 0.34" if text_field else "width - 60",
-        "label_of_size": _by_size([f"'{label}'" for label in _LABELS]),
-        "order_of_size": _by_size(_STARTS),
-        "sizes": [{"order": order, "label": label, "groups": 0} for order, label in zip(_STARTS, _LABELS, strict=True)],
-    }
-    return {**_FRAME, **fill(read("charts.json")[kind], values)}
+def chart_spec(chart: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the whole specification of a *chart* of the template."""
+    return {**_FRAME, **chart}
 
 
 def _by_size(results: Sequence[Any]) -> str:

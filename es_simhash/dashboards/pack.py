@@ -1,8 +1,8 @@
 """
 The pack: saved objects that Kibana 8 and 9 and OpenSearch Dashboards 2 and 3 import, and its two dashboards.
 
-``objects.json`` says what they show, and what stands where. No object names its version, so every importer runs all its
-migrations. Attributes are those that all four know (``tests/dashboards/test_dashboards.py``).
+``template.json`` has them, what they show, and what stands where. No object names its version, so every importer runs
+all its migrations. Attributes are those that all four know (``tests/dashboards/test_dashboards.py``).
 :func:`read_pack` alone asks a server.
 """
 
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from es_simhash.dashboards.charts import Subject, fill, find_pack_faults, panel_chart, read, read_text
+from es_simhash.dashboards.charts import Subject, chart_spec, fill, find_pack_faults, read, read_text
 from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.mapping.meta import read_settings
 from es_simhash.mapping.port import Port
@@ -31,33 +31,7 @@ ALL_TIME = ("1970-01-01T00:00:00.000Z", "now+10y")
 """A range of time for the documents of one group: they may be years apart."""
 
 _INDEX_REFERENCE = "kibanaSavedObjectMeta.searchSourceJSON.index"
-
-
-def index_pattern(subject: Subject) -> dict[str, Any]:
-    """
-    Return the data view (in Dashboards: index pattern), with formats that turn fields into links.
-    A group or a canonical leads to the dashboard of that group, a fingerprint to the documents that have it.
-    """
-    fields = subject.fields
-    formats = {
-        fields.group: _link(subject, fields.group),
-        fields.duplicate_of: _link(subject, fields.group),
-        fields.fingerprint: _link(subject, fields.fingerprint),
-    }
-    attributes = {
-        "title": subject.index,
-        "fieldFormatMap": _dump(formats),
-        # Read from the server when the object is first used.
-        "fields": "[]",
-    }
-    if subject.time_field:
-        attributes["timeFieldName"] = subject.time_field
-    return {"type": "index-pattern", "id": subject.id_of("index-pattern"), "attributes": attributes, "references": []}
-
-
-def _link(subject: Subject, field: str) -> dict[str, Any]:
-    url = group_link(subject, field, "{{value}}")
-    return {"id": "url", "params": {"urlTemplate": url, "labelTemplate": "{{value}}"}}
+_Saved = dict[str, Any]
 
 
 def group_link(subject: Subject, field: str, value: str) -> str:
@@ -71,98 +45,6 @@ def group_link(subject: Subject, field: str, value: str) -> str:
     begin, end = ALL_TIME
     time = f"time:(from:'{begin}',to:{end.replace('+', '%2B')})"
     return f"../app/dashboards#/view/{subject.id_of('group')}?_g=({time})&_a=(filters:!({found}))"
-
-
-def _filter(label: str, query: dict[str, Any], reference: str) -> dict[str, Any]:
-    """Return a filter that shows *label*. It holds the query itself, so neither product translates anything."""
-    meta = {"alias": label, "disabled": False, "negate": False, "type": "custom", "key": "query", "value": _dump(query)}
-    return {"meta": {**meta, "indexRefName": reference}, "query": query, "$state": {"store": "appState"}}
-
-
-def _saved(
-    subject: Subject,
-    type_: str,
-    kind: str,
-    attributes: Mapping[str, Any],
-    *,
-    filters: Mapping[str, dict[str, Any]] | None = None,
-    references: Sequence[dict[str, Any]] = (),
-) -> dict[str, Any]:
-    """Return an object; with *filters*, which are queries by label, it searches the index pattern of the pack."""
-    source: dict[str, Any] = {"query": {"query": "", "language": "kuery"}, "filter": []}
-    if filters is not None:
-        names = [
-            f"kibanaSavedObjectMeta.searchSourceJSON.filter[{number}].meta.index" for number in range(len(filters))
-        ]
-        pattern = {"type": "index-pattern", "id": subject.id_of("index-pattern")}
-        source["filter"] = [_filter(*labelled, name) for labelled, name in zip(filters.items(), names, strict=True)]
-        source["indexRefName"] = _INDEX_REFERENCE
-        references = [{"name": name, **pattern} for name in (_INDEX_REFERENCE, *names)]
-    attributes = {**attributes, "kibanaSavedObjectMeta": {"searchSourceJSON": _dump(source)}}
-    return {"type": type_, "id": subject.id_of(kind), "attributes": attributes, "references": list(references)}
-
-
-def _panel(
-    subject: Subject,
-    kind: str,
-    title: str,
-    description: str,
-    *,
-    type: str,
-    params: dict[str, Any],
-    aggs: Sequence[dict[str, Any]] = (),
-    filters: Mapping[str, dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """Return a panel: Vega or markdown, or with *aggs* one whose search the product builds from them."""
-    title = _title(subject, title)
-    attributes = {
-        "title": title,
-        "description": description,
-        "visState": _dump({"title": title, "type": type, "params": params, "aggs": list(aggs)}),
-        "uiStateJSON": "{}",
-        "version": 1,
-    }
-    return _saved(subject, "visualization", kind, attributes, filters=(filters or {}) if aggs else None)
-
-
-def _dashboard(
-    subject: Subject, kind: str, title: str, description: str, saved: Mapping[str, Any], time: tuple[str, str]
-) -> dict[str, Any]:
-    """Return a dashboard of what is *saved* by kind, and stands on it; it opens with the range *time*."""
-    panels: list[dict[str, Any]] = []
-    references: list[dict[str, Any]] = []
-    top = 0
-    for height, row in read("objects.json")[kind]:
-        there = [panel for panel in row if panel[0] in saved]  # a pack does not have all
-        total, left, passed = sum(width for _, _, width in there), 0, 0
-        for name, shown, width in there:
-            passed += width
-            right = _COLUMNS * passed // total
-            number = str(len(panels))
-            place = {"x": left, "y": top, "w": right - left, "h": height, "i": number}
-            form = {"version": _PANEL_VERSION, "panelIndex": number, "gridData": place}
-            reference = f"panel_{number}"
-            panels.append({**form, "panelRefName": reference, "title": shown, "embeddableConfig": {}})
-            references.append({"name": reference, "type": saved[name]["type"], "id": saved[name]["id"]})
-            left = right
-        top += height if there else 0
-    attributes = {
-        "title": title,
-        "description": description,
-        "panelsJSON": _dump(panels),
-        "optionsJSON": _dump({"hidePanelTitles": False, "useMargins": True}),
-        "hits": 0,
-        "version": 1,
-        "timeRestore": bool(subject.time_field),
-    }
-    found = _saved(subject, "dashboard", kind, attributes, references=references)
-    if subject.time_field:
-        found["attributes"] |= {"timeFrom": time[0], "timeTo": time[1]}
-    return found
-
-
-def _dump(part: Any) -> str:
-    return json.dumps(part, ensure_ascii=False, separators=(",", ":"))
 
 
 def build_dashboards(
@@ -210,68 +92,144 @@ def build_dashboards(
         ['Near-duplicates: news, one group', 'Near-duplicates: news']
     """
     subject = Subject(index, time_field, source_field, text_field, prefix)
-    searches = _searches(subject)
-    panels = _panels(subject)
-    saved = searches | panels
-    group = "The documents of one group of near-duplicates."
-    overview = "How many documents are near-duplicates, of which source, in which groups."
-    dashboards = [
-        _dashboard(subject, "group", _title(subject, "one group"), group, saved, ALL_TIME),
-        # The products' own choice, the last 15 minutes, is empty for most archives of texts.
-        _dashboard(subject, "overview", _title(subject), overview, saved, ("now-1y", "now")),
-    ]
-    return [index_pattern(subject), *saved.values(), *dashboards]
+    saved: dict[str, _Saved] = {}
+    for kind, described in fill(read()["objects"], _values(subject)).items():
+        parts = dict(described)
+        saved[kind] = {
+            "type": parts["type"],
+            "id": subject.id_of(kind),
+            **_ATTRIBUTES[parts["type"]](subject, parts, saved),
+        }
+    return list(saved.values())
 
 
-def _title(subject: Subject, part: str = "") -> str:
-    title = f"Near-duplicates: {subject.index}"
-    return f"{title}, {part}" if part else title
-
-
-def _searches(subject: Subject) -> dict[str, dict[str, Any]]:
+def _values(subject: Subject) -> dict[str, Any]:
+    """Return what the placeholders of the template stand for."""
     newest = [[subject.time_field, "desc"]] if subject.time_field else []
-    sorts = {"newest": newest, "newest_or_by_group": newest or [[subject.fields.group, "asc"]]}
-    found = {}
-    for kind, search in fill(read("objects.json")["searches"], subject.values | sorts).items():
-        filters = search.pop("filters")
-        attributes = {**search, "title": _title(subject, search["title"]), "hits": 0, "version": 1}
-        found[kind] = _saved(subject, "search", kind, attributes, filters=filters)
-    return found
-
-
-def _panels(subject: Subject) -> dict[str, dict[str, Any]]:
-    found = {}
-    absent = {kind for kind, field in (("time", subject.time_field), ("sources", subject.source_field)) if not field}
-    for kind, title in read("objects.json")["charts"].items():
-        if kind not in absent:
-            spec = panel_chart(subject, kind)
-            params = {"spec": json.dumps(spec, ensure_ascii=False, indent=2)}
-            found[kind] = _panel(subject, kind, title, spec["description"], type="vega", params=params)
-    values = subject.values | {"id_of_overview": subject.id_of("overview")}
-    for kind, title, text in (
-        ("about", "what the numbers mean", _about_numbers(subject)),
-        ("about_group", "about the page of one group", fill(read_text("about_group.md"), values)),
-    ):
-        markdown = {"markdown": text, "fontSize": 12, "openLinksInNewTab": False}
-        found[kind] = _panel(subject, kind, title, "", type="markdown", params=markdown)
-    said = "The largest groups. A group is a link to its documents."
-    table = fill(read("objects.json")["table"], subject.values)
-    found["table"] = _panel(subject, "table", "groups to open", said, type="table", **table)
-    return found
-
-
-def _about_numbers(subject: Subject) -> str:
     names = {"duplicates": "Duplicates", "canonicals": "Canonicals", "without": "Without fingerprint"}
-    links = " · ".join(f"[{words}](../app/discover#/view/{subject.id_of(kind)})" for kind, words in names.items())
     hidden = (
         f"\n\nDocuments without the field `{subject.time_field}` are in no range of time, so this dashboard does not "
         "count them."
-        if subject.time_field
-        else ""
     )
-    return str(
-        fill(read_text("about.md"), {"quoted_index": shlex.quote(subject.index), "hidden": hidden, "links": links})
-    )
+    about = {
+        "quoted_index": shlex.quote(subject.index),
+        "hidden": hidden if subject.time_field else "",
+        "lacking": "".join(f"\n- Note: {lacking}." for lacking in find_lacking(subject)),
+        "links": " · ".join(f"[{words}](../app/discover#/view/{subject.id_of(kind)})" for kind, words in names.items()),
+    }
+    values = subject.values | {"id_of_overview": subject.id_of("overview")}
+    return values | {
+        "newest": newest,
+        "newest_or_by_group": newest or [[subject.fields.group, "asc"]],
+        "group_link": group_link(subject, subject.fields.group, "{{value}}"),
+        "fingerprint_link": group_link(subject, subject.fields.fingerprint, "{{value}}"),
+        "all_time_begin": ALL_TIME[0],
+        "all_time_end": ALL_TIME[1],
+        "about": fill(read_text("about.md"), about),
+        "about_group": fill(read_text("about_group.md"), values),
+    }
+
+
+def _index_pattern(_subject: Subject, parts: _Saved, _saved: Mapping[str, _Saved]) -> _Saved:
+    """Return the data view (in Dashboards: index pattern); its fields are read when it is first used."""
+    attributes = parts["attributes"]
+    return {"attributes": {**attributes, "fieldFormatMap": _dump(attributes["fieldFormatMap"])}, "references": []}
+
+
+def _search(subject: Subject, parts: _Saved, _saved: Mapping[str, _Saved]) -> _Saved:
+    return _with_source(subject, parts["attributes"], parts["filters"])
+
+
+def _panel(subject: Subject, parts: _Saved, _saved: Mapping[str, _Saved]) -> _Saved:
+    """Return a panel: Vega or markdown, or one whose search the product builds from its ``aggs``."""
+    state = parts.get("state")
+    if state is None:
+        spec = chart_spec(parts["chart"])
+        parts["description"] = spec["description"]
+        state = {"type": "vega", "params": {"spec": json.dumps(spec, ensure_ascii=False, indent=2)}, "aggs": []}
+    attributes = {
+        "title": parts["title"],
+        "description": parts["description"],
+        "visState": _dump({"title": parts["title"], **state}),
+        "uiStateJSON": "{}",
+        "version": 1,
+    }
+    return _with_source(subject, attributes, parts.get("filters"))
+
+
+def _dashboard(subject: Subject, parts: _Saved, saved: Mapping[str, _Saved]) -> _Saved:
+    """Return a dashboard of what is *saved* by kind, and stands on it; it opens with the range of its time."""
+    panels: list[_Saved] = []
+    references: list[_Saved] = []
+    top = 0
+    for height, row in parts["rows"]:
+        there = [panel for panel in row if panel[0] in saved]  # a pack does not have all
+        total, left, passed = sum(width for _, _, width in there), 0, 0
+        for name, shown, width in there:
+            passed += width
+            right = _COLUMNS * passed // total
+            number = str(len(panels))
+            place = {"x": left, "y": top, "w": right - left, "h": height, "i": number}
+            form = {"version": _PANEL_VERSION, "panelIndex": number, "gridData": place}
+            reference = f"panel_{number}"
+            panels.append({**form, "panelRefName": reference, "title": shown, "embeddableConfig": {}})
+            references.append({"name": reference, "type": saved[name]["type"], "id": saved[name]["id"]})
+            left = right
+        top += height if there else 0
+    attributes = {
+        "title": parts["title"],
+        "description": parts["description"],
+        "panelsJSON": _dump(panels),
+        "optionsJSON": _dump({"hidePanelTitles": False, "useMargins": True}),
+        "hits": 0,
+        "version": 1,
+        "timeRestore": bool(subject.time_field),
+    }
+    found = _with_source(subject, attributes) | {"references": references}
+    if subject.time_field:
+        found["attributes"] |= dict(zip(("timeFrom", "timeTo"), parts["time"], strict=True))
+    return found
+
+
+_ATTRIBUTES = {"index-pattern": _index_pattern, "search": _search, "visualization": _panel, "dashboard": _dashboard}
+
+
+def _with_source(subject: Subject, attributes: Mapping[str, Any], filters: Mapping[str, Any] | None = None) -> _Saved:
+    """Return the attributes and references of an object; with *filters*, by label, it searches the data view."""
+    source: dict[str, Any] = {"query": {"query": "", "language": "kuery"}, "filter": []}
+    references: list[_Saved] = []
+    if filters is not None:
+        names = [
+            f"kibanaSavedObjectMeta.searchSourceJSON.filter[{number}].meta.index" for number in range(len(filters))
+        ]
+        pattern = {"type": "index-pattern", "id": subject.id_of("index-pattern")}
+        source["filter"] = [_filter(*labelled, name) for labelled, name in zip(filters.items(), names, strict=True)]
+        source["indexRefName"] = _INDEX_REFERENCE
+        references = [{"name": name, **pattern} for name in (_INDEX_REFERENCE, *names)]
+    found = {**attributes, "kibanaSavedObjectMeta": {"searchSourceJSON": _dump(source)}}
+    return {"attributes": found, "references": references}
+
+
+def _filter(label: str, query: dict[str, Any], reference: str) -> _Saved:
+    """Return a filter that shows *label*. It holds the query itself, so neither product translates anything."""
+    meta = {"alias": label, "disabled": False, "negate": False, "type": "custom", "key": "query", "value": _dump(query)}
+    return {"meta": {**meta, "indexRefName": reference}, "query": query, "$state": {"store": "appState"}}
+
+
+def _dump(part: Any) -> str:
+    return json.dumps(part, ensure_ascii=False, separators=(",", ":"))
+
+
+_LACKING = {
+    "time_field": "no chart over time, and no choice of time",
+    "source_field": "no chart of sources",
+    "text_field": "no texts in the lists and in the chart of the largest groups",
+}
+
+
+def find_lacking(subject: Subject) -> tuple[str, ...]:
+    """Return what the pack has not, because a field is not named."""
+    return tuple(f"without {role} there is {what}" for role, what in _LACKING.items() if getattr(subject, role) is None)
 
 
 _ADVICE: Mapping[str, str] = {
@@ -297,12 +255,15 @@ class DashboardPack:
             Fields that the panels cannot use; where one ``is_fatal``, a panel shows an error, or nothing at all.
         prefix:
             Name of the object that holds our fields.
+        lacking:
+            What the pack has not, because a field is not named.
     """
 
     objects: tuple[Mapping[str, Any], ...]
     text_field: str | None
     faults: tuple[FieldFault, ...]
     prefix: str
+    lacking: tuple[str, ...] = ()
 
     def advice(self, fault: FieldFault) -> str:
         """Return what to do about one of the faults."""
@@ -320,4 +281,5 @@ async def read_pack(server: Port, subject: Subject) -> DashboardPack:
         names = [settings.text_fields[0] for settings in recorded if settings and settings.text_fields]
         subject = replace(subject, text_field=names[0] if names else None)
     objects = build_dashboards(**asdict(subject))
-    return DashboardPack(tuple(objects), subject.text_field, tuple(find_pack_faults(subject, mappings)), subject.prefix)
+    faults = tuple(find_pack_faults(subject, mappings))
+    return DashboardPack(tuple(objects), subject.text_field, faults, subject.prefix, find_lacking(subject))

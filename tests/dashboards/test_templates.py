@@ -1,4 +1,4 @@
-"""The JSON files of the packs: what their placeholders and keys mean, and that each part is used."""
+"""The template of the packs: what their placeholders and keys mean, and that each part is used."""
 
 import json
 import re
@@ -46,5 +46,4 @@ def test_a_name_like_a_placeholder_stays_a_name():
 
 def test_every_part_is_used():
     """No part is left in the file that no chart and no panel has."""
-    text = json.dumps([read(f"{name}.json") for name in ("charts", "objects", "parts")])
-    assert set(re.findall(r'"\$use": "(\w+)"', text)) == set(read("parts.json"))
+    assert set(re.findall(r'"\$use": "(\w+)"', json.dumps(read()))) == set(read()["parts"])

@@ -196,6 +196,8 @@ def dashboards(index: str, target: Target, *, check: bool, as_json: bool, **fiel
             pack = connection.simhash.make_dashboards(index, **fields)
         if pack.text_field != fields["text_field"]:
             note(f"the pack shows the text field {pack.text_field}, which the index records")
+        for lacking in pack.lacking:
+            note(lacking)
         for fault in pack.faults:
             (error if fault.is_fatal else warn)(f"{fault}: {pack.advice(fault)}", **asdict(fault))
         if any(fault.is_fatal for fault in pack.faults):
