@@ -45,7 +45,7 @@ class DistinctOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SearchPlace:
     """
     How far a search was read.
     *key*: the sort values of the last hit that was read; ``None`` at the beginning. *run*: the hits with these sort
@@ -123,7 +123,7 @@ class DistinctSearch:
     def sort(self) -> list[Any]:
         """
         The caller's order, and then one that stays the same from view to view.
-        What still ties is in different shards, or in one of an index that was shrunk: see :class:`Place`.
+        What still ties is in different shards, or in one of an index that was shrunk: see :class:`SearchPlace`.
         """
         return [*self._sort, {"_seq_no": "asc"}]
 
@@ -131,14 +131,14 @@ class DistinctSearch:
         """Return the sort values of *hit*, without what Elasticsearch adds in a view."""
         return tuple(hit["sort"][: len(self._sort) + 1])
 
-    def behind(self, place: Place, hits: Sequence[Mapping[str, Any]]) -> Place:
+    def behind(self, place: SearchPlace, hits: Sequence[Mapping[str, Any]]) -> SearchPlace:
         """Return the place behind *hits*, which were read from *place* on."""
         if not hits:
             return place
         key = self.key(hits[-1])
         run = [identity(hit) for hit in takewhile(lambda hit: self.key(hit) == key, reversed(hits))]
         before = place.run if place.key == key and len(run) == len(hits) else ()
-        return Place(key, (*before, *reversed(run)))
+        return SearchPlace(key, (*before, *reversed(run)))
 
     @property
     def query(self) -> Mapping[str, Any]:
@@ -157,7 +157,7 @@ class DistinctSearch:
     def aggregations(self) -> Mapping[str, Any]:
         return next((self.body[name] for name in _AGGREGATIONS if self.body.get(name)), {})
 
-    def hits_body(self, place: Place, size: int, left_out: list[str]) -> dict[str, Any]:
+    def hits_body(self, place: SearchPlace, size: int, left_out: list[str]) -> dict[str, Any]:
         """Return the request for *size* hits behind *place*, without the groups *left_out*."""
         shown = {name: self.body[name] for name in _SHOWN if name in self.body}
         if "query" in self.body:
@@ -200,18 +200,18 @@ class DistinctSearch:
         asked = [index_key(self.index), self.fields.prefix, self._sort, *map(self.body.get, _QUERY)]
         return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
-    def encode(self, place: Place) -> str:
+    def encode(self, place: SearchPlace) -> str:
         """Return *place* as a string from which :meth:`decode` of the same search reads it."""
         return base64.urlsafe_b64encode(json.dumps([self._digest, place.key, place.run]).encode()).decode()
 
-    def decode(self, after: Any) -> Place:
+    def decode(self, after: Any) -> SearchPlace:
         """Return the place that *after* has; raise InvalidInputError if it is none, or one of another search."""
         if not isinstance(after, str):
             raise WrongTypeError(f"after must be the string that page.after is, not {type(after).__name__}")
         try:
             text = base64.b64decode(after.encode("ascii"), altchars=b"-_", validate=True)
             asked, key, run = json.loads(text)
-            place = Place(tuple(key), tuple((index, id_, routing) for index, id_, routing in run))
+            place = SearchPlace(tuple(key), tuple((index, id_, routing) for index, id_, routing in run))
         except (ValueError, TypeError, RecursionError) as error:
             raise InvalidInputError(f"after {shorten(after)} was cut or changed: give page.after as it is") from error
         if asked != self._digest:

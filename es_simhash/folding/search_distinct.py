@@ -15,7 +15,7 @@ from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError
 from es_simhash.folding.page import DistinctHit, DistinctPage
-from es_simhash.folding.request import DistinctOptions, DistinctSearch, Place, identity
+from es_simhash.folding.request import DistinctOptions, DistinctSearch, SearchPlace, identity
 from es_simhash.groups.recorded import refuse_group_faults, refuse_regrouping
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
@@ -50,7 +50,7 @@ async def search_distinct(
     their groups. A view is opened for a later page, for what is counted, and where no single search fills the page.
     """
     search = _checked(server.context, index, body)
-    place = Place() if after is None else search.decode(after)
+    place = SearchPlace() if after is None else search.decode(after)
     await _check_index(server, search)
     if after is None and not options.total:
         # What is aggregated costs more than hits, so it is rather not asked twice.
@@ -77,7 +77,7 @@ async def search_distinct_pages(
     await _check_index(server, search)
     view = await _open(server, index)
     try:
-        reader = _Reader(view, search, options, Place(), keeps=True)
+        reader = _Reader(view, search, options, SearchPlace(), keeps=True)
         total = await _total(server, view, search, options)
         reader.has_more = True
         while reader.has_more:
@@ -188,7 +188,7 @@ class _Reader:
     view: View | None
     search: DistinctSearch
     options: DistinctOptions
-    place: Place
+    place: SearchPlace
     keeps: bool = False
     has_more: bool = False
     is_short: bool = False
@@ -276,7 +276,7 @@ class _Reader:
 
     async def _ask_unknown(self, server: Port, hits: Sequence[Hit]) -> None:
         """Find out which groups of *hits* were shown on pages that another reader read."""
-        if self._begins == Place():
+        if self._begins == SearchPlace():
             return
         first: dict[str, Hit] = {}
         for hit in hits:

@@ -38,7 +38,7 @@ MOST_WORDS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BitRange:
     """Some adjacent bits of a fingerprint: *begin* bits are above them, near ones differ in *radius* at most."""
 
     begin: int
@@ -51,7 +51,7 @@ class Part:
         return sum(comb(self.width, flips) for flips in range(self.radius + 1))
 
 
-Parts = tuple[Part, ...]
+Parts = tuple[BitRange, ...]
 
 
 def choose_parts(count: int, max_distance: int) -> Parts:
@@ -79,12 +79,12 @@ def _choices(count_bits: int, max_distance: int) -> tuple[Parts, ...]:
     return tuple(parts for parts in found if sum(part.words for part in parts) <= MOST_WORDS)
 
 
-def _cut(parts: int, max_distance: int, widest: int) -> Iterator[Part]:
+def _cut(parts: int, max_distance: int, widest: int) -> Iterator[BitRange]:
     """Yield so many parts of nearly equal width, the widest ones with the larger radii."""
     edges = [BITS * number // parts for number in range(parts + 1)]
     spare = max_distance + 1 - parts
     for number, (begin, end) in enumerate(pairwise(edges)):
-        yield Part(begin, min(end - begin, widest), spare // parts + (number < spare % parts))
+        yield BitRange(begin, min(end - begin, widest), spare // parts + (number < spare % parts))
 
 
 Fingerprints = NDArray[np.uint64]
@@ -254,7 +254,7 @@ def _turned(values: Fingerprints, bits: int) -> Fingerprints:
 class _Column:
     """The fingerprints of a level sorted by one part, which is turned to the top, and where each word begins."""
 
-    def __init__(self, ordered: Fingerprints, part: Part) -> None:
+    def __init__(self, ordered: Fingerprints, part: BitRange) -> None:
         self._begin, self._shift = part.begin, np.uint64(BITS - part.width)
         self._values = np.sort(_turned(ordered, part.begin)) if part.begin else ordered
         sizes = np.bincount((self._values >> self._shift).astype(np.int64), minlength=1 << part.width)

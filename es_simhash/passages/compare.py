@@ -30,7 +30,7 @@ _STEP = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SharedPassages:
     """
     What two texts share.
     *contained*, *contains*: share of the shingles of the first text that the second has, and the reverse. *similarity*:
@@ -83,12 +83,14 @@ class PreparedText:
         return self._sorted[letters]
 
 
-def compare_passages(question: PreparedText, others: Sequence[str], *, min_contained: float) -> list[Comparison | None]:
+def compare_passages(
+    question: PreparedText, others: Sequence[str], *, min_contained: float
+) -> list[SharedPassages | None]:
     """
     Return what *question* shares with each of *others*; ``None`` for too little.
     Enough is a run of the length that the question asks for, or *min_contained* of the shingles of either text.
     """
-    found: list[Comparison | None] = []
+    found: list[SharedPassages | None] = []
     for other, shingles in zip(others, run_shingles(others), strict=True):
         contained, contains, similarity = share_shingles(question.shingles, shingles)
         text = _Text(*letters_with_positions(other))
@@ -99,7 +101,7 @@ def compare_passages(question: PreparedText, others: Sequence[str], *, min_conta
         elif not has_run:
             found.append(None)
             continue
-        found.append(Comparison(contained, contains, similarity, has_run, passages))
+        found.append(SharedPassages(contained, contains, similarity, has_run, passages))
     return found
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.folding.request import DistinctOptions, DistinctSearch, Place, identity
+from es_simhash.folding.request import DistinctOptions, DistinctSearch, SearchPlace, identity
 from es_simhash.folding.search_distinct import search_distinct
 from es_simhash.lookup.content import docvalue_fields
 from es_simhash.lookup.find import Scope, read_scope
@@ -62,7 +62,7 @@ async def _read(
     server: Port, query: Query, search: DistinctSearch, members: MemberReader, scope: Scope, *, is_grouped: bool
 ) -> Searched:
     extra = [*members.docvalue_fields, scope.fingerprint_field, *docvalue_fields(scope.rule)]
-    body = search.hits_body(Place(), HITS, [])
+    body = search.hits_body(SearchPlace(), HITS, [])
     body["docvalue_fields"] = [*body["docvalue_fields"], *extra]
     texts = [*dict.fromkeys([*members.texts, *scope.text_fields.all])]
     asked = search_texts(server.patient, search.index, body, texts, source=[*members.shown.values()])

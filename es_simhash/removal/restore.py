@@ -76,7 +76,7 @@ async def restore(
                 lost += batch.count(None)
                 for line in filter(None, batch):
                     is_planned = index is not None or line.index in header.index_uuids
-                    unplanned = Target(line.index, fault="unplanned")
+                    unplanned = Destination(line.index, fault="unplanned")
                     work.add(line, await targets.find(own, line.index) if is_planned else unplanned)
                 records = await work.carry_out(own)
                 for line, record in records:
@@ -169,9 +169,9 @@ class _Targets:
 
     def __init__(self, index: str | None) -> None:
         self._index = index
-        self._known: dict[str, Target] = {}
+        self._known: dict[str, Destination] = {}
 
-    async def find(self, server: Port, name: str) -> Target:
+    async def find(self, server: Port, name: str) -> Destination:
         wanted = self._index or name
         if wanted not in self._known:
             is_named = self._index is not None
@@ -191,7 +191,7 @@ class _Item:
     """A line on its way back, and what became of it."""
 
     line: Archived
-    target: Target
+    target: Destination
     record: Restored | None = None
 
     def settle(self, *args: Any, index: str | None = None) -> None:
@@ -208,7 +208,7 @@ class _Batch:
         self._items: list[_Item] = []
         self.hindrance: WritesRefusedError | None = None  # raised when what was put back is reported
 
-    def add(self, line: Archived, target: Target) -> None:
+    def add(self, line: Archived, target: Destination) -> None:
         item = _Item(line, target)
         if target.fault is not None:
             item.settle("refused", target.fault, target.detail)
@@ -350,7 +350,7 @@ VECTORS = ("dense_vector", "rank_vectors", "sparse_vector", "knn_vector")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Destination:
     """
     Where documents are written to; *name* is a concrete index or a data stream.
     *settings*: ``None`` if the index has no fields of this package. *created*: empty if not known. *vectors*: fields
@@ -375,7 +375,7 @@ class Target:
         return not self.created or self.created != created
 
 
-async def find_target(server: Port, name: str, *, is_named: bool) -> Target:
+async def find_target(server: Port, name: str, *, is_named: bool) -> Destination:
     """
     Return where documents for *name* are written to; costs up to three requests.
     *is_named*: the caller names it, not the file: then it may be an alias or a data stream, and a missing index, or
@@ -384,12 +384,12 @@ async def find_target(server: Port, name: str, *, is_named: bool) -> Target:
     asked = server.patient.get_mapping(index=name)
     answer = await (asked if is_named else unless_refused(asked, 404))
     if answer is None:
-        return Target(name, fault="index_missing")
+        return Destination(name, fault="index_missing")
     if not answer:
         raise no_index(name)
     if name not in answer:
         if not is_named:
-            return Target(name, fault="index_missing", detail=f"{name} is an alias or a data stream now")
+            return Destination(name, fault="index_missing", detail=f"{name} is an alias or a data stream now")
         return await _behind_name(server, name, answer)
     mapping = answer[name].get("mappings") or {}
     if "_data_stream_timestamp" in mapping:
@@ -398,16 +398,18 @@ async def find_target(server: Port, name: str, *, is_named: bool) -> Target:
     return await _judge(server, name, name, mapping)
 
 
-async def _judge(server: Port, name: str, index: str, mapping: Mapping[str, Any], *, is_stream: bool = False) -> Target:
+async def _judge(
+    server: Port, name: str, index: str, mapping: Mapping[str, Any], *, is_stream: bool = False
+) -> Destination:
     """Return the target *name*, whose documents go to the concrete *index*."""
     settings = judge_mappings({index: {"mappings": mapping}}, server.context).settings_of.get(index)
     fault: RestoredKind | None = None if settings is not None else "unmapped"
     created, may_change = await _read_settings(server, name, index)
     vectors = frozenset(path for path, node in walk_fields(mapping) if node.get("type") in VECTORS)
-    return Target(name, settings, is_stream, created, vectors, may_change, fault, view=name)
+    return Destination(name, settings, is_stream, created, vectors, may_change, fault, view=name)
 
 
-async def _behind_name(server: Port, name: str, answer: Mapping[str, Any]) -> Target:
+async def _behind_name(server: Port, name: str, answer: Mapping[str, Any]) -> Destination:
     """Return the target of an alias or data stream that the caller names."""
     mappings = {index: described.get("mappings") or {} for index, described in answer.items()}
     if all("_data_stream_timestamp" in mapping for mapping in mappings.values()):

@@ -165,11 +165,11 @@ class Review:
         return allowing(*self._removal.refusals())
 
     def html(self, *, language: str = "en") -> Iterator[str]:
-        from es_simhash.removal.review_page import CATALOGUE, Page, write_page  # noqa: PLC0415 -- only for pages
+        from es_simhash.removal.review_page import CATALOGUE, ReviewPage, write_page  # noqa: PLC0415 -- only for pages
 
         found, say = self._removal, Words(language, CATALOGUE)
         said = describe(found, say, language)
-        page = Page(found.path.name, found.sha256, said, self.summary, found.removals, found.log, self.allowing)
+        page = ReviewPage(found.path.name, found.sha256, said, self.summary, found.removals, found.log, self.allowing)
         yield from write_page(page, say)
 
     def text(self, *, limit: int | None = None) -> Iterator[str]:

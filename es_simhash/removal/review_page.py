@@ -46,7 +46,7 @@ LONGEST_TEXT, SHORTEST_TEXT = 4_000, 120
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReviewPage:
     """
     What a page shows of the plan with the digest *sha256*.
     *facts* are terms and texts; *lines* returns the removals of a class, smallest similarity first. *log*: what was
@@ -66,7 +66,7 @@ CATALOGUE = "removal/review_words"
 """Where the Chinese sentences of the page are."""
 
 
-def write_page(page: Page, say: Words) -> Iterator[str]:
+def write_page(page: ReviewPage, say: Words) -> Iterator[str]:
     total = page.summary.total.removals
     decisions = str(decisions_name(page.title))
     is_detailed = total <= DETAILED
@@ -98,7 +98,7 @@ def write_page(page: Page, say: Words) -> Iterator[str]:
     )
 
 
-def _classes(page: Page, say: Words) -> Iterator[tuple[str, int, Iterator[tuple[int, list[PlannedRemoval]]]]]:
+def _classes(page: ReviewPage, say: Words) -> Iterator[tuple[str, int, Iterator[tuple[int, list[PlannedRemoval]]]]]:
     """Yield each class of removals: what it is, its number, and its removals, some at a time."""
     before = 0
     for kind, number in page.summary.classes.items():

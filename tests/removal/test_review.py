@@ -27,7 +27,7 @@ from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.review import Review, compare_fields, describe, review_html, summarize
-from es_simhash.removal.review_page import CATALOGUE, Page, write_page
+from es_simhash.removal.review_page import CATALOGUE, ReviewPage, write_page
 from es_simhash.tables.hidden import shown
 from es_simhash.tables.notebook import element, join, user_text
 from es_simhash.tables.words import Words
@@ -52,7 +52,7 @@ def removal(id_="goes", canonical="stays", *, similarity=0.9, goes="one two thre
 def render(removals, guards=None):
     """Return the page of *removals*."""
     summary = summarize(removals, guards or Guards(documents=10 * len(removals)))
-    page = Page(
+    page = ReviewPage(
         "removal.db", "0" * 64, {"made": "today"}, summary, lambda kind: [r for r in removals if r.difference == kind]
     )
     return "".join(write_page(page, Words("en", CATALOGUE)))
@@ -195,7 +195,7 @@ def test_a_page_is_made_in_pieces():
 
     summary = summarize(lines(), Guards())
     read = 0
-    for piece in write_page(Page("removal.db", "0" * 64, {}, summary, lambda _: lines()), Words("en", CATALOGUE)):
+    for piece in write_page(ReviewPage("removal.db", "0" * 64, {}, summary, lambda _: lines()), Words("en", CATALOGUE)):
         shown = re.findall(r"<bdi>d(\d+)</bdi> would go", piece)
         assert len(shown) <= 1
         assert all(0 < read - int(n) <= page_module.PART + 1 for n in shown)
