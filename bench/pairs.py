@@ -10,6 +10,7 @@ its own, whose peak memory is reported; the fingerprints themselves are 8 bytes 
 the package of another checkout (git worktree add CHECKOUT COMMIT). --peers measures faiss and 1e0ng/simhash
 (bench/requirements.txt) with at most 1 million and 200,000 fingerprints, and this library with as many. --index
 measures what pairs, reconcile, and reconcile with texts keep of an index of so many documents, without a server.
+--way large_group measures a group of so many different fingerprints.
 datasketch is not among them: MinHash estimates the similarity of sets, and has no index of fingerprints.
 """
 
@@ -83,7 +84,7 @@ def table(values: np.ndarray, distance: int) -> Any:
 
 
 def index_pairs(values: np.ndarray, distance: int) -> int:
-    return sum(1 for _ in table(values, distance).pairs())
+    return sum(len(found) for found in table(values, distance).pairs())
 
 
 def index_groups(values: np.ndarray, distance: int) -> int:
@@ -93,6 +94,15 @@ def index_groups(values: np.ndarray, distance: int) -> int:
 def index_candidates(values: np.ndarray, distance: int) -> int:
     """What comes before texts are read: which documents may have a neighbour."""
     return len(table(values, distance).with_candidates())
+
+
+def large_group(values: np.ndarray, distance: int) -> int:
+    """Return how many groups as many different fingerprints near one are; up to 5 bits of each are changed."""
+    chance = np.random.default_rng(2)
+    members = np.full(len(values), values[0])
+    for _ in range(5):
+        members ^= np.uint64(1) << chance.integers(0, 64, len(members), dtype=np.uint64)
+    return star(members, distance)
 
 
 def faiss(values: np.ndarray, distance: int) -> int:
@@ -125,6 +135,7 @@ WAYS: dict[str, Callable[[np.ndarray, int], int]] = {
     "index_pairs": index_pairs,
     "index_groups": index_groups,
     "index_candidates": index_candidates,
+    "large_group": large_group,
     "faiss": faiss,
     "simhash": simhash,
 }

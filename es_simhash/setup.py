@@ -14,7 +14,7 @@ from typing import Any, Literal
 from es_simhash.arguments import check_field, check_fields
 from es_simhash.errors import InvalidInputError, MappingError, count, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
-from es_simhash.groups.lacking import unfilled_by_index
+from es_simhash.groups.read import unfilled_by_index
 from es_simhash.groups.reconcile import Reconciled, reconcile
 from es_simhash.groups.recorded import field_kinds, refuse_regrouping, settle_grouping
 from es_simhash.hashing import get_scheme

@@ -18,7 +18,7 @@ NAMES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*
 OPERATIONS = {
     "dashboards": "pack",
     "folding": "search_distinct",
-    "groups": "lacking pairs_and_groups read reconcile recorded touched",
+    "groups": "neighbourhood pairs_and_groups read reconcile recorded",
     "ingest": "ingest near reading screen settle",
     "lookup": "find find_many index_table judge plan",
     "mapping": "resolve shards",

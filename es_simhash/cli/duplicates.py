@@ -19,7 +19,7 @@ from es_simhash.cli.output import (
     print_sheets,
     warn,
 )
-from es_simhash.groups.lacking import count_lacking
+from es_simhash.groups.read import count_lacking
 from es_simhash.tables.notebook import Sheet
 
 if TYPE_CHECKING:

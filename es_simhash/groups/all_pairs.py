@@ -1,20 +1,35 @@
-"""All pairs of fingerprints within a distance, exact, in bounded memory, on all cores. Loads numpy: import lazily."""
+"""
+All pairs of fingerprints within a distance, exact, in bounded memory, on all cores, or in shares for machines without
+common memory. Loads numpy: import lazily.
+
+A join sorts fingerprints so that equal keys are adjacent; near pairs come out as fingerprints, without positions, each
+of exactly one join. ``joins`` chooses keys and compares.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.groups.joins import Fingerprints, PlacePairs, Places
-from es_simhash.groups.shares import Share, share_joins
+from es_simhash.groups.joins import (
+    BITS,
+    Costs,
+    Fingerprints,
+    PlacePairs,
+    Places,
+    Swaps,
+    choose_keys,
+    every_pair,
+    scan,
+)
 from es_simhash.hashing.kernels import count_bits
 from es_simhash.mapping.meta import check_max_distance
 
@@ -155,3 +170,167 @@ def expand_ranges(left: Places, first: Places, last: Places) -> Iterator[PlacePa
             np.repeat(left[rows], taken),
             np.arange(begin, end, dtype=np.int64) + np.repeat(first[rows] - before, taken),
         )
+
+
+ValuePairs = tuple[Fingerprints, Fingerprints]
+Share = Callable[[], Iterator[ValuePairs]]
+_ROWS = 1 << 13
+# Pairs that are handed on at once.
+STEP = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """
+    One join of the distinct *values*: the one of key *number* among *keys*, which are masks.
+    *before*: keys of an enclosing join and those before it; a pair that agrees in one of them is yielded there.
+    """
+
+    values: Fingerprints
+    bits: list[int]
+    keys: list[int]
+    number: int
+    max_distance: int
+    before: Sequence[int]
+
+    @property
+    def key(self) -> int:
+        return self.keys[self.number]
+
+    def pairs(self) -> Iterator[ValuePairs]:
+        """Yield the pairs of the join that no key before finds."""
+        swaps = Swaps(self.key)
+        taken = self.values.copy()
+        swaps.apply(taken)
+        taken.sort()
+        for found in _collect(self._scan(taken, swaps.width)):
+            if not isinstance(found, tuple):
+                yield from self._within(found, swaps)
+            else:
+                for side in found:
+                    swaps.apply(side)
+                yield from self.unseen(*found)
+
+    def _scan(self, taken: Fingerprints, width: int) -> Iterator[ValuePairs | Fingerprints]:
+        for found in scan(taken, width, self.max_distance):
+            yield taken[found] if isinstance(found, slice) else (taken[found[0]], taken[found[1]])
+
+    def unseen(self, left: Fingerprints, right: Fingerprints) -> Iterator[ValuePairs]:
+        """Yield those of the pairs of *left* and *right* that no join before this one finds."""
+        yield from _unseen(left, right, (*self.before, *self.keys[: self.number]))
+
+    def all_pairs(self, rows: slice) -> Iterator[ValuePairs]:
+        """Yield the near pairs whose first place is one of *rows*, comparing every two."""
+        pairs = every_pair(self.values, self.max_distance, rows)
+        for found in _collect((self.values[left], self.values[right]) for left, right in pairs):
+            yield from self.unseen(*found)
+
+    def _within(self, bucket: Fingerprints, swaps: Swaps) -> Iterator[ValuePairs]:
+        """Yield the pairs of a hot bucket: by joins of their own, of the bits that are not of the key."""
+        values = bucket.copy()
+        swaps.apply(values)
+        bits = [bit for bit in self.bits if not self.key >> bit & 1]
+        before = (*self.before, *self.keys[: self.number])
+        for share in share_joins(values, self.max_distance, bits=bits, before=before):
+            yield from share()
+
+
+def share_joins(
+    values: Fingerprints, max_distance: int, *, bits: list[int] | None = None, before: Sequence[int] = ()
+) -> list[Share]:
+    """
+    Return functions that together yield every pair of distinct *values* within *max_distance* once.
+    *bits* may differ, the most significant first. *before*: keys; a pair that agrees in one of them is left out. Each
+    sorts a copy of the fingerprints, 8 bytes each.
+    """
+    bits = list(ALL_BITS) if bits is None else bits
+    keys = choose_keys(values, bits, max_distance)
+    joins = [Join(values, bits, keys, number, max_distance, before) for number in range(len(keys))]
+    if keys == [0]:
+        rows = range(0, len(values), _ROWS)
+        return [partial(joins[0].all_pairs, slice(first, first + _ROWS)) for first in rows]
+    return [join.pairs for join in joins]
+
+
+def _collect(found: Iterable[ValuePairs | Fingerprints]) -> Iterator[ValuePairs | Fingerprints]:
+    """Put pairs together to fewer and larger arrays; hot buckets keep their place between them."""
+    waiting: list[ValuePairs] = []
+    count = 0
+    for part in found:
+        if isinstance(part, tuple):
+            waiting.append(part)
+            count += len(part[0])
+            if count < STEP:
+                continue
+        if waiting:
+            yield _join_pairs(waiting)
+            waiting, count = [], 0
+        if not isinstance(part, tuple):
+            yield part
+    if waiting:
+        yield _join_pairs(waiting)
+
+
+def _join_pairs(parts: list[ValuePairs]) -> ValuePairs:
+    return np.concatenate([left for left, _ in parts]), np.concatenate([right for _, right in parts])
+
+
+def _unseen(left: Fingerprints, right: Fingerprints, keys: Sequence[int]) -> Iterator[ValuePairs]:
+    """Yield the pairs that agree in none of *keys*."""
+    differing = left ^ right
+    places = np.arange(len(left))
+    for key in keys:
+        if not len(places):
+            return
+        is_new = (differing & np.uint64(key)) != 0
+        if not is_new.all():
+            places, differing = places[is_new], differing[is_new]
+    if len(places):
+        yield left[places], right[places]
+
+
+ALL_BITS = tuple(range(BITS - 1, -1, -1))
+# A fingerprint that passes between processes costs more than one that is moved in memory; candidates cost the same.
+COSTS = Costs(400.0, 1.3, 5_000_000.0)
+# About so many fingerprints make a share: small enough for the memory of any task, large enough for numpy.
+SHARE = 1 << 19
+# An odd number without pattern, so that the first bits of a product depend on all bits.
+_MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """
+    The shares of a set of fingerprints: for each of *keys*, as masks, so many *sections* by the value of the key.
+    Where no key pays (``[0]``), each section has them all, and compares its part of them with all.
+    """
+
+    max_distance: int
+    keys: list[int]
+    sections: int
+
+    @classmethod
+    def plan(cls, sample: Fingerprints, count: int, max_distance: int) -> Self:
+        """Return the shares for *count* distinct fingerprints; a *sample* that is not random makes them uneven."""
+        keys = choose_keys(sample, list(ALL_BITS), max_distance, count=count, costs=COSTS)
+        return cls(max_distance, keys, -(-count // SHARE))
+
+    def route(self, values: Fingerprints) -> Iterator[tuple[int, Fingerprints]]:
+        """Yield the numbers of shares, and which of *values* go there."""
+        for number, key in enumerate(self.keys):
+            parts = [values] * self.sections
+            if key:
+                section = (((values & np.uint64(key)) * _MIX >> np.uint64(32)) % np.uint64(self.sections)).astype(int)
+                ends = np.cumsum(np.bincount(section, minlength=self.sections))
+                parts = np.split(values[np.argsort(section, kind="stable")], ends[:-1])
+            yield from ((share, part) for share, part in enumerate(parts, number * self.sections) if len(part))
+
+    def pairs(self, share: int, values: Fingerprints) -> Iterator[ValuePairs]:
+        """Yield the pairs of a share; *values* are all that were sent to it, each once, in any order."""
+        number, place = divmod(share, self.sections)
+        join = Join(np.sort(values), list(ALL_BITS), self.keys, number, self.max_distance, ())
+        if join.key:
+            yield from join.pairs()
+        else:
+            ends = np.linspace(0, len(values), self.sections + 1).astype(int).tolist()
+            yield from join.all_pairs(slice(ends[place], ends[place + 1]))

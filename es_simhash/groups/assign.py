@@ -80,6 +80,7 @@ class Nodes:
         """For each node, the place of its first document."""
         self.counts = np.diff(np.append(starts, len(order)))
         """How many documents each node has."""
+        del columns, order, starts
         self.texts: NDArray[np.int64] = text
         """The text of each node."""
         self._keyword = keyword
@@ -228,14 +229,14 @@ ASKED = 1 << 18
 class _Thinned:
     """
     Nodes without most members of large groups, so that their pairs are few, however large a group is.
-    *order*: the nodes in canonical order, in which *edges*, the pairs of those that are *left*, and *taken*, the
-    canonical of each other node, are numbers.
+    *order*: the nodes in canonical order, in which *edges*, the pairs of the others, are numbers. *gone*: the nodes
+    that were taken out, and *canonical*: of each of these.
     """
 
     order: Places
     edges: Places
-    left: Places
-    taken: Places
+    gone: Places
+    canonical: Places
 
 
 def _thin(nodes: AnyNodes, near: Near) -> _Thinned:
@@ -247,15 +248,11 @@ def _thin(nodes: AnyNodes, near: Near) -> _Thinned:
     order = np.argsort(nodes.first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    taken = rank.copy()
-    left = np.arange(len(nodes))
+    gone, canonical = [order[:0]], [order[:0]]
     most: int | None = PAIRS_OF_NODE * len(nodes) + PAIRS
-    while True:
-        numbers = rank[left]
-        part = nodes if len(left) == len(nodes) else nodes.part(left)
-        edges = _pack(((numbers[a], numbers[b]) for a, b in near.among(part)), most)
-        if edges is not None:
-            return _Thinned(order, edges, left, taken)
+    part, numbers = nodes, rank
+    while (edges := _pack(((numbers[a], numbers[b]) for a, b in near.among(part)), most)) is None:
+        left = order[numbers]
         is_head = numbers < np.partition(numbers, len(left) // HEAD)[len(left) // HEAD]
         head, tail = left[is_head], left[~is_head]
         canonicals, members = np.unique(_group(nodes.part(head), near), return_counts=True)
@@ -263,15 +260,18 @@ def _thin(nodes: AnyNodes, near: Near) -> _Thinned:
         is_gone = np.zeros(len(tail), np.bool_)
         for _, found in near.across(large, nodes.part(tail)):
             is_gone[found] = True
-        gone, first = tail[is_gone], rank[head[canonicals]]
-        if not len(gone):
+        taken, first = tail[is_gone], rank[head[canonicals]]
+        if not len(taken):
             most = None
             continue
-        best = np.full(len(gone), len(nodes))
-        for canonical, found in near.across(nodes.part(head[canonicals]), nodes.part(gone)):
-            np.minimum.at(best, found, first[canonical])
-        taken[gone] = best
-        left = np.setdiff1d(left, gone, assume_unique=True)
+        best = np.full(len(taken), len(nodes))
+        for leader, found in near.across(nodes.part(head[canonicals]), nodes.part(taken)):
+            np.minimum.at(best, found, first[leader])
+        gone.append(taken)
+        canonical.append(order[best])
+        left = np.setdiff1d(left, taken, assume_unique=True)
+        part, numbers = nodes.part(left), rank[left]
+    return _Thinned(order, edges, np.concatenate(gone), np.concatenate(canonical))
 
 
 def _pack(pairs: Iterable[PlacePairs], most: int | None = None) -> Places | None:
@@ -290,12 +290,9 @@ def _pack(pairs: Iterable[PlacePairs], most: int | None = None) -> Places | None
 def _group(nodes: AnyNodes, near: Near) -> Places:
     """Return for each node the number of its canonical."""
     thinned = _thin(nodes, near)
-    canonical = _group_edges(len(nodes), thinned.edges)
-    found = np.empty_like(canonical)
-    found[thinned.order] = thinned.order[canonical]
-    is_taken = np.ones(len(nodes), np.bool_)
-    is_taken[thinned.left] = False
-    found[is_taken] = thinned.order[thinned.taken[is_taken]]
+    found = np.empty(len(nodes), np.int64)
+    found[thinned.order] = thinned.order[_group_edges(len(nodes), thinned.edges)]
+    found[thinned.gone] = thinned.canonical
     return found
 
 
@@ -304,15 +301,13 @@ def with_candidates(documents: Documents, max_distance: int, *, span: int = 0) -
     nodes, near = Nodes(documents, span=span), Near(max_distance)
     thinned = _thin(nodes, near)
     some = nodes.counts > 1
-    for ends in (thinned.edges >> 32, thinned.edges & _LOW):
-        some[thinned.order[ends]] = True
-    is_taken = np.ones(len(nodes), np.bool_)
-    is_taken[thinned.left] = False
-    some[is_taken] = True
-    some[thinned.order[thinned.taken[is_taken]]] = True
-    alone = np.flatnonzero(~some)
-    for _, found in near.across(nodes.part(np.flatnonzero(is_taken)), nodes.part(alone)):
-        some[alone[found]] = True
+    for found in (thinned.order[thinned.edges >> 32], thinned.order[thinned.edges & _LOW]):
+        some[found] = True
+    if len(thinned.gone):
+        some[thinned.gone] = some[thinned.canonical] = True
+        alone = np.flatnonzero(~some)
+        for _, found in near.across(nodes.part(np.sort(thinned.gone)), nodes.part(alone)):
+            some[alone[found]] = True
     return nodes.places[some[nodes.node]]
 
 

@@ -1,8 +1,11 @@
-"""Reads the fingerprinted documents of an index, all or those that a change may concern, and what decides on groups."""
+"""
+Reads the fingerprinted documents of an index and what decides on groups, and counts what nobody has finished: with a
+text field and without its fingerprint, or with a fingerprint and no group.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +17,13 @@ from es_simhash.lookup.judge import FETCH_DOCUMENTS, fetch_hits
 from es_simhash.lookup.near_dups import no_fingerprint_shown
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import Fields, is_masked, text_or_none
+from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
+from es_simhash.mapping.rule import target_of
+from es_simhash.mapping.user_fields import exist_clauses
 from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.buckets import BucketReader
+from es_simhash.transport.buckets import BucketReader, count_whole
 from es_simhash.transport.pages import Hits, Reading, read_each
 from es_simhash.transport.protocol import Index, Key, Progress, document_key, ids_query
 
@@ -135,3 +141,56 @@ async def read_texts(
         server.tell(Progress(done, len(unread), "reading texts"))
     missing = int((numbers[list(places)] < 0).sum()) if len(places) else 0
     return Texts(store, numbers, versions, missing)
+
+
+def unfilled_query(
+    text_fields: Sequence[str], prefix: str, mappings: Iterable[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """
+    Return the query for documents that have a value in one of *text_fields*, perhaps empty, and none of ours; for all
+    without ours where *mappings* hide texts from queries. No query knows a text without letters: it counts too.
+    """
+    without = {"must_not": [{"exists": {"field": Fields(prefix).fingerprint}}]}
+    return {"bool": {**without, "filter": exist_clauses(text_fields, mappings)}}
+
+
+def unfilled_by_index(
+    text_fields: Mapping[str, tuple[str, ...]], prefix: str, mappings: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return :func:`unfilled_query` for indices, by name, each with its own *text_fields*."""
+    parts = []
+    for fields in dict.fromkeys(text_fields.values()):
+        names = [name for name in text_fields if text_fields[name] == fields]
+        query = unfilled_query(fields, prefix, [mappings[name] for name in names if name in mappings])
+        parts.append((names, query))
+    if len(parts) == 1:
+        return parts[0][1]
+    either = [{"bool": {"filter": [{"terms": {"_index": names}}, query]}} for names, query in parts]
+    return {"bool": {"should": either, "minimum_should_match": 1}}
+
+
+async def count_lacking(
+    server: Port,
+    index: Index,
+    settings_of: Mapping[str, IndexSettings],
+    *,
+    mappings: Mapping[str, Mapping[str, Any]] = {},
+    with_groups: bool = True,
+) -> tuple[int, int]:
+    """
+    Return how many documents with a text field lack a fingerprint, and how many the group that their index records.
+    *settings_of*: the settings of the indices behind *index*, and their *mappings* as far as they are known, by name:
+    each has text fields of its own. *with_groups*: else the second is 0, without a request.
+    """
+    fields = Fields(server.prefix)
+    unfilled = 0
+    if settings_of:
+        texts = {name: own.text_fields for name, own in settings_of.items()}
+        query = unfilled_by_index(texts, server.prefix, mappings)
+        unfilled = await count_whole(server, index, query)
+    grouped = [name for name, own in settings_of.items() if target_of(own) is not None]
+    if not grouped or not with_groups:
+        return unfilled, 0
+    fingerprinted = [{"exists": {"field": fields.fingerprint}}, {"terms": {"_index": grouped}}]
+    query = {"bool": {"filter": fingerprinted, "must_not": {"exists": {"field": fields.group}}}}
+    return unfilled, await count_whole(server, index, query)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
+from es_simhash.groups.neighbourhood import group_touched
 from es_simhash.groups.read import grouped_without_fingerprint, lost_canonicals, read_all, read_texts
 from es_simhash.groups.recorded import check_recorded, field_kinds, finish_regrouping, settle_grouping
-from es_simhash.groups.touched import group_touched
 from es_simhash.hashing import to_hex
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import GROUPED, Fields, clearing, group_fields, now, read_values

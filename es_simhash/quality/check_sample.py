@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from es_simhash.errors import IncompleteSearchError
-from es_simhash.groups.lacking import unfilled_query
+from es_simhash.groups.read import unfilled_query
 from es_simhash.mapping.fields import Fields, read_values
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import FilePath, check_output
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
-from es_simhash.groups.lacking import count_lacking
+from es_simhash.groups.read import count_lacking
 from es_simhash.groups.reconcile import read_groups
 from es_simhash.groups.recorded import find_field, refuse_regrouping, settle_grouping
 from es_simhash.lookup.query import check_filter

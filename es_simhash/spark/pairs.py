@@ -1,4 +1,4 @@
-"""All pairs within a distance: Spark carries fingerprints to the joins that ``groups.shares`` decides on."""
+"""All pairs within a distance: Spark carries fingerprints to the joins that ``groups.all_pairs`` decides on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame, functions as sql
 
 from es_simhash.arguments import FilePath
-from es_simhash.groups.shares import Shares
+from es_simhash.groups.all_pairs import Shares
 from es_simhash.lookup.fingerprint_table import FingerprintTable
 from es_simhash.mapping.meta import check_max_distance
 from es_simhash.spark.columns import Keeper, as_values, check_against, check_column, documents_of, parsed, to_array

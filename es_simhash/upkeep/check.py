@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from es_simhash.errors import SimHashError
-from es_simhash.groups.lacking import count_unfilled
+from es_simhash.groups.read import unfilled_query
 from es_simhash.hashing import get_scheme
 from es_simhash.lookup.plan import explain_plan, sample_stats
 from es_simhash.mapping.context import Context
@@ -26,7 +26,7 @@ from es_simhash.mapping.resolve import narrowed
 from es_simhash.mapping.rule import Grouping, Regrouping, default_rule, rule_of
 from es_simhash.passages.lookup import without_passages_query
 from es_simhash.transport.answers import find_gaps, sentences
-from es_simhash.transport.buckets import count_documents
+from es_simhash.transport.buckets import count_documents, count_whole
 from es_simhash.transport.conversation import unless_refused
 from es_simhash.transport.protocol import Call, Index, names_in, status_of
 from es_simhash.transport.refusals import CLOSED
@@ -192,7 +192,8 @@ async def _find_unfilled(
     """Return whether documents have no fingerprint, or one that lookups miss."""
     fields, faults = Fields(server.prefix), list[Fault]()
     if numbers["fingerprinted"] < numbers["documents"]:
-        lacking = await count_unfilled(server, index, settings.text_fields, mappings=[mapping], clauses=clauses)
+        unfilled = unfilled_query(settings.text_fields, server.prefix, [mapping])
+        lacking = await count_whole(server.patient, index, {"bool": {"filter": [unfilled, *clauses]}})
         if lacking:
             faults.append(Fault("without_fingerprint", found=str(lacking), wanted=str(numbers["documents"])))
         if numbers["errors"]:

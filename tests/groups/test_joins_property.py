@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from es_simhash.groups import all_pairs, joins, shares
-from es_simhash.groups.all_pairs import distances_between, in_order, near_pairs, usable_cores
+from es_simhash.groups import all_pairs, joins
+from es_simhash.groups.all_pairs import Shares, distances_between, in_order, near_pairs, usable_cores
 from es_simhash.groups.joins import Family, Swaps, families
-from es_simhash.groups.shares import Shares
 from tests.groups.strategies import related_fingerprints
 
 
@@ -27,8 +26,8 @@ def tiny(monkeypatch):
         (joins, "HOT", 3),
         (joins, "SAMPLE", 7),
         (joins, "MOST_KEYS", 10),
-        (shares, "STEP", 4),
-        (shares, "_ROWS", 4),
+        (all_pairs, "STEP", 4),
+        (all_pairs, "_ROWS", 4),
         (all_pairs, "CHUNK", 7),
         (all_pairs, "_THREADED", 2),
     ]:
@@ -105,7 +104,7 @@ def test_every_family_finds_each_pair_once(values, max_distance, data):
         return (family if len(bits) == 64 else Family(distance, 0, 0)).keys(bits)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shares, "choose_keys", choose)
+        patch.setattr(all_pairs, "choose_keys", choose)
         assert sorted(listed(values, max_distance)) == compared(values, max_distance)
 
 
@@ -192,8 +191,8 @@ def routed(values, max_distance, *, sample, batch):
 @pytest.mark.parametrize("sampled", [600, 60])
 def test_every_pair_comes_out_of_one_share(make, max_distance, sampled, monkeypatch):
     """Also where very many have the same key, and where the sample is small."""
-    monkeypatch.setattr(shares, "COSTS", joins.Costs(20.0, 1.3, 1_000.0))
-    monkeypatch.setattr(shares, "SHARE", 40)
+    monkeypatch.setattr(all_pairs, "COSTS", joins.Costs(20.0, 1.3, 1_000.0))
+    monkeypatch.setattr(all_pairs, "SHARE", 40)
     chance = np.random.default_rng(max_distance)
     values = np.unique(make(chance, 600))
     chance.shuffle(values)

@@ -9,7 +9,7 @@ import pytest
 
 from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, fingerprint_fields
 from es_simhash.client.port import finish
-from es_simhash.groups import reconcile, touched
+from es_simhash.groups import neighbourhood, reconcile
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.lookup.lookup_options import LookupOptions
 from tests.servers.fixtures import make_client
@@ -155,7 +155,7 @@ def test_a_repair_by_ids_is_what_a_whole_reconcile_says(server, index, sync_simh
     """After texts changed, documents came without a group, and canonicals went: then there is nothing left to do."""
     chance = random.Random(seed)
     sizes = replace(LookupOptions().sizes, first_page=2_000 * seed or 3)  # more is near some than a page has
-    monkeypatch.setattr(touched, "LookupOptions", partial(LookupOptions, sizes=sizes))
+    monkeypatch.setattr(neighbourhood, "LookupOptions", partial(LookupOptions, sizes=sizes))
     sync_simhash.create_index(
         index, text_field="body", settings=ONE_SHARD, mappings={"properties": {"n": {"type": "keyword"}}}
     )
@@ -210,7 +210,7 @@ def count_repair(server, index, numbers):
 
 def test_a_repair_asks_together_where_scripts_are_refused(server, index, sync_simhash, monkeypatch):
     """Each lookup had a search of its own there."""
-    monkeypatch.setattr(touched, "IN_MEMORY", 0)
+    monkeypatch.setattr(neighbourhood, "IN_MEMORY", 0)
     sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     sync_simhash.reconcile(index, max_distance=12, verify=False)
     list(sync_simhash.ingest(index, [{"_id": str(number), "body": text} for number, text in enumerate(texts(60))]))

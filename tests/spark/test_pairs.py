@@ -10,7 +10,7 @@ pytest.importorskip("pyspark", reason="needs the extra spark")
 pa = pytest.importorskip("pyarrow", reason="needs the extra spark")
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.groups import all_pairs, shares
+from es_simhash.groups import all_pairs
 from es_simhash.groups.joins import Costs
 from es_simhash.spark import near_pairs, pairs
 
@@ -47,8 +47,8 @@ def compared(ids, values, max_distance):
 @pytest.fixture
 def tiny(monkeypatch):
     """Plan as for many documents: several shares, hot keys, documents with one fingerprint divided."""
-    monkeypatch.setattr(shares, "COSTS", Costs(20.0, 1.3, 1_000.0))
-    monkeypatch.setattr(shares, "SHARE", 100)
+    monkeypatch.setattr(all_pairs, "COSTS", Costs(20.0, 1.3, 1_000.0))
+    monkeypatch.setattr(all_pairs, "SHARE", 100)
     monkeypatch.setattr(pairs, "COPIES", 7)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from es_simhash.groups.lacking import count_lacking
+from es_simhash.groups.read import count_lacking
 from es_simhash.hashing import get_scheme
 from es_simhash.mapping.meta import IndexSettings
 from tests.transport.by_hand import ServerError, drive, scripted
