@@ -207,15 +207,6 @@ class Engine:
         return failure
 
 
-@dataclass(frozen=True, slots=True)
-class _Answers:
-    """What came back from the requests that went out together with a bulk; exceptions are values."""
-
-    bulk: Any = None
-    ahead: Any = None
-    lookups: Sequence[Any] = ()
-
-
 async def run_batches(
     server: Port, index: str, source: Source, target: WriteTarget, engine: Engine | None
 ) -> AsyncGenerator[Sequence[Item], None]:
@@ -239,19 +230,23 @@ async def run_batches(
         bulk = Bulk(sending, prefix=server.prefix, repeats_scripts=False)
         if batch.items:  # the last batch is often empty
             await _check(server, index, target, engine)
-        reading = Compute(source.take, (lookup.batch if lookup else None,)) if is_reading else None
-        answers = await _send(server, bulk, asked.calls if asked else (), reading)
-        items, failure = await _finish(server, engine, batch.items, existing, sent, bulk, answers.bulk)
+        requests: list[Call | Compute] = [bulk.call()] if sent else []
+        requests += [Compute(source.take, (lookup.batch if lookup else None,))] if is_reading else []
+        requests += asked.calls if asked else []
+        answers = await server.together(requests, concurrency=len(requests)) if requests else []
+        written = answers.pop(0) if sent else None
+        ahead = answers.pop(0) if is_reading else None
+        items, failure = await _finish(server, engine, batch.items, existing, sent, bulk, written)
         yield items
         # Nothing is raised before every document that was written is reported.
-        for error in (failure, batch.failure, answers.ahead):
+        for error in (failure, batch.failure, ahead):
             if isinstance(error, BaseException):
                 raise error
         for item in items:
             item.release()
         resolved = await _follow_rollover(server, index, resolved, engine, items)
-        existing = await lookup.take(server, asked, answers.lookups) if lookup and asked else Existing()
-        batch, following = following, answers.ahead
+        existing = await lookup.take(server, asked, answers) if lookup and asked else Existing()
+        batch, following = following, ahead
 
 
 async def _follow_rollover(
@@ -263,19 +258,6 @@ async def _follow_rollover(
     if behind is not resolved and engine is not None:
         await unless_refused(record_grouping(server, behind, engine.ingest.grouping), 401, 403)
     return behind
-
-
-async def _send(server: Port, bulk: Bulk, lookups: Sequence[Call], reading: Compute | None) -> _Answers:
-    """Write a batch, look up the one after it, and read the one after that, all at once."""
-    requests: dict[str, Call | Compute] = {}
-    if bulk.outcomes:
-        requests["bulk"] = bulk.call()
-    if reading is not None:
-        requests["ahead"] = reading
-    both = [*requests.values(), *lookups]
-    answers = await server.together(both, concurrency=len(both)) if both else []
-    named = dict(zip(requests, answers, strict=False))
-    return _Answers(**named, lookups=answers[len(requests) :])
 
 
 async def _finish(
