@@ -27,6 +27,7 @@ from es_simhash.upkeep.needed import Judge
 from es_simhash.upkeep.put_fields import find_targets, has_passages, scheme_of
 from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import Failure, refuse_hindered
+from es_simhash.writes.targets import refuse_masked_values, refuse_unseen
 
 # So many documents are judged and grouped together.
 PART_DOCUMENTS = 1_000
@@ -44,7 +45,12 @@ async def tag_written(
     server = await reading_primaries(server, index)
     await refresh(server, index)
     targets = await find_targets(server, index, None, dry_run=False)
-    await settle_grouping(server, await resolve_index(server, index), request)  # refused before anything is written
+    resolved = await resolve_index(server, index)
+    # What is refused is refused before anything is written.
+    await refuse_unseen(server, resolved)
+    grouping = await settle_grouping(server, resolved, request)
+    if grouping.per is not None:
+        await refuse_masked_values(server, index, grouping.per)
     pool = FingerprintPool(scheme_of(targets), passages=has_passages(targets))
     judge = Judge(server.prefix, targets, pool)
     try:
