@@ -44,11 +44,10 @@ async def tag_written(
     every = list(dict.fromkeys(check_ids("ids", ids)))
     server = await reading_primaries(server, index)
     await refresh(server, index)
-    targets = await find_targets(server, index, None, dry_run=False)
-    resolved = await resolve_index(server, index)
     # What is refused is refused before anything is written.
-    await refuse_unseen(server, resolved)
-    grouping = await settle_grouping(server, resolved, request)
+    await refuse_unseen(server, await resolve_index(server, index))
+    targets = await find_targets(server, index, None, dry_run=False)
+    grouping = await settle_grouping(server, await resolve_index(server, index), request)
     if grouping.per is not None:
         await refuse_masked_values(server, index, grouping.per)
     pool = FingerprintPool(scheme_of(targets), passages=has_passages(targets))
