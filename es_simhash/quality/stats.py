@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +12,9 @@ from es_simhash.errors import count
 from es_simhash.record import Record
 from es_simhash.tables.notebook import Part, Sheet, percent
 from es_simhash.tables.tabular import Tabular
+
+OTHERS = EARLIER, LATER, OTHER_SOURCES, NONE = "(earlier)", "(later)", "(other sources)", "(none)"
+"""The rows that are no interval and no source."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -52,11 +55,11 @@ class TimeCounts(Record):
     later: Count = Count()
     without: Count = Count()
 
-    def rows(self, earlier: str = "(earlier)", later: str = "(later)", none: str = "(none)") -> list[tuple[str, Count]]:
-        """Return what is there by name, in order; *earlier*, *later* and *none* name what is in no interval."""
+    def sheet(self) -> Sheet:
+        """Return what is there by name, in order, with what is in no interval."""
         parts = [(utc_text(start).removesuffix("T00:00:00Z"), part) for start, part in self.parts.items()]
-        rows = [(earlier, self.earlier), *parts, (later, self.later), (none, self.without)]
-        return [(name, numbers) for name, numbers in rows if numbers.documents]
+        rows = [(EARLIER, self.earlier), *parts, (LATER, self.later), (NONE, self.without)]
+        return _counted("Over time", self.interval, rows)
 
     def to_dict(self) -> dict[str, Any]:
         parts = [{"from": utc_text(start), **count.to_dict()} for start, count in self.parts.items()]
@@ -77,12 +80,10 @@ class SourceCounts(Record):
     number: int = 0
     without: Count = Count()
 
-    def rows(self, others: Callable[[int], str], none: str = "(none)") -> list[tuple[str, Count]]:
-        """Return what is there by name; a source may have any, also that of *none*. *others* names how many others."""
-        rest = others(self.number - len(self.parts)), self.others
-        return [
-            (name, numbers) for name, numbers in (*self.parts.items(), rest, (none, self.without)) if numbers.documents
-        ]
+    def sheet(self) -> Sheet:
+        """Return what is there by name; a source may have any, also that of the rows that are no source."""
+        rows = [*self.parts.items(), (OTHER_SOURCES, self.others), (NONE, self.without)]
+        return _counted("By source", "source", rows)
 
     def to_dict(self) -> dict[str, Any]:
         return Record.to_dict(self) | {
@@ -239,23 +240,27 @@ class Stats(Tabular):
         largest = [
             {"group": group.id, "documents": group.documents, "text": group.text} for group in self.groups.largest
         ]
+        return [Sheet("", summary), *([Sheet("Largest groups", largest)] if largest else []), *self.counts()]
+
+    def counts(self) -> list[Sheet]:
+        """Return the tables over time, by source, by size of group and by distance, as far as they have rows."""
         sizes = [{"documents": row["label"], "groups": row["groups"]} for row in size_rows(self.groups.sizes)]
         distances = [{"bits": bits, "duplicates": number} for bits, number in self.distances.items()]
-        most = {"groups": max((size["groups"] for size in sizes), default=0)}
-        most |= {"duplicates": max(self.distances.values(), default=0), "share": 1}
-        parts = {"Largest groups": largest, "Groups by number of documents": sizes, "Duplicates by distance": distances}
-        if self.sources is not None:
-            parts["By source"] = _counted("source", self.sources.rows("({:,} others)".format))
-        if self.time is not None:
-            parts["Over time"] = _counted(self.time.interval, self.time.rows())
-        return [Sheet("", summary), *(Sheet(title, rows, most) for title, rows in parts.items() if rows)]
+        most = max((size["groups"] for size in sizes), default=0), max(self.distances.values(), default=0)
+        sheets = [part.sheet() for part in (self.time, self.sources) if part is not None]
+        sheets.append(Sheet("Groups by number of documents", sizes, {"groups": most[0]}))
+        sheets.append(Sheet("Duplicates by distance", distances, {"duplicates": most[1]}))
+        return [sheet for sheet in sheets if sheet.rows]
 
 
-def _counted(name: str, counts: Iterable[tuple[str, Count]]) -> list[dict[str, Any]]:
-    return [
+def _counted(title: str, name: str, counts: Iterable[tuple[str, Count]]) -> Sheet:
+    """Return a table whose bars are the share of duplicates."""
+    rows = [
         {name: key, "documents": numbers.documents, "duplicates": numbers.duplicates, "share": numbers.share}
         for key, numbers in counts
+        if numbers.documents
     ]
+    return Sheet(title, rows, {"share": 1})
 
 
 def utc_text(milliseconds: int) -> str:

@@ -28,7 +28,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 CATALOGUE = "quality/report/words"
-INTERVALS = [f"One row for each {name}." for name in ("minute", "hour", "day", "week", "month", "quarter", "year")]
+INTERVALS = ("minute", "hour", "day", "week", "month", "quarter", "year")
 BY_LETTERS = {"at_least": 0.8, "measure": "edit", "unit": "characters"}
 
 
@@ -79,7 +79,7 @@ def full(words=("a text", "another text"), **more):
         groups,
         "2026-01-02T03:04:05.678Z",
         "1.2.3",
-        tuning=Tuning(name, 1_234, 50, {"typo": 9}, (PresetFigures("near", 8, 0.9, 0.5, None),), "near"),
+        tuning=Tuning(name, 1_234, 50, {"typo": 9}, (PresetFigures("near", 8, 0.9, 0.5, 0.7),), "near"),
         searches=Searches.of([Searched(each, 10, 4, 1, 3, *members[:2]) for each in words], ""),
         **more,
     )

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.dashboards.charts import size_rows
 from es_simhash.mapping.rule import Grouping, rule_words
 from es_simhash.quality.health import SENTENCES, Diagnosis
 from es_simhash.quality.searches import Searched, Searches
 from es_simhash.quality.shown import Member, Reason, ShownGroup
-from es_simhash.quality.stats import Count, Stats
+from es_simhash.quality.stats import OTHERS, Stats
 from es_simhash.quality.tune import Tuning
-from es_simhash.tables.notebook import Part, cut, template, user_text
+from es_simhash.tables.notebook import Part, Sheet, cell_text, cut, template, user_text
 from es_simhash.tables.tabular import Tabular, sheets_of
 from es_simhash.tables.words import Words
 from es_simhash.texts.worddiff import word_diff
@@ -28,39 +27,20 @@ class NumberTable:
     title: str
     head: Sequence[str]
     rows: Sequence[tuple[Sequence[str], float]]
-    note: str = ""
+
+    @classmethod
+    def of(cls, sheet: Sheet, say: Words) -> NumberTable:
+        """Return *sheet* with its first bars, in the words of a language."""
+        names, (bar, full) = sheet.columns(), next(iter(sheet.bars.items()))
+        rows = [
+            ([_cell(cell_text(name, row.get(name)), say) for name in names], (row.get(bar) or 0.0) / full)
+            for row in sheet.rows
+        ]
+        return cls(say(sheet.title), [say(name) for name in names], rows)
 
 
-def number_tables(stats: Stats, say: Words) -> Iterator[NumberTable]:
-    """Yield the tables of what was counted."""
-    if stats.time is not None and stats.time.parts:
-        counts = stats.time.rows(say("(earlier)"), say("(later)"), say("(none)"))
-        yield _counted("Over time", "from (UTC)", counts, say, note=say(f"One row for each {stats.time.interval}."))
-    if stats.sources is not None and stats.sources.parts:
-        counts = stats.sources.rows(lambda number: say("(other sources: {number})", number=number), say("(none)"))
-        yield _counted("By source", "source", counts, say)
-    sizes = {row["label"]: row["groups"] for row in size_rows(stats.groups.sizes)}
-    distances = {str(bits): number for bits, number in stats.distances.items()}
-    for title, head, numbers in (
-        ("Groups by size", (say("documents in the group"), say("groups")), sizes),
-        ("Duplicates by distance", (say("distance in bits"), say("duplicates")), distances),
-    ):
-        if numbers:
-            yield NumberTable(say(title), head, _bars(numbers))
-
-
-def _bars(numbers: Mapping[str, int]) -> list[tuple[Sequence[str], float]]:
-    most = max(numbers.values())
-    return [((name, f"{number:,}"), number / most) for name, number in numbers.items()]
-
-
-def _counted(title: str, name: str, counts: Iterable[tuple[str, Count]], say: Words, *, note: str = "") -> NumberTable:
-    """Return a table whose bars are the share of duplicates."""
-    rows = [
-        ((label, f"{count.documents:,}", f"{count.duplicates:,}", say.percent(count.share)), count.share or 0.0)
-        for label, count in counts
-    ]
-    return NumberTable(say(title), (say(name), say("documents"), say("duplicates"), say("share")), rows, note)
+def _cell(text: str, say: Words) -> str:
+    return say(text) if text in OTHERS else say.in_percent(text)
 
 
 _LOST = "lost_canonicals"
@@ -153,10 +133,10 @@ class IndexReport(Tabular):
             filter=json.dumps(self.filter, ensure_ascii=False, default=str) if self.filter else "",
             sentence=_sentence(self, say),
             rules=[say("; ").join(_rule(grouping, say)) for grouping in self.stats.grouping],
-            tables=number_tables(self.stats, say),
+            tables=[NumberTable.of(sheet, say) for sheet in self.stats.counts()],
             searches=self.searches,
             worst=[_searched(search, say) for search in self.searches.worst] if self.searches else [],
-            tuning=self.tuning and _presets(self.tuning, say),
+            tuning=self.tuning and NumberTable.of(self.tuning.found(), say),
             groups=[_group(group, say) for group in self.groups],
             sentences=SENTENCES,
         )
@@ -185,30 +165,6 @@ def _searched(search: Searched, say: Words) -> dict[str, Any]:
         "earlier": search.earlier and _about(search.earlier, None, [], say),
         "repeat": search.repeat and _about(search.repeat, search.earlier, [], say),
     }
-
-
-def _presets(tuning: Tuning, say: Words) -> NumberTable:
-    head = (
-        say("preset"),
-        say("distance in bits"),
-        say("least similarity"),
-        say("share found"),
-        say("of those 80 % the same"),
-    )
-    rows = [
-        (
-            (
-                preset.preset,
-                str(preset.max_distance),
-                say.in_percent(f"{preset.similarity:.0%}".replace("%", " %")),
-                say.percent(preset.recall),
-                say.percent(preset.recall_similar),
-            ),
-            preset.recall or 0.0,
-        )
-        for preset in tuning.presets
-    ]
-    return NumberTable(say("What each preset would find"), head, rows)
 
 
 def _group(group: ShownGroup, say: Words) -> dict[str, Any]:
