@@ -258,7 +258,8 @@ def _reading_text(client: Any) -> Any:
         transport, clone = copy.copy(transport), copy.copy(client)
     except Exception as error:  # whatever a wrapper around a client does
         raise WrongTypeError(
-            f"{type(client).__name__} has no transport of a known kind, so no document can be archived"
+            f"{type(client).__name__} has no transport of a known kind, so no document can be archived: give a client "
+            "without the wrapper"
         ) from error
     setattr(transport, reader, _TextReader(getattr(transport, reader)))
     setattr(clone, "_transport" if hasattr(client, "_transport") else "transport", transport)

@@ -213,7 +213,9 @@ def read_settings(mapping: Mapping[str, Any], *, prefix: str = DEFAULT_PREFIX) -
     if recorded is None:
         return None
     if not isinstance(recorded, Mapping):
-        raise MappingError(f"the mapping's _meta.{META_KEY}.{prefix} is {shorten(recorded)}, not an object of ours")
+        raise MappingError(
+            f"the mapping's _meta.{META_KEY}.{prefix} is {shorten(recorded)}, not an object of ours: use another prefix"
+        )
     return IndexSettings.from_dict(recorded)
 
 
