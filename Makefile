@@ -31,7 +31,7 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml
 venv: $(VENV)/.dev ## Make .venv with everything that developers need
 
 demo: $(VENV)/.demo ## Find near-duplicates in a small corpus, on a real OpenSearch
-	@$(BIN)/es-simhash demo
+	@$(BIN)/es-simhash serve --demo
 
 test: check ## Run everything that must pass: format, lint, types, import contracts, all tests
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadscope --timeout 400

@@ -9,9 +9,7 @@ The name of the test and the number of its case decide which two, so that each m
 
 from __future__ import annotations
 
-import functools
 import gzip
-import inspect
 import json
 import os
 import re
@@ -25,7 +23,6 @@ import zlib
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 
 from tests.servers.servers import PRODUCTS, SERVERS, Servers, SharedServers, StartedServers
@@ -63,9 +60,6 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
 # starts.
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA)
-
-if "mix_stderr" in inspect.signature(CliRunner).parameters:  # click 8.1; later ones always keep them apart
-    CliRunner.__init__ = functools.partialmethod(CliRunner.__init__, mix_stderr=False)
 
 # The folder in which the leading process writes down its servers.
 SERVERS_FOLDER = pytest.StashKey[str]()

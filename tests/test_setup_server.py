@@ -4,15 +4,14 @@ import json
 import shlex
 from random import Random
 
-import click
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, get_scheme, hamming_distance
-from es_simhash.cli import app
-from es_simhash.cli.commands import find
+from es_simhash.cli import look
+from es_simhash.cli.show import print_line
 from es_simhash.mapping.mapping import NEEDED_FIELDS
 from tests.estates.wire import Wire
-from tests.servers.command_line import failed
+from tests.servers.command_line import failed, parse
 from tests.servers.fixtures import client_through
 from tests.servers.support import ONE_SHARD, put, random_texts, read_all, stored_groups
 
@@ -320,7 +319,7 @@ def test_the_command(run, server, plain):
         commands = [shlex.split(line, comments=True)[1:] for line in lines]
         assert [name for name, *_ in commands] == ["find", "groups", "report", "follow", "plan"]
         for name, *rest in commands:
-            app.get_command(click.Context(app), name).make_context(name, rest)  # an option that is not there raises
+            parse([name, *rest])  # an option that is not there raises
         found = run(*commands[0])
         assert "1 near-duplicate" in found.stdout, found.output
     assert max(len(each.stdout.splitlines()) for each in (would, done, again)) <= 14
@@ -426,7 +425,7 @@ def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path, monkeypat
     [told] = [json.loads(line) for line in run("find", plain, "--id", "0a", "--json").stderr.splitlines()]
     assert (told["warning"]["kind"], told["warning"]["number"]) == ("without_fingerprint", 1)
     assert run("plan", plain, "--out", plan).exit_code == 0
-    monkeypatch.setattr(find, "warn_of_lacking", lambda *_, **__: click.echo("counted"))
+    monkeypatch.setattr(look, "warn_of_lacking", lambda *_, **__: print_line("counted"))
     answer, last = run("find", plain, "--input", "-", stdin=json.dumps(documents()[0]["body"])).stdout.splitlines()
     assert ("near_dups" in answer, last) == (True, "counted")  # no lookup waits for it
 

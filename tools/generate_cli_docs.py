@@ -3,16 +3,14 @@
 # ruff: noqa: INP001 - a script, not part of a package
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
-
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the package beside this file, not the one that is installed
 
-from es_simhash.cli.application import SECTIONS, app, each_command
-from es_simhash.cli.options import Manual
+from es_simhash.cli.app import each_command, make_app
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "cli.md"
@@ -52,6 +50,7 @@ _ENVIRONMENT = """\
 | `ES_SIMHASH_API_KEY` | API key, encoded or as `id:key` |
 | `ES_SIMHASH_USER`, `ES_SIMHASH_PASSWORD` | user and password |
 | `ES_SIMHASH_CA_FILE` | certificate of the authority that signed the certificate of the server |
+| `ES_SIMHASH_FILES` | files that the scheme of an index was made with, as in `dictionary=words.txt,idf=idf.txt` |
 | `ES_SIMHASH_DEBUG` | any value: show the traceback of an error |
 
 There is no option for a login, because everybody on a machine can read the arguments of its programs. A login inside
@@ -67,8 +66,9 @@ _EXIT_CODES = """\
 |---|---|
 | 0 | done |
 | 1 | failed: one line with `error:` says what failed and what to do; `check`: something is wrong |
-| 2 | wrong arguments |
-| 130 | interrupted by Ctrl-C (`serve`, which ends that way, exits with 0) |
+| 2 | wrong use: arguments that do not exist, or do not go together |
+| 3 | done in part: some documents were refused, or some lines are void; each is named |
+| 130 | stopped by Ctrl-C (`serve` and `follow`, which end that way, exit with 0); 143: by SIGTERM |
 | 141 | the output was closed, for example by `\\| head` |
 """
 
@@ -87,63 +87,19 @@ GUARDS = ("--yes", "--dry-run")
 
 def build_text() -> str:
     """Return the whole of ``docs/cli.md``."""
-    context = click.Context(app, info_name="es-simhash")
-    parts = [_INTRODUCTION, _ENVIRONMENT, _EXIT_CODES, _CHANGES + "".join(_guards())]
-    first = {next(iter(names)): title for title, names in SECTIONS.items()}
-    for name, command in each_command():
-        if name in first:
-            parts.append(f"## {first[name]}\n")
-        if not isinstance(command, Manual):
-            raise TypeError(f"command {name} has no manual entry: make it a Manual")
-        parts.append("\n".join(_entry(command, click.Context(command, info_name=name, parent=context))))
-    return "\n".join(parts)
+    entries = make_app(is_documented=True).generate_docs(output_format="markdown", usage_name="es-simhash")
+    _, mark, commands = entries.partition("## es-simhash setup")
+    guards = _CHANGES + "".join(_guards())
+    text = "\n".join([_INTRODUCTION, _ENVIRONMENT, _EXIT_CODES, guards, mark + commands])
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
 
 
 def _guards() -> Iterator[str]:
     """Yield a row for each option that holds back, or lets through, what a command writes."""
     for name, command in each_command():
-        for option in command.params:
-            if isinstance(option, click.Option) and (found := [each for each in GUARDS if each in option.opts]):
-                yield f"| `{name}` | `{found[0]}` | {_meaning(option)} |\n"
-
-
-def _entry(command: Manual, context: click.Context) -> Iterator[str]:
-    yield f"### `es-simhash {context.info_name}`\n"
-    yield f"    {' '.join([context.command_path, *command.collect_usage_pieces(context)])}\n"
-    for paragraph in (command.help or "").split("\n\n"):
-        yield f"{' '.join(paragraph.split())}\n"
-    yield "| option | meaning |"
-    yield "|---|---|"
-    for parameter in command.params:
-        if isinstance(parameter, click.Option):
-            yield f"| {_names(parameter, context)} | {_meaning(parameter)} |"
-    yield "\n```console"
-    yield from (f"$ {example}" for example in command.examples)
-    yield "```\n"
-
-
-# Put together here, since click's own wording of defaults changes from version to version.
-def _names(option: click.Option, context: click.Context) -> str:
-    names = "/".join([*option.opts, *option.secondary_opts]) if option.secondary_opts else ", ".join(option.opts)
-    value = "" if option.is_flag else f" {_value(option, context)}"
-    return _cell(f"`{names}{value}`")
-
-
-def _value(option: click.Option, context: click.Context) -> str:
-    if isinstance(option.type, click.Choice):
-        return "|".join(map(str, option.type.choices))
-    return option.metavar or option.make_metavar(context).split(" ")[0]
-
-
-def _meaning(option: click.Option) -> str:
-    notes = [f"default: `{option.default}`"] if option.show_default and not option.is_flag else []
-    notes += [f"from `{option.envvar}`"] if option.envvar else []
-    return _cell(f"{option.help} ({', '.join(notes)})" if notes else f"{option.help}")
-
-
-def _cell(text: str) -> str:
-    # A bar ends a cell, even in code; so does a line break.
-    return " ".join(text.split()).replace("|", "\\|")
+        for option in command.assemble_argument_collection(parse_docstring=True):
+            if found := [guard for guard in GUARDS if guard in option.names]:
+                yield f"| `{name}` | `{found[0]}` | {' '.join((option.parameter.help or '').split())} |\n"
 
 
 def main() -> None:

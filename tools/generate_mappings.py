@@ -13,8 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the package beside this file, not the one that is installed
 
-from es_simhash.cli.commands.export import COMPONENT
-from es_simhash.cli.options import PRODUCTS
+from es_simhash.cli.export import COMPONENT
 from es_simhash.dashboards import build_dashboards
 from es_simhash.mapping.mapping import build_component_template, build_index_template, build_mapping
 from es_simhash.pipeline.build import build_pipeline, build_search_template
@@ -50,7 +49,7 @@ def build_files() -> dict[str, str]:
         "search-template.json": build_search_template(),
     }
     files = {}
-    for product in PRODUCTS:
+    for product in ("elasticsearch", "opensearch"):
         for name, document in documents.items():
             files[f"{product}/{name}"] = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     for name, arguments in PACKS.items():

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-import click
-
-from es_simhash import IndexSettings, NoIndexError, SimHashClient
-from es_simhash.cli.options import Target
-from es_simhash.cli.output import tracking, warn
+from es_simhash import IndexSettings, NoIndexError, Scheme, SimHashClient
+from es_simhash.cli.failures import EndedError, describe, kind_of
+from es_simhash.cli.options import To, files_of_environment
+from es_simhash.cli.show import tracking, warn
 from es_simhash.cli.stopping import watch_requests
 from es_simhash.client.port import run
 from es_simhash.connection import (
+    Login,
     Server,
     ca_file_of_environment,
     hide_login,
@@ -55,6 +56,16 @@ class Connection:
             return {}  # which a lookup says
 
 
+def find_server(to: To) -> tuple[Server, Login]:
+    """Return the server, whose address has no login, and the login."""
+    url, login_of_url = split_url(to.url)
+    login = login_of_environment()
+    if to.insecure:
+        warn(f"the certificate of {url} is not verified: anybody on the way can read and change everything")
+    server = Server(url, to.product, ca_file_of_environment(), is_insecure=to.insecure, timeout_seconds=to.timeout)
+    return server, login if login.headers else login_of_url
+
+
 def _names_like(server: Server, headers: Mapping[str, str], index: str) -> list[str]:
     """Return the indices and aliases that the user may see with names nearly *index*, at most three; one request."""
     try:
@@ -70,40 +81,42 @@ def _names_like(server: Server, headers: Mapping[str, str], index: str) -> list[
 
 
 @contextmanager
-def connect(target: Target, index: str, *, is_quiet: bool = False) -> Iterator[Connection]:
+def connect(
+    to: To,
+    index: str,
+    *,
+    scheme: Scheme | str | None = None,
+    files: Mapping[str, Any] | None = None,
+    is_quiet: bool = False,
+) -> Iterator[Connection]:
     """
-    Connect to the server of *target*, and close the connection at the end.
-    *index*: only where it is missing, one request asks for names like it. A *target* without a scheme adopts that of
-    the index. A command that wrote and did not fail refreshes its indices once, so that the next one sees what was
-    written; who may not refresh sees it later. Progress is shown, unless *is_quiet*.
+    Connect to a server, and close the connection at the end; a failure becomes an EndedError.
+    *index*: only where it is missing, one request asks for names like it. Without a *scheme* the client adopts that of
+    the index, with its *files*. A command that wrote and did not fail refreshes its indices once, so that the next one
+    sees what was written; who may not refresh sees it later. Progress is shown, unless *is_quiet*.
     """
-    given = target.server.url
-    url, login_of_url = split_url(given)
-    click.get_current_context().meta["es_simhash.url"] = url
-    headers = login_of_environment().headers or login_of_url.headers
-    server = replace(target.server, url=url, ca_file=ca_file_of_environment())
-    if server.is_insecure:
-        warn(f"the certificate of {url} is not verified: anybody on the way can read and change everything")
+    server, login = find_server(to)
     try:
-        client, product = open_client(server, headers, index)
+        client, product = open_client(server, login.headers, index)
         has_written = watch_requests(client.transport)
         try:
             with tracking() as progress:
-                tell = None if is_quiet else progress
-                simhash = SimHashClient(
-                    client, scheme=target.scheme, files=target.files, prefix=target.prefix, progress=tell
-                )
-                connection = Connection(simhash, client, product, url, {index})
+                how: Any = {"scheme": scheme, "files": {**files_of_environment(), **(files or {})}}
+                simhash = SimHashClient(client, prefix=to.prefix, progress=None if is_quiet else progress, **how)
+                connection = Connection(simhash, client, product, server.url, {index})
                 yield connection
             if has_written.is_set():
                 with suppress(Exception):
                     client.indices.refresh(index=",".join(sorted(connection.to_refresh)), ignore_unavailable=True)
         finally:
             client.close()
-    except Exception as error:
-        hide_login(error, headers)
-        if is_no_index(error):
-            click.get_current_context().meta["es_simhash.like"] = _names_like(server, headers, index)
-        if status_of(error) is None and urlsplit(url).port != urlsplit(f"//{given.rpartition('//')[2]}").port:
-            error.add_note(f"port {urlsplit(url).port} was tried, because the URL names none")
+    except (EndedError, BrokenPipeError):
         raise
+    except Exception as error:
+        hide_login(error, login.headers)
+        like = _names_like(server, login.headers, index) if is_no_index(error) else []
+        if status_of(error) is None and urlsplit(server.url).port != urlsplit(f"//{to.url.rpartition('//')[2]}").port:
+            error.add_note(f"port {urlsplit(server.url).port} was tried, because the URL names none")
+        if os.environ.get("ES_SIMHASH_DEBUG"):
+            raise
+        raise EndedError(describe(error, url=server.url, like=like), kind_of(error)) from error

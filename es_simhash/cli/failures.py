@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import click
-
-from es_simhash import IncompleteSearchError, NoIndexError, Scheme, SimHashError
-from es_simhash.cli.output import error, to_json
-from es_simhash.errors import shorten
+from es_simhash.errors import (
+    IncompleteSearchError,
+    InvalidInputError,
+    NoIndexError,
+    SchemeError,
+    SimHashError,
+    shorten,
+)
+from es_simhash.hashing.scheme import Scheme
 from es_simhash.transport.server_failures import describe_failure, is_of_client
 
 
@@ -40,7 +44,7 @@ def _describe(error: BaseException, server: str, like: Sequence[str]) -> str:
             "server's health, and try again"
         )
     if isinstance(error, SimHashError):
-        return str(error)
+        return str(error) + _files_way(error)
     if is_of_client(error):
         return describe_failure(error, server, like)
     if isinstance(error, OSError) and error.filename is not None:
@@ -55,18 +59,21 @@ def _describe(error: BaseException, server: str, like: Sequence[str]) -> str:
     )
 
 
-def asks_for_json(arguments: Sequence[str]) -> bool:
-    """Return whether *arguments* of a command line have ``--json``; known also where they cannot be parsed."""
-    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return "--json" in options
+def _files_way(error: SimHashError) -> str:
+    missing = error.missing_file if isinstance(error, SchemeError) else ""
+    return f" (on the command line: ES_SIMHASH_FILES={missing}=PATH)" if missing else ""
 
 
-def say_failure(kind: str, message: str, *, as_json: bool) -> None:
-    """Print what ended a command on stderr, as one line or as ``{"error": {"kind": ..., "message": ...}}``."""
-    if as_json:
-        click.echo(to_json({"error": {"kind": kind, "message": message}}), err=True)
-    else:
-        error(message, kind=kind)
+class WrongUseError(InvalidInputError):
+    """The arguments of a command do not go together."""
+
+
+class EndedError(Exception):
+    """What ended a command, as :func:`describe` says it where the server is known; ``kind``: for programs."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 _LEFT_OUT = {

@@ -27,12 +27,11 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
 from pydantic import AfterValidator, Field, ValidationError
 
-from es_simhash import AsyncSimHashClient, InvalidInputError, NearDups, __version__
+from es_simhash import DEFAULT_PREFIX, AsyncSimHashClient, InvalidInputError, NearDups, __version__
 from es_simhash.arguments import check_name
 from es_simhash.cli.failures import UnfingerprintedText, describe
-from es_simhash.cli.options import Target
-from es_simhash.cli.output import note, visible
-from es_simhash.connection import Login, open_async_client
+from es_simhash.cli.show import note, visible
+from es_simhash.connection import Login, Server, open_async_client
 from es_simhash.errors import shorten
 from es_simhash.lookup.query import check_filter
 from es_simhash.removal.review import Review, removal_lines
@@ -158,14 +157,24 @@ def _without_fingerprint(text: str, found: NearDups) -> list[str]:
 
 
 class Tools:
-    """The tools, on one connection, which the first call makes; the address of *target* has no login."""
+    """The tools, on one connection, which the first call makes; the address of *server* has no login."""
 
-    def __init__(self, target: Target, login: Login, patterns: Sequence[str] = (), plans: Path | None = None) -> None:
-        self.target = target
+    def __init__(
+        self,
+        server: Server,
+        login: Login,
+        patterns: Sequence[str] = (),
+        plans: Path | None = None,
+        *,
+        prefix: str = DEFAULT_PREFIX,
+        files: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.server = server
         self.patterns = patterns
         self.client: Any = None
         self.simhash: AsyncSimHashClient | None = None
         self._login = login
+        self._options: Any = {"files": files or {}, "prefix": prefix, "read_only": True}
         self._plans = plans
         self._connecting = asyncio.Lock()
 
@@ -182,10 +191,8 @@ class Tools:
         check_allowed(check_name("index", index), self.patterns)
         async with self._connecting:
             if self.simhash is None:
-                target = self.target
-                self.client = await asyncio.to_thread(open_async_client, target.server, self._login.headers, index)
-                options: Any = {"files": target.files, "prefix": target.prefix, "read_only": True}
-                self.simhash = AsyncSimHashClient(self.client, **options)
+                self.client = await asyncio.to_thread(open_async_client, self.server, self._login.headers, index)
+                self.simhash = AsyncSimHashClient(self.client, **self._options)
         return self.simhash, index
 
     async def find(
@@ -375,7 +382,7 @@ class Agents(MCPServer[Any]):
         cause = failure.__cause__
         if isinstance(cause, ValidationError):
             return "; ".join(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}" for wrong in cause.errors())
-        return str(failure) if cause is None else describe(cause, url=self._tools.target.server.url)
+        return str(failure) if cause is None else describe(cause, url=self._tools.server.url)
 
     async def close(self) -> None:
         """End what is running, and close the connection."""

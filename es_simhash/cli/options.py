@@ -1,396 +1,313 @@
-"""A command with its examples and ``--json``, and the options of several commands, named for the values they give."""
+"""
+The options of the commands, from what the library's own methods and classes of options take: name, type, default,
+check and text. What a shell gives in another way than Python is in one table.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import os
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import wraps
-from random import randrange
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar, cast
 
-import click
-from click.core import ParameterSource
+from cyclopts import Group, Parameter
 
-from es_simhash import DEFAULT_PREFIX, DEFAULT_SCHEME, InvalidInputError, Scheme, get_scheme
-from es_simhash.arguments import LARGEST_COUNT, Choice, Count, parameters
-from es_simhash.cli.parameter_types import DELIMITER, INPUT_FILE, QUERY
-from es_simhash.connection import Server
-from es_simhash.hashing.scheme import FILES as SCHEME_FILES, STEPS
+from es_simhash import DEFAULT_PREFIX, DEFAULT_SCHEME, PRESETS, InvalidInputError, Scheme, Verification, get_scheme
+from es_simhash.arguments import Parameter as Taken, parameters
+from es_simhash.cli.failures import WrongUseError
+from es_simhash.hashing.scheme import FILES, STEPS
+from es_simhash.lookup.query import check_filter
+from es_simhash.texts.measures import NUMBERS, WORD_SHINGLES
 
-DEFAULT_URL = "http://localhost:9200"
-PRODUCTS = ("elasticsearch", "opensearch")
-_ALL = "es_simhash.help_all"
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
-Function = Callable[..., Any]
-
-_FILES = "es_simhash.files"
-Decorator = Callable[[Function], Function]
+Product = Literal["auto", "elasticsearch", "opensearch"]
 
 
-class Manual(click.Command):
+@Parameter(name="*", group=Group("Server", sort_key=2))
+@dataclass(frozen=True, kw_only=True)
+class To:
     """
-    A command with ``--json``, whose help shows defaults and ends with examples; ``docs/cli.md`` shows them, too.
-    *common*: the options that ``--help`` shows, and ``--help-all`` shows all; by default ``--help`` shows all.
-    """
+    Where a command works. The login comes from the environment: arguments are seen by everybody on a machine.
 
-    def __init__(self, *args: Any, examples: Sequence[str], common: str = "", **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        for parameter in self.params:
-            if isinstance(parameter, click.Option) and isinstance(parameter.default, str | int | float):
-                parameter.show_default = True if parameter.show_default is None else parameter.show_default
-        self.examples = tuple(examples)
-        self.common = frozenset(f"{common} --help-all --help".split() if common else ())
-        self.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs."))
-        if common:
-            about_help: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": _show_all}
-            text = "Show all options and exit."
-            self.params.append(click.Option(["--help-all"], is_flag=True, help=text, **about_help))
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if not self.common or ctx.meta.get(_ALL):
-            super().format_options(ctx, formatter)
-            return
-        found = [parameter for parameter in self.get_params(ctx) if self.common.intersection(parameter.opts)]
-        with formatter.section("Common options"):
-            formatter.write_dl([row for option in found if (row := option.get_help_record(ctx))])
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's
-        """Write each example on one line, so that it can be copied."""
-        with formatter.section("Examples"):
-            for example in self.examples:
-                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
-
-
-def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 -- click's signature
-    if value:
-        ctx.meta[_ALL] = True
-        click.echo(ctx.get_help())
-        ctx.exit()
-
-
-def manual(*examples: str, common: str = "", group: click.Group | None = None) -> Callable[[Function], Manual]:
-    """Make a command, or a command of *group*."""
-
-    def make(function: Function) -> Manual:
-        made = click.command(cls=Manual, examples=examples, common=common)(function)
-        if group is not None:
-            group.add_command(made)
-        return made
-
-    return make
-
-
-def refuse_given(why: str, *names: str) -> None:
-    """Raise UsageError if the command line has one of the options whose values are *names*; *why*: what it needs."""
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{parameter.opts[-1]} {why}")
-
-
-def number(*names: str, help: str, least: int = 1, most: int | None = None, **more: Any) -> Decorator:
-    return click.option(*names, type=click.IntRange(least, most), help=help, **{"metavar": "N", **more})
-
-
-def share(name: str, *, help: str, **more: Any) -> Decorator:
-    return click.option(name, type=click.FloatRange(0, 1), metavar="SHARE", help=help, **more)
-
-
-def seconds(*names: str, help: str, **more: Any) -> Decorator:
-    return click.option(*names, type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help=help, **more)
-
-
-# What a word for a value of an option means, where it is no count.
-_KINDS: dict[str, Any] = {
-    "N": click.FloatRange(min=0, min_open=True),
-    "SHARE": click.FloatRange(0, 1),
-    "SECONDS": click.FloatRange(min=0, min_open=True),
-}
-
-
-def takes(options: type[Any], *, has_defaults: bool = True) -> Decorator:
-    """Add an option for each field of a class of *options* that has a text; without a default it is ``None``."""
-
-    def add(command: Function) -> Function:
-        for taken in reversed([parameter for parameter in parameters(options).values() if parameter.help]):
-            check, default, more = taken.check, taken.default, dict[str, Any](multiple=taken.default == ())
-            metavar: str | None = taken.metavar
-            kind = _KINDS.get(taken.metavar)
-            if metavar == "FIELDS":
-                more["callback"] = split_names
-            if isinstance(check, Choice):
-                kind, metavar = click.Choice(check.choices), None
-            elif isinstance(check, Count):
-                kind = click.IntRange(check.smallest, None if check.largest == LARGEST_COUNT else check.largest)
-            if has_defaults and default is not None:
-                more["default"] = default
-            flag = taken.flag or f"--{taken.name.replace('_', '-')}"
-            command = click.option(flag, taken.name, type=kind, metavar=metavar, help=taken.help, **more)(command)
-        return command
-
-    return add
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a command works: a server, the object that holds the fields, a scheme if one was given, files of others."""
-
-    server: Server
-    prefix: str
-    scheme: Scheme | str | None
-    files: Mapping[str, Any] = field(default_factory=dict)
-
-
-def target(command: Function) -> Function:
-    """
-    Add the options that name a server, and ``--prefix``; the command gets them as *target*.
-    Put :func:`scheme` above it if the command takes a scheme: the scheme then becomes part of the target.
+    Args:
+        prefix:
+            Name of the object field that holds the fingerprint fields. Default: simhash.
+        url:
+            Address of the server. Default: http://localhost:9200.
+        product:
+            Product of the server; auto asks the server.
+        insecure:
+            Do not verify the server's TLS certificate.
+        timeout:
+            Longest time that one request may take, in seconds. Default: 60.
     """
 
-    @prefix
-    @click.option(
-        "--url",
-        metavar="URL",
-        envvar="ES_SIMHASH_URL",
-        show_envvar=True,
-        default=DEFAULT_URL,
-        help="Address of the server.",
-    )
-    @click.option(
-        "--product",
-        "server_product",
-        type=click.Choice(["auto", *PRODUCTS]),
-        envvar="ES_SIMHASH_PRODUCT",
-        show_envvar=True,
-        default="auto",
-        help="Product of the server; auto asks the server.",
-    )
-    @click.option("--insecure", is_flag=True, help="Do not verify the server's TLS certificate.")
-    @seconds("--timeout", default=60, help="Longest time that one request may take.")
-    @wraps(command)
-    def with_target(
-        *,
-        url: str,
-        insecure: bool,
-        timeout: float,
-        prefix: str,
-        server_product: str,
-        scheme: Scheme | str | None = None,
-        **rest: Any,
-    ) -> Any:
-        server = Server(url, server_product, is_insecure=insecure, timeout_seconds=timeout)
-        files = click.get_current_context().meta.get(_FILES, {})
-        return command(target=Target(server, prefix, scheme, files), **rest)
+    prefix: str = DEFAULT_PREFIX
+    url: Annotated[str, Parameter(env_var="ES_SIMHASH_URL")] = "http://localhost:9200"
+    product: Annotated[Product, Parameter(env_var="ES_SIMHASH_PRODUCT")] = "auto"
+    insecure: bool = False
+    timeout: float = 60.0
 
-    return with_target
+    def command(self, *words: str) -> str:
+        """Return a command of es-simhash for a shell, with the prefix where it is not the default."""
+        more = [] if self.prefix == DEFAULT_PREFIX else ["--prefix", self.prefix]
+        return shlex.join(["es-simhash", *words, *more])
 
 
-def scheme(command: Function) -> Function:
-    """Add the options that describe a scheme; the command gets them as ``scheme``, ``None`` if none is given."""
-
-    @click.option(
-        "--scheme",
-        "scheme_name",
-        metavar="NAME",
-        help="Scheme of the fingerprints: shingles or keywords, or with a version, such as shingles-3.",
-    )
-    @click.option(
-        "--set",
-        "scheme_settings",
-        metavar="KEY=VALUE",
-        multiple=True,
-        callback=_parse_settings,
-        help="Set a parameter of the scheme, as in --set size=5; keywords also takes files as dictionary, idf and "
-        "stop_words. Repeatable.",
-    )
-    @click.option(
-        "--preprocess",
-        type=click.Choice(STEPS),
-        multiple=True,
-        help="Change texts first: html to text; leave out numbers, times and ids; traditional to simplified Chinese "
-        "(t2s). Repeatable; the order counts.",
-    )
-    @wraps(command)
-    def with_scheme(
-        *, scheme_name: str | None, scheme_settings: dict[str, Any], preprocess: tuple[str, ...], **rest: Any
-    ) -> Any:
-        return command(scheme=_build_scheme(scheme_name, scheme_settings, preprocess), **rest)
-
-    return with_scheme
-
-
-def _parse_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
+def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return the settings of a scheme that *words* such as ``size=5`` give."""
     settings = {}
-    for value in values:
-        key, equals, text = value.partition("=")
+    for word in words:
+        key, equals, text = word.partition("=")
         if not key or not equals:
-            raise click.BadParameter(f"{value!r} is not KEY=VALUE, as in size=5", ctx=ctx, param=param)
+            raise WrongUseError(f"--set {word!r} is not KEY=VALUE, as in size=5")
         try:
             settings[key] = json.loads(text)
         except (ValueError, RecursionError):
             settings[key] = text
-    ctx.meta[_FILES] = {key: settings[key] for key in SCHEME_FILES if key in settings}
     return settings
 
 
-def _find_files(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
-    """Note the files for the client: the scheme of a mapping has their digests."""
-    given = _parse_settings(ctx, param, values)
-    if len(given) > len(ctx.meta[_FILES]):
-        raise click.BadParameter("INDEX records the scheme, so only its files can be given", ctx=ctx, param=param)
+def files_of_environment() -> dict[str, Any]:
+    """Return the files that ``ES_SIMHASH_FILES`` names for a scheme, as in ``dictionary=words.txt,idf=idf.txt``."""
+    given = parse_settings(tuple(filter(None, os.environ.get("ES_SIMHASH_FILES", "").split(","))))
+    if unknown := given.keys() - set(FILES):
+        raise InvalidInputError(f"ES_SIMHASH_FILES names {', '.join(sorted(unknown))}: give {', '.join(FILES)}")
+    return given
 
 
-scheme_files = click.option(
-    "--set",
-    metavar="KEY=FILE",
-    multiple=True,
-    expose_value=False,
-    callback=_find_files,
-    help=f"Give a file that the scheme of INDEX was made with: {', '.join(SCHEME_FILES)}. Repeatable.",
-)
+@Parameter(name="*", group=Group("Scheme", sort_key=1))
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    """
+    A scheme, described.
+
+    Args:
+        scheme:
+            Scheme of the fingerprints: shingles or keywords, or with a version, such as shingles-3.
+        set:
+            Set a parameter of the scheme, as in --set size=5; keywords also takes files as dictionary, idf and
+            stop_words. Repeatable.
+        preprocess:
+            Change texts first: html to text; leave out numbers, times and ids; traditional to simplified Chinese
+            (t2s). Repeatable; the order counts.
+    """
+
+    scheme: str | None = None
+    set: tuple[str, ...] = ()
+    preprocess: Annotated[tuple[str, ...], Parameter(choices=STEPS)] = ()
+
+    def build(self) -> Scheme | str | None:
+        """Return the scheme, ``None`` if none is described."""
+        settings, name = parse_settings(self.set), self.scheme
+        if not settings and not self.preprocess:
+            if name is not None:
+                get_scheme(name)  # refuses an unknown name before anything is done
+            return name
+        if name is None and not settings.keys().isdisjoint(FILES):
+            name = "keywords"
+        if name is None and settings:
+            raise WrongUseError("--set needs --scheme: each scheme has its own parameters")
+        if "preprocess" in settings:
+            raise WrongUseError("preprocess is an option of its own: pass --preprocess STEP")
+        steps = {"preprocess": self.preprocess} if self.preprocess else {}
+        try:
+            return get_scheme(name or DEFAULT_SCHEME, **settings, **steps)
+        except TypeError as error:
+            raise InvalidInputError(str(error)) from error
+
+    @property
+    def files(self) -> dict[str, Any]:
+        """The files of the scheme: that of a mapping has their digests."""
+        return {key: given for key, given in parse_settings(self.set).items() if key in FILES}
 
 
-def _build_scheme(name: str | None, settings: dict[str, Any], steps: tuple[str, ...]) -> Scheme | str | None:
-    if not settings and not steps:
-        if name is not None:
-            get_scheme(name)  # refuses an unknown name before anything is done
-        return name
-    if name is None and not settings.keys().isdisjoint(SCHEME_FILES):
-        name = "keywords"
-    if name is None and settings:
-        raise click.UsageError("--set needs --scheme: each scheme has its own parameters")
-    if "preprocess" in settings:
-        raise click.UsageError("preprocess is an option of its own: pass --preprocess STEP")
+def read_json(text: str) -> Any:
+    """Return the object or list that *text* is as JSON."""
     try:
-        return get_scheme(name or DEFAULT_SCHEME, **settings, **({"preprocess": steps} if steps else {}))
-    except TypeError as error:
-        raise InvalidInputError(str(error)) from error
+        parsed = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{text[:80]!r} is not JSON ({error}); quote it for the shell: '{{\"term\": ...}}'") from error
+    if not isinstance(parsed, (dict, list)) or not parsed:
+        raise ValueError(f"{text[:80]!r} is neither an object nor a list of objects")
+    return parsed
 
 
-def split_names(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names in *values*, each of which may be several names separated by commas."""
-    return tuple(name for value in values for part in value.split(",") if (name := part.strip()))
+def _read_query(text: str) -> Any:
+    parsed = read_json(text)
+    check_filter(parsed)
+    return parsed
 
 
-def _parse_fields(_ctx: click.Context, _param: click.Parameter, source: str | None) -> bool | list[str]:
-    """Return the fields that ``--source`` names: all of them for ``*``, none where it is not given."""
-    if source is None or source.strip() == "*":
-        return source is not None
-    if not (names := list(split_names(_ctx, _param, (source,)))):
-        raise click.UsageError("--source has no name of a field: pass names separated by commas, or *")
+def _read_fields(text: str) -> bool | list[str]:
+    """Return the fields that ``--source`` names: all of them for ``*``."""
+    if text.strip() == "*":
+        return True
+    if not (names := split_names([text])):
+        raise ValueError("it has no name of a field: pass names separated by commas, or *")
     return names
 
 
-prefix = click.option(
-    "--prefix",
-    metavar="NAME",
-    default=DEFAULT_PREFIX,
-    help="Name of the object field that holds the fingerprint fields.",
+def _read_within(text: str) -> tuple[str, str] | Literal[False]:
+    name, colon, span = text.rpartition(":")
+    if text and not colon:
+        raise ValueError(f"{text!r} is not FIELD:SPAN, as in published:7d")
+    return (name, span) if text else False
+
+
+def split_names(values: Any) -> list[str]:
+    """Return the names in *values*, each of which may be several names separated by commas."""
+    return [name for value in values for part in value.split(",") if (name := part.strip())]
+
+
+def _split_tokens(_: Any, tokens: Any) -> tuple[str, ...]:
+    return tuple(split_names([token.value for token in tokens]))
+
+
+def reads(read: Callable[[str], Any], help: str, metavar: str) -> Parameter:
+    """Return an option whose words *read* reads, or refuses."""
+
+    def convert(_: Any, tokens: Any) -> Any:
+        return read(tokens[0].value)
+
+    return Parameter(converter=convert, n_tokens=1, accepts_keys=False, help=help, metavar=metavar)
+
+
+_BITS = "Largest distance of a near-duplicate in bits, inclusive, 0 to 64. Default: that of the index's rule, else 12."
+_CANONICAL = (
+    "Which document stands for its group: id (the smallest), longest, a date or number FIELD (the earliest), -FIELD "
+    "(the latest), or FIELD:VALUE>VALUE>* (preferred values of a keyword). Repeatable; the first decides, then the "
+    "next. Default: what the index records, else simhash.at, the document that was grouped first."
 )
-
-max_distance = number(
-    "-d",
-    "--max-distance",
-    least=0,
-    most=64,
-    metavar="BITS",
-    help="Largest distance of a near-duplicate in bits, inclusive, 0 to 64. Default: that of the index's rule, else "
-    "12.",
+_VERIFY = (
+    "Near-duplicates are only documents whose texts are so similar: by default, that share this part of their 7-letter "
+    "shingles. With --no-verify texts are not compared."
 )
-
-
-def filter_option(help: str) -> Decorator:
-    """Add ``--filter``; the command gets a query or a list of queries as ``filter``, or ``None``."""
-    return click.option("--filter", type=QUERY, metavar="JSON", help=help)
-
-
-_FILTER_EXAMPLE = 'match this query, as in \'{"range": {"date": {"gte": "now-7d"}}}\'.'
-filter_query = filter_option(f"Only documents that also {_FILTER_EXAMPLE}")
-counted_filter = filter_option(f"Count only documents that {_FILTER_EXAMPLE}")
-
-routing = click.option(
-    "--routing",
-    metavar="VALUE",
-    help="With --id: the routing value of the document. Else search only where it leads to.",
+_PRESET = "; ".join(
+    f"{preset.name}: {preset.max_distance} bits, {preset.similarity:g}"
+    + ("" if preset.text_measure() == WORD_SHINGLES else f" ({preset.text_measure()})")
+    for preset in PRESETS.values()
 )
-source = click.option(
-    "--source",
-    metavar="FIELDS",
-    callback=_parse_fields,
-    help="Show these fields of the documents, separated by commas; * for all.",
+_NUMBERS = (
+    "same: texts with other numbers in the same places are no near-duplicates, such as the figures of another week. "
+    "Default: as the index records, else any."
 )
-text_field = click.option(
-    "-t",
-    "--text-field",
-    metavar="FIELD",
-    multiple=True,
-    help="Field that holds the text. Repeatable; the order counts.",
-)
-time_field = click.option("--time-field", metavar="FIELD", help="Date field of the documents.")
-source_field = click.option(
-    "--source-field", metavar="FIELD", help="Keyword field that says where a document comes from."
-)
-document_id = click.option(
-    "--id", "document_id", metavar="ID", help="Search for this document of the index; it is left out."
-)
-text_file = click.option("--file", metavar="FILE", type=INPUT_FILE, help="Search for the text of this file.")
-format_ = click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["auto", "jsonl", "csv"]),
-    default="auto",
-    help="Format of the input; auto goes by the name of the file, and means jsonl for any other name.",
-)
-delimiter = click.option(
-    "--delimiter",
-    type=DELIMITER,
-    metavar="CHARACTER",
-    help="What separates the columns of CSV. Default: the one of , ; and tab that the header has most of.",
-)
-workers = number("--workers", help="Compute fingerprints in N additional processes.")
-dry_run = click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
-yes = click.option("-y", "--yes", is_flag=True, help="Do it. Without --yes the command says what it would do.")
+_TEXT_FIELD = "Field that holds the text. Repeatable; the order counts. Default: what the index records."
+_FILTER = 'Only documents that match this query, as in \'{"term": {"lang": "en"}}\'.'
+MaxDistance = Annotated[int | None, Parameter(alias="-d", metavar="BITS", help=_BITS)]
+TextFields = Annotated[tuple[str, ...], Parameter(alias="-t", metavar="FIELD", help=_TEXT_FIELD)]
+Yes = Annotated[bool, Parameter(alias="-y", help="Do it. Without --yes the command says what it would do.")]
+YesFor = Annotated[bool, Parameter(alias="-y")]
+DryRun = Annotated[bool, Parameter(help="Say what would be done, and change nothing.")]
+
+# What a shell gives in another way than Python.
+_OTHERWISE: dict[str, Any] = {
+    "filter": Annotated[Any, reads(_read_query, _FILTER, "JSON")],
+    "text_field": TextFields,
+    "max_distance": MaxDistance,
+    "preset": Annotated[
+        str, Parameter(choices=tuple(PRESETS), help=f"Use the distance and similarity of this preset. {_PRESET}.")
+    ],
+    "verify": Annotated[float | None, Parameter(negative="--no-verify", metavar="SHARE", help=_VERIFY)],
+    "numbers": Annotated[str, Parameter(choices=NUMBERS, help=_NUMBERS)],
+    "canonical": Annotated[list[str], Parameter(metavar="ORDER", allow_leading_hyphen=True, help=_CANONICAL)],
+    "per": Annotated[
+        Any,
+        reads(
+            lambda text: text or False,
+            "Near-duplicates have the same value of this keyword field. An empty FIELD means no such condition.",
+            "FIELD",
+        ),
+    ],
+    "within": Annotated[
+        Any,
+        reads(
+            _read_within,
+            "The dates of near-duplicates differ by at most SPAN, as in published:7d. An empty value means no such "
+            "condition.",
+            "FIELD:SPAN",
+        ),
+    ],
+    "source": Annotated[
+        Any, reads(_read_fields, "Show these fields of the documents, separated by commas; * for all.", "FIELDS")
+    ],
+    "routing": Annotated[str, Parameter(help="With --id: the routing value of the document. Else search only there.")],
+    "workers": Annotated[int, Parameter(metavar="N", help="Compute fingerprints in N additional processes.")],
+    "after": Annotated[
+        tuple[str, ...],
+        Parameter(metavar="REMOVAL", help="Leave out what people kept in this earlier removal. Repeatable."),
+    ],
+    "show": Annotated[
+        tuple[str, ...],
+        Parameter(
+            metavar="FIELDS",
+            converter=_split_tokens,
+            help="Fields whose values people see first. Default: title, URL, source and date, by their usual names. A "
+            "title that is found is shown in any case. Separated by commas, or repeated.",
+        ),
+    ],
+}
 
 
-def yes_for(option: str) -> Decorator:
-    """Add a ``--yes`` that only *option* needs."""
-    said = f"With {option}: do it. Without --yes the command says what it would do."
-    return click.option("-y", "--yes", is_flag=True, help=said)
+def plain(text: str) -> str:
+    """Return a text of a docstring without its marks, on one line."""
+    return " ".join(re.sub(r":\w+:`([^`]+)`|``([^`]+)``|\*(\w+)\*", r"\1\2\3", text).split())
 
 
-passages = click.option(
-    "--passages/--no-passages",
-    default=None,
-    help="Whether documents also hold hashes of their passages, which es-simhash passages needs.",
-)
+def _type_of(taken: Taken) -> Any:
+    """Return the type of an option for what a method takes."""
+    if (known := _OTHERWISE.get(taken.name)) is not None:
+        return known
+    parts = taken.annotation.split(" | ")
+    kind = next((kind for kind in (bool, int, float) if kind.__name__ in parts), str)
+    how: dict[str, Any] = {"help": plain(taken.text), "show_default": bool(taken.default)}
+    if choices := re.findall(r"'(\w+)'", taken.annotation):
+        how["choices"] = choices
+    is_list = "Sequence[str]" in parts
+    return Annotated[tuple[str, ...] if is_list else kind, Parameter(**how)]
 
 
-quiet = click.option(
-    "-q", "--quiet", is_flag=True, help="Print a summary and what went wrong, and no line for each document."
-)
+RULE = "preset verify numbers max_distance canonical per within"
+"""The options of the commands that group documents."""
 
 
-def value_option(*, default: bool | None) -> Decorator:
-    return click.option(
-        "--value/--no-value",
-        default=default,
-        help="Whether documents also hold the fingerprint as a number, which scripts need.",
-    )
+def _parameter(taken: Taken) -> inspect.Parameter:
+    # The type of a default would decide what a shell gives.
+    default = None if taken.name in _OTHERWISE else taken.default
+    return inspect.Parameter(taken.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=_type_of(taken))
 
 
-def sample(default: int | None, *, help: str = "Number of documents that are drawn at random and read.") -> Decorator:
-    """
-    Add ``--sample`` and ``--seed`` for commands that read *default* documents at random.
-    Without a default, and without ``--seed``, each run draws others, so that in time all are seen.
-    """
-    is_reseeded = default is None
-    size = number("--sample", most=10_000, default=default, help=help)
-    seed = click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        default=None if is_reseeded else 0,
-        callback=lambda _, __, given: randrange(2**31) if given is None else given,
-        help=f"Seed of the random choice.{' Default: another one each time.' if is_reseeded else ''}",
-    )
-    return lambda command: size(seed(command))
+def takes(method: Any, names: str) -> Callable[[_Command], _Command]:
+    """Add options to a command: *names* of what a *method* takes; the command gets those that are given."""
+    known = {"numbers": Taken("numbers", "str", None, ""), **parameters(method)}
+    added = [_parameter(known[name]) for name in names.split()]
+
+    def add(command: _Command) -> _Command:
+        @wraps(command)
+        def with_options(*args: Any, **how: Any) -> Any:
+            return command(*args, **settle(how))
+
+        signature = inspect.signature(command)
+        own = [taken for taken in signature.parameters.values() if taken.kind is not taken.VAR_KEYWORD]
+        vars(with_options)["__signature__"] = signature.replace(parameters=[*own, *added])
+        return cast("_Command", with_options)
+
+    return add
+
+
+def settle(how: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *how* with ``--verify`` and ``--numbers`` as one value."""
+    settled = dict(how)
+    if "verify" in settled and settled["verify"] is None:
+        settled["verify"] = False
+    if numbers := settled.pop("numbers", None):
+        if settled.get("verify") is False:
+            raise WrongUseError("pass --no-verify, or --verify and --numbers, not both")
+        settled["verify"] = Verification(settled.get("verify"), numbers=numbers)
+    return settled

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from es_simhash import InvalidInputError
 from es_simhash.arguments import FilePath
+from es_simhash.cli.app import STDIN
 
 
 def sync_file(file: IO[Any]) -> None:
@@ -76,7 +77,7 @@ def open_report(stack: ExitStack, path: str | None, inputs: Sequence[str], *, dr
     """Open the report of a command that reads *inputs*, until the end of *stack*; ``-`` is stdout."""
     if path is None:
         return None
-    if path == "-":
+    if path == STDIN:
         return sys.stdout
     refuse_output(path, inputs=inputs)
     file = Path(path)

@@ -4,6 +4,9 @@ import gzip
 import json
 
 from es_simhash import fingerprint, hamming_distance, to_hex
+from es_simhash.cli.local import show_demo
+from es_simhash.cli.options import To
+from es_simhash.cli.show import Output
 from tests.docs.test_mappings import FILES
 from tests.servers.command_line import NEAR, OTHER, TEXT, failed
 from tests.servers.support import read_all
@@ -112,14 +115,15 @@ def test_a_printed_query_finds_the_candidates(run, news, server):
     assert {"a", "b"} <= {hit["_id"] for hit in hits}
 
 
-def test_the_demo_leaves_nothing_behind(run, server):
-    """On a server of one's own it finds copies of the corpus, says what to do next, and deletes its index."""
-    result = run("demo", "--url", server.url, "--json")
-    assert result.exit_code == 0, result.output
-    groups = json.loads(result.stdout)["groups"]
+def test_the_demo_leaves_nothing_behind(server, capsys, monkeypatch):
+    """It finds copies of the corpus, says what to do next, and deletes its index."""
+    show_demo(To(url=server.url))
+    shown = capsys.readouterr().out
+    assert all(part in shown for part in ("news-zh-01-typo", "{+", "-]", "--text-field"))
+    monkeypatch.setattr(Output, "as_json", True)
+    show_demo(To(url=server.url))
+    groups = json.loads(capsys.readouterr().out)["groups"]
     assert any({"listing-zh-01", "listing-zh-01-fullwidth"} <= {*group} for group in groups)
     # A copy begins with the id of its original.
     assert all(name.startswith(group[0][: len("news-zh-01")]) for group in groups for name in group)
     assert server.request("GET", "/es-simhash-demo-*", missing_ok=True) == {}
-    shown = run("demo", "--url", server.url).stdout
-    assert all(part in shown for part in ("news-zh-01-typo", "{+", "-]", "--text-field"))

@@ -1,13 +1,11 @@
 """The commands backfill, reconcile, groups, pairs, plan, apply and tag on real servers."""
 
-import csv
-import io
 import json
 import re
 
 import pytest
 
-from es_simhash import fingerprint, hamming_distance, to_hex
+from es_simhash import fingerprint, hamming_distance
 from tests.servers.command_line import NEAR, TEXT, failed
 from tests.servers.removals import archived
 from tests.servers.support import put, read_all
@@ -33,8 +31,7 @@ def plain(server, index):
 def grouped(run, plain):
     """The same index with fingerprints, and groups up to the distance of its farthest copy."""
     assert 0 < DISTANCE <= 12
-    assert run("backfill", plain, "-t", "body").exit_code == 0
-    result = run("reconcile", plain, "-d", DISTANCE, "--verify", "0.7")
+    result = run("setup", plain, "-t", "body", "-d", DISTANCE, "--verify", "0.7", "--yes")
     assert result.exit_code == 0, result.output
     return plain
 
@@ -43,27 +40,6 @@ def lines(result):
     """Return the JSON Lines of a command that succeeded."""
     assert result.exit_code == 0, result.output
     return [json.loads(line) for line in result.stdout.splitlines()]
-
-
-def test_backfill(run, plain, server):
-    """A dry run changes nothing; then every document has its fingerprint, and a second run finds nothing to do."""
-    [report] = lines(run("backfill", plain, "-t", "body", "--dry-run", "--json"))
-    assert (report["seen"], report["changed"]) == (4, 4)
-    assert all("simhash" not in source for source in read_all(server, plain).values())
-    result = run("backfill", plain, "-t", "body", "--slices", 1)
-    assert result.exit_code == 0, result.output
-    assert f"{plain}: 4 documents compared, 4 changed, 0 of them stale" in result.stdout
-    found = read_all(server, plain)
-    assert {key: source["simhash"]["fingerprint"] for key, source in found.items()} == {
-        key: to_hex(fingerprint(text)) for key, text in TEXTS.items()
-    }
-    [report] = lines(run("backfill", plain, "--json"))
-    assert (report["seen"], report["changed"], report["failures"]) == (4, 0, [])
-
-
-def test_backfill_without_a_text_field(run, plain):
-    """The index has no fields of ours, and nobody says what they are to be made from."""
-    assert failed(run("backfill", plain)).startswith(f"error: index '{plain}' has no 'simhash' fields: ")
 
 
 def test_reconcile_and_groups(run, grouped, server):
@@ -101,7 +77,7 @@ def test_one_id_in_two_indices(run, index, server, monkeypatch):
     for name in names:
         assert run("create", name, "--text-field", "body").exit_code == 0
         put(server, name, [{"_id": "same", "body": TEXT}])
-        assert run("backfill", name).exit_code == 0
+        assert run("setup", name, "--yes").exit_code == 0
     result = run("plan", ",".join(names), "--max-share", 1)
     whole = ["would", "delete", "same", names[1], "same", names[0], "0", "1.000"]
     assert whole in [line.split() for line in result.stdout.splitlines()], result.output
@@ -113,12 +89,9 @@ def test_pairs(run, grouped, server):
     found, rule = lines(result), f"within {DISTANCE} bits, texts not compared"
     assert ({each["rule"] for each in found}, f"rule: {rule}" in result.stderr) == ({rule}, True), result.stderr
     assert {(*sorted((each["id"], each["other_id"])), each["distance"]) for each in found} == expected
-    rows = list(csv.DictReader(io.StringIO(run("groups", grouped, "--pairs", "-d", 0, "--format", "csv").stdout)))
-    assert [sorted((row["id"], row["other_id"])) for row in rows] == [["a", "b"]]
-    assert {row["index"] for row in rows} == {grouped}
     other = f"{grouped}-archive"
     put(server, other, [{"_id": "=1+1", "body": TEXT}])
-    assert run("backfill", other, "-t", "body").exit_code == 0
+    assert run("setup", other, "-t", "body", "--yes").exit_code == 0
     server.request("POST", f"/{other}/_refresh")
     arguments = ("groups", grouped, "--pairs", "--against", other, "-d", 0)
     found = lines(run(*arguments))
@@ -126,8 +99,6 @@ def test_pairs(run, grouped, server):
         ("a", "=1+1", other),
         ("b", "=1+1", other),
     }
-    rows = list(csv.DictReader(io.StringIO(run(*arguments, "--format", "csv").stdout)))
-    assert [row["other_id"] for row in rows] == ["'=1+1"] * 2  # a spreadsheet would compute it
 
 
 def test_plan_shows_and_apply_does_it_in_one_step(run, grouped, server, tmp_path):
@@ -136,7 +107,7 @@ def test_plan_shows_and_apply_does_it_in_one_step(run, grouped, server, tmp_path
     assert result.exit_code == 0, result.output
     assert re.search("duplicate of +bits +similarity\n(.*\n)+would delete +b +a +0 +1.000", result.stdout)
     assert "2 documents of 4 would be removed, nothing changed\nrule: within " in result.stdout
-    assert f"next: es-simhash plan {grouped} --verify 0.5 --out FILE" in result.stdout
+    assert "next: the same command with --out FILE" in result.stdout
     assert {each["id"]: each["action"] for each in lines(run("plan", grouped, "--verify", "0.5", "--json"))} == {
         "b": "would delete",
         "c": "would delete",
@@ -165,7 +136,7 @@ def test_plan_shows_and_apply_does_it_in_one_step(run, grouped, server, tmp_path
     other.write_text("not a removal")
     failed(run("apply", other, "--yes"), "is not a file of a removal")
     assert other.read_text() == "not a removal"
-    assert run("apply", grouped, "--yes").exit_code == 2
+    assert run("apply", grouped, "--yes").exit_code == 1
 
 
 def test_only_a_summary(run, grouped, tmp_path):
@@ -250,12 +221,12 @@ def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
     )
     assert "1 line would not be carried out (changed 1): plan again for what was changed" in shown.stderr
     plain = run("apply", plan, "--json")
-    assert (shown.exit_code, plain.exit_code) == (1, 1)
+    assert (shown.exit_code, plain.exit_code) == (3, 3)
     names = {"plan": str(plan), "indices": [grouped]}
     assert json.loads(plain.stdout) == {**names, "count": 2, "would_delete": 1, "kept": {"changed": 1}}
     assert sorted(read_all(server, grouped)) == ["a", "b", "c", "d"]
     result = run("apply", plan, "--yes")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "changed 1" in result.stderr
     assert f"1 document deleted, kept in {plan}" in result.stdout
     assert sorted(read_all(server, grouped)) == ["a", "c", "d"]
@@ -288,7 +259,7 @@ def test_a_plan_that_is_looked_at_is_compared_with_the_index(run, grouped, serve
     assert (shown.exit_code, f"2 documents of {grouped} would be deleted" in shown.stdout) == (0, True), shown.output
     server.remove(grouped)
     shown = run(*command)
-    assert shown.exit_code == 1
+    assert shown.exit_code == 3
     assert "2 lines would not be carried out (index_replaced 2): plan again" in shown.stderr
     assert plan.read_bytes() == before
 
@@ -322,13 +293,13 @@ def test_the_advice_fits_what_was_refused(run, grouped, server, tmp_path):
     other.write_bytes(plan.read_bytes())
     server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": True})
     result = run("apply", plan, "--yes")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert ", and run it again" in result.stderr
     assert "plan again" not in result.stderr
     server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": False})
     assert run("apply", plan, "--yes").exit_code == 0
     gone = run("apply", other, "--yes")
-    assert (gone.exit_code, gone.stdout) == (1, "0 documents deleted\n")
+    assert (gone.exit_code, gone.stdout) == (3, "0 documents deleted\n")
     [line] = gone.stderr.splitlines()
     assert line.startswith("error: all 2 are gone already: ")
 

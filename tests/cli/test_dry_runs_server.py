@@ -40,7 +40,6 @@ def test_create(run, index, server):
     [
         ["create", "{index}-new", "-t", "body"],
         ["ingest", "{index}", "{lines}"],
-        ["backfill", "{index}"],
         ["reconcile", "{index}"],
         ["restore", "{removal}"],
     ],

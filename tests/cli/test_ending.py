@@ -8,36 +8,36 @@ from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
 
-import click
 import pytest
-from click.testing import CliRunner
 
 from es_simhash import fingerprint, get_scheme
-from es_simhash.cli import app
-from es_simhash.cli.application import each_command
+from es_simhash.cli.app import each_command
 from es_simhash.cli.failures import UnfingerprintedText
-from es_simhash.cli.output import error, messages_as_json, note, warn
+from es_simhash.cli.show import Output, error, note, warn
+from tests.servers.command_line import invoke
 
 COMMANDS = dict(each_command())
 
 
 def _options(name):
-    return {each for parameter in COMMANDS[name].params for each in parameter.opts}
+    return {word for option in COMMANDS[name].assemble_argument_collection() for word in option.names}
 
 
-# Restore reads its archive first.
-ASKING = [name for name in COMMANDS if _options(name) >= {"--json", "--url"} and name != "restore"]
+# Restore and apply read their file first.
+ASKING = [name for name in COMMANDS if "--url" in _options(name) and name not in ("restore", "apply")]
 
 
 def _arguments(name):
-    needed = [each for each in COMMANDS[name].params if isinstance(each, click.Argument) and each.required]
+    needed = [option for option in COMMANDS[name].assemble_argument_collection() if option.required]
     extra = {
         "find": ["text"],
+        "passages": ["text"],
         "explain": ["1", "2"],
         "tune": ["--text-field", "body"],
+        "export pipeline": ["x", "--install"],
         "export dashboards": ["--check"],
     }
-    return ["x"] * len(needed) + extra.get(name, [])
+    return ["x" if name != "ingest" else __file__] * len(needed) + extra.get(name, [])
 
 
 def _failure(result):
@@ -52,30 +52,30 @@ def _failure(result):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_mistake_in_the_command_line_is_json_where_json_is_asked_for(name):
-    result = CliRunner().invoke(app, [*name.split(), "--no-such-option", "--json"])
+    result = invoke([*name.split(), "--no-such-option", "--json"])
     assert (result.exit_code, result.stdout) == (2, "")
     assert _failure(result)["kind"] == "usage"
 
 
 @pytest.mark.parametrize("name", ASKING)
 def test_what_ends_a_command_is_one_json_object(name):
-    result = CliRunner().invoke(app, [*name.split(), *_arguments(name), "--url", "no address", "--json"])
+    result = invoke([*name.split(), *_arguments(name), "--url", "no address", "--json"])
     assert (result.exit_code > 0, result.stdout) == (True, "")
     assert _failure(result)["kind"] == ("usage" if result.exit_code == 2 else "InvalidInputError")
 
 
-MISTYPED = {"fnd": "find", "back-fill": "backfill", "查找": "--help"}
+MISTYPED = {"fnd": "find", "groupz": "groups", "查找": "--help"}
 
 
 @pytest.mark.parametrize(("mistyped", "meant"), MISTYPED.items())
 def test_a_mistyped_command_names_the_one_that_is_meant(mistyped, meant):
-    result = CliRunner().invoke(app, [mistyped])
+    result = invoke([mistyped])
     assert result.exit_code == 2
     assert meant in result.stderr
 
 
 def test_a_mistyped_option_names_the_one_that_is_meant():
-    result = CliRunner().invoke(app, ["find", "x", "--max-distanc", "3"])
+    result = invoke(["find", "x", "--max-distanc", "3"])
     assert (result.exit_code, "--max-distance" in result.stderr) == (2, True)
 
 
@@ -103,15 +103,10 @@ PURE = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_json(name):
-    assert "--json" in _options(name)
-
-
 @pytest.mark.parametrize("name", PURE)
 def test_the_answer_is_json(name):
     """One value, or one value a line; what is said beside it is JSON too."""
-    result = CliRunner().invoke(app, [*name.split(), *PURE[name], "--json"])
+    result = invoke([*name.split(), *PURE[name], "--json"])
     assert result.exit_code == 0
     assert all(json.loads(line) for line in result.stderr.splitlines())
     try:
@@ -121,28 +116,22 @@ def test_the_answer_is_json(name):
 
 
 @pytest.mark.parametrize("say", [note, warn, error])
-def test_a_message_on_the_way_is_a_json_object_too(say):
+def test_a_message_on_the_way_is_a_json_object_too(say, monkeypatch):
     """It says of itself what it is, so that a program can tell a warning from a failure."""
-    with click.Context(app) as context:
-        messages_as_json(context, wanted=True)
-        message = StringIO()
-        with redirect_stderr(message):
-            say("two\nlines", **({"kind": "refused", "id": "4711"} if say is error else {}))
+    monkeypatch.setattr(Output, "as_json", True)
+    message = StringIO()
+    with redirect_stderr(message):
+        say("two\nlines", **({"kind": "refused", "id": "4711"} if say is error else {}))
     [(key, found)] = json.loads(message.getvalue()).items()
     assert key == {note: "note", warn: "warning", error: "error"}[say]
     assert found["message"] == "two\nlines"
     assert (found.get("kind"), found.get("id")) == (("refused", "4711") if say is error else (None, None))
 
 
-def test_pairs_has_one_format_where_json_is_asked_for():
-    result = CliRunner().invoke(app, ["groups", "news", "--pairs", "--json", "--format", "csv"])
-    assert (result.exit_code, _failure(result)["kind"]) == (2, "usage")
-
-
-@pytest.mark.parametrize("name", ["find", "groups", "plan", "report", "backfill"])
+@pytest.mark.parametrize("name", ["find", "groups", "plan", "report", "passages"])
 @pytest.mark.parametrize("given", ["[]", "5", '"text"', "[1]", "{"])
 def test_a_filter_that_is_no_query_is_named_before_anything_is_asked(name, given):
-    result = CliRunner().invoke(app, [*name.split(), *_arguments(name), "--filter", given, "--json"])
+    result = invoke([*name.split(), *_arguments(name), "--filter", given, "--json"])
     assert result.exit_code == 2
     found = _failure(result)
     assert (found["kind"], "--filter" in found["message"]) == ("usage", True)
@@ -165,15 +154,18 @@ main()
 @pytest.mark.parametrize(
     ("name", "sent", "code"),
     [
-        ("es_simhash.cli.application", "SIGINT", 130),
-        ("es_simhash.cli.commands.quality", "SIGINT", 130),
+        ("es_simhash.cli.app", "SIGINT", 130),
+        ("es_simhash.cli.index", "SIGINT", 130),
         ("elasticsearch", "SIGINT", 130),
         ("elasticsearch", "SIGTERM", 143),
     ],
 )
 def test_a_command_that_is_stopped_while_it_starts_says_so_in_one_line(name, sent, code):
     """While modules are imported, and while it connects."""
-    for options, said in ([], "stopped\n"), (["--json"], '{"note": {"message": "stopped"}}\n'):
+    for options, said in (
+        ([], "stopped; run it again\n"),
+        (["--json"], '{"note": {"message": "stopped; run it again"}}\n'),
+    ):
         command = [sys.executable, "-c", INTERRUPTED.format(name=name, sent=sent), "check", "news", *options]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (ended.returncode, ended.stdout, ended.stderr) == (code, "", said)

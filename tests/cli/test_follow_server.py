@@ -21,7 +21,7 @@ def follow(server, index, run):
 
     def start(*options, url=server.url):
         command = [*PROGRAM, "follow", index, "--state-index", f"{index}-state", "--interval", "0.1"]
-        command += ["--metrics", "json", "--metrics-interval", "0.01", "--url", url, *options]
+        command += ["--metrics", "0.01", "--url", url, *options]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         started.append(process)
         return process

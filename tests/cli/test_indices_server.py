@@ -40,7 +40,7 @@ def test_red_index(run, server, index):
     assert run("create", index, "--existing", "-t", "body", "--yes").exit_code == 0
     failed(run("find", index, TEXT), "all shards failed", "_cat/shards")
     for command in (["groups"], ["groups", "--pairs"], ["plan"], ["reconcile"],
-                    ["backfill"], ["remove-fields", "--yes"],
+                    ["setup"], ["remove-fields", "--yes"],
                     ["tune"], ["check"]):  # fmt: skip
         result = run(*command, index, "--timeout", 1)
         assert result.exit_code == 1, (command, result.output)
@@ -64,8 +64,8 @@ def test_a_text_field_that_no_document_has(run, server, index):
     """The first backfill refuses it and records nothing, so that the right name works at once."""
     server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
     server.request("PUT", f"/{index}/_doc/1?refresh=true", {"body": TEXT})
-    failed(run("backfill", index, "-t", "boddy"), "'boddy'", "check the name")
-    assert run("backfill", index, "-t", "body").exit_code == 0
+    failed(run("setup", index, "-t", "boddy"), "'boddy'", "check the name")
+    assert run("setup", index, "-t", "body", "--yes").exit_code == 0
     server.request("POST", f"/{index}/_refresh")
     assert json.loads(run("check", index, "--json").stdout)["indices"][0]["text_fields"] == ["body"]
 

@@ -44,7 +44,7 @@ def test_bad_lines_cost_nothing_else(run, index, server, tmp_path):
     (tmp_path / "bad.jsonl").write_text("\n".join(lines))
     arguments = ["--on-duplicate", "none", "--report", tmp_path / "report.jsonl", "--json"]
     result = run("ingest", index, tmp_path / "bad.jsonl", *arguments)
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     report = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
     actions = {line["line"]: line["action"] for line in report}
     assert sorted(actions) == list(range(1, 16)), result.output
@@ -113,14 +113,14 @@ def test_the_next_command_sees_what_this_one_wrote(run, index, server, tmp_path)
     assert run("restore", archive).exit_code == 0
     assert seen("documents", "duplicates") == [4, 2]
     assert run("remove-fields", index, "--yes").exit_code == 0
-    assert run("backfill", index, "-t", "body").exit_code == 0
+    assert run("setup", index, "-t", "body", "--yes").exit_code == 0
     assert seen("documents", "fingerprinted") == [4, 4]
 
 
-def test_csv_stdin_and_limit(run, index, server):
-    content = f'id,body\n1,"{TEXT}"\n2,"{OTHER}"\n3,"too many"\n'
+def test_csv_from_stdin(run, index, server):
+    content = f'id,body\n1,"{TEXT}"\n2,"{OTHER}"\n'
     result = run(
-        "ingest", index, "-", "--format", "csv", "--create", "-t", "body", "--id-field", "id", "--limit", 2,
+        "ingest", index, "-", "--format", "csv", "--create", "-t", "body", "--id-field", "id",
         stdin=content,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -138,10 +138,10 @@ def test_a_field_that_seems_to_hold_the_id_is_named(run, index, server, tmp_path
     assert "a" in read_all(server, index)
 
 
-def test_a_new_index_may_have_passages(run, index, server):
-    """They need not be asked for by another command first."""
+def test_an_index_may_have_passages(run, index, server):
     line = json.dumps({"_id": "1", "body": f"{TEXT} {OTHER}"})
-    result = run("ingest", index, "-", "--create", "-t", "body", "--passages", stdin=line)
+    assert run("create", index, "-t", "body", "--passages").exit_code == 0
+    result = run("ingest", index, "-", stdin=line)
     assert result.exit_code == 0, result.output
     server.request("POST", f"/{index}/_refresh")
     [found] = json.loads(run("passages", index, TEXT, "--min-run", 100, "--json").stdout)["overlaps"]
@@ -186,9 +186,7 @@ def test_a_misspelt_text_field_is_told(run, index, server, tmp_path):
     (tmp_path / "y.jsonl").write_text(json.dumps({"other": TEXT}) + "\n")
     (tmp_path / "z.jsonl").write_text((json.dumps({"other": TEXT}) + "\n") * 600 + line)
     files = [tmp_path / "y.jsonl", tmp_path / "z.jsonl"]
-    failed(
-        run("ingest", f"{index}-2", *files, "--create", "-t", "body", "--limit", 601), "none of 601 lines", "'other'"
-    )
+    failed(run("ingest", f"{index}-2", *files, "--create", "-t", "text"), "none of 602 lines", "'other'")
     assert run("ingest", f"{index}-2", *files, "--create", "-t", "body").exit_code == 0
     # A field that is there, with texts that have no features, is not said to have no text.
     told = run(
@@ -221,7 +219,7 @@ def test_more_lines_than_a_bulk_request_holds(run, index, server, tmp_path):
     assert server.request("GET", f"/{index}/_count")["count"] == 2277
 
 
-def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, tmp_path):
+def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, tmp_path, monkeypatch):
     """The index records the digest; with the file lookups work, without it or with another they are refused."""
     (tmp_path / "words.txt").write_text("临江地铁 1000 n\n", encoding="utf-8")
     (tmp_path / "other.txt").write_text("滨海新城 1000 n\n", encoding="utf-8")
@@ -232,19 +230,21 @@ def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, t
     made = run("ingest", index, tmp_path / "x.jsonl", "--create", "-t", "body", *chosen)
     assert made.exit_code == 0, made.output
     server.request("POST", f"/{index}/_refresh")
-    assert [each["id"] for each in json.loads(run("find", index, text, *files, "--json").stdout)["near_dups"]] == ["1"]
+    monkeypatch.setenv("ES_SIMHASH_FILES", f"dictionary={tmp_path / 'words.txt'}")
+    assert [each["id"] for each in json.loads(run("find", index, text, "--json").stdout)["near_dups"]] == ["1"]
     server.request("PUT", f"/{index}/_doc/2?refresh", {"body": text})
     # In processes of their own: this one has read the dictionary already.
-    for given, code, said in (
-        (["find", index, text], 1, 'give files={"dictionary": PATH}'),
-        (["find", index, text, "--set", f"dictionary={tmp_path / 'other.txt'}"], 1, "needs the dictionary"),
-        (["find", index, text, "--set", f"dictionary={tmp_path / 'no.txt'}"], 1, "cannot read dictionary"),
-        (["find", index, text, "--set", "top=50"], 2, "INDEX records the scheme"),
-        (["follow", index, "--once", "--workers", "1", *files], 0, ""),
-        (["check", index, "--sample", "9", *files], 0, ""),
+    for files, given, code, said in (
+        ("", ["find", index, text], 1, "on the command line: ES_SIMHASH_FILES=dictionary=PATH"),
+        ("dictionary=other.txt", ["find", index, text], 1, "needs the dictionary"),
+        ("dictionary=no.txt", ["find", index, text], 1, "cannot read dictionary"),
+        ("top=50", ["find", index, text], 1, "ES_SIMHASH_FILES names top: give dictionary, idf, stop_words"),
+        ("dictionary=words.txt", ["follow", index, "--once", "--workers", "1"], 0, ""),
+        ("dictionary=words.txt", ["check", index, "--sample", "9"], 0, ""),
     ):
+        monkeypatch.setenv("ES_SIMHASH_FILES", files)
         command = [*PROGRAM, *given, "--url", server.url]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
         assert (done.returncode, said in done.stderr) == (code, True), done.stderr
 
 

@@ -2,14 +2,14 @@
 
 import json
 
-from es_simhash.cli.application import each_command
+from es_simhash.cli.app import each_command
 from tests.docs.blocks import load_tool
 from tests.servers.command_line import OTHER, TEXT
 from tests.servers.support import put
 
 COMMANDS = [name for name, _ in each_command()]
 # They run without an end, or make an index of their own.
-ELSEWHERE = {"mcp", "serve", "demo"}
+ELSEWHERE = {"mcp", "serve"}
 
 
 def _values(text):
@@ -44,7 +44,6 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         ["find", index, TEXT],
         ["passages", index, TEXT],
         ["setup", index, "--yes"],
-        ["backfill", index],
         ["follow", index, "--once", "--state-index", f"{index}-state"],
         ["reconcile", index],
         ["groups", index],
@@ -83,26 +82,26 @@ def test_every_answer_is_json(run, index, server, tmp_path):
 def test_every_failure_is_json(run, news, index, server, tmp_path):
     """A failed command has one error; parts that failed have one each, with the fields of the failure."""
     missing = f"{index}-missing"
-    names = "find check backfill follow reconcile groups report plan tune remove-fields"
+    names = "find check setup follow reconcile groups report plan tune remove-fields"
     for name in names.split():
-        more = {"find": [TEXT], "tune": ["-t", "body"], "backfill": ["-t", "body"]}.get(name, [])
+        more = {"find": [TEXT], "tune": ["-t", "body"], "setup": ["-t", "body"]}.get(name, [])
         [failure], printed = _check(run(name, missing, *more, "--json"), 1, ["server"])
         assert missing in failure["message"]
         assert printed == []
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"_id": "d", "body": "one two three"}\n{broken\n{"_id": "e", "body": {"no": "text"}}\n')
-    errors, [summary] = _check(run("ingest", news, bad, "--json"), 1, ["unreadable", "refused"])
+    errors, [summary] = _check(run("ingest", news, bad, "--json"), 3, ["unreadable", "refused"])
     assert [(each["line"], each["id"]) for each in errors] == [(2, None), (3, "e")]
     assert [each["kind"] for each in summary["failures"]] == ["unreadable", "refused"]
     asked = tmp_path / "asked.jsonl"
     asked.write_text(f'{json.dumps(TEXT)}\n7\n"..."\n{{"title": "x"}}\n')
-    errors, answers = _check(run("find", news, "--input", asked, "--json"), 1, ["lines_failed"])
+    errors, answers = _check(run("find", news, "--input", asked, "--json"), 3, ["lines_failed"])
     assert (errors[0]["number"], answers[1]["error"]["kind"]) == (1, "InvalidInputError")
     assert [each["no_fingerprint"]["kind"] for each in answers[2:]] == ["no_letters", "empty"]
     warning = json.loads(run("find", news, " ", "--json").stderr)["warning"]
     assert (warning["kind"], warning["scheme"]) == ("blank", "shingles-3")
     put(server, news, [{"_id": "f", "body": 7}])
     server.request("POST", f"/{news}/_refresh")
-    [failure], [summary] = _check(run("backfill", news, "--json"), 1, ["unusable"])
+    [failure], [summary] = _check(run("setup", news, "--yes", "--json"), 3, ["unusable"])
     assert (failure["index"], failure["id"]) == (news, "f")
-    assert summary["failures"] == [{name: failure[name] for name in summary["failures"][0]}]
+    assert summary["filled"]["failures"] == [{name: failure[name] for name in summary["filled"]["failures"][0]}]

@@ -5,16 +5,15 @@ import json
 import re
 from types import SimpleNamespace
 
-import click
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from es_simhash import PRESETS
-from es_simhash.cli import app
 from es_simhash.connection import Login
 from es_simhash.errors import InvalidInputError
 from es_simhash.tables.hidden import shown
 from tests.docs.blocks import ROOT
+from tests.servers.command_line import parse
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
@@ -80,7 +79,7 @@ def test_plain_filters_are_taken():
 
 
 def agents(plans=None, patterns=("news-*",)):
-    return Agents(Tools(SimpleNamespace(server=SimpleNamespace(url="http://x")), Login(), patterns, plans))
+    return Agents(Tools(SimpleNamespace(url="http://x"), Login(), patterns, plans))
 
 
 def test_every_tool_says_what_it_takes(tmp_path):
@@ -107,9 +106,7 @@ def test_the_page_names_every_tool_and_what_it_shows_can_be_used(tmp_path):
     assert all(f"`{name}`" in page for name in QUERIES)
     [shown] = re.findall(r"```json\n(.+?)```", page, re.DOTALL)
     [server] = json.loads(shown)["mcpServers"].values()
-    command = app.get_command(click.Context(app), server["args"][0])
-    found = command.make_context("mcp", server["args"][1:])
-    assert found.params["patterns"] == ("news-*", "laws")
+    assert split_names(parse(server["args"])["index"]) == ["news-*", "laws"]
 
 
 HOSTILE = (

@@ -6,16 +6,16 @@ import re
 import sys
 import traceback
 
-import click
 import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash import Scheme, SchemeError, fingerprint, get_scheme
 from es_simhash.cli import connect as connecting
-from es_simhash.cli.duplicates import show
 from es_simhash.cli.failures import describe
-from es_simhash.cli.options import Target
-from es_simhash.cli.output import (
+from es_simhash.cli.options import To
+from es_simhash.cli.remove import show_records
+from es_simhash.cli.show import (
+    Output,
     Tracker,
     error,
     print_failures,
@@ -26,7 +26,7 @@ from es_simhash.cli.output import (
     to_json,
     visible,
 )
-from es_simhash.connection import Server, split_url
+from es_simhash.connection import split_url
 from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.faults import Fault, mapping_error
 from es_simhash.removal.records import DuplicateResult
@@ -98,8 +98,8 @@ def test_text_without_controls_is_shown_as_it_is(text):
 )
 def test_no_message_about_a_url_has_its_password(url):
     """Whatever part of the URL the parser takes for the password."""
-    with click.Context(click.Command("test")), pytest.raises(InvalidInputError) as caught:
-        connecting.connect(Target(Server(url), "simhash", None), "news").__enter__()
+    with pytest.raises(InvalidInputError) as caught:
+        connecting.connect(To(url=url), "news").__enter__()
     shown = "".join(traceback.format_exception(caught.value))
     assert "cannot be used" in shown
     assert "hunter" not in shown
@@ -123,7 +123,8 @@ def test_a_missing_dictionary_is_named():
         fingerprint("text", scheme=Scheme.from_dict(recorded))
     said = describe(caught.value)
     assert said.startswith("scheme keywords-1")
-    assert said.endswith(f'sha256:{"ab" * 32}: give files={{"stop_words": PATH}}')
+    way = "(on the command line: ES_SIMHASH_FILES=stop_words=PATH)"
+    assert said.endswith(f'sha256:{"ab" * 32}: give files={{"stop_words": PATH}} {way}')
 
 
 def test_invalid_input_is_one_line():
@@ -177,11 +178,12 @@ def test_off_a_terminal_progress_is_a_line_now_and_then(capsys):
 @pytest.mark.parametrize(
     ("number", "last"), [(20, "would tag  d19  a                1"), (430, "and 410 more (--json prints all)")]
 )
-def test_the_first_lines_are_printed(capsys, number, last):
+def test_the_first_lines_are_printed(capsys, monkeypatch, number, last):
     """A plan of some hundred lines does not hide its summary; what is for programs has every line."""
     records = [DuplicateResult(f"d{n}", "news", "a", "news", 1, "would tag") for n in range(number)]
-    assert show(iter(records), as_json=False).done == number
+    assert show_records(iter(records)).done == number
     lines = capsys.readouterr().out.splitlines()
     assert (len(lines), lines[-1]) == (22 + (number > 20), last)
-    show(iter(records), as_json=True)
+    monkeypatch.setattr(Output, "as_json", True)
+    show_records(iter(records))
     assert len(capsys.readouterr().out.splitlines()) == number

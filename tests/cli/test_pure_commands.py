@@ -137,11 +137,9 @@ def test_templates_fit_together(local):
         ["fingerprint", "a", "--file", __file__],
         ["fingerprint", "a", "--set", "size=3"],
         ["fingerprint", "a", "--scheme", "keywords", "--set", "top"],
-        ["fingerprint", "--file", "/no/such/file"],
         ["explain", "a"],
         ["explain", "--file", "index", "a", "b"],
         ["export", "mapping", "--component-template", "--index-template", "news-*"],
-        ["export", "mapping", "-d", "65"],
         ["find", "index"],
         ["find", "index", "text", "--scheme", "shingles"],
         ["find", "index", "text", "--id", "1"],
@@ -152,13 +150,12 @@ def test_templates_fit_together(local):
         ["ingest", "index", "-", "--passages"],
         ["ingest", "index", "-", "--max-distance", "3", "--on-duplicate", "none"],
         ["create", "index", "--existing", "--settings", "{}"],
-        ["serve", "--port", "70000"],
     ],
 )
 def test_wrong_usage_exits_with_two(local, arguments):
     result = local(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "Usage: " in result.stderr or json.loads(result.stderr)["error"]["kind"] == "usage"
+    assert result.stderr.startswith("error: ")
 
 
 def test_version(local):
@@ -172,7 +169,7 @@ def test_workers_keep_the_order(local):
     lines = [f"line number {number}" for number in range(3500)]
     result = local("fingerprint", "--workers", 2, stdin="\n".join(lines))
     assert result.stdout.splitlines() == [to_hex(fingerprint(line)) for line in lines]
-    assert local("fingerprint", "--workers", 0, stdin="a").exit_code == 2
+    failed(local("fingerprint", "--workers", 0, stdin="a"), "workers 0 is out of range")
 
 
 TEXTS = ["the quick brown fox jumps over the lazy dog", "...", "日本語の新聞記事を読む", "a\r"]

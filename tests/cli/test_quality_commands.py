@@ -2,15 +2,13 @@
 
 import json
 
-import click
 import pytest
-from click.testing import CliRunner
 
-from es_simhash.cli.commands.quality import _show_stats
-from es_simhash.cli.grouping_options import verification
+from es_simhash.cli.options import settle
+from es_simhash.cli.show import show
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.quality.stats import Stats
-from tests.servers.command_line import failed
+from tests.servers.command_line import failed, invoke, parse
 
 BASE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 
@@ -52,16 +50,17 @@ def test_explain_bad_input(local, tmp_path):
 )
 def test_what_the_options_of_verification_stand_for(arguments, expected):
     """What they do not say is that of the preset."""
-    seen = []
-    command = click.command("any")(verification(lambda **given: seen.append(given["verify"])))
-    assert CliRunner().invoke(command, arguments).exit_code == 0
-    assert seen == [expected]
-    assert CliRunner().invoke(command, ["--no-verify", "--numbers", "same"]).exit_code == 2
+    given = parse(["plan", "news", *arguments])
+    assert settle(given).get("verify") == expected
+
+
+def test_texts_are_compared_or_not():
+    assert invoke(["plan", "news", "--no-verify", "--numbers", "same"]).exit_code == 2
 
 
 def test_a_small_share_is_not_nothing(capsys):
     """2 duplicates of 5,000 documents are no 0.0 %, on the terminal and in a notebook."""
     stats = Stats("news", documents=5_000, duplicates=2)
-    _show_stats(stats)
+    show(stats)
     for shown in (capsys.readouterr().out, stats._title()):
         assert ("< 0.1 %" in shown, "0.0" in shown) == (True, False)

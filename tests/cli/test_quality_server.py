@@ -86,5 +86,5 @@ def test_tune(run, news):
     assert f"to try it: es-simhash find {news} --preset " in result.stdout
     assert json.loads(run("tune", news, "--json").stdout)["sampled"] == 3
     result = run("tune", news, "--text-field", "title")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "check the field" in result.stderr

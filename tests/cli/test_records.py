@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from es_simhash.cli import input_files, input_records
-from es_simhash.cli.input_files import read_lines, read_text
-from es_simhash.cli.input_records import Reader, to_action
+from es_simhash.cli import lines
+from es_simhash.cli.app import STDIN
+from es_simhash.cli.lines import Reader, read_lines, read_text, to_action
 from es_simhash.errors import InvalidInputError
 
 
@@ -80,7 +80,7 @@ def test_escapes_are_kept(read):
 
 def test_a_line_that_is_too_long_is_skipped_to_its_end(read, monkeypatch):
     """It is not held in memory, and the next line is read."""
-    monkeypatch.setattr(input_records, "LONGEST_LINE", 50)
+    monkeypatch.setattr(lines, "LONGEST_LINE", 50)
     first, second = read(b'{"a": "' + b"x" * 500 + b'"}\n{"a": 2}\n')
     assert "longer than" in first.reason
     assert (second.line, second.value) == (2, {"a": 2})
@@ -282,17 +282,17 @@ def test_an_id_may_be_a_part_of_id(read):
 
 def test_a_line_of_stdin_that_is_too_long_ends_the_command(monkeypatch):
     """It is not held in memory to its end; nor is a text that is all of stdin."""
-    monkeypatch.setattr(input_files, "LONGEST_LINE", 50)
-    monkeypatch.setattr(input_files, "_READ_BYTES", 20)
+    monkeypatch.setattr(lines, "LONGEST_LINE", 50)
+    monkeypatch.setattr(lines, "_READ_BYTES", 20)
     content = io.BytesIO(b"short\n" + b"x" * 500)
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=content))
-    lines = filter(None, read_lines())
-    assert next(lines) == (1, "short")
+    read = filter(None, read_lines())
+    assert next(read) == (1, "short")
     with pytest.raises(InvalidInputError, match="line 2 is longer than"):
-        next(lines)
+        next(read)
     assert content.tell() < 100
     with pytest.raises(InvalidInputError, match="stdin is longer than"):
-        read_text("-")
+        read_text(STDIN)
 
 
 def test_a_long_csv_cell_is_no_problem(read):
@@ -316,7 +316,7 @@ def test_stdin_has_no_total(monkeypatch):
     for content in (b'{"a": 1}\n', gzip.compress(b'{"a": 1}\n')):
         stdin = SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(content)))
         monkeypatch.setattr("sys.stdin", stdin)
-        reader = Reader(["-"])
+        reader = Reader([STDIN])
         assert [(each.value, each.place) for each in reader] == [({"a": 1}, "stdin line 1")]
         assert reader.total is None
 

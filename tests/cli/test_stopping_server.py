@@ -35,31 +35,23 @@ def filled(server, index, run):
         (["reconcile", "-d", "3"], signal.SIGINT, "1,000 documents were rewritten"),
         (["reconcile", "-d", "3"], signal.SIGTERM, "1,000 documents were rewritten"),
         (["remove-fields", "--yes"], signal.SIGINT, "our fields were removed from 1,100 documents"),
-        (
-            ["backfill", "-t", "body", "--scheme", "keywords", "--prefix", "words_hash"],
-            signal.SIGTERM,
-            "1,100 documents were changed",
-        ),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
 def test_a_command_that_is_stopped_says_how_to_go_on(server, filled, run, arguments, sent, said):
-    """At its second bulk request; what it names, run again, completes the work."""
+    """At its second bulk request; run again, it completes the work."""
     name, *options = arguments
-    message, again = stop(server, "_bulk", 2, sent, name, filled, *options)
+    message = stop(server, "_bulk", 2, sent, name, filled, *options)
     if name == "remove-fields" and server.product == "elasticsearch":
         said = said.replace("1,100", "1,000")  # it has no scripts: its second bulk does the first thousand again
     assert said in message
-    assert again[:2] == [name, filled]
-    result = run(*again)
+    result = run(name, filled, *options)
     assert result.exit_code == 0, result.output
     found = read_all(server, filled)
     assert len(found) == 1100
-    owns = [source.get("words_hash" if name == "backfill" else "simhash") for source in found.values()]
+    owns = [source.get("simhash") for source in found.values()]
     if name == "remove-fields":
         assert owns == [None] * 1100
-    elif name == "backfill":
-        assert len({own["fingerprint"] for own in owns}) == 1
     else:
         assert {own["group"] for own in owns} == {"0000"}
 
@@ -70,9 +62,9 @@ def test_a_restore_that_is_stopped(server, filled, run, tmp_path):
     names = [f"{number:04}" for number in range(1100) if number != 700]
     path = write_archive(tmp_path / "removed.db", [(filled, name, None, source, "0700") for name in names])
     delete(server, filled, names)
-    said, again = stop(server, "_bulk", 2, signal.SIGINT, "restore", str(path))
+    said = stop(server, "_bulk", 2, signal.SIGINT, "restore", str(path))
     assert said == "stopped: 1,000 of 1,099 documents are back: run it again"
-    result = run(*again)
+    result = run("restore", path)
     assert result.exit_code == 0, result.output
     assert len(read_all(server, filled)) == 1100
 
@@ -84,13 +76,13 @@ def test_a_removal_that_is_stopped(server, filled, run, tmp_path, word):
     result = run("plan", filled, "--out", plan, "-d", "3", "--max-share", "1")
     assert result.exit_code == 0, result.output
     command = ("apply", str(plan), "--yes", "--large-groups")
-    said, again = stop(server, word, 3, signal.SIGINT, *command)
+    said = stop(server, word, 3, signal.SIGINT, *command)
     server.request("POST", f"/{filled}/_refresh")
     gone = 1100 - len(read_all(server, filled))
     # The first bulk request asks whether the login sees documents whole, and changes nothing.
     assert gone == {"_bulk": 400, "_mget": 200}[word]
-    assert said == f"stopped: {gone} documents were deleted, and {plan} has each of them"
-    result = run(*again)
+    assert said == f"stopped: {gone} documents were deleted, and {plan} has each of them; run it again"
+    result = run(*command)
     assert result.exit_code == 0, result.output
     assert len(read_all(server, filled)) == 1
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
-from es_simhash.cli.output import print_folded, print_sheets, table_width
+from es_simhash.cli.show import print_folded, print_sheets, table_width
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.terminal import Column, fit
 

@@ -30,7 +30,7 @@ def hostile(run, index, server, tmp_path):
     source = tmp_path / "x\x1b.jsonl"
     source.write_text("".join(json.dumps(each) + "\n" for each in documents) + f'"{HOSTILE[:1]}')
     result = run("ingest", index, source, "--no-verify")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert not HIDDEN.search(result.output)
     server.request("POST", f"/{index}/_refresh")
     return index
@@ -56,7 +56,7 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         (0, False, ["history", LONG["b"], plan]),
         (0, False, ["history", LONG["a"], plan]),
         (2, False, ["restore", plan]),
-        (1, False, ["explain", "--index", hostile, LONG["a"], LONG["c"]]),
+        (1, False, ["explain", hostile, LONG["a"], LONG["c"]]),
         (0, False, ["explain", f"{HOSTILE}word", HOSTILE]),
         (1, True, ["check", hostile]),
         (2, True, ["check", hostile, "--sample", "9"]),

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from es_simhash import InvalidInputError
-from es_simhash.cli.input_records import Record, to_action
+from es_simhash.cli.lines import Record, to_action
 from tests.servers.support import ONE_SHARD
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."

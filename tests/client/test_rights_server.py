@@ -10,7 +10,7 @@ import pytest
 from opensearchpy import OpenSearch
 
 from es_simhash import SimHashClient
-from es_simhash.cli.application import SECTIONS
+from es_simhash.cli.app import COMMANDS
 from es_simhash.lookup import lookup_options as request
 from tests.docs.blocks import ROOT
 from tests.servers.security import LOGIN, LOGIN_BCRYPT, ask, program
@@ -58,14 +58,12 @@ USES = {
     "ingest --on-duplicate none": ("grouped", "ingest INDEX - --on-duplicate none"),
     "export pipeline --install --yes": ("grouped", "export pipeline INDEX --install --name INDEX --use-as final --yes"),
     "export pipeline --install": ("shared", "export pipeline INDEX --install --name INDEX --use-as final"),
-    "backfill": ("plain", "backfill INDEX -t body"),
-    "backfill --dry-run": ("plain", "backfill INDEX -t body --dry-run"),
     "follow --once": ("grouped", "follow INDEX --once --state-index STATE"),
     "remove-fields": ("shared", "remove-fields INDEX"),
     "remove-fields --yes": ("grouped", "remove-fields INDEX --yes"),
 }
 # Also mcp, which serves: tests/cli/test_mcp_server.py is about its rights.
-WITHOUT_A_SERVER = {"mcp", "fingerprint", "serve", "demo", "review", "history"}
+WITHOUT_A_SERVER = {"mcp", "fingerprint", "serve", "review", "history"}
 
 
 def rights():
@@ -84,7 +82,7 @@ def rights():
 def test_the_table_has_every_command():
     """Each use is in it, and no command that talks to a server is missing."""
     assert set(rights()) == set(USES)
-    commands = {name for names in SECTIONS.values() for name in names}
+    commands = {name for names in COMMANDS.values() for name in names}
     assert {use.split()[0] for use in USES} == commands - WITHOUT_A_SERVER
 
 

@@ -117,7 +117,7 @@ def test_what_the_charts_say(server, sync_client, grouped):
         *("7", "documents"),
         *("3", "duplicates", "42.9% of all documents"),
         *("2", "groups with duplicates", "1.5 duplicates in each"),
-        *("1", "without fingerprint", "run es-simhash backfill"),
+        *("1", "without fingerprint", "run es-simhash setup"),
         *("0", "not grouped yet", "nothing to do"),
     ]
     buckets = answers["documents over time"]["aggregations"]["over_time"]["buckets"]

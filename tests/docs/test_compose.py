@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from es_simhash.cli.commands.follow import command as follow
 from es_simhash.servers.artifacts import DEFAULT_VERSIONS
+from tests.servers.command_line import parse
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
@@ -71,9 +71,7 @@ def test_the_command_of_the_service_that_follows_can_be_parsed(name):
     """In the compose file and in the systemd unit."""
     text = (ROOT / name).read_text(encoding="utf-8")
     [line] = re.findall(r"exec es-simhash (follow .+)|ExecStart=\S+ (follow .+)", text)
-    _, index, *options = shlex.split("".join(line))
-    context = follow.make_context("follow", [index, *options])
-    assert context.params["metrics"] == "json"
+    assert parse(shlex.split("".join(line)))["metrics"] == 60
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the script is written for bash")

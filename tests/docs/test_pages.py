@@ -13,13 +13,12 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
-from click.testing import CliRunner
 
 from es_simhash import AsyncSimHashClient, SimHashClient, build_dashboards, fingerprint, fingerprint_fields, to_hex
-from es_simhash.cli import app
 from es_simhash.dashboards.charts import LISTED_GROUPS, SHOWN_GROUPS, SHOWN_SOURCES
 from es_simhash.texts.measures import PRESETS
 from tests.docs.blocks import ROOT, adapt, blocks, commands, execute, ran, run
+from tests.servers.command_line import invoke
 from tests.servers.fixtures import get_server, get_templates, make_client
 from tests.servers.support import ONE_SHARD, put, random_texts
 
@@ -44,7 +43,7 @@ def run_commands(name):
     """Run the commands of a page, and return what each prints."""
     printed = []
     for arguments in commands(name):
-        done = CliRunner().invoke(app, arguments)
+        done = invoke(arguments)
         assert done.exit_code == 0, (arguments, done.output)
         printed.append(done.stdout)
     return printed
@@ -86,7 +85,7 @@ def test_the_shell_examples_of_the_first_hour(opensearch, tmp_path, monkeypatch,
     printed = {}
     try:
         for arguments in commands(name):
-            done = CliRunner().invoke(app, arguments)
+            done = invoke(arguments)
             assert done.exit_code == 0, (arguments, done.stderr)
             printed[arguments[0], arguments[1]] = done.stdout
             server.request("POST", f"/{'posts' if arguments[1] == 'posts' else 'news'}/_refresh")
@@ -126,7 +125,7 @@ def test_dashboards(news):
         line for block in blocks("docs/dashboards.md", "sh") for line in block.splitlines() if "es-simhash" in line
     ]
     assert f" {news} " in line
-    done = CliRunner().invoke(app, shlex.split(line.partition(">")[0])[1:])
+    done = invoke(shlex.split(line.partition(">")[0])[1:])
     assert done.exit_code == 0, done.stderr
     assert [json.loads(each) for each in done.stdout.splitlines()] == namespace["pack"]
     assert [json.loads(each) for each in namespace["ndjson"].splitlines()] == namespace["pack"]
@@ -196,7 +195,7 @@ def test_kibana(server, news):
     """Each command of the page works, and prints what it names."""
     put(server, news, [{"_id": "4711", **fingerprint_fields(255)}])
     first, *_ = blocks("docs/kibana.md", "sh")
-    done = [CliRunner().invoke(app, shlex.split(line)[1:]) for line in first.splitlines()]
+    done = [invoke(shlex.split(line)[1:]) for line in first.splitlines()]
     assert [each.exit_code for each in done] == [0, 0, 0], [each.output for each in done]
     starts = ("POST /news/_search\n{", "(", 'FROM "news"')
     assert all(each.stdout.startswith(start) for each, start in zip(done, starts, strict=True))
@@ -249,7 +248,7 @@ def test_the_alert(server, news):
         # Two documents have another group now, and none of them another moment.
         assert (counted(), moments(), simhash.stats(news).duplicates) == (0, changed, 1)
     [cron] = [line for block in blocks("docs/kibana.md", "sh") for line in block.splitlines() if "report" in line]
-    done = CliRunner().invoke(app, shlex.split(cron.partition("|")[0])[1:])
+    done = invoke(shlex.split(cron.partition("|")[0])[1:])
     assert f"{json.loads(done.stdout)['share']:.3f}" == "0.333"
     assert "| jq -e '.share < " in cron
 

@@ -9,12 +9,11 @@ import tomllib
 from html.parser import HTMLParser
 from urllib.parse import unquote, urljoin, urlsplit
 
-import click
 import pytest
 
 import es_simhash
 from es_simhash import SimHashClient
-from es_simhash.cli.application import app
+from es_simhash.cli.app import each_command
 from tests.docs.blocks import ROOT, load_tool
 
 SITE = ROOT / "build/site"
@@ -131,15 +130,12 @@ def test_the_reference_has_everything_public(tool):
 @pytest.mark.parametrize("name", ["llms.txt", "docs/coming-from.md", "docs/glossary.md"])
 def test_commands_that_are_named_exist(name):
     """Also their options."""
-    context = click.Context(app)
+    commands = dict(each_command())
     found = [shlex.split(code) for code in re.findall(r"`es-simhash ([^`]+)`", read(name))]
     assert len(found) > 2 or name == "docs/glossary.md"
     for command, *words in found:
-        entry = app.get_command(context, command)
-        if isinstance(entry, click.Group):
-            entry = entry.get_command(context, words[0])
-        assert entry is not None, command
-        known = {option for parameter in entry.params for option in parameter.opts}
+        entry = commands[f"{command} {words[0]}" if command == "export" else command]
+        known = {option for parameter in entry.assemble_argument_collection() for option in parameter.names}
         assert {word for word in words if word.startswith("--")} <= known, command
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from es_simhash import SimHashError, rescore, with_fingerprints
-from es_simhash.cli.input_records import Reader
+from es_simhash.cli.lines import Reader
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.hashing.registry import get_scheme
 from es_simhash.mapping.faults import find_faults

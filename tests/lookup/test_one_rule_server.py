@@ -11,7 +11,6 @@ import pytest
 
 from es_simhash import InvalidInputError, MappingError, Preset, Verification, distinct_texts, fingerprint, get_scheme
 from es_simhash.cli.mcp import Tools
-from es_simhash.cli.options import Target
 from es_simhash.connection import Login, Server
 from es_simhash.groups import recorded
 from es_simhash.mapping.meta import marker_name, markers_in_use, read_settings
@@ -167,7 +166,7 @@ def test_every_way_of_asking_gives_the_same(run, server, simhash, estate, seed):
     piped = json.loads(run("find", name, "--json", "-", stdin=document["body"]).stdout)
     assert sorted((each["index"], each["id"]) for each in piped["near_dups"]) == by_text
     assert piped["rule"]["max_distance"] == shown["rule"]["max_distance"] == whole.rule.max_distance
-    tools = Tools(Target(Server(server.url, "auto"), "simhash", None), Login())
+    tools = Tools(Server(server.url), Login())
 
     async def agents():
         try:

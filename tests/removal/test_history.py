@@ -4,14 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner
 
-from es_simhash.cli import app
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.history import removal_history
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
+from tests.servers.command_line import invoke
 from tests.servers.removals import decide_file, take
 
 DAY = "2026-01-{:02d}T00:00:00.000Z".format
@@ -82,7 +81,7 @@ def test_what_happened_to_a_document_later(archive, tmp_path):
         (DAY(16), None, False, None),
     ]
     assert [each.approved for each in told] == [(), *[(("Ann\x1b", "late"),)] * 2]
-    said = CliRunner().invoke(app, ["history", "a", str(path)]).stdout
+    said = invoke(["history", "a", str(path)]).stdout
     assert said.count("Ann\\x1b: late") == 2
     rows = [line.split() for line in said.splitlines() if line.startswith("a   b")]
     assert [("kept" in row, "archived" in row) for row in rows] == [(False, False), (True, False), (False, True)]
@@ -93,7 +92,7 @@ def test_the_command(archive, tmp_path):
     one, two = archive("one", removed("a\x1b", "b", 1)), archive("two", removed("b", "c", 2))
 
     def run(*arguments):
-        return CliRunner().invoke(app, ["history", *map(str, arguments)])
+        return invoke(["history", *map(str, arguments)])
 
     result = run("a\x1b", one, two)
     assert result.exit_code == 0

@@ -15,11 +15,9 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
-from es_simhash.cli import app
-from es_simhash.cli.duplicates import show
+from es_simhash.cli.remove import show_records
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import review_page as page_module
 from es_simhash.removal.guard_rails import Guards, Share
@@ -32,6 +30,7 @@ from es_simhash.tables.hidden import shown
 from es_simhash.tables.notebook import element, join, user_text
 from es_simhash.tables.words import Words
 from tests.pages import CONTROL, HOSTILE, Page as ReadPage
+from tests.servers.command_line import invoke
 from tests.servers.removals import decide_file, take
 
 Checked = partial(ReadPage, scripts=True)
@@ -287,15 +286,15 @@ def test_a_page_of_nothing():
 def test_the_command(plan, tmp_path):
     """Text, page and numbers; no control character of a document reaches the terminal."""
     path = plan([removal("1\x1b[31m", similarity=0.8, goes=LONG + "red\u202e", stays=LONG + "blue")], documents=10)
-    result = CliRunner().invoke(app, ["review", str(path)])
+    result = invoke(["review", str(path)])
     assert result.exit_code == 0
     assert "[-red\\u202e-]{+blue+}" in result.stdout
     assert not CONTROL.search(result.stdout.replace("\n", ""))
     target = tmp_path / "page.html"
-    assert CliRunner().invoke(app, ["review", str(path), "--html", str(target)]).exit_code == 0
+    assert invoke(["review", str(path), "--html", str(target)]).exit_code == 0
     assert target.read_text(encoding="utf-8") == review_html(path)
     assert Checked(target.read_text(encoding="utf-8")).tags.count("article") == 1
-    numbers = json.loads(CliRunner().invoke(app, ["review", str(path), "--json"]).stdout)
+    numbers = json.loads(invoke(["review", str(path), "--json"]).stdout)
     assert numbers["total"]["removals"] == 1
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
 
@@ -303,7 +302,7 @@ def test_the_command(plan, tmp_path):
 def test_limit(plan):
     """The least similar ones, and a word on the rest."""
     path = plan([removal(f"d{n}", similarity=n / 10) for n in range(1, 10)])
-    result = CliRunner().invoke(app, ["review", str(path), "--limit", "2"])
+    result = invoke(["review", str(path), "--limit", "2"])
     assert [f"news/d{n} would go" in result.stdout for n in range(1, 10)] == [True, True] + [False] * 7
     assert "7 more removals" in result.stderr
 
@@ -315,11 +314,11 @@ def test_a_file_that_is_no_plan(tmp_path, plan):
     with pytest.raises(InvalidInputError):
         review_html(other)
     target = tmp_path / "page.html"
-    assert CliRunner().invoke(app, ["review", str(other), "--html", str(target)]).exit_code == 1
+    assert invoke(["review", str(other), "--html", str(target)]).exit_code == 1
     assert not target.exists()
     path = plan([removal()])
     before = path.read_bytes()
-    assert CliRunner().invoke(app, ["review", str(path), "--html", str(path)]).exit_code == 1
+    assert invoke(["review", str(path), "--html", str(path)]).exit_code == 1
     assert path.read_bytes() == before
 
 
@@ -388,5 +387,5 @@ def test_similarities_are_cut_alike(plan, capsys):
         path = plan([line])
         assert f"\n{share} " in "\n".join(Review(path).text())
         assert share in Checked(review_html(path)).text
-        show([DuplicateResult.of(line, "deleted")], as_json=False)
+        show_records([DuplicateResult.of(line, "deleted")])
         assert f" {number}\n" in capsys.readouterr().out

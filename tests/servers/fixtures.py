@@ -16,14 +16,12 @@ import uuid
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from es_simhash.cli import app
 from es_simhash.errors import EmbeddedServerError, MissingDependencyError
 from es_simhash.servers import embedded_server
 from es_simhash.transport.conversation import Patience
 from tests.servers.cluster import embedded_cluster
-from tests.servers.command_line import NEAR, OTHER, TEXT
+from tests.servers.command_line import NEAR, OTHER, TEXT, invoke
 from tests.servers.security import secured_server
 from tests.servers.servers import PRODUCTS, SERVERS, NoServerError, is_required, send
 from tests.servers.support import ROUNDS
@@ -263,7 +261,7 @@ def run(server, monkeypatch):
     for name in ("PRODUCT", "API_KEY", "USER", "PASSWORD", "CA_FILE", "DEBUG"):
         monkeypatch.delenv(f"ES_SIMHASH_{name}", raising=False)
     monkeypatch.setenv("ES_SIMHASH_URL", server.url)
-    return lambda *args, stdin=None: CliRunner().invoke(app, [str(each) for each in args], input=stdin)
+    return lambda *args, stdin=None: invoke([str(each) for each in args], stdin=stdin)
 
 
 @pytest.fixture

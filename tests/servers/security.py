@@ -15,10 +15,8 @@ import ssl
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from click.testing import CliRunner
-
-from es_simhash.cli import app
 from es_simhash.errors import EmbeddedServerError, shorten
+from tests.servers.command_line import invoke
 from tests.servers.plugins import PluginServer
 from tests.servers.servers import send
 
@@ -98,7 +96,7 @@ def program(server: SecuredServer, monkeypatch: Any) -> Any:
     def run(*args: object, login: tuple[str, str] | None = server.login, stdin: str | None = None) -> Any:
         for name, value in zip(("USER", "PASSWORD"), login or ("", ""), strict=True):
             monkeypatch.setenv(f"ES_SIMHASH_{name}", value)
-        return CliRunner().invoke(app, [str(each) for each in args], input=stdin)
+        return invoke([str(each) for each in args], stdin=stdin)
 
     return run
 

@@ -13,12 +13,11 @@ from urllib.parse import urlsplit
 import elasticsearch
 import psutil
 import pytest
-from click.testing import CliRunner
 
 from es_simhash import SimHashClient
-from es_simhash.cli import app
 from es_simhash.errors import EmbeddedServerError, InvalidInputError
 from es_simhash.servers import child, embedded_server
+from tests.servers.command_line import invoke
 from tests.servers.servers import PRODUCTS, Server, is_required
 from tests.servers.support import ROUNDS
 
@@ -159,7 +158,7 @@ def test_elasticsearch_8_refuses_a_client_for_9(older, monkeypatch):
     assert "media_type_header_exception" in str(caught.value)
     monkeypatch.setenv("ES_SIMHASH_URL", older.url)
     for command in (["find", "news", "a text"], ["check", "news"], ["create", "news", "--text-field", "body"]):
-        result = CliRunner().invoke(app, command)
+        result = invoke(command)
         assert result.exit_code == 1, result.output
         [line] = result.stderr.splitlines()
         assert line.startswith("error: ")

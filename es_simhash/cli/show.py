@@ -1,6 +1,6 @@
 """
-What the commands print: data on stdout, messages and progress on stderr, in the words of the command line. Texts of
-users go through :func:`visible`. Rich is imported where it is used.
+What the commands print: data on stdout; messages and progress on stderr. Texts of users go through :func:`visible`.
+Rich is imported where it is used.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
-
-import click
 
 from es_simhash.errors import count as count  # noqa: PLC0414 -- what commands print with
 from es_simhash.tables.hidden import escape_in_json, visible as visible  # noqa: PLC0414 -- as above
@@ -27,17 +25,23 @@ if TYPE_CHECKING:
 
     from es_simhash import Progress
 
+PARTLY = 3
+"""The exit code where some documents were refused, or some lines are void, and the others are done."""
+
 SHOWN_FAILURES = 10
 
-_AS_JSON = "es_simhash.as_json"
+
+class Output:
+    """How answers and messages are printed by the command that runs: as JSON, or for people."""
+
+    as_json: ClassVar[bool] = False
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
     """Return *value* as JSON that is safe to show on a terminal: it means the same, with more escapes."""
     # A stdout that is not UTF-8 cannot print every character; JSON has escapes for those too.
     is_utf8 = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(value, ensure_ascii=not is_utf8, indent=indent)
-    return escape_in_json(text)
+    return escape_in_json(json.dumps(value, ensure_ascii=not is_utf8, indent=indent))
 
 
 def print_json(value: Any, *, indent: int | None = None) -> None:
@@ -46,9 +50,9 @@ def print_json(value: Any, *, indent: int | None = None) -> None:
 
 
 def print_text(text: str) -> None:
-    if Tracker.shown is not None and sys.stdout.isatty():
+    if sys.stdout.isatty():
         hide_progress()
-    # click.echo would flush each line, which costs most of the time when there are a million lines.
+    # print would flush each line, which costs most of the time when there are a million lines.
     sys.stdout.write(f"{text}\n")
 
 
@@ -58,12 +62,12 @@ def print_line(text: str) -> None:
 
 def note(message: str) -> None:
     """Print a message on stderr, on one line; with ``--json`` as ``{"note": {"message": ...}}``."""
-    _say("note", message, "")
+    _say("note", message)
 
 
 def warn(message: str, **data: Any) -> None:
     """Print a warning on stderr, on one line; with ``--json`` as ``{"warning": {"message": ...}}``, with *data*."""
-    _say("warning", message, "warning: ", **data)
+    _say("warning", message, **data)
 
 
 def error(message: str, *, kind: str, **data: Any) -> None:
@@ -71,21 +75,15 @@ def error(message: str, *, kind: str, **data: Any) -> None:
     Print an error on stderr, on one line; with ``--json`` as ``{"error": {"kind": ..., "message": ...}}``.
     *kind* and *data*, such as an id, are for programs and are printed only with ``--json``.
     """
-    _say("error", message, "error: ", kind=kind, **data)
+    _say("error", message, kind=kind, **data)
 
 
-def messages_as_json(ctx: click.Context, *, wanted: bool) -> None:
-    """Decide whether the messages of a command line are lines for people, or JSON objects, one a line."""
-    ctx.meta[_AS_JSON] = wanted
-
-
-def _say(name: str, message: str, prefix: str, **data: Any) -> None:
-    context = click.get_current_context(silent=True)
+def _say(name: str, message: str, **data: Any) -> None:
     hide_progress()
-    if context is not None and context.meta.get(_AS_JSON):
-        click.echo(to_json({name: {**data, "message": message}}), err=True)
-    else:
-        click.echo(visible(f"{prefix}{message}"), err=True)
+    prefix = "" if name == "note" else f"{name}: "
+    line = to_json({name: {**data, "message": message}}) if Output.as_json else visible(f"{prefix}{message}")
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 class _Saying(logging.Handler):
@@ -98,39 +96,21 @@ class _Saying(logging.Handler):
 
 
 @contextmanager
-def saying_what_is_recorded() -> Iterator[None]:
-    with _saying("es_simhash.grouping", _Saying(logging.INFO, note)):
-        yield
-
-
-@contextmanager
-def saying_it_once() -> Iterator[None]:
-    """Leave it to the command to say what is recorded."""
-    logger = logging.getLogger("es_simhash.grouping")
-    logger.disabled = True
+def saying_what_is_logged(*, says_grouping: bool) -> Iterator[None]:
+    """Print the warnings of the library, and what it says of a grouping that it records, if *says_grouping*."""
+    handlers = {"es_simhash": _Saying(logging.WARNING, warn)}
+    if says_grouping:
+        handlers["es_simhash.grouping"] = _Saying(logging.INFO, note)
+    levels = {name: logging.getLogger(name).level for name in handlers}
+    for name, handler in handlers.items():
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel(handler.level)
     try:
         yield
     finally:
-        logger.disabled = False
-
-
-@contextmanager
-def saying_warnings() -> Iterator[None]:
-    with _saying("es_simhash", _Saying(logging.WARNING, warn)):
-        yield
-
-
-@contextmanager
-def _saying(name: str, handler: logging.Handler) -> Iterator[None]:
-    logger = logging.getLogger(name)
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(handler.level)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
+        for name, handler in handlers.items():
+            logging.getLogger(name).removeHandler(handler)
+            logging.getLogger(name).setLevel(levels[name])
 
 
 class Failed(Protocol):
@@ -140,25 +120,37 @@ class Failed(Protocol):
         """Return its fields as plain JSON values."""
 
 
-def dry_run_ending(*, is_dry: bool) -> str:
-    return "; dry run: nothing was written" if is_dry else ""
-
-
-def failures_as_json(failures: Iterable[Failed]) -> list[dict[str, Any]]:
-    return [failure.to_dict() for failure in failures]
-
-
 def print_failures(failures: Sequence[Failed], *, total: int | None = None, advice: str = "run it again") -> None:
     """
     Print the first failures as errors, and how many more there are, with *advice* about those.
     *total*: number of all failures, where *failures* are only the first of them.
     """
     shown = failures[:SHOWN_FAILURES]
-    for failure, fields in zip(shown, failures_as_json(shown), strict=True):
-        error(str(failure), **fields)
+    for failure in shown:
+        error(str(failure), **failure.to_dict())
     rest = (len(failures) if total is None else total) - len(shown)
     if rest > 0:
         error(f"and {rest:,} more: {advice}", kind="more", number=rest)
+
+
+def plain_failures(failures: Iterable[Failed]) -> dict[str, Any]:
+    """Return the failures of a result as its item ``failures``."""
+    return {"failures": [failure.to_dict() for failure in failures]}
+
+
+def show(result: Any, *lines: str, sheets: Iterable[Part] = (), **how: Any) -> None:
+    """
+    Print a *result*: as JSON, or its tables, or these *sheets*, and *lines* for people.
+    It is a dict, or has ``to_dict``; *how*: as for :func:`print_sheets`.
+    """
+    if Output.as_json:
+        print_json(result if isinstance(result, dict) else result.to_dict())
+        return
+    title, parts = sheets_of(result) if isinstance(result, Tabular) else ("", list(sheets))
+    if parts:
+        print_sheets(*parts, title=title, **how)
+    for line in lines:
+        print_line(line)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -169,46 +161,28 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
-_STEP_SECONDS = 0.1
-LINE_SECONDS = 30.0
+_PATIENCE_SECONDS, _STEP_SECONDS, _LINE_SECONDS = 2.0, 0.1, 30.0
 
 
 class Tracker:
     """
-    A progress bar on stderr, as a context manager; a line every *line_seconds* if stderr is not a terminal.
-    *total*: all the work, in bytes or documents; ``None`` if it is not known yet. *unit*: what is counted. What else is
-    printed takes the bar away until the next step.
+    Progress on stderr, as a context manager: a bar after two seconds, or a line every *line_seconds* if stderr is not a
+    terminal. *total*: all the work, in bytes or documents; ``None`` if it is not known yet. *unit*: what is counted.
+    What else is printed takes the bar away until the next step.
     """
 
     shown: ClassVar[Tracker | None] = None
 
     def __init__(
-        self, description: str, *, total: int | None, unit: str = "document", line_seconds: float = LINE_SECONDS
+        self, description: str, *, total: int | None, unit: str = "document", line_seconds: float = _LINE_SECONDS
     ) -> None:
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 -- slow to import
-
-        screen = console(stderr=True)
         self.done = 0
         self._description, self._total, self._unit, self._line_seconds = description, total, unit, line_seconds
         self._started = self._shown = time.monotonic()
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[done]}, {task.fields[rate]}/s"),
-            TimeRemainingColumn(compact=True),
-            console=screen,
-            disable=not screen.is_terminal,
-            transient=True,
-            # What was redirected would go to stderr, broken into lines.
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._task = self._progress.add_task(description, total=total, done=self._counted(), rate="0")
+        self._bar: Any = None
 
     def __enter__(self) -> Self:
         self._before, Tracker.shown = Tracker.shown, self
-        self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -217,8 +191,9 @@ class Tracker:
 
     def hide(self) -> None:
         """Take the bar away, until there is progress again."""
-        if self._progress.live.is_started:
-            self._progress.stop()
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
 
     @property
     def seconds(self) -> float:
@@ -228,19 +203,29 @@ class Tracker:
         """Count *number* more, and show that *completed* of *total* is done. Redraws at most every 0.1 seconds."""
         self.done += number
         self._total = total or self._total
-        is_line = bool(self._progress.disable)
+        is_line = not sys.stderr.isatty()
         if time.monotonic() - self._shown < (self._line_seconds if is_line else _STEP_SECONDS):
             return
         self._shown = time.monotonic()
+        counted = count(self.done, self._unit) if self._unit else f"{self.done:,}"
         if is_line:
-            note(progress_line(self._description, self._counted(), self.done, self.seconds, completed, self._total))
-            return
-        self._progress.start()
-        rate = f"{self.done / self.seconds:,.0f}"
-        self._progress.update(self._task, completed=completed, total=total, done=self._counted(), rate=rate)
+            note(progress_line(self._description, counted, self.done, self.seconds, completed, self._total))
+        elif self.seconds >= _PATIENCE_SECONDS:
+            self._draw(counted, completed)
 
-    def _counted(self) -> str:
-        return count(self.done, self._unit) if self._unit else f"{self.done:,}"
+    def _draw(self, counted: str, completed: int) -> None:
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415 -- slow to import
+
+        if self._bar is None:
+            columns = [TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()]
+            columns += [TextColumn("{task.fields[done]}, {task.fields[rate]}/s"), TimeRemainingColumn(compact=True)]
+            # What was redirected would go to stderr, broken into lines.
+            how: Any = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
+            self._bar = Progress(*columns, console=console(stderr=True), **how)
+            self._task = self._bar.add_task(self._description, total=self._total, done="", rate="")
+            self._bar.start()
+        rate = f"{self.done / self.seconds:,.0f}"
+        self._bar.update(self._task, completed=completed, total=self._total, done=counted, rate=rate)
 
 
 def hide_progress() -> None:
@@ -251,20 +236,24 @@ def hide_progress() -> None:
 @contextmanager
 def tracking() -> Iterator[Callable[[Progress], None]]:
     """Return what shows the progress of calls: a :class:`Tracker` for each step, unless a command has its own."""
-    shown: Tracker | None = None
+    own: Tracker | None = None
     step = ""
-    with ExitStack() as stack:
 
-        def tell(progress: Progress) -> None:
-            nonlocal shown, step
-            if Tracker.shown is not shown:
-                return  # a command counts by itself
-            if shown is None or progress.step != step:
-                stack.close()
-                step, shown = progress.step, stack.enter_context(Tracker(progress.step, total=progress.total, unit=""))
-            shown.advance(progress.done - shown.done, completed=progress.done, total=progress.total)
+    def tell(progress: Progress) -> None:
+        nonlocal own, step
+        if Tracker.shown is not own:
+            return  # a command counts by itself
+        if own is None or progress.step != step:
+            if own is not None:
+                own.__exit__()
+            step, own = progress.step, Tracker(progress.step, total=progress.total, unit="").__enter__()
+        own.advance(progress.done - own.done, completed=progress.done, total=progress.total)
 
+    try:
         yield tell
+    finally:
+        if own is not None:
+            own.__exit__()
 
 
 def progress_line(description: str, counted: str, done: int, seconds: float, completed: int, total: int | None) -> str:
@@ -287,12 +276,6 @@ def progress_line(description: str, counted: str, done: int, seconds: float, com
 DEFAULT_WIDTH = 80
 NARROWEST = 20
 _INDENT = 4
-
-
-def print_result(result: Tabular, **how: Any) -> None:
-    """Print the title of a *result* and its sheets, as :func:`print_sheets` does."""
-    title, parts = sheets_of(result)
-    print_sheets(*parts, title=title, **how)
 
 
 def print_sheets(

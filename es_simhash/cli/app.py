@@ -1,0 +1,171 @@
+"""The table of commands, each imported when it is used; exit codes, and errors on one line. No command is here."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cyclopts import App, CycloptsError, Group, Parameter
+
+COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+    "Common commands": {
+        "setup": ("index:setup", "Make an index that exists ready, in one step."),
+        "ingest": ("ingest:ingest", "Write documents with their fingerprints."),
+        "find": ("look:find", "Find near-duplicates."),
+        "report": ("report:report", "Count duplicates and groups, or write a page."),
+        "plan": ("remove:plan", "Plan which duplicates to delete."),
+        "review": ("remove:review", "Show a plan, to judge it."),
+        "apply": ("remove:apply", "Archive and delete what a plan names."),
+        "restore": ("remove:restore", "Put removed documents back."),
+    },
+    "More commands": {
+        "check": ("index:check", "Report whether lookups in an index work."),
+        "create": ("index:create", "Create an index with the fields, or add the fields."),
+        "follow": ("index:follow", "Keep fingerprints and groups right while others write."),
+        "reconcile": ("index:reconcile", "Rewrite group fields that disagree with the rule."),
+        "groups": ("look:groups", "Print groups or pairs of near-duplicates."),
+        "explain": ("look:explain", "Explain why two texts are near-duplicates, or not."),
+        "passages": ("look:passages", "Find documents that share passages with a text."),
+        "history": ("remove:history", "Say where a removed document has gone."),
+        "tune": ("report:tune", "Recommend a preset for the texts of an index."),
+        "fingerprint": ("look:fingerprint", "Print the fingerprints of texts."),
+        "export": ("export:app", "Print or install mapping, templates, pipeline, charts."),
+        "remove-fields": ("index:remove_fields", "Remove the fields from an index."),
+        "mcp": ("local:mcp", "Serve agents, which can read and change nothing."),
+        "serve": ("local:serve", "Run a local server that keeps its data, or show a demo."),
+    },
+}
+"""Every command, by section: the function, and its one line of help."""
+
+HELP = """\
+Exact near-duplicate search for Elasticsearch and OpenSearch.
+
+The text of a document becomes a 64-bit SimHash fingerprint, stored in keyword fields. Near-duplicates are the \
+documents whose fingerprints differ in few bits; a lookup finds all of them.
+
+To see it work: pip install 'es-simhash[embedded]' && es-simhash serve --demo
+"""
+EPILOGUE = """\
+--json prints JSON, for programs; every command has it. Server and login come from the environment: ES_SIMHASH_URL; \
+ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY; ES_SIMHASH_CA_FILE; ES_SIMHASH_PRODUCT. Exit codes: 0 \
+done, 1 failed, 2 wrong use, 3 done in part, 130 stopped by Ctrl-C, 141 the output was closed.
+"""
+
+FAILED, USAGE = 1, 2
+BROKEN_PIPE = 141
+"""What a shell reports for a process that SIGPIPE ended."""
+
+STDIN = "<stdin>"
+"""What stands for ``-``, which is no option."""
+
+# These loggers warn about a failed request, which the one line of ours describes already.
+_NOISY_LOGGERS = ("elastic_transport", "elasticsearch", "opensearch", "urllib3")
+
+
+def make_app(chosen: str = "", *, is_documented: bool = False) -> App:
+    """
+    Return the application.
+    Help of the command *chosen*, or of all if it *is_documented*, is the docstring, else the line in the table.
+    """
+    from es_simhash import __version__  # noqa: PLC0415 -- so that Ctrl-C meanwhile is answered
+
+    # A flag has no opposite, and help shows the defaults that the library has.
+    plain = Parameter(negative=(), show_default=False)
+    how: Any = {"help_format": "plaintext", "help_flags": ["--help", "-h"], "result_action": "return_value"}
+    how |= {
+        "suppress_keyboard_interrupt": False,
+        "exit_on_error": False,
+        "print_error": False,
+        "default_parameter": plain,
+    }
+    app = App(name="es-simhash", help=HELP, help_epilogue=EPILOGUE, version=f"es-simhash {__version__}", **how)
+    for order, (title, commands) in enumerate(COMMANDS.items()):
+        section = Group(title, sort_key=order)
+        for name, (function, said) in commands.items():
+            line = None if name == chosen or is_documented else said
+            app.command(
+                f"es_simhash.cli.{function}", name=name, help=line, group=section, sort_key=list(commands).index(name)
+            )
+    return app
+
+
+def each_command() -> Iterator[tuple[str, App]]:
+    """Yield every command with its words, such as ``export mapping``."""
+    app = make_app()
+    for name in [name for commands in COMMANDS.values() for name in commands]:
+        command = app[name]
+        words = [word for word in command if not word.startswith("-")]
+        yield from ((f"{name} {word}", command[word]) for word in words) if words else [(name, command)]
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line, and return its exit code: 0, 1, 2, 3, 130 (Ctrl-C), 143 (SIGTERM) or 141."""
+    from es_simhash.cli import failures, show, stopping  # noqa: PLC0415 -- so that Ctrl-C meanwhile is answered
+
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    show.Output.as_json = "--json" in options
+    words = [STDIN if word == "-" else word for word in options if word != "--json"] + [*arguments[len(options) :]]
+    if sys.stdout is None:
+        # A file that is opened now would take the place of stdout.
+        show.error("stdout is closed: send it to a file, to a program or to /dev/null", kind="file")
+        return FAILED
+    try:
+        with stopping.interrupts(), show.saying_what_is_logged(says_grouping=words[:1] != ["setup"]):
+            code = make_app(words[0] if words else "")(words)
+            sys.stdout.flush()
+            return code if isinstance(code, int) else 0
+    except CycloptsError as failure:
+        show.error(f"{failure} (es-simhash {' '.join(words[:1])} --help lists the options)", kind="usage")
+        return USAGE
+    except failures.WrongUseError as failure:
+        show.error(str(failure), kind="usage")
+        return USAGE
+    except failures.EndedError as failure:
+        show.error(str(failure), kind=failure.kind)
+        return FAILED
+    except BrokenPipeError:
+        _forget_output()
+        return BROKEN_PIPE
+    except KeyboardInterrupt as stop:
+        done = "; ".join(reversed(getattr(stop, "__notes__", ())))
+        again = "" if "run it again" in done else "; run it again"
+        show.note(f"stopped{done and ': '}{done}{again}")
+        return stopping.exit_code(stop)
+    except Exception as failure:
+        if os.environ.get("ES_SIMHASH_DEBUG"):
+            raise
+        show.error(failures.describe(failure), kind=failures.kind_of(failure))
+        return FAILED
+
+
+def prepare_process() -> None:
+    """Make texts printable, and warnings readable."""
+    for stream in (sys.stdout, sys.stderr):
+        # A lone surrogate in a text must not end the program; in JSON the backslash form is correct.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    for name in _NOISY_LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    if not sys.warnoptions:
+        warnings.showwarning = _show_warning
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    from es_simhash.cli.show import warn  # noqa: PLC0415 -- as above
+
+    # Deprecations are for the developers of this program; warnings of a server are for its user.
+    if not issubclass(category, (DeprecationWarning, PendingDeprecationWarning)):
+        warn(str(message))
+
+
+def _forget_output() -> None:
+    # Python writes what is still buffered when it closes the stream, and that would fail again.
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return

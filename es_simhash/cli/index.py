@@ -1,0 +1,569 @@
+"""``setup``, ``create``, ``check``, ``follow``, ``reconcile`` and ``remove-fields``: an index, made and kept ready."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from random import randrange
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from es_simhash import FollowReport, InvalidInputError, PairRule, SimHashClient
+from es_simhash.cli.connect import Connection, connect
+from es_simhash.cli.failures import EndedError, WrongUseError
+from es_simhash.cli.lines import read_text
+from es_simhash.cli.options import (
+    RULE,
+    Described,
+    DryRun,
+    MaxDistance,
+    TextFields,
+    To,
+    Yes,
+    YesFor,
+    read_json,
+    reads,
+    takes,
+)
+from es_simhash.cli.remove import DRY
+from es_simhash.cli.show import (
+    PARTLY,
+    Output,
+    count,
+    error,
+    note,
+    plain_failures,
+    print_failures,
+    print_json,
+    print_line,
+    print_sheets,
+    show,
+    warn,
+)
+from es_simhash.cli.stopping import stop_requests
+from es_simhash.errors import shorten
+from es_simhash.tables.notebook import Sheet, percent
+from es_simhash.tables.tabular import sheets_of
+from es_simhash.upkeep.follow_options import find_outage
+
+if TYPE_CHECKING:
+    from es_simhash import Setup
+    from es_simhash.quality import Diagnosis
+
+# Most failures are of the documents themselves, and stay.
+_MEND = "mend these, and run it again"
+
+
+@takes(SimHashClient.setup, f"text_field time_field {RULE}")
+def setup(index: str, /, *, yes: Yes = False, described: Described = Described(), to: To = To(), **how: Any) -> int:
+    """
+    Make INDEX, which has documents, ready for everything else.
+
+    Adds the fields, records what counts as a near-duplicate, gives each document the fingerprint of its present text,
+    and groups the near-duplicates. Without an option that says what counts, your texts choose a preset, as in
+    es-simhash tune. What INDEX records already stays as it is. No document is deleted, and your own fields stay. Other
+    programs may write at the same time. If it is stopped, run it again to continue.
+
+    For example:
+
+        es-simhash setup news --text-field body
+        es-simhash setup news --text-field body --time-field published --yes
+
+    Args:
+        index:
+            Name, alias, data stream or pattern, or several of them separated by commas.
+    """
+    with connect(to, index, scheme=described.build(), files=described.files) as connection:
+        found = connection.simhash.setup(index, dry_run=not yes, **how)
+        example = "ID"
+        if not Output.as_json and found.groups and found.groups.duplicates:
+            tagged = {"size": 1, "_source": False, "query": {"exists": {"field": f"{to.prefix}.duplicate_of"}}}
+            hits = connection.client.search(index=index, body=tagged)["hits"]["hits"]
+            example = hits[0]["_id"] if hits else example
+    if Output.as_json:
+        plain = found.to_dict()
+        for part, report in (("filled", found.filled), ("groups", found.groups)):
+            plain[part] = report and plain[part] | plain_failures(report.failures)
+        print_json(plain | {"dry_run": not yes})
+    else:
+        for line in _lines(found, is_dry=not yes):
+            print_line(line)
+        _show_measured(found, to)
+        for line in (*_done(found, is_dry=not yes), *_next(found, to, example, is_dry=not yes)):
+            print_line(line)
+    if found.outside:
+        verb = "are" if yes else "would be"
+        warn(
+            f"duplicates whose canonical {index} does not show (deleted, or in another index): {found.outside:,}, "
+            f"which {verb} grouped anew without it; name all indices together that are to be grouped together",
+            kind="outside",
+            number=found.outside,
+        )
+    if found.rollover:
+        warn(found.rollover)
+    filled = (found.filled.failures, found.filled.failed) if found.filled else ((), 0)
+    grouped = found.groups.failures if found.groups else ()
+    failures, failed = [*filled[0], *grouped], filled[1] + len(grouped)
+    print_failures(failures, total=failed, advice=_MEND)
+    is_settled = not yes or found.groups is None or found.groups.is_settled or bool(grouped)
+    return _settled(index, is_settled=is_settled) if not failed else PARTLY
+
+
+def _settled(index: str, *, is_settled: bool) -> int:
+    if not is_settled:
+        error("documents changed while they were grouped: run it again", kind="unsettled", indices=[index])
+    return 0 if is_settled else PARTLY
+
+
+def _lines(found: Setup, *, is_dry: bool) -> Iterator[str]:
+    """Yield what was recorded."""
+    names = "" if found.indices == (found.index,) else f" ({', '.join(found.indices)})"
+    verb = "would be recorded" if is_dry else "recorded"
+    new = f"{verb} now: {', '.join(_PARTS[part] for part in found.recorded)}" if found.recorded else "recorded already"
+    yield f"{found.index}{names}: {count(found.documents, 'document')}, text in {', '.join(found.text_fields)} ({new})"
+    other = " (another: --preset)" if is_dry and "grouping" in found.recorded else ""
+    name = f"preset {found.preset}{other}" if found.preset else "no preset"
+    misses = f"; {found.misses}" if found.misses and "grouping" in found.recorded else ""
+    yield f"rule: {name}, scheme {found.scheme}, {found.rule}{misses}"
+
+
+def _done(found: Setup, *, is_dry: bool) -> Iterator[str]:
+    """Yield what was filled, or would be."""
+    filled, groups = found.filled, found.groups
+    new_ones, stale = (found.missing, 0) if filled is None else (filled.changed - filled.stale, filled.stale)
+    if found.is_already:
+        yield "already set up: nothing is to do"
+    elif is_dry:
+        new = f"{'up to ' if filled is None else ''}{count(new_ones, 'document')}"
+        yield f"would give {new} a first fingerprint, replace {stale:,} stale ones, and group all"
+        if filled is not None and filled.failed:
+            yield f"would fail for {count(filled.failed, 'document')}"
+        yield "nothing changed, pass --yes to do it"
+    elif filled is not None and groups is not None:
+        empty = f", {filled.empty:,} have no text with letters" if filled.empty else ""
+        yield (
+            f"filled: {filled.seen:,} compared, {new_ones:,} got their first fingerprint, {stale:,} stale ones "
+            f"replaced, {filled.failed:,} failed{empty}; grouped: {groups.changed:,} written, "
+            f"{len(groups.failures):,} failed"
+        )
+
+
+def _next(found: Setup, to: To, example: str, *, is_dry: bool) -> Iterator[str]:
+    """Yield what was found and what to do next; no removal before what speaks against one."""
+    groups = found.groups
+    if is_dry and not found.is_already:
+        return
+    if groups is None or not groups.duplicates:
+        yield "found: no duplicates"
+        return
+    yield f"found: {count(groups.duplicates, 'duplicate')} of other documents"
+    for finding in found.findings:
+        yield f"but {finding.message}"
+    next_ones: dict[tuple[str, ...], str] = {}
+    next_ones |= {
+        ("find", found.index, "--id", example): "the near-duplicates of a document",
+        ("groups", found.index, "--min-size", "2"): "all groups",
+        ("report", found.index, "--out", "report.html"): "how many, of whom, and which words differ",
+        ("follow", found.index): "keeps all this right while other programs write",
+    }
+    if not found.findings:
+        next_ones["plan", found.index, "--out", "removal.db"] = "which to delete: review it, then apply"
+    yield "next:"
+    commands = [to.command(*words) for words in next_ones]
+    width = max(map(len, commands))
+    for command, said in zip(commands, next_ones.values(), strict=True):
+        yield f"{command:{width}}  # {said}"
+
+
+_PARTS = {"fields": "the fields", "grouping": "the rule", "max_distance": "the distance of lookups"}
+
+
+def _show_measured(found: Setup, to: To) -> None:
+    """Print what each preset finds of edited copies, what the texts show beside, and which preset that speaks for."""
+    figures = found.measured
+    if found.unmeasured:
+        print_line(f"measured: nothing: {found.unmeasured}")
+    elif found.presets:
+        rows = [
+            {"edit": kind, **{preset.preset: percent(preset.by_edit[kind]) for preset in found.presets}}
+            for kind in found.presets[0].by_edit
+        ]
+        print_sheets(Sheet(f"found of edited copies of {found.sampled:,} of your texts", rows))
+    for message in found.notes:
+        print_line(f"note: {message}")
+    if figures is not None and found.preset is None and figures.max_distance > found.grouping["max_distance"]:
+        again = to.command("reconcile", found.index, "--regroup", "--preset", figures.preset, "--yes")
+        print_line(f"to change the rule: {again}")
+
+
+def create(
+    index: str,
+    /,
+    *,
+    text_field: TextFields = (),
+    existing: bool = False,
+    mappings: str | None = None,
+    settings: Annotated[
+        Any, reads(read_json, "Settings of the index, as in '{\"number_of_shards\": 1}'.", "JSON")
+    ] = None,
+    value: Annotated[bool | None, Parameter(negative="--no-value")] = None,
+    passages: Annotated[bool | None, Parameter(negative="--no-passages")] = None,
+    dry_run: bool = False,
+    yes: YesFor = False,
+    described: Described = Described(),
+    to: To = To(),
+    max_distance: MaxDistance = None,
+) -> None:
+    """
+    Create INDEX with the fields, or add the fields to it.
+
+    The mapping records the scheme, the text fields and the distance, so that other commands know them. Documents
+    that are already in the index have no fingerprint until you run es-simhash setup. With --existing what is not
+    given stays as the mapping records it, and what is given takes its place.
+
+    For example:
+
+        es-simhash create news --text-field title --text-field body --max-distance 8
+        es-simhash create news --text-field body --mappings own.json --settings '{"number_of_shards": 3}'
+        es-simhash create news --existing --passages --yes && es-simhash setup news --yes
+
+    Args:
+        index:
+            Name of the index.
+        existing:
+            Add the fields to an index that exists; needs --yes.
+        mappings:
+            JSON file with the mapping of your own fields.
+        value:
+            Whether documents also hold the fingerprint as a number, which scripts need.
+        passages:
+            Whether documents also hold hashes of their passages, which es-simhash passages needs.
+        dry_run:
+            Without --existing: say what would be created, and create nothing.
+        yes:
+            With --existing: do it. Without --yes the command says what it would do.
+    """
+    if existing and (mappings or settings is not None):
+        raise WrongUseError("--mappings and --settings are for a new index: leave them out with --existing")
+    if dry_run if existing else yes:
+        raise WrongUseError("--dry-run is for a new index, and --yes goes with --existing")
+    own = None if mappings is None else _read_mappings(mappings)
+    how: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance}
+    with connect(to, index, scheme=described.build(), files=described.files) as connection:
+        if existing:
+            how |= {"value": value, "passages": passages}
+            changed = connection.simhash.put_mapping(index, dry_run=not yes, **how)
+            report: dict[str, Any] = {"changed": changed} if yes else {"would_change": changed}
+            line = f"{'added the fields' if yes else 'would add the fields'} to {', '.join(changed)}"
+            line += "" if yes else f"{_recorded(text_field, max_distance)}; nothing changed, pass --yes to do it"
+        else:
+            how |= {"value": value is not False, "passages": bool(passages)}
+            made = connection.simhash.create_index(index, mappings=own, settings=settings, dry_run=dry_run, **how)
+            if dry_run and connection.client.indices.exists(index=index):
+                raise InvalidInputError(f"index {shorten(index)} exists: add the fields to it with --existing")
+            report = {"would_create" if dry_run else "created": index, "dry_run": dry_run, **made.to_dict()}
+            line = f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}{DRY * dry_run}"
+    show(report, line)
+    if max_distance is not None and (missed := PairRule(max_distance).misses):
+        note(f"the index records {count(max_distance, 'bit')}: {missed}")
+
+
+def _recorded(text_field: tuple[str, ...], max_distance: int | None) -> str:
+    parts = [f"the text fields {', '.join(text_field)}"] if text_field else []
+    parts += [] if max_distance is None else [f"the distance {max_distance}"]
+    return f", and record {' and '.join(parts)}" if parts else ""
+
+
+def _read_mappings(path: str) -> dict[str, Any]:
+    try:
+        mapping = json.loads(read_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InvalidInputError(
+            f"{shorten(path)} is not JSON ({error}): give a mapping, as GET INDEX/_mapping shows it"
+        ) from error
+    # People have two forms: what goes below "mappings", and a body with that key.
+    if isinstance(mapping, dict) and isinstance(mapping.get("mappings"), dict):
+        mapping = mapping["mappings"]
+    if not isinstance(mapping, dict):
+        raise InvalidInputError(f'{shorten(path)} is not a mapping: give {{"properties": ...}}')
+    return mapping
+
+
+def remove_fields(index: str, /, *, groups_only: bool = False, yes: Yes = False, to: To = To()) -> int:
+    """
+    Remove the fields from each document of INDEX, and from the _meta of its mapping.
+
+    Your own fields stay. The mapping keeps our fields, without values, because no server can remove a field from a
+    mapping. With --groups-only the fingerprints stay: that undoes what reconcile has written.
+
+    For example:
+
+        es-simhash remove-fields news
+        es-simhash remove-fields news --groups-only --yes
+
+    Args:
+        index:
+            Name, alias, data stream or pattern, or several of them separated by commas.
+        groups_only:
+            Remove only the group fields and the recorded grouping.
+    """
+    with connect(to, index) as connection:
+        removed = connection.simhash.remove_fields(index, groups_only=groups_only, dry_run=not yes)
+    what = "the groups" if groups_only else repr(to.prefix)
+    where = f", and from _meta in the mapping of {', '.join(removed.indices)}" if removed.indices else ""
+    done, hint = ("removed", "") if yes else ("would remove", "; nothing changed, pass --yes to do it")
+    show(
+        asdict(removed) | plain_failures(removed.failures),
+        f"{done} {what} from {count(removed.documents, 'document')}{where}{hint}",
+    )
+    print_failures(removed.failures)
+    return PARTLY if removed.failures else 0
+
+
+@takes(SimHashClient.reconcile, f"since {RULE}")
+def reconcile(
+    index: str, /, *, dry_run: DryRun = False, yes: YesFor = False, regroup: bool = False, to: To = To(), **how: Any
+) -> int:
+    """
+    Rewrite the group fields of INDEX that disagree with its rule.
+
+    The result depends on the documents alone, not on the programs that wrote them or on the order. Run it after
+    several programs wrote at once, after deletions, and for an index that was never grouped. A second run rewrites
+    nothing.
+
+    For example:
+
+        es-simhash reconcile news --since 2026-11-20T06:00
+        es-simhash reconcile news --canonical published --preset near --dry-run
+        es-simhash reconcile news --regroup --preset near --canonical 'source:xinhua>reuters>*' --yes
+
+    Args:
+        index:
+            Name, alias or data stream, or several that are grouped together, separated by commas.
+        regroup:
+            Change the recorded grouping to the one that the other options ask for; needs --yes. Run it again if it was
+            stopped.
+        yes:
+            With --regroup: do it. Without --yes the command says what it would do.
+    """
+    if yes and (dry_run or not regroup):
+        raise WrongUseError("--yes goes with --regroup; leave it out, or --dry-run")
+    is_dry = dry_run or (regroup and not yes)
+    with connect(to, index) as connection:
+        report = connection.simhash.reconcile(index, dry_run=is_dry, regroup=regroup, **how)
+    verb = "would be rewritten" if is_dry else "rewritten"
+    hint = ", pass --yes to do it" if regroup and not yes else ""
+    counts = [count(report.documents, "document"), count(report.groups, "group"), count(report.duplicates, "duplicate")]
+    show(
+        asdict(report) | {"dry_run": is_dry} | plain_failures(report.failures),
+        f"rule: {report.rule}",
+        f"{index}: {', '.join(counts)}; {report.changed:,} {verb}{hint}{DRY * is_dry}",
+    )
+    if report.unread:
+        said = f"the text of {count(report.unread, 'document')} could not be read: they have no near-duplicates"
+        warn(said, kind="unread", number=report.unread)
+    if report.first_unreadable is not None:
+        said = f"{count(report.unreadable, 'document')} left out: no readable fingerprint, as {report.first_unreadable}"
+        warn(f"{said}: run es-simhash setup {shlex.quote(index)}", kind="unreadable", number=report.unreadable)
+    print_failures(report.failures)
+    if report.failures and not is_dry:
+        return PARTLY
+    return _settled(index, is_settled=is_dry or report.is_settled)
+
+
+def check(
+    index: str, /, *, sample: int | None = None, seed: int | None = None, text_field: TextFields = (), to: To = To()
+) -> int:
+    """
+    Report whether lookups in INDEX work, what is wrong, and how many candidates a lookup has.
+
+    It reads mappings, counts, and a few documents. With --sample it reads many, each time others, and compares: it
+    reports stale and broken fingerprints, short texts, block terms that many documents share, a group of very many
+    documents, and numbers that JavaScript rounded. Writes nothing. Exits with 1 if an index is not ready or something
+    is wrong in the sample.
+
+    For example:
+
+        es-simhash check news --sample 1000
+        es-simhash check 'news-*' --json | jq -r '.indices[] | select(.ready | not) | .index'
+
+    Args:
+        index:
+            A name, an alias, a pattern, or several of them separated by commas.
+        sample:
+            Read so many documents at random too, and examine their fingerprints.
+        seed:
+            Seed of the random choice, as a check printed it. Default: another one each time.
+    """
+    if sample is None and (text_field or seed is not None):
+        raise WrongUseError("--text-field and --seed need --sample")
+    found: Diagnosis | None = None
+    seed = randrange(2**31) if seed is None else seed
+    with connect(to, index) as connection:
+        checks = connection.simhash.check(index)
+        if sample is not None:
+            found = connection.simhash.check_sample(index, sample=sample, seed=seed, text_field=text_field)
+    rows = [
+        {
+            "index": index_check.index,
+            "ready": index_check.ready,
+            "scheme": index_check.scheme,
+            "text fields": ", ".join(index_check.text_fields) or None,
+            "documents": index_check.documents,
+            "fingerprinted": index_check.fingerprinted,
+        }
+        for index_check in checks
+    ]
+    rules = [{"index": index_check.index, "rule": index_check.rule} for index_check in checks if index_check.rule]
+    known = [index_check.candidates for index_check in checks if index_check.candidates is not None]
+    about = f"a lookup has about {count(round(sum(known)), 'candidate')}, whose distance is computed"
+    show(
+        {"indices": [asdict(index_check) for index_check in checks]}
+        | ({} if found is None else {"sample": found.to_dict() | {"seed": seed}}),
+        *([about] if known else []),
+        sheets=[Sheet("", rows), Sheet("", rules, folded=("rule",))],
+    )
+    if not Output.as_json:
+        for index_check in checks:
+            for fault in index_check.faults:
+                warn(f"{index_check.index}: {fault}: {fault.advice}")
+        if found is not None:
+            _show_sample(found, to, seed)
+    return 0 if all(index_check.ready for index_check in checks) and (found is None or found.is_healthy) else 1
+
+
+def _show_sample(found: Diagnosis, to: To, seed: int) -> None:
+    examined = f"{found.sampled:,} examined"
+    if found.sampled < found.fingerprinted:
+        examined = f"{found.sampled:,} of these examined (seed {seed}); {to.command('setup', found.index)} compares all"
+    print_line(f"{found.fingerprinted:,} with a fingerprint, {examined}")
+    if not found.findings:
+        print_line("nothing is wrong")
+    # What is wrong with the mapping the check has said.
+    others = tuple(finding for finding in found.findings if finding.kind != "mapping")
+    _, parts = sheets_of(replace(found, findings=others))
+    print_sheets(*parts)
+    for reason in found.reasons:
+        warn(str(reason))
+
+
+# Until the server can be reached for the first time.
+_CONNECT_SECONDS = 5.0
+
+
+@takes(SimHashClient.follow, "text_field once interval workers state_index")
+def follow(index: str, /, *, metrics: float | None = None, to: To = To(), **how: Any) -> int:
+    """
+    Give whatever other programs write to INDEX its fingerprint, and its group where one is recorded.
+
+    It runs until Ctrl-C or SIGTERM: it then finishes its batch, records how far it came, and ends with exit code 0. A
+    server that cannot be reached is waited for. Run one for each INDEX: a second one only does the same work again.
+    What it would do first says es-simhash setup INDEX.
+
+    For example:
+
+        es-simhash follow news
+        es-simhash follow news --metrics 60
+        es-simhash follow news --once
+
+    Args:
+        index:
+            Name, alias, data stream or pattern, or several of them separated by commas.
+        metrics:
+            Print the numbers on stdout every so many seconds, one JSON object a line.
+    """
+    followed = _Followed(index, metrics)
+    try:
+        with stop_requests(lambda: followed.last.is_idle) as request, _reach(to, index) as connection:
+            reports = connection.simhash.follow(index, **how)
+            with closing(reports):
+                for report in reports:
+                    followed.take(report)
+                    if request.stop is not None:
+                        break
+    except KeyboardInterrupt:
+        note("stopped")
+    last = followed.last
+    if metrics is not None and not Output.as_json:
+        print_json(_to_dict(index, last))
+    else:
+        show(_to_dict(index, last), f"{index}: {_sentence(last)}")
+    return PARTLY if how.get("once") and last.failed else 0
+
+
+class _Followed:
+    """Says what goes wrong, once each, and prints the numbers of *index* at most once in *seconds*, if at all."""
+
+    def __init__(self, index: str, seconds: float | None) -> None:
+        self.last = FollowReport("waiting")
+        self._index = index
+        self._seconds = seconds
+        self._problem = ""
+        self._printed_at = float("-inf")
+
+    def take(self, report: FollowReport) -> None:
+        self.last = report
+        for failure in report.failures:
+            error(str(failure), **failure.to_dict())
+        if report.problem != self._problem:
+            self._problem = report.problem
+            if report.problem:
+                warn(f"{report.problem}: waiting", kind=report.state)
+        clock = time.monotonic()
+        if self._seconds is not None and clock - self._printed_at >= self._seconds:
+            self._printed_at = clock
+            print_json(_to_dict(self._index, report))
+            sys.stdout.flush()
+
+
+@contextmanager
+def _reach(to: To, index: str) -> Iterator[Connection]:
+    """Connect to the server; wait for one that cannot be reached."""
+    with ExitStack() as stack:
+        said = ""
+        while True:
+            try:
+                connection = stack.enter_context(connect(to, index, is_quiet=True))
+                break
+            except EndedError as failure:
+                if not isinstance(cause := failure.__cause__, Exception) or find_outage(cause, has_begun=False) is None:
+                    raise
+                if (message := str(failure)) != said:
+                    said = message
+                    warn(f"{message}: waiting", kind="retrying")
+                time.sleep(_CONNECT_SECONDS)
+        yield connection
+
+
+def _peak_memory() -> int | None:
+    """Return the most memory that this process has occupied, in bytes; ``None`` where the system does not say."""
+    try:
+        import resource  # noqa: PLC0415 -- not on Windows
+    except ImportError:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _to_dict(index: str, report: FollowReport) -> dict[str, Any]:
+    numbers = {name: number for name, number in asdict(report).items() if name != "failures"}
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "index": index,
+        **numbers,
+        "peak_memory_bytes": _peak_memory(),
+    }
+
+
+def _sentence(last: FollowReport) -> str:
+    written = f"{count(last.written, 'fingerprint')} written, {last.stale:,} of them stale"
+    failed = [f"{last.failed:,} failed"] if last.failed else []
+    changed = count(last.read, "changed document")
+    return ", ".join([f"{changed} read", written, f"{count(last.regrouped, 'group')} changed", *failed])

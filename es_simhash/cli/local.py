@@ -1,0 +1,192 @@
+"""``serve`` and ``mcp``: a local server that keeps its data, or a demo; and a server for agents."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import socket
+import sys
+import time
+import uuid
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from es_simhash import EmbeddedServerError, InvalidInputError, MissingDependencyError, SimHashError
+from es_simhash.cli.connect import connect, find_server
+from es_simhash.cli.options import To, files_of_environment, split_names
+from es_simhash.cli.show import Output, note, print_sheets, print_text, show
+from es_simhash.errors import shorten
+from es_simhash.tables.notebook import Sheet
+
+_POLL_SECONDS = 0.5
+
+
+def serve(
+    *,
+    demo: bool = False,
+    product: Literal["opensearch", "elasticsearch"] = "opensearch",
+    version: str | None = None,
+    port: int | None = None,
+    data: Path | None = None,
+    heap: str = "1g",
+) -> None:
+    """
+    Run a local server until Ctrl-C. It keeps its data.
+
+    It is a real OpenSearch or Elasticsearch on 127.0.0.1 without a login, to try things out, not for production. The
+    first start downloads it (60 MB). This Elasticsearch lacks Painless, ES|QL, data streams and GET /, for which no
+    package is published. The command prints the URL when the server answers; the other commands use that server by
+    default if it has the default port.
+
+    With --demo it writes news, listings, laws, mails and posts in Chinese, English and Japanese, together with edited
+    copies of them, shows the groups of near-duplicates, and for one pair the words that differ, and ends. It leaves
+    nothing behind.
+
+    For example:
+
+        es-simhash serve --demo
+        es-simhash serve --product elasticsearch --port 9201 --data ./data
+
+    Args:
+        demo:
+            Find near-duplicates in a small corpus that comes with es-simhash, and end.
+        product:
+            Product to run. Elasticsearch needs a full JDK 21 or newer.
+        version:
+            One of the versions that es-simhash supports. Default: the newest.
+        port:
+            Port on 127.0.0.1; 0 for any free port. Default: 9200, and any for --demo.
+        data:
+            Folder for the data. Default: one for each product in your home, and none for --demo.
+        heap:
+            Heap size of the server. Default: 1g.
+    """
+    from es_simhash.servers import embedded_server  # noqa: PLC0415 -- an extra
+
+    port = (0 if demo else 9200) if port is None else port
+    if port:
+        _check_port(port)
+    folder = data or (None if demo else _default_folder(product))
+    note(f"starting {product} ..." if folder is None else f"starting {product}, data in {folder} ...")
+    try:
+        with embedded_server(product, version=version, data=folder, port=port, heap=heap) as server:
+            if demo:
+                show_demo(To(url=server.url, product=product))
+                return
+            show({"url": server.url, "product": product, "version": server.version, "data": str(folder)}, server.url)
+            sys.stdout.flush()
+            note(f"{product} {server.version} is running; Ctrl-C stops it")
+            while server.is_running():
+                time.sleep(_POLL_SECONDS)
+            raise EmbeddedServerError(f"{product} stopped unexpectedly: see {server.log_path}")
+    except KeyboardInterrupt:  # also SIGTERM, which service managers send
+        if demo:
+            raise
+        note("stopped; the data are kept")
+
+
+def show_demo(to: To) -> None:
+    """Write the corpus into an index of its own, which is deleted at the end, and show what is near what."""
+    lines = files("es_simhash.cli").joinpath("demo_corpus.jsonl").read_text(encoding="utf-8")
+    documents = [json.loads(line) for line in lines.split("\n") if line]  # a text may have other ends of lines
+    index = f"es-simhash-demo-{uuid.uuid4().hex[:8]}"
+    with connect(to, index) as connection:
+        note(f"indexing {len(documents)} documents into {connection.product} at {connection.url} ...")
+        simhash = connection.simhash
+        try:
+            simhash.create_index(index, text_field="text")
+            for written in simhash.ingest(index, documents):
+                if written.action == "refused":
+                    raise SimHashError(f"document {written.id} of the demo was refused: {written.reason}")
+            connection.client.indices.refresh(index=index)
+            groups = {group.id: [member.id for member in group.members] for group in simhash.groups(index)}
+            canonical, (one, *_) = next(iter(groups.items()))
+            explained = simhash.explain(index, one if one != canonical else groups[canonical][1], canonical)
+            rule = simhash.get_rule(index)
+        finally:
+            connection.client.indices.delete(index=index, ignore_unavailable=True)
+    if Output.as_json:
+        show({"documents": len(documents), "groups": list(groups.values())})
+        return
+    rows = [
+        {"canonical": name, "near-duplicates": ", ".join(id_ for id_ in members if id_ != name)}
+        for name, members in groups.items()
+    ]
+    print_sheets(Sheet("", rows, folded=("near-duplicates",)), title=f"groups of near-duplicates {rule}")
+    show(explained)
+    print_text(_how_to())  # not through rich, which would wrap lines that people copy
+
+
+def _how_to() -> str:
+    program = "es-simhash" if shutil.which("es-simhash") else sys.argv[0]
+    return f"""\
+# your own server, or a local one that keeps its data: {program} serve
+export ES_SIMHASH_URL=http://localhost:9200
+# its login, if it has one: ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY
+{program} setup my-index --text-field body --yes
+{program} find my-index --file article.txt
+{program} find my-index --input new-documents.jsonl >found.jsonl
+{program} check my-index
+
+# in Python, with your own client
+from es_simhash import SimHashClient
+simhash = SimHashClient(client)  # an Elasticsearch(...) or OpenSearch(...)
+simhash.setup("my-index", text_field="body")
+for near_dup in simhash.find_near_dups("my-index", text):
+    print(near_dup.distance, near_dup.id)"""
+
+
+def _default_folder(product: str) -> Path:
+    try:
+        from platformdirs import user_data_path  # noqa: PLC0415 -- in the same extra as the server
+    except ImportError as error:
+        raise MissingDependencyError(
+            "a local server needs packages that are not installed: pip install 'es-simhash[embedded]'"
+        ) from error
+    return Path(user_data_path("es-simhash")) / product
+
+
+def _check_port(port: int) -> None:
+    with socket.socket() as probe:
+        # The server does the same: a connection that was just closed does not block the port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise InvalidInputError(
+                f"port {port} of 127.0.0.1 cannot be used ({error.strerror}): stop the program that uses it, or "
+                "pass --port 0"
+            ) from error
+
+
+def mcp(*, index: tuple[str, ...] = (), plans: Path | None = None, to: To = To()) -> None:
+    """
+    Serve agents by the Model Context Protocol: they find and explain near-duplicates, and cannot change anything.
+
+    An agent starts this command and speaks to it over stdin and stdout (docs/agents.md). Its login needs the right to
+    read. An alias that fits --index is allowed with whatever it stands for.
+
+    For example:
+
+        es-simhash mcp --index 'news-*'
+        es-simhash mcp --index news,laws --plans plans/
+
+    Args:
+        index:
+            Answer about names that fit this pattern alone. Repeatable. Default: whatever the login may read.
+        plans:
+            Show plans of removal in this folder.
+    """
+    try:
+        from es_simhash.cli.mcp import Tools, serve as serve_agents  # noqa: PLC0415 -- an extra
+    except ImportError as error:
+        raise MissingDependencyError("mcp is not installed: pip install 'es-simhash[mcp]'") from error
+    if plans is not None and not plans.is_dir():
+        raise InvalidInputError(f"plans {shorten(str(plans))} is not a folder: give the one that the plans are in")
+    server, login = find_server(to)
+    if sys.stdin is not None and sys.stdin.isatty():
+        note("an agent starts this command, and speaks to it over stdin: see docs/agents.md; Ctrl-C ends it")
+    tools = Tools(server, login, split_names(index), plans, prefix=to.prefix, files=files_of_environment())
+    asyncio.run(serve_agents(tools))

@@ -1,0 +1,504 @@
+"""``plan``, ``review``, ``apply``, ``restore`` and ``history``: removals, made, looked at, carried out and undone."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from es_simhash import DuplicateResult, Removed, Restored, SimHashClient, removal_history
+from es_simhash.cli.connect import Connection, connect
+from es_simhash.cli.failures import WrongUseError
+from es_simhash.cli.options import RULE, DryRun, To, Yes, takes
+from es_simhash.cli.output_files import end_report, open_report, refuse_output, write_whole
+from es_simhash.cli.show import (
+    PARTLY,
+    SHOWN_FAILURES,
+    Output,
+    count,
+    error,
+    note,
+    print_folded,
+    print_json,
+    print_line,
+    print_sheets,
+    show,
+    warn,
+)
+from es_simhash.groups.read import count_lacking
+from es_simhash.removal.decisions import in_words
+from es_simhash.removal.guard_rails import allowing
+from es_simhash.removal.removal_file import RemovalFile, open_archived
+from es_simhash.removal.review import Review
+from es_simhash.removal.sqlite_file import DamagedError
+from es_simhash.removal.take_decisions import decisions_name
+from es_simhash.tables.notebook import Sheet
+
+SHOWN = 20
+"""Lines about single documents that are printed for people."""
+
+
+@takes(SimHashClient.plan_removal, f"after filter limit min_similarity max_share protect show {RULE}")
+def plan(index: str, /, *, out: str | None = None, to: To = To(), **how: Any) -> None:
+    """
+    Plan which duplicates of INDEX to delete, and for what. INDEX is not changed.
+
+    Without --out the first lines of the plan are printed. With --out there is a file: look at it with es-simhash
+    review, then delete with es-simhash apply. --max-share and --protect refuse no plan: they judge the apply, and a
+    plan says what will be refused. The canonical of each group stays.
+
+    For example:
+
+        es-simhash plan news
+        es-simhash plan news --out removal.db --preset near --protect source --show title,url
+        es-simhash plan news --out removal2.db --after removal.db
+
+    Args:
+        index:
+            A name, an alias, a pattern, or several of them separated by commas.
+        out:
+            Make this file: a removal, with the plan. One that exists is refused.
+    """
+    with connect(to, index) as connection:
+        made = connection.simhash.plan_removal(index, out, **how)
+        lacking = made.without_fingerprint, made.ungrouped
+        warn_of_lacking(
+            connection,
+            to,
+            index,
+            lacking,
+            unfilled="no plan can have them",
+            ungrouped="the plan has their duplicates, and the index shows none yet",
+        )
+    if made.unmet:
+        why = "of another index or routing, gone, or no duplicate"
+        said = f"{count(made.unmet, 'document')} kept before, and not met now: {why}"
+        warn(said, kind="decisions_unmet", number=made.unmet)
+    if out is None:
+        show_records(DuplicateResult.of(line, "would delete") for line in made.removals)
+    elif Output.as_json:
+        print_json({name: value for name, value in asdict(made).items() if name != "removals"})
+    if Output.as_json:
+        return
+    place = f"{out}: " if out else ""
+    print_line(f"{place}{count(made.count, 'document')} of {made.documents:,} would be removed, nothing changed")
+    for name, number in made.differing.items():
+        print_line(f"in {number:,} of {made.count:,} the field {name} differs from that of what stays")
+    print_line(f"rule: {made.rule}")
+    if made.left_out:
+        print_line(f"left out: {', '.join(made.left_out_words)}")
+    for refusal in made.refusals:
+        print_line(f"apply will refuse this: {refusal}")
+    if out:
+        print_line(f"sha256: {made.sha256}")
+        print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")
+        _print_next(out, made.count, allowing(made.excess, made.doubts))
+    elif made.count:
+        print_line("next: the same command with --out FILE, which makes a removal of it")
+
+
+def _print_next(path: str, removals: int, allowed: list[str]) -> None:
+    if removals:
+        then = "then, if these are duplicates" if allowed else "then"
+        print_line(f"{then}: {shlex.join(['es-simhash', 'apply', path, *allowed, '--yes'])}")
+        print_line(f"with what the page decides: --decisions {shlex.quote(str(decisions_name(path)))}")
+
+
+def review(
+    removal: str, /, *, html: str | None = None, language: Literal["en", "zh"] = "en", limit: int = SHOWN
+) -> None:
+    """
+    Show the plan in the file REMOVAL: how many documents would go, and what stays beside each of them.
+
+    The least similar ones come first, with the words that differ: [-those of the document that goes-] and {+those of
+    the one that stays+}. No server is asked, and nothing is removed. With --json the numbers alone are printed.
+    On the page one can decide what is kept after all, and save that as a file for es-simhash apply --decisions.
+
+    For example:
+
+        es-simhash review removal.db --limit 200 | less
+        es-simhash review removal.db --html removal.html --language zh
+
+    Args:
+        removal:
+            The file, as es-simhash plan --out made it.
+        html:
+            Write a page for a browser to this file.
+        language:
+            Language of the page.
+        limit:
+            Number of removals printed, least similar first. Default: 20. The page has all of them.
+    """
+    with Review(removal) as found:
+        number = found.summary.total.removals
+        if html is not None:
+            refuse_output(html, inputs=[removal])
+            write_whole(Path(html), found.html(language=language))
+        if Output.as_json:
+            print_json(found.to_dict())
+            return
+        if html is not None:
+            said = f"{count(number, 'removal')} {'is' if number == 1 else 'are'} shown in {html}"
+            print_line(f"{said}: open it in a browser; what is to be kept can be decided there")
+            print_line(f"sha256: {found.sha256}")
+        else:
+            print_folded(found.text(limit=limit))
+            if (rest := number - limit) > 0:
+                note(f"{count(rest, 'more removal')}: raise --limit, or write a page with --html FILE")
+        _print_next(removal, number, found.allowing)
+
+
+@takes(SimHashClient.apply_removal, "sha256 max_share other_titles large_groups")
+def apply(
+    removal: str,
+    /,
+    *,
+    decisions: tuple[str, ...] = (),
+    yes: Yes = False,
+    quiet: Annotated[bool, Parameter(alias="-q")] = False,
+    to: To = To(),
+    **approval: Any,
+) -> int:
+    """
+    Delete what the file REMOVAL plans, as es-simhash plan made it.
+
+    A document is deleted only after it was archived in the file, and only if what decided about it and about its
+    canonical, which stays, is as it was when it was planned: their texts, and the fields of --per, --within,
+    --canonical, --protect and --filter. es-simhash restore undoes it. A command that was killed goes on when it is
+    given again.
+
+    For example:
+
+        es-simhash apply removal.db
+        es-simhash apply removal.db --decisions removal.decisions.json --yes
+
+    Args:
+        removal:
+            The file, as es-simhash plan --out made it.
+        decisions:
+            Keep what this file of the review page names, now and in later runs. Repeatable.
+        quiet:
+            Print a summary and what went wrong, and no line for each document.
+    """
+    with RemovalFile(removal, is_checked=False) as file:
+        header = file.header
+    names = sorted(header.index_uuids)
+    with connect(to, names[0]) as connection:
+        connection.to_refresh.update(names)
+        applied = connection.simhash.apply_removal(removal, decisions=decisions, dry_run=not yes, **approval)
+        with closing(applied) as records:
+            counts = show_records(records, is_dry=not yes, is_listed=yes and not quiet, decided=header.decided)
+    if not yes:
+        kept, hint = (f", and kept in {removal}", ", pass --yes to do it") if counts.done else ("", "")
+        what = f"{count(counts.done, 'document')} of {', '.join(names)} would be deleted{kept}"
+        plain = {"plan": removal, "count": header.count, "indices": names}
+        show(
+            {**plain, "would_delete": counts.done, "kept": counts.kept},
+            f"{what}{counts.decided_words}; nothing changed{hint}",
+        )
+    elif not Output.as_json:
+        earlier = f", {counts.earlier:,} by earlier runs" if counts.earlier else ""
+        kept = f", kept in {removal}" if counts.done or counts.earlier else ""
+        print_line(f"{count(counts.done, 'document')} deleted{earlier}{kept}{counts.decided_words}")
+    elif quiet:
+        print_json({"deleted": counts.done, "deleted_earlier": counts.earlier, "kept": counts.kept})
+    return PARTLY if counts.kinds else 0
+
+
+_WORDS = {
+    "restored": "restored",
+    "would restore": "would be restored",
+    "exists": "there already",
+    "differs": "there in another version, not changed",
+    "refused": "refused",
+}
+
+
+def restore(
+    removals: tuple[str, ...],
+    /,
+    *,
+    index: str | None = None,
+    dry_run: DryRun = False,
+    report: str | None = None,
+    to: To = To(),
+) -> int:
+    """
+    Put the documents that REMOVALS archived back, each as it was, into the index that it was removed from.
+
+    A document is only created where it is missing, so the command may be run again after an interruption. One that is
+    there in another version is reported and not changed. Afterwards the group fields are made right. The exit code is 3
+    if a document is not there as the file has it, and 1 if a file is damaged: then what is whole is restored.
+
+    For example:
+
+        es-simhash restore removal.db --dry-run
+        es-simhash restore january.db february.db --index news-restored
+
+    Args:
+        removals:
+            Files that es-simhash apply archived documents in.
+        index:
+            Put all documents into this index, not where they were removed from.
+        report:
+            Write the outcome of each document to this file, as JSON Lines.
+    """
+    counts = _Restored()
+    damage: DamagedError | None = None
+    with ExitStack() as stack, connect(to, index or _first_index(removals[0])) as connection:
+        file = open_report(stack, report, removals, dry_run=dry_run)
+        with closing(connection.simhash.restore(removals, index=index, dry_run=dry_run)) as records:
+            try:
+                for record in records:
+                    counts.add(record, file)
+                    connection.to_refresh.add(record.index)
+            except DamagedError as found:
+                damage = found
+        end_report(file)
+    others = "; then their groups are put right, which may change the group fields of other documents, too"
+    ending = (others if counts.actions["would restore"] else "") + DRY * dry_run
+    show({"dry_run": dry_run, "documents": dict(counts.actions)}, counts.sentence() + ending)
+    if damage is not None:
+        raise damage
+    return PARTLY if counts.wrong else 0
+
+
+def _first_index(path: str) -> str:
+    """Return an index of the removal, by which the product of the server is found."""
+    with open_archived(path, writes=False) as removal:
+        return min(removal.header.index_uuids, default="-")
+
+
+class _Restored:
+    """Counts outcomes, writes them to the report, and shows the first that went wrong."""
+
+    def __init__(self) -> None:
+        self.actions: Counter[str] = Counter()
+        self.wrong = 0
+
+    def add(self, record: Restored, report: IO[str] | None) -> None:
+        self.actions[record.action] += 1
+        if report is not None:
+            report.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
+        if not record.is_done:
+            self.wrong += 1
+            if self.wrong <= SHOWN_FAILURES:
+                fields = record.to_dict() | {"kind": record.kind or record.action}
+                error(f"{record.index}/{record.id}: {record.action}: {record.reason}", **fields)
+
+    def sentence(self) -> str:
+        found = [f"{number:,} {_WORDS[action]}" for action, number in sorted(self.actions.items())]
+        return f"{count(self.actions.total(), 'document')}: {', '.join(found) or 'nothing to do'}"
+
+
+# Removed documents that are printed for the one that stands for them.
+MOST_STOOD_FOR = 100
+
+
+def history(id: str, removals: tuple[str, ...] = (), /) -> int:
+    """
+    Say where the documents with the _id ID have gone, and for which removed documents they stand.
+
+    The files are read, and no server is asked: the command does not know what another program did later. The exit code
+    is 1 if the files do not know the ID.
+
+    For example:
+
+        es-simhash history 4711 january.db february.db
+
+    Args:
+        id:
+            The _id of a document.
+        removals:
+            Files that es-simhash apply archived documents in.
+    """
+    if not removals:
+        named = ["ID", id] if Path(id).is_file() else [id, "REMOVAL"]
+        raise WrongUseError(f"give an ID and a removal: {shlex.join(['es-simhash', 'history', *named])}")
+    found = removal_history(id, removals)
+    # Nothing is cut: a moment and a file are of use only as a whole.
+    how: Any = {"folded": ("id", "deleted for", "at", "restored", "index", "file", "approved by")}
+    title = f"{found.id} stands for these removed documents"
+    stood_for = Sheet(title, list(map(_cells_of_removed, found.stands_for)), most=MOST_STOOD_FOR, **how)
+    show(found, sheets=[Sheet("", list(map(_cells_of_removed, found.removals)), **how), stood_for])
+    if not found:
+        note(f"{id} is archived in none of these removals; es-simhash review says what people kept")
+    return 0 if found else 1
+
+
+def _moment(at: str) -> str:
+    """Return a moment to the second, in two words, so that a narrow column folds it between day and time."""
+    return f"{at[:10]} {at[11:19]}"
+
+
+def _cells_of_removed(removed: Removed) -> dict[str, Any]:
+    is_elsewhere = removed.canonical_index != removed.index
+    return {
+        "id": removed.id,
+        "deleted for": removed.canonical,
+        "bits": removed.distance,
+        "at": _moment(removed.deleted or removed.at),
+        "then": "kept" if removed.kept else "archived" if removed.deleted is None else None,
+        "restored": removed.restored and _moment(removed.restored),
+        "index": removed.index,
+        "its index": removed.canonical_index if is_elsewhere else None,
+        "file": removed.path,
+        "approved by": in_words(removed.approved) or None,
+    }
+
+
+DRY = "; dry run: nothing was written"
+
+
+def warn_of_lacking(
+    connection: Connection,
+    to: To,
+    index: str,
+    lacking: tuple[int, int] | None = None,
+    *,
+    unfilled: str = "they are in no group",
+    ungrouped: str | None = "the index shows no group of them",
+) -> None:
+    """
+    Say which documents of *index* nobody has looked at, or grouped: a setup was interrupted, or others write.
+    *lacking*: how many; by default they are counted, with a request or two. *unfilled*, *ungrouped*: what follows.
+    """
+    if lacking is None:
+        settings, with_groups = connection.settings(index), ungrouped is not None
+        try:
+            lacking = connection.run(lambda server: count_lacking(server, index, settings, with_groups=with_groups))
+        except Exception:  # noqa: BLE001 -- the command itself says what is wrong with the index
+            return
+    no_fingerprint = "with a text field and without fingerprint (texts without letters get none)"
+    for number, kind, what, so in (
+        (lacking[0], "without_fingerprint", no_fingerprint, unfilled),
+        (lacking[1], "ungrouped", "never grouped", ungrouped),
+    ):
+        if number and so is not None:
+            said = f"{count(number, 'document')} {what}: {so}; run {to.command('setup', index, '--yes')}"
+            warn(said, kind=kind, number=number)
+
+
+@dataclass(slots=True)
+class Counts:
+    """
+    How many lines there are; of them, kept by decision, done by an earlier run, and by kind not carried out,
+    and the kinds of these that the same command may carry out *again*.
+    *before*: documents that an earlier decision keeps, so that the plan has no line for them.
+    """
+
+    before: int = 0
+    total: int = 0
+    decided: int = 0
+    earlier: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    again: set[str] = field(default_factory=set)
+
+    def add(self, record: DuplicateResult) -> None:
+        self.total += 1
+        self.decided += record.kind == "decided"
+        self.earlier += record.earlier
+        if not record.is_done and record.kind is not None:
+            self.kinds[record.kind] += 1
+            self.again |= {record.kind} if record.may_be_done else set()
+
+    @property
+    def all_gone(self) -> bool:
+        """Whether other programs deleted every document, so that one sentence says it all."""
+        return self.total == self.kinds["missing"] > 0
+
+    @property
+    def done(self) -> int:
+        return self.total - self.kinds.total() - self.decided - self.earlier
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """How many were not, by kind, also by decision."""
+        return dict(self.kinds) | ({"decided": number} if (number := self.decided + self.before) else {})
+
+    @property
+    def decided_words(self) -> str:
+        """What the line about the deletions says of those that are kept by decision."""
+        number = self.decided + self.before
+        return f"; {number:,} {'stays' if number == 1 else 'stay'} by decision" if number else ""
+
+
+def show_records(
+    records: Iterable[DuplicateResult], *, is_dry: bool = False, is_listed: bool = True, decided: int | None = None
+) -> Counts:
+    """
+    Print the records if they are *is_listed*, for people only the first, then what is not carried out; return counts.
+    What an earlier run deleted is a record of its own only as JSON. *decided*: how many stay without a record.
+    """
+    counts = Counts(before=decided or 0)
+    told = 0
+    rows: list[dict[str, Any]] = []
+    gone: list[DuplicateResult] = []  # the first ones, as long as nothing else was found
+    for record in records:
+        counts.add(record)
+        if is_listed and Output.as_json:
+            print_json(record.to_dict())
+        if counts.all_gone:
+            gone += [record] if len(gone) < SHOWN else []
+            continue
+        for one in (*gone, record):
+            if len(rows) < SHOWN and not one.earlier:
+                rows.append(_cells(one))
+            if not one.is_done and one.kind is not None and (told := told + 1) <= SHOWN_FAILURES:
+                what = "" if one.kind == "missing" else f" {'would be' if is_dry else 'was'} {one.action}"
+                error(f"{one.index}/{one.id}{what}: {one.reason}", **one.to_dict())
+        gone.clear()
+    listed = 0 if counts.all_gone else counts.total - counts.earlier
+    if is_listed and not Output.as_json and listed:
+        # No id of a document that goes is cut.
+        print_sheets(Sheet("", rows, folded=("id", "index", "duplicate of", "in")))
+        if listed > SHOWN:
+            print_line(f"and {listed - SHOWN:,} more (--json prints all)")
+    if counts.kinds:
+        said = _said_gone(counts.total) if counts.all_gone else _not_carried_out(counts, is_dry=is_dry)
+        error(said, kind="not_carried_out", number=counts.kinds.total(), kinds=dict(counts.kinds))
+    return counts
+
+
+def _said_gone(number: int) -> str:
+    which, them = (f"all {number:,} are", "them") if number > 1 else ("the document is", "it")
+    return (
+        f"{which} gone already: nothing is left to do; another program deleted {them}, or another removal, which has "
+        f"{them}"
+    )
+
+
+def _not_carried_out(counts: Counts, *, is_dry: bool) -> str:
+    kinds = counts.kinds
+    by_kind = ", ".join(f"{'gone' if kind == 'missing' else kind} {number:,}" for kind, number in sorted(kinds.items()))
+    were_not = "would not be" if is_dry else "not"
+    return f"{count(kinds.total(), 'line')} {were_not} carried out ({by_kind}): {_advice(set(kinds), counts.again)}"
+
+
+_NO_NEW_PLAN = {"not_restored", "unarchived", "missing"}
+
+
+def _advice(found: set[str], again: set[str]) -> str:
+    parts = ["run the same command again for what was refused"] if again else []
+    parts += ["put back what was archived with es-simhash restore"] if "not_restored" in found else []
+    parts += ["look for a copy of the file, or plan again, for what is unarchived"] if "unarchived" in found else []
+    parts += ["plan again for what was changed"] if found - again - _NO_NEW_PLAN else []
+    return ", and ".join(parts or ["nothing is left to do for what is gone"])
+
+
+def _cells(record: DuplicateResult) -> dict[str, Any]:
+    what = {"what": "gone" if record.kind == "missing" else record.action, "id": record.id}
+    # Documents of several indices may share an id.
+    one, two = (
+        (record.index, record.canonical_index) if record.canonical_index not in ("", record.index) else (None, None)
+    )
+    which = {"index": one, "duplicate of": record.canonical, "in": two}
+    why = "by decision" if record.kind == "decided" else None
+    return what | which | {"bits": record.distance, "similarity": record.similarity, "why": why}
