@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from es_simhash import PRESETS
+from es_simhash.cli.options import split_names
 from es_simhash.connection import Login
 from es_simhash.errors import InvalidInputError
 from es_simhash.tables.hidden import shown
