@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the package beside this file, not the one that is installed
 
@@ -87,7 +88,8 @@ GUARDS = ("--yes", "--dry-run")
 
 def build_text() -> str:
     """Return the whole of ``docs/cli.md``."""
-    entries = make_app(is_documented=True).generate_docs(output_format="markdown", usage_name="es-simhash")
+    with patch("sys.argv", ["es-simhash"]):  # where the name of a program comes from
+        entries = make_app(is_documented=True).generate_docs(output_format="markdown", usage_name="es-simhash")
     _, mark, commands = entries.partition("## es-simhash setup")
     guards = _CHANGES + "".join(_guards())
     text = "\n".join([_INTRODUCTION, _ENVIRONMENT, _EXIT_CODES, guards, mark + commands])

@@ -201,7 +201,8 @@ _NUMBERS = (
 _TEXT_FIELD = "Field that holds the text. Repeatable; the order counts. Default: what the index records."
 _FILTER = 'Only documents that match this query, as in \'{"term": {"lang": "en"}}\'.'
 MaxDistance = Annotated[int | None, Parameter(alias="-d", metavar="BITS", help=_BITS)]
-TextFields = Annotated[tuple[str, ...], Parameter(alias="-t", metavar="FIELD", help=_TEXT_FIELD)]
+_TEXT_FIELDS = Parameter(alias="-t", metavar="FIELD", help=_TEXT_FIELD)
+TextFields = Annotated[tuple[str, ...], _TEXT_FIELDS]
 Yes = Annotated[bool, Parameter(alias="-y", help="Do it. Without --yes the command says what it would do.")]
 YesFor = Annotated[bool, Parameter(alias="-y")]
 DryRun = Annotated[bool, Parameter(help="Say what would be done, and change nothing.")]
@@ -209,14 +210,15 @@ DryRun = Annotated[bool, Parameter(help="Say what would be done, and change noth
 # What a shell gives in another way than Python.
 _OTHERWISE: dict[str, Any] = {
     "filter": Annotated[Any, reads(_read_query, _FILTER, "JSON")],
-    "text_field": TextFields,
+    "text_field": Annotated[tuple[str, ...] | None, _TEXT_FIELDS],
     "max_distance": MaxDistance,
     "preset": Annotated[
-        str, Parameter(choices=tuple(PRESETS), help=f"Use the distance and similarity of this preset. {_PRESET}.")
+        str | None,
+        Parameter(choices=tuple(PRESETS), help=f"Use the distance and similarity of this preset. {_PRESET}."),
     ],
     "verify": Annotated[float | None, Parameter(negative="--no-verify", metavar="SHARE", help=_VERIFY)],
-    "numbers": Annotated[str, Parameter(choices=NUMBERS, help=_NUMBERS)],
-    "canonical": Annotated[list[str], Parameter(metavar="ORDER", allow_leading_hyphen=True, help=_CANONICAL)],
+    "numbers": Annotated[str | None, Parameter(choices=NUMBERS, help=_NUMBERS)],
+    "canonical": Annotated[list[str] | None, Parameter(metavar="ORDER", allow_leading_hyphen=True, help=_CANONICAL)],
     "per": Annotated[
         Any,
         reads(
@@ -237,14 +239,16 @@ _OTHERWISE: dict[str, Any] = {
     "source": Annotated[
         Any, reads(_read_fields, "Show these fields of the documents, separated by commas; * for all.", "FIELDS")
     ],
-    "routing": Annotated[str, Parameter(help="With --id: the routing value of the document. Else search only there.")],
-    "workers": Annotated[int, Parameter(metavar="N", help="Compute fingerprints in N additional processes.")],
+    "routing": Annotated[
+        str | None, Parameter(help="With --id: the routing value of the document. Else search only there.")
+    ],
+    "workers": Annotated[int | None, Parameter(metavar="N", help="Compute fingerprints in N additional processes.")],
     "after": Annotated[
-        tuple[str, ...],
+        tuple[str, ...] | None,
         Parameter(metavar="REMOVAL", help="Leave out what people kept in this earlier removal. Repeatable."),
     ],
     "show": Annotated[
-        tuple[str, ...],
+        tuple[str, ...] | None,
         Parameter(
             metavar="FIELDS",
             converter=_split_tokens,
@@ -270,7 +274,7 @@ def _type_of(taken: Taken) -> Any:
     if choices := re.findall(r"'(\w+)'", taken.annotation):
         how["choices"] = choices
     is_list = "Sequence[str]" in parts
-    return Annotated[tuple[str, ...] if is_list else kind, Parameter(**how)]
+    return Annotated[(tuple[str, ...] if is_list else kind) | None, Parameter(**how)]
 
 
 RULE = "preset verify numbers max_distance canonical per within"
