@@ -122,7 +122,7 @@ class Place:
 
 
 class Places:
-    """How far the shards were read; *recorded*: what :meth:`to_list` made. What it cannot have made is read again."""
+    """How far the shards were read; *recorded*: what :meth:`to_list` made; what it cannot have made is read again."""
 
     def __init__(self, recorded: Any = None) -> None:
         self._places: dict[Shard, Place] = {}
