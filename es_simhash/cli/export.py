@@ -141,8 +141,8 @@ def pipeline(
         said += "" if yes else "; nothing changed, pass --yes to do it"
         show({**installed.to_dict(), "dry_run": not yes}, said)
         return
-    if use_as is not None or yes:
-        raise WrongUseError("--use-as and --yes go with --install: pass it too, and INDEX")
+    if index is not None or name is not None or use_as is not None or yes:
+        raise WrongUseError("INDEX, --name, --use-as and --yes go with --install: pass it too")
     if not text_field:
         raise WrongUseError("pass --text-field FIELD, the field that the text comes from")
     scheme = described.build() or DEFAULT_SCHEME

@@ -244,6 +244,7 @@ def test_other_titles_are_allowed_by_an_option(run, server, index, tmp_path):
         ("create", "INDEX", "--yes"),
         ("create", "INDEX", "--existing", "--dry-run"),
         ("export", "pipeline", "INDEX", "-t", "body", "--yes"),
+        ("export", "pipeline", "-t", "body", "--name", "news"),
     ],
 )
 def test_options_that_do_not_go_together(run, index, tmp_path, arguments):
