@@ -48,7 +48,7 @@ class Query:
 def read_queries(path: FilePath) -> list[Query]:
     """Return the searches in the file *path*, one a line: words, or the JSON of a search body."""
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")  # a text may have other marks of lines
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"queries {shorten(str(path))} is not in UTF-8: convert it") from error
     found = [_read_query(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]

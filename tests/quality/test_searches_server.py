@@ -5,6 +5,7 @@ import json
 import pytest
 
 from es_simhash import InvalidInputError, fingerprint, fingerprint_fields
+from es_simhash.quality.searches import read_queries
 from tests.servers.support import ONE_SHARD, put
 
 COPIED = (
@@ -33,10 +34,18 @@ BY_NUMBER = {"query": {"match": {"body": "harbour"}}, "sort": [{"n": "asc"}], "s
 def queries(tmp_path):
     def write(*lines):
         path = tmp_path / "searches.txt"
-        path.write_text("\n".join(each if isinstance(each, str) else json.dumps(each) for each in lines), "utf-8")
+        path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines), "utf-8")
         return path
 
     return write
+
+
+def test_the_lines_of_a_file(queries):
+    """Empty ones are passed over; a mark of lines inside a text is a part of it; what only shows hits is left out."""
+    path = queries("\ufeffone", "", '  {"query": {"match": {"body": "a\u2028b"}}, "size": 3, "_source": false} \r')
+    one, two = read_queries(path)
+    assert (one.number, one.words, one.body) == (1, "one", None)
+    assert (two.number, two.body) == (3, {"query": {"match": {"body": "a\u2028b"}}})
 
 
 @pytest.fixture
