@@ -88,12 +88,9 @@ class Choice:
         return check_choice(name, value, self.choices)
 
 
-def option(default: Any, check: Check, metavar: str = "", help: str = "", flag: str = "") -> Any:
-    """
-    Return a field of a class of options whose value *check*, given the name too, returns or refuses.
-    With *help* the command line has it (``takes`` in ``cli/options.py``), as ``--name`` unless *flag* says otherwise.
-    """
-    return field(default=default, metadata={"check": check, "metavar": metavar, "help": help, "flag": flag})
+def option(default: Any, check: Check) -> Any:
+    """Return a field of a class of options whose value *check*, given the name too, returns or refuses."""
+    return field(default=default, metadata={"check": check})
 
 
 def private(default: Any) -> Any:
@@ -109,10 +106,6 @@ class Parameter:
     annotation: str
     default: Any
     text: str
-    check: Check | None = None
-    metavar: str = ""
-    help: str = ""
-    flag: str = ""
 
 
 def public_fields(options: type[Any]) -> list[Field[Any]]:
@@ -139,7 +132,7 @@ def parameters(documented: Any) -> dict[str, Parameter]:
             found |= parameters(inner)
         else:
             text = entries.get(given.name, "")
-            found[given.name] = Parameter(given.name, str(given.type), given.default, text, **given.metadata)
+            found[given.name] = Parameter(given.name, str(given.type), given.default, text)
     return found
 
 

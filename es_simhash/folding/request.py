@@ -37,7 +37,7 @@ class DistinctOptions:
             Count all distinct hits, exactly. Every matching document is looked at.
     """
 
-    size: int = option(10, Count(1, LARGEST_PAGE), "N", "Show at most N hits.")
+    size: int = option(10, Count(1, LARGEST_PAGE))
     total: bool = False
 
     def __post_init__(self) -> None:

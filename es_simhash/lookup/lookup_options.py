@@ -36,13 +36,7 @@ class Verification:
     """
 
     similarity: float | None = None
-    numbers: Numbers | None = option(
-        None,
-        Choice(NUMBERS),
-        "",
-        "same: texts with other numbers in the same places are no near-duplicates, such as the figures of another "
-        "week. Default: as the index records, else any.",
-    )
+    numbers: Numbers | None = option(None, Choice(NUMBERS))
 
     def __post_init__(self) -> None:
         if self.similarity is not None:
@@ -121,13 +115,7 @@ class LookupRequest:
             If they need more, ``"auto"`` asks the server, and ``"memory"`` is an error that says how much.
     """
 
-    lookups: Lookups = option(
-        "auto",
-        Choice(get_args(Lookups)),
-        "",
-        "server: ask the server about each text; memory: read all fingerprints of INDEX first, and ask only about "
-        "texts that have one near them; auto: change to memory once that is faster.",
-    )
+    lookups: Lookups = option("auto", Choice(get_args(Lookups)))
     memory_bytes: int | None = option(None, Count(largest=1 << 50))
 
     def __post_init__(self) -> None:
@@ -254,7 +242,7 @@ class LookupOptions:
     """
 
     max_distance: int | None = option(None, Count(0, 64))
-    size: int | None = option(None, Count(), "N", "Return the N nearest of each search. Default: all.")
+    size: int | None = option(None, Count())
     filter: Filter = None
     exclude_ids: Iterable[str] = option((), check_ids)
     source: bool | Sequence[str] = False

@@ -65,16 +65,9 @@ class PassageOptions:
             Routing value that restricts the search.
     """
 
-    min_contained: float = option(
-        0.8, check_bound, "SHARE", "Report documents that contain this share of the text, or the reverse."
-    )
-    min_run: int = option(
-        200,
-        Count(SHORTEST_RUN),
-        "LETTERS",
-        "Report documents that share a run of so many letters; a Chinese character counts 2.5.",
-    )
-    size: int | None = option(None, Count(), "N", "Return N documents at most. Default: all.")
+    min_contained: float = option(0.8, check_bound)
+    min_run: int = option(200, Count(SHORTEST_RUN))
+    size: int | None = option(None, Count())
     filter: Filter = None
     exclude_ids: Iterable[str] = option((), check_ids)
     source: bool | Sequence[str] = False

@@ -69,33 +69,12 @@ class PlanOptions:
 
     grouping: GroupingRequest = field(default_factory=GroupingRequest)
     filter: Filter = None
-    min_similarity: float | None = option(
-        None,
-        check_bound,
-        "SHARE",
-        "Remove only documents whose text shares this part of its 7-letter shingles with that of the canonical.",
-    )
-    limit: int | None = option(None, Count(0), "N", "Remove at most N documents: the most similar ones.")
-    max_share: float = option(
-        DEFAULT_MAX_SHARE,
-        lambda _, share: check_max_share(share),
-        "SHARE",
-        f"Let apply refuse to remove a larger share of the documents. Default: {DEFAULT_MAX_SHARE}.",
-    )
-    protect: str | None = option(
-        None,
-        check_field,
-        "FIELD",
-        "Let apply refuse to remove a larger share of the documents with any one value of this keyword field.",
-    )
+    min_similarity: float | None = option(None, check_bound)
+    limit: int | None = option(None, Count(0))
+    max_share: float = option(DEFAULT_MAX_SHARE, lambda _, share: check_max_share(share))
+    protect: str | None = option(None, check_field)
     after: Sequence[FilePath] = option((), check_inputs)
-    show: Sequence[str] = option(
-        (),
-        _check_shown,
-        "FIELDS",
-        "Show these fields of each document, separated by commas, instead of URL, source and date as far as these are "
-        "found. A title that is found is shown in any case. Repeatable.",
-    )
+    show: Sequence[str] = option((), _check_shown)
     max_field_chars: int = option(10_000, Count(0))
 
     def __post_init__(self) -> None:

@@ -60,15 +60,9 @@ class BackfillOptions:
 
     text_field: str | Sequence[str] | None = None
     filter: Filter = None
-    workers: int | None = option(None, Count(), "N", "Compute fingerprints in N additional processes.")
-    slices: int = option(2, Count(), "N", "Number of parts of the index that are read at once.")
-    documents_per_second: float | None = option(
-        None,
-        partial(check_number, above=0, advice="a number above 0"),
-        "N",
-        "At most N documents per second.",
-        "--rate",
-    )
+    workers: int | None = option(None, Count())
+    slices: int = option(2, Count())
+    documents_per_second: float | None = option(None, partial(check_number, above=0, advice="a number above 0"))
     dry_run: bool = False
 
     def __post_init__(self) -> None:

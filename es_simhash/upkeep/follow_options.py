@@ -120,14 +120,9 @@ class FollowOptions:
 
     text_field: str | Sequence[str] | None = None
     once: bool = False
-    interval: float = option(5.0, _check_seconds, "SECONDS", "Time between two looks while nothing changes.")
-    workers: int | None = option(None, Count(), "N", "Compute fingerprints in N additional processes.")
-    state_index: str = option(
-        "es-simhash-state",
-        partial(check_name, wanted="the name of an index"),
-        "NAME",
-        "Index that holds the position; it is created if it is missing.",
-    )
+    interval: float = option(5.0, _check_seconds)
+    workers: int | None = option(None, Count())
+    state_index: str = option("es-simhash-state", partial(check_name, wanted="the name of an index"))
 
     def __post_init__(self) -> None:
         check_fields("text_field", self.text_field, may_lack=True)

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from es_simhash.cli.app import each_command
 from tests.docs.blocks import ROOT, load_tool
 
 PAGE = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
@@ -24,6 +25,12 @@ def test_a_field_that_the_page_lacks_is_found(tool):
     answer = {"near_dups": [{"id": "1", "new": 1}], "rule": {"words": "x", "other": 1}, "strange": 2, "plan": {"a": 1}}
     assert tool.find_unknown("find", [answer]) == ["near_dups.new", "rule.other", "strange"]
     assert tool.find_unknown("plan", [{"path": "x"}, {"action": "would delete"}]) == []
+
+
+def test_every_command_that_answers_is_there(tool):
+    """But those that print what is for a server, or answer agents."""
+    names = {name.split()[0] for name, _ in each_command()} - {"export", "mcp"}
+    assert names == {name.split()[0] for name in tool.COMMANDS}
 
 
 def test_every_object_is_linked():
