@@ -123,7 +123,7 @@ def test_every_tool_answers_and_none_writes(server, filled, run, runner, tmp_pat
         async with connected(log, "--url", server.url, "--plans", plans) as client:
             tools = (await client.list_tools()).tools
             assert len(tools) == 9
-            assert all(each.annotations.read_only_hint and each.input_schema["properties"] for each in tools)
+            assert all(tool.annotations.read_only_hint and tool.input_schema["properties"] for tool in tools)
             ask = functools.partial(answer, client, index=filled)
             found = await ask("find", text=TEXT, source=["title"], limit=2)
             assert found["total"] == 30
@@ -191,7 +191,7 @@ def test_what_is_left_out_can_be_read_page_by_page(server, filled, runner, log):
             seen, offset = [], 0
             while True:
                 found = await answer(client, "find", index=filled, text=TEXT, limit=7, offset=offset)
-                seen += [each["id"] for each in found["near_dups"]]
+                seen += [near_dup["id"] for near_dup in found["near_dups"]]
                 if "more" not in found:
                     break
                 offset = int(found["more"].rsplit(" ", 1)[1])
@@ -200,7 +200,7 @@ def test_what_is_left_out_can_be_read_page_by_page(server, filled, runner, log):
             words = {"index": filled, "text": "bridge council", "limit": 1}
             while len(ids) < 5:
                 page = await answer(client, "search_distinct", **words, after=after)
-                ids += [each["_id"] for each in page["hits"]]
+                ids += [hit["_id"] for hit in page["hits"]]
                 if (after := page["after"]) is None:
                     break
             assert len(ids) == len(set(ids)) == 2
@@ -389,7 +389,7 @@ def test_the_right_to_read_is_enough(secured, runner, log):
 
     async def use():
         async with connected(log, "--url", secured.url, **login, ES_SIMHASH_USER="agent") as client:
-            assert {each.name for each in (await client.list_tools()).tools} == set(calls)
+            assert {tool.name for tool in (await client.list_tools()).tools} == set(calls)
             for name, arguments in calls.items():
                 assert LOGIN[1] not in json.dumps(await answer(client, name, index="agents", **arguments))
             assert "(403)" in await refusal(client, "find", index="other", text=TEXT)

@@ -34,7 +34,7 @@ def kept_by_reading(every, preset, order):
     """The positions that stay: in the order of preference each that is near none that stays."""
     kept = []
     for position in order:
-        if not any(near(every[position], every[each], preset) for each in kept):
+        if not any(near(every[position], every[other], preset) for other in kept):
             kept.append(position)
     return tuple(sorted(kept))
 
@@ -50,7 +50,7 @@ def test_what_stays(name, seed):
     order = sorted(range(len(every)), key=lambda each: -len(every[each]))
     assert longest.kept == kept_by_reading(every, PRESETS[name], order)
     assert distinct_texts(every, preset=name, keep=len) == longest
-    dropped = [each.position for group in first.groups for each in group.dropped]
+    dropped = [text.position for group in first.groups for text in group.dropped]
     assert sorted([*first.kept, *dropped]) == list(range(len(every)))
     for group in first.groups:
         for each in group.dropped:
@@ -66,7 +66,7 @@ def test_chinese():
 @given(st.lists(st.text(max_size=40), max_size=12))
 def test_any_texts(every):
     found = distinct_texts(every, preset="similar")
-    members = [*found.kept, *(each.position for group in found.groups for each in group.dropped)]
+    members = [*found.kept, *(text.position for group in found.groups for text in group.dropped)]
     assert sorted(members) == list(range(len(every)))
 
 

@@ -47,13 +47,13 @@ def filled(server, index, simhash):
     """An index with passages and the documents."""
     simhash.create_index(index, text_field="body", passages=True, settings={**ONE_SHARD, "number_of_shards": 2})
     documents = [{"_id": id_, "body": text, "n": len(text)} for id_, text in DOCUMENTS.items()]
-    assert {each.action for each in simhash.ingest(index, documents, on_duplicate=None)} == {"written"}
+    assert {report.action for report in simhash.ingest(index, documents, on_duplicate=None)} == {"written"}
     server.request("POST", f"/{index}/_refresh")
     return index
 
 
 def ids(found):
-    return [each.id for each in found]
+    return [overlap.id for overlap in found]
 
 
 def test_texts_inside_texts(filled, simhash):
