@@ -17,6 +17,7 @@ from es_simhash.lookup.near_dups import Rejected
 from es_simhash.mapping.faults import Fault
 from es_simhash.quality.explanation import Explanation
 from es_simhash.quality.health import Diagnosis, Finding
+from es_simhash.quality.searches import Searches
 from es_simhash.quality.tune import PresetFigures, Tuning
 
 TARGET = Path(__file__).parents[1] / "docs" / "json.md"
@@ -189,6 +190,34 @@ SHAPES: dict[str, Shape] = {
         "id index canonical canonical_index distance similarity action kind reason routing earlier",
         {"reason": "Why it was kept or restored, as a sentence."},
     ),
+    "Tuning": Shape(
+        Tuning,
+        "index documents sampled copies presets recommended enough_distance reasons",
+        {
+            "index": "Name of the index.",
+            "documents": "All documents.",
+            "sampled": "Those whose texts were edited.",
+            "copies": "How many edited copies there are, by the kind of edit.",
+            "presets": "What each preset finds.",
+            "recommended": "The strictest preset that finds enough.",
+            "enough_distance": "The smallest distance that finds enough.",
+            "reasons": "Why not every document could be looked at.",
+        },
+        {"presets": "Presets"},
+    ),
+    "Searches": Shape(
+        Searches,
+        "searches hits repeats share unseen new reason worst",
+        {
+            "searches": "How many searches.",
+            "hits": "Their first ten hits, all together.",
+            "repeats": "Hits that repeat an earlier one.",
+            "unseen": "Hits that could not be judged.",
+            "new": "New hits that a search without copies shows.",
+            "reason": "Why `new` is not known.",
+            "worst": "The twenty searches with the most repeats, with two texts of each.",
+        },
+    ),
 }
 """Objects that stand in answers."""
 
@@ -256,8 +285,8 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
         "One object: without `--out` the fields of [Statistics](#statistics); with `--out` these.",
         Shape(
             package.IndexReport,
-            "at version seed filter stats diagnosis groups",
-            inner={"stats": "Statistics", "diagnosis": "Health"},
+            "at version seed filter stats diagnosis tuning searches groups",
+            inner={"stats": "Statistics", "diagnosis": "Health", "tuning": "Tuning", "searches": "Searches"},
         ),
     ),
     "plan": (
@@ -417,21 +446,7 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
     ),
     "tune": (
         "One object.",
-        Shape(
-            Tuning,
-            "index documents sampled copies presets recommended enough_distance reasons",
-            {
-                "index": "Name of the index.",
-                "documents": "All documents.",
-                "sampled": "Those whose texts were edited.",
-                "copies": "How many edited copies there are, by the kind of edit.",
-                "presets": "What each preset finds.",
-                "recommended": "The strictest preset that finds enough.",
-                "enough_distance": "The smallest distance that finds enough.",
-                "reasons": "Why not every document could be looked at.",
-            },
-            {"presets": "Presets"},
-        ),
+        SHAPES["Tuning"],
     ),
     "fingerprint": (
         "One object; of a file one a line.",

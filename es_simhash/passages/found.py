@@ -136,6 +136,17 @@ class Overlaps(Sequence[Overlap], Tabular):
     def __len__(self) -> int:
         return len(self.items)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as plain JSON values."""
+        return {
+            "overlaps": [overlap.to_dict() for overlap in self.items],
+            "complete": self.complete,
+            "min_contained": self.min_contained,
+            "min_run": self.min_run,
+            "candidates": self.candidates,
+            "stale": list(self.stale),
+        }
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a flat row for each passage of each document."""
         return [row for overlap in self.items for row in overlap.to_rows()]
