@@ -240,7 +240,7 @@ def test_the_command(run, filled):
     options = ["--time-field", "published", "--source-field", "agency"]
     result = run("report", alias, *options, "--json")
     assert counted(json.loads(result.stdout)) == expected(documents)
-    shown = run("report", alias, *options, "-t", "body").stdout
+    shown = run("report", alias, *options, "--text-field", "body").stdout
     title = shown.splitlines()[0] + shown.splitlines()[1]
     assert f"{len(documents):,} documents, " in title
     assert f"scheme {get_scheme(DEFAULT_SCHEME)}" in title
@@ -327,16 +327,16 @@ def test_fields_of_any_name(server, sync_client, run, index, tmp_path):
     mapped = {"properties": {source: {"type": "keyword"}, text: {"type": "text"}}}
     SimHashClient(sync_client).create_index(index, text_field=text, mappings=mapped)
     put(server, index, [grouped(id_, "a" if id_ == "b" else None) | {source: "x", text: "y"} for id_ in "ab"])
-    shown = run("report", index, "--source-field", source, "-t", text)
+    shown = run("report", index, "--source-field", source, "--text-field", text)
     assert shown.exit_code == 0, shown.output
-    found = run("report", index, "--source-field", source, "-t", text, "--json")
+    found = run("report", index, "--source-field", source, "--text-field", text, "--json")
     assert json.loads(found.stdout)["sources"]["parts"][0]["documents"] == 2
     wrong = run("report", index, "--source-field", source[1:])
     assert wrong.exit_code == 1
     for result in (shown, found, wrong):
         assert result.output.replace("\n", "").isprintable()
     page = tmp_path / "report.html"
-    assert run("report", index, "--out", page, "--source-field", source, "-t", text).exit_code == 0
+    assert run("report", index, "--out", page, "--source-field", source, "--text-field", text).exit_code == 0
     html = page.read_text(encoding="utf-8")
     assert "a\\u202eb&lt;/title&gt;\\x1b[31m" in html
     assert not {"\u202e", "\u2066", "\x1b"} & {*html}
