@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from es_simhash import IndexSettings, NoIndexError, Scheme, SimHashClient
-from es_simhash.cli.failures import EndedError, describe, kind_of
+from es_simhash.cli.failures import EndedError, WrongUseError, describe, kind_of
 from es_simhash.cli.options import To, files_of_environment
 from es_simhash.cli.show import tracking, warn
 from es_simhash.cli.stopping import watch_requests
@@ -110,7 +110,7 @@ def connect(
                     client.indices.refresh(index=",".join(sorted(connection.to_refresh)), ignore_unavailable=True)
         finally:
             client.close()
-    except (EndedError, BrokenPipeError):
+    except (EndedError, WrongUseError, BrokenPipeError):
         raise
     except Exception as error:
         hide_login(error, login.headers)

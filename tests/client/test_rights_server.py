@@ -34,7 +34,6 @@ USES = {
     "find --id": ("shared", "find INDEX --id 1 -d 12"),
     "find --verify": ("shared", "find INDEX bridge -d 64 --verify 0"),
     "find --input": ("shared", "find INDEX --input - -d 12"),
-    "find --lookups memory": ("shared", "find INDEX --input - -d 12 --lookups memory"),
     "passages": ("passages", "passages INDEX bridge"),
     "passages --id": ("passages", "passages INDEX --id 1"),
     "explain INDEX": ("shared", "explain INDEX 1 2"),
@@ -54,7 +53,6 @@ USES = {
     "reconcile --regroup": ("shared", "reconcile INDEX -d 3 --regroup"),
     "ingest": ("grouped", "ingest INDEX -"),
     "ingest --dry-run": ("shared", "ingest INDEX - --dry-run"),
-    "ingest --lookups memory": ("grouped", "ingest INDEX - --lookups memory"),
     "ingest --on-duplicate none": ("grouped", "ingest INDEX - --on-duplicate none"),
     "export pipeline --install --yes": ("grouped", "export pipeline INDEX --install --name INDEX --use-as final --yes"),
     "export pipeline --install": ("shared", "export pipeline INDEX --install --name INDEX --use-as final"),
@@ -178,12 +176,8 @@ def test_the_rights_of_the_table_are_enough(secured, users, run, index, use):
 
 @pytest.mark.parametrize("use", ["ingest"])
 def test_who_may_not_see_the_numbers_of_shards(secured, users, run, index, use, monkeypatch):
-    """Such a user is told so where memory is demanded; by default the server is asked instead."""
+    """The server is asked instead."""
     prepare(secured, run, index, "grouped")
-    refused = run("ingest INDEX - --lookups memory", users[use], PASSWORD)
-    assert refused.exit_code == 1
-    [message] = refused.stderr.splitlines()
-    assert "sequence numbers" in message
     monkeypatch.setattr(request, "FEWEST_LOOKUPS", 1)
     monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
     done = run("ingest INDEX -", users[use], PASSWORD)

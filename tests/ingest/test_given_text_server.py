@@ -120,7 +120,7 @@ def test_the_lines_of_a_file(run, made, server, tmp_path, policy):
     result = run("create", made, "--existing", "-t", "body", "--yes")
     assert result.exit_code == 0, result.output
     result = run("ingest", made, tmp_path / "x.jsonl", "--on-duplicate", policy, "--report", tmp_path / "report")
-    assert result.exit_code == 1, result.output
+    assert result.exit_code == 3, result.output
     assert "2 unreadable" in result.stdout
     report = [json.loads(line) for line in (tmp_path / "report").read_text().splitlines()]
     assert ["twice" in (each["reason"] or "") for each in report] == [False, False, True, True]

@@ -384,7 +384,7 @@ def test_the_command(server, made, run, tmp_path):
     put_raw(server, made, "d3", '{"body": "another"}')
     report = tmp_path / "report.jsonl"
     result = run("restore", path, "--report", report, "--json")
-    assert (result.exit_code, json.loads(result.stdout)["documents"]) == (1, {"restored": 3, "differs": 1})
+    assert (result.exit_code, json.loads(result.stdout)["documents"]) == (3, {"restored": 3, "differs": 1})
     assert len(result.stderr.splitlines()) == 1
     assert [json.loads(line)["action"] for line in report.read_text().splitlines()] == ["restored"] * 3 + ["differs"]
     result = run("restore", path)

@@ -43,12 +43,12 @@ def test_what_is_there_stays_and_is_named(taken, server, simhash, run):
         assert filled.failed == len(OWN)
     assert {(each.kind, each.id) for each in found.filled.failures} == {("taken", id_) for id_ in OWN}
     assert (would.filled.failures, found.groups.duplicates) == (found.filled.failures, 1)
-    for command in (["setup", "--yes"], ["setup"], ["backfill"], ["backfill", "--dry-run"]):
+    for command in (["setup", "--yes"], ["setup"]):
         result = run(command[0], taken, *command[1:])
-        assert (result.exit_code, result.stderr.count("choose another prefix")) == (1, len(OWN)), result.output
+        assert (result.exit_code, result.stderr.count("choose another prefix")) == (3, len(OWN)), result.output
         assert "documents changed" not in result.output
     result = run("follow", taken, "--once", "--state-index", f"{taken}-state")
-    assert (result.exit_code, result.stderr.count("choose another prefix")) == (1, len(OWN)), result.output
+    assert (result.exit_code, result.stderr.count("choose another prefix")) == (3, len(OWN)), result.output
     assert sources(server, taken, OWN) == before
     kept = sources(server, taken, ["kept"])["kept"]["simhash"]
     assert (kept["mine"], kept["fingerprint"]) == (1, document_fields(TEXT)["simhash"]["fingerprint"])
@@ -67,10 +67,10 @@ def test_setup_names_what_failed(server, index, simhash, run):
     found = simhash.setup(index, text_field="body")
     assert [(each.id, each.kind) for each in found.filled.failures] == [("number", "unusable")]
     result = run("setup", index, "--yes", "--json")
-    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1), result.output
+    assert (result.exit_code, len(result.stderr.splitlines())) == (3, 1), result.output
     [failure] = json.loads(result.stdout)["filled"]["failures"]
     assert failure["id"] == json.loads(result.stderr)["error"]["id"] == "number"
-    assert "number: field 'body' holds 12345" in run("backfill", index, "--dry-run").stderr
+    assert "number: field 'body' holds 12345" in run("setup", index).stderr
 
 
 def test_a_blocked_index_behind_an_alias_is_named(server, index, simhash):
@@ -90,7 +90,7 @@ def test_a_field_in_the_mapping(server, index, simhash, make_simhash, run):
     properties = {"body": {"type": "text"}, "simhash": {"type": "long"}}
     server.request("PUT", f"/{index}", {"mappings": {"properties": properties}})
     put(server, index, {"a": {"body": TEXT, "simhash": 5}, "b": {"body": TEXT, "simhash": 6}})
-    commands = [["setup", index, "-t", "body", "--yes"], ["find", index, TEXT], ["backfill", index, "-t", "body"]]
+    commands = [["setup", index, "-t", "body", "--yes"], ["find", index, TEXT]]
     commands.append(["create", index, "--existing", "-t", "body", "--yes"])
     for command in commands:
         result = run(*command)
