@@ -274,8 +274,9 @@ def test_a_sample_and_report_know_of_groups_without_canonical(server, index, sim
     server.request("DELETE", f"/{index}/_doc/z?refresh=true")
     found = simhash.check_sample(index)
     [finding] = [each for each in found.findings if each.kind == "lost_canonicals"]
-    assert (finding.severity, finding.values, found.is_healthy) == ("error", {"documents": 2, "groups": 1}, False)
-    assert "run reconcile" in finding.advice
+    values = {"index": index, "documents": 2, "groups": 1}
+    assert (finding.severity, finding.values, found.is_healthy) == ("error", values, False)
+    assert f"reconcile {index}" in finding.advice
     page = simhash.report(index).html()
     assert "2 documents of the index name one that is not there: run es-simhash reconcile" in page
     simhash.reconcile(index)
