@@ -17,7 +17,6 @@ from es_simhash import (
     IndexSettings,
     InvalidInputError,
     NearDups,
-    Overlaps,
     SimHashClient,
     fingerprint as fingerprint_of,
     from_hex,
@@ -165,9 +164,7 @@ class _Shown:
             if isinstance(found, NearDups)
             else "no documents with shared passages"
         )
-        if Output.as_json and isinstance(found, Overlaps):
-            print_json(_plain_overlaps(found))
-        elif Output.as_json or found:
+        if Output.as_json or found:
             show(found, **self._how)
         else:
             print_line(what.rstrip())
@@ -181,11 +178,6 @@ class _Shown:
         """Print what was found by a search that is not complete."""
         if failure.results is not None and (Output.as_json or failure.results):
             self.print(failure.results)
-
-
-def _plain_overlaps(found: Overlaps) -> dict[str, Any]:
-    counts = {name: getattr(found, name) for name in ("complete", "min_contained", "min_run", "candidates")}
-    return {"overlaps": [overlap.to_dict() for overlap in found], **counts, "stale": list(found.stale)}
 
 
 def _say_where_to_go_on(to: To, index: str, content: str | None, *, has_passages: bool) -> None:

@@ -103,7 +103,7 @@ def test_a_page_that_is_translated_in_part_has_nothing_of_its_own():
         assert any(one == two for one, two in (trees(code, translated) for code in left)), translated
     reference = read("docs/cli.md")
     [example] = blocks(PART_OF_A_PAGE, "console")
-    assert example in reference
+    assert f"    {example.removeprefix('$ ')}" in reference
     assert [each for each in named_in(PART_OF_A_PAGE) if f"`{each}" not in reference] == []
     assert "[English](../dedup.md)" in read(PART_OF_A_PAGE).partition("\n## ")[0]
 
