@@ -15,7 +15,7 @@ def test_another_scheme_is_refused(run, news):
 
 
 def test_missing_index(run, index):
-    failed(run("find", index, TEXT), index, "es-simhash create")
+    failed(run("find", index, TEXT), index, "create the index")
     failed(run("check", index), index)
     failed(run("explain", index, "a", "b"))
     failed(run("find", index, TEXT, "--query", "kql"), index)
@@ -76,7 +76,7 @@ def test_read_only_index(run, news, server, tmp_path):
     try:
         (tmp_path / "more.jsonl").write_text(json.dumps({"key": "more", "body": TEXT}) + "\n", encoding="utf-8")
         result = run("ingest", news, tmp_path / "more.jsonl", "--id-field", "key")
-        assert result.exit_code == 1
+        assert result.exit_code == 3
         assert "block" in result.stderr
         assert run("find", news, TEXT).exit_code == 0
     finally:
