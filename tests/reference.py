@@ -226,7 +226,8 @@ def long_runs(text, size=7):
     return frozenset(runs or ({found} if found else ()))
 
 
-NUMBER = re.compile(r"[0-9]+(?:(?:[.,']|(?<![0-9]{4}) (?=[0-9]{3}(?![0-9])))[0-9]+)*")
+GROUPED = re.compile(r"(?<![^\W_])[0-9]{1,3}(?: [0-9]{3}(?![^\W_]))+")
+NUMBER = re.compile(r"[0-9]+(?:[.,'_][0-9]+)*")
 INDIAN = re.compile(r"[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}")
 SIGNS = re.compile(r"(?<=[^\W\d_])(?:[+#]{1,2})(?![+#\w])|(?<![^ (])[.](?=[^\W\d_])|[\u2713\u2717]+")
 EXPONENTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
@@ -234,7 +235,7 @@ EXPONENTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 
 def numbers(text):
     """The numbers of a text with six letters before each, and after each where there are six, without other numbers."""
-    found = "".join(map(plain_digit, text))
+    found = GROUPED.sub(lambda grouped: grouped[0].replace(" ", "_"), "".join(map(plain_digit, text)))
     where = []
     for match in [*NUMBER.finditer(found), *SIGNS.finditer(found)]:
         begin, end = match.span()
@@ -243,7 +244,7 @@ def numbers(text):
             for place, digit in enumerate(match[0], begin)
         )
         value = INDIAN.sub(lambda grouped: grouped[0].replace(",", ""), value)
-        value = re.sub(r"[., '](?=[0-9]{3}(?![0-9]))", "", value)
+        value = re.sub(r"[.,_'](?=[0-9]{3}(?![0-9]))", "", value)
         value = (*re.sub("[,']", ".", value), *beside(found, begin, end)) if match.re is NUMBER else match[0]
         is_weak = match[0][0] in "\u2713\u2717"
         before, after = (without_digits(part) for part in (found[:begin], found[end:]))

@@ -121,7 +121,7 @@ def _find(texts: Sequence[str]) -> list[Hashes]:
     is_letter &= ~is_roman
     others = _hash_parts(values, is_letter, stops)
     is_sign = _find_signs(codes, kinds, is_letter, is_digit)
-    is_part, is_dropped = _find_joints(codes, kinds, is_digit)
+    is_part, is_dropped = _find_joints(codes, kinds, is_letter, is_digit)
     is_number = is_digit | is_part | is_roman | is_sign
     # A mark beside a number is another one.
     runs = np.where(kinds == _TICK, np.int8(2), is_number.view(np.int8))
@@ -173,14 +173,18 @@ def _find_signs(codes: Codes, kinds: NDArray[np.uint8], is_letter: Flags, is_dig
     return found
 
 
-def _find_joints(codes: Codes, kinds: NDArray[np.uint8], is_digit: Flags) -> tuple[Flags, Flags]:
+def _find_joints(codes: Codes, kinds: NDArray[np.uint8], is_letter: Flags, is_digit: Flags) -> tuple[Flags, Flags]:
     """Return which characters stand between digits of one number, and which of these only group them."""
     is_between = np.roll(is_digit, 1) & np.roll(is_digit, -1)
     is_point = (kinds == _POINT) & is_between
     after = [np.roll(is_digit, -step) for step in range(1, 5)]
     groups = is_between & after[1] & after[2] & ~after[3]
-    has_few = ~(np.roll(is_digit, 1) & np.roll(is_digit, 2) & np.roll(is_digit, 3) & np.roll(is_digit, 4))
-    is_blank = (kinds == _BLANK) & groups & has_few
+    # A blank groups digits that are no part of a word: up to three before it.
+    is_free, is_run = np.zeros(codes.size, np.bool_), np.roll(is_digit, 1)
+    for step in range(2, 5):
+        is_free |= is_run & ~np.roll(is_digit | is_letter, step)
+        is_run = is_run & np.roll(is_digit, step)
+    is_blank = (kinds == _BLANK) & groups & is_free & ~np.roll(is_letter, -4)
     is_dropped = is_blank | (is_point & groups)
     is_comma = is_point & (codes == ord(","))
     for _ in range(3):  # 1,00,00,00,000

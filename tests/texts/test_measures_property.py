@@ -178,6 +178,8 @@ def test_replaced_numbers_are_those_in_the_same_places(first, second, is_alone):
         ("paid 1\u202f500 euros", "paid 1,500 euros", "same"),
         ("paid 1,00,000 rupees", "paid 100000 rupees", "same"),
         ("in 2010 500 people", "in 2010500 people", "signs"),
+        ("the key a12 345 is", "the key a12345 is", "signs"),
+        ("the key 12 345b is", "the key 12345b is", "signs"),
     ],
 )
 def test_what_a_number_is(first, second, expected):
