@@ -76,7 +76,7 @@ def make_app(chosen: str = "", *, is_documented: bool = False) -> App:
 
     # A flag has no opposite, and help shows the defaults that the library has.
     plain = Parameter(negative=(), show_default=False)
-    how: Any = {"help_format": "plaintext", "help_flags": ["--help", "-h"], "result_action": "return_value"}
+    how: Any = {"help_format": "markdown", "help_flags": ["--help", "-h"], "result_action": "return_value"}
     how |= {
         "suppress_keyboard_interrupt": False,
         "exit_on_error": False,
@@ -120,7 +120,9 @@ def run(arguments: Sequence[str]) -> int:
             sys.stdout.flush()
             return code if isinstance(code, int) else 0
     except CycloptsError as failure:
-        show.error(f"{failure} (es-simhash {' '.join(words[:1])} --help lists the options)", kind="usage")
+        known = [word for word in words[:1] if any(word in commands for commands in COMMANDS.values())]
+        listed = f"{' '.join(['es-simhash', *known])} --help lists the {'options' if known else 'commands'}"
+        show.error(f"{failure} ({listed})", kind="usage")
         return USAGE
     except failures.WrongUseError as failure:
         show.error(str(failure), kind="usage")
