@@ -121,7 +121,7 @@ async def read_texts(
     while done < len(unread):
         keys = {place: table.row(place).key for place in unread[done : done + page]}
         hits, unanswered = await fetch_hits(
-            server, index, list(keys.values()), text_fields=text_fields.all, page=page, versions=True
+            server.patient, index, list(keys.values()), text_fields=text_fields.all, page=page, versions=True
         )
         check_whole(gap for gap in unanswered.values() if gap is not None)
         texts: dict[int, str] = {}

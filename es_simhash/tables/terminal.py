@@ -85,8 +85,12 @@ def draw_sheet(
         ]
     else:
         for place in range(len(rows)):
-            values = [column.values[place] for column in columns]
-            pair = Column.of("", "text", [column.name for column in columns]), Column.of("", "sentence", values)
+            filled = [(column.name, column.values[place]) for column in columns if column.values[place]]
+            pair = (
+                Column.of("", "text", [name for name, _ in filled]),
+                Column.of("", "sentence", [value for _, value in filled]),
+            )
+            drawn += [Text("")] if place else []
             drawn.append(_draw(pair, fit(pair, width) or [width // 3, width // 3], has_header=False))
     drawn += [Text(f"and {rest:,} more")] if rest else []
     return drawn, cut

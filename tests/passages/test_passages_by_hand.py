@@ -61,7 +61,10 @@ def test_more_candidates_than_a_page():
 def test_too_many_candidates_are_counted():
     """They are an error that says how many there are, with those of the first page; a stream reads all."""
     server = server_of(many())
-    with pytest.raises(IncompleteSearchError, match="30 documents share parts with the text: read them with") as caught:
+    with pytest.raises(
+        IncompleteSearchError,
+        match="30 documents share parts with the text: narrow .*, or read them with stream_passages",
+    ) as caught:
         look(server)
     results = caught.value.results
     assert (len(results), results.complete) == (2, False)

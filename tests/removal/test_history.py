@@ -1,6 +1,7 @@
 """Where documents have gone, as removals tell it."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -83,7 +84,7 @@ def test_what_happened_to_a_document_later(archive, tmp_path):
     assert [each.approved for each in told] == [(), *[(("Ann\x1b", "late"),)] * 2]
     said = invoke(["history", "a", str(path)]).stdout
     assert said.count("Ann\\x1b: late") == 2
-    rows = [line.split() for line in said.splitlines() if line.startswith("a   b")]
+    rows = [block.split() for block in re.split(r"\n\s*\n", said)]
     assert [("kept" in row, "archived" in row) for row in rows] == [(False, False), (True, False), (False, True)]
 
 

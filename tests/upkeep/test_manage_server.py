@@ -160,7 +160,7 @@ def test_check_counts_what_has_no_fingerprint(server, index, simhash):
     server.request("PUT", f"/{index}/_doc/2?refresh=true", {"body": TEXT})
     [report] = simhash.check(index)
     assert (report.ready, report.documents, report.fingerprinted) == (True, 2, 1)
-    assert "backfill" in report.problems[0]
+    assert "setup(index)" in report.problems[0]
 
 
 def test_remove_takes_our_fields_out_and_leaves_the_rest(server, index, simhash):
