@@ -56,7 +56,8 @@ def test_find_many_answers_each_line(run, news, tmp_path):
     assert [each["line"] for each in answers] == [1, 2, 3, 4, 5, 6]
     assert [[found["id"] for found in each.get("near_dups", [])] for each in answers] == [["a"], ["c"], [], [], [], []]
     assert ["error" in each for each in answers] == [False, False, True, True, True, False]
-    failed(result, "3 lines of 6 failed")
+    said = "error: 3 lines of 6 failed: see their error in the output\n"
+    assert (result.exit_code, result.stderr) == (3, said)
 
 
 def test_find_many_in_more_than_one_batch(run, news, tmp_path):

@@ -73,10 +73,20 @@ def test_documents_cannot_control_the_terminal(run, hostile, tmp_path, monkeypat
         assert is_cut or "cut to fit" not in result.stderr, (arguments, result.stderr)
 
 
-def at_a_terminal(server, out, *arguments):
+# A bar comes after this time, and is drawn again whenever there is progress.
+PROGRAM = """\
+import runpy
+from es_simhash.cli import show
+show._PATIENCE_SECONDS, show._STEP_SECONDS = {patience_seconds}, 0.0
+runpy.run_module("es_simhash", run_name="__main__")
+"""
+
+
+def at_a_terminal(server, out, *arguments, patience_seconds=0.0):
     """Run a command whose stderr is a terminal and whose stdout is the file *out*; return what the terminal got."""
     controller, terminal = os.openpty()
-    command = [sys.executable, "-m", "es_simhash", *map(str, arguments)]
+    program = PROGRAM.format(patience_seconds=patience_seconds)
+    command = [sys.executable, "-c", program, *map(str, arguments)]
     environment = {**os.environ, "ES_SIMHASH_URL": server.url, "TERM": "xterm", "COLUMNS": "80"}
     with out.open("wb") as file:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=terminal, env=environment)
@@ -93,7 +103,7 @@ def at_a_terminal(server, out, *arguments):
 
 
 def test_progress_is_for_the_terminal_and_data_for_the_file(server, run, index, tmp_path):
-    """A bar on the screen while a step lasts; stdout has whole lines of JSON, and nothing else."""
+    """A bar on the screen while a long step lasts; stdout has whole lines of JSON, and nothing else."""
     assert run("create", index, "-t", "body").exit_code == 0
     put(server, index, [{"_id": str(n), "body": f"{TEXT} {n % 3}"} for n in range(60)])
     out, lines = tmp_path / "out", tmp_path / "in.jsonl"
@@ -103,6 +113,7 @@ def test_progress_is_for_the_terminal_and_data_for_the_file(server, run, index, 
     lines.write_text("".join(json.dumps(f"{TEXT} {n}") + "\n" for n in range(30)))
     assert "finding" in at_a_terminal(server, out, "find", index, "--input", lines)
     assert [json.loads(line)["line"] for line in out.read_text().splitlines()] == list(range(1, 31))
+    assert at_a_terminal(server, out, "find", index, "--input", lines, patience_seconds=3_600.0) == ""
     steps = {
         ("groups", "--json"): "reading groups",
         ("plan", "--json"): "comparing texts",

@@ -113,7 +113,7 @@ def test_a_reader_who_may_not_read_mappings_is_told_of_scheme(login):
     with pytest.raises(forbidden) as caught:
         login("reads").find_near_dups(INDEX, fingerprint=7)
     assert caught.value.status_code == 403
-    assert any("name the scheme" in note for note in caught.value.__notes__)
+    assert any("give scheme" in note for note in caught.value.__notes__)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_the_command_line_on_missing_rights(run):
     """One line for a 403 that says which right a reader lacks, and why it is needed."""
     for login in (("nothing", PASSWORD), ("reads", PASSWORD)):
         for command in (("find", INDEX, "a text"), ("passages", INDEX, "a text"), ("explain", INDEX, "a", "b")):
-            failed(run(*command, login=login), "403", "indices:admin/mappings/get", "it records the scheme")
+            failed(run(*command, login=login), "403", "indices:admin/mappings/get", "which records the scheme")
 
 
 @pytest.fixture(
