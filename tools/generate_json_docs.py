@@ -45,7 +45,6 @@ class Shape(NamedTuple):
 
 
 _DRY = {"dry_run": "Whether nothing was written."}
-_FAILED = {"failures": "What could not be done, at most the first ten."}
 _DOCUMENT = {"id": "Its `_id`.", "index": "Name of its index.", "routing": "Its routing value, where it has one."}
 SHAPES: dict[str, Shape] = {
     "Near-duplicate": Shape(
@@ -267,7 +266,7 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
                 "unreadable": "Lines that cannot be read.",
                 "seconds": "How long that took.",
                 "failed": "Lines and documents that failed.",
-                **_FAILED,
+                "failures": "What could not be done, at most the first ten.",
             },
             {"failures": "Failure"},
         ),
@@ -328,10 +327,10 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
         ),
     ),
     "apply": (
-        "With `--yes` the fields of [Outcome](#outcome), an object a line; at the end, or without `--yes`, these.",
+        "With `--yes` the fields of [Outcome](#outcome), an object a line; with `--quiet`, or without `--yes`, these.",
         Shape(
             None,
-            "plan count indices would_delete kept deleted deleted_earlier regrouped",
+            "plan count indices would_delete kept deleted deleted_earlier",
             {
                 "plan": "The file of the removal.",
                 "count": "Documents that it plans to remove.",
@@ -340,23 +339,15 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
                 "kept": "How many would stay, or stayed, by the reason.",
                 "deleted": "How many were deleted.",
                 "deleted_earlier": "How many an earlier run deleted.",
-                "regrouped": "What was done to the groups of the documents that stay.",
             },
-            {"regrouped": "Grouped"},
         ),
     ),
     "restore": (
         "One object.",
         Shape(
             None,
-            "dry_run documents regrouped failures",
-            {
-                **_DRY,
-                "documents": "How many documents had each outcome.",
-                "regrouped": "What was done to their groups.",
-                **_FAILED,
-            },
-            {"regrouped": "Grouped"},
+            "dry_run documents",
+            {**_DRY, "documents": "How many documents had each outcome."},
         ),
     ),
     "check": (
