@@ -171,9 +171,9 @@ def reduce(code: int) -> list[int]:
             if not value & MARK or not found:
                 found.append(value)
             elif found[-1] & MARK:
-                found[-1] = MARK | found[-1] + (value & ~MARK)
+                found[-1] = MARK | (found[-1] + value) % MARK
             elif found[-1] != SEPARATOR:
-                found[-1] += value & ~MARK
+                found[-1] = (found[-1] + value) % MARK
     return found if any(value != SEPARATOR for value in found) else found[:1]
 
 

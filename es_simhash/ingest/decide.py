@@ -303,6 +303,9 @@ class _Deciding:
         before = before or next((other for other in found if other.id == document.id), None)
         if before is not None and before.at and before.fingerprint == fingerprint:
             at = before.at
+            stood = (other.group == document.id for other in (before, *found) if other.id == document.id)
+            if leader is None and not document.at and any(stood):
+                return at  # it stays a canonical, and what is near it was decided by that
         at = document.at or at
         if leader is not None:
             at = max(at, leader.at + 1)

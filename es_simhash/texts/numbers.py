@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from es_simhash.hashing.characters import (
     BASE,
     CODE_POINTS,
-    DROPPED,
     MARK,
     SEPARATOR,
+    UNASSIGNED,
     Codes,
     Flags,
     Hashes,
@@ -68,9 +68,8 @@ _KINDS = {
 }
 _WIDE_UNITS = {"＄": "$", "￥": "¥", "％": "%"}
 _COUNTED_BY_ROMANS = re.compile(
-    r"(?<!\w)(?:part|parte|partie|teil|chapter|chapitre|cap[ií]tulo|capitolo|kapitel|volume|vol|band|tome|tomo|book|buch|livre|"
-    r"libro|section|sektion|abschnitt|titre|t[ií]tulo|title|act|akt|acte|annex|appendix|phase|grade)\.?\s+\Z",
-    re.IGNORECASE,
+    r"(?<!\w)(?:part|parte|partie|teil|chapter|chapitre|capitulo|capitolo|kapitel|volume|vol|band|tome|tomo|book|buch|livre|"
+    r"libro|section|sektion|abschnitt|titre|titulo|title|act|akt|acte|annex|appendix|phase|grade) {1,3}\Z"
 )
 _LONGEST_COUNTED = 14
 _BRACKETS = [ord("("), ord("（")], [ord(")"), ord("）")]
@@ -110,14 +109,17 @@ def _find(texts: Sequence[str]) -> list[Hashes]:
     # As many ends between two texts as a place has letters, and before the first: what is rolled around is an end.
     end = chr(_END) * _SIDE
     codes = to_codes(end + end.join(texts) + end)
-    entries, kinds = character_entries(codes), _kinds().take(codes)
+    entries = character_entries(codes)
+    stops = np.cumsum(np.fromiter(map(len, texts), np.intp, len(texts)) + _SIDE)
     # One value for each character, so marks count for nothing here.
-    values = np.where(entries < MARK, entries & np.uint32(BASE), np.uint32(DROPPED))
+    is_seen = (entries > UNASSIGNED) & (entries < MARK)
+    if not is_seen.all():
+        codes, entries, stops = codes[is_seen], entries[is_seen], np.append(0, np.cumsum(is_seen))[stops]
+    kinds, values = _kinds().take(codes), entries & np.uint32(BASE)
     is_digit = (values >= ord("0")) & (values <= ord("9"))
     is_letter = (values > SEPARATOR) & ~is_digit
-    stops = np.cumsum(np.fromiter(map(len, texts), np.intp, len(texts)) + _SIDE)
     all_letters = _hash_parts(values, is_letter | is_digit, stops)
-    is_roman = _find_romans(codes, kinds == _ROMAN, is_letter | is_digit)
+    is_roman = _find_romans(values, kinds == _ROMAN, is_letter | is_digit)
     is_letter &= ~is_roman
     others = _hash_parts(values, is_letter, stops)
     is_sign = _find_signs(codes, kinds, is_letter, is_digit)
@@ -147,9 +149,9 @@ def _hash_parts(values: Codes, is_kept: Flags, stops: Places) -> list[int]:
     return [xxhash.xxh3_64_intdigest(kept[start:stop].tobytes()) for start, stop in pairwise(ends)]
 
 
-def _find_romans(codes: Codes, is_numeral: Flags, is_word: Flags) -> Flags:
+def _find_romans(values: Codes, is_numeral: Flags, is_word: Flags) -> Flags:
     """Return which characters are Roman numbers: words of such capitals behind a word that they count."""
-    found = np.zeros(codes.size, np.bool_)
+    found = np.zeros(values.size, np.bool_)
     starts = np.flatnonzero(is_numeral & ~np.roll(is_word, 1))
     if starts.size:
         ends = np.flatnonzero(is_word & ~np.roll(is_word, -1)) + 1
@@ -157,7 +159,7 @@ def _find_romans(codes: Codes, is_numeral: Flags, is_word: Flags) -> Flags:
         sums = np.append(0, np.cumsum(is_numeral))
         is_whole = sums[stops] - sums[starts] == stops - starts
         for start, stop in zip(starts[is_whole].tolist(), stops[is_whole].tolist(), strict=True):
-            before = codes[max(0, start - _LONGEST_COUNTED) : start].tobytes().decode("utf-32-le", "replace")
+            before = values[max(0, start - _LONGEST_COUNTED) : start].tobytes().decode("utf-32-le", "replace")
             found[start:stop] = _COUNTED_BY_ROMANS.search(before) is not None
     return found
 

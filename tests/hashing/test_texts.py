@@ -9,6 +9,7 @@ import unicodedata
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from es_simhash.hashing import (
@@ -21,6 +22,7 @@ from es_simhash.hashing import (
     hamming_distance,
     to_hex,
 )
+from es_simhash.hashing.characters import UNASSIGNED, character_entries, join_codes, reduce_codes
 from es_simhash.hashing.features import keyword_extractor
 from tests import reference
 from tools.build_characters import pack
@@ -42,6 +44,16 @@ def test_table_is_the_generated_one():
     """The shipped table of characters is exactly what its generator makes."""
     shipped = Path(characters.__file__).with_name(characters.TABLE_FILE).read_bytes()
     assert zlib.decompress(shipped) == zlib.decompress(pack())
+
+
+def test_every_character_is_its_decomposition():
+    """Alone, and behind a letter, with what marks distinguish."""
+    known = [chr(code) for code in np.flatnonzero(character_entries(np.arange(0x110000)) != UNASSIGNED).tolist()]
+    composed = [f"a {character}" for character in known]
+    for form in ("NFC", "NFD"):
+        other = [unicodedata.normalize(form, text) for text in composed]
+        for one, another in zip(reduce_codes(*join_codes(composed)), reduce_codes(*join_codes(other)), strict=True):
+            assert np.array_equal(one, another)
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "。，！？", "🙂🎉", "\0", "\ud800", "\u200b\ufeff", "\u0301", "_"])
