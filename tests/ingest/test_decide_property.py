@@ -161,3 +161,17 @@ def test_what_is_decided_again_keeps_its_moment():
     standing = [document for document in batch if document.id != "r"]
     assert [one.group for one in decide(standing, Existing(), known, rule, now=2_000)] == ["z", "b", "z"]
     assert [one.at for one in standing] == [1_000, 1_001, 1_001]
+
+
+def test_a_canonical_that_is_given_again_keeps_its_moment():
+    """It is no later than "d", a copy of another canonical that is near it, else its own copy would come before it."""
+    index = [
+        Document("b", 0, group="b", at=1),
+        Document("a", 0b111100, group="a", at=2),
+        Document("c", 0b1111000, group="a", at=3, is_member=True),
+        Document("d", 0b1100, group="b", at=4, is_member=True),
+    ]
+    again = Document("a", 0b111100, position=0, must_write=True)
+    existing = Existing(shown_near(index, [again], 3, {}), there={"a": Document("a", 0b111100, at=2)})
+    [decision] = decide([again], existing, Known(3), DecisionRule(Grouping(3), "tag"), now=9)
+    assert (decision.group, decision.at) == ("a", 2)
