@@ -62,6 +62,7 @@ BROKEN_PIPE = 141
 
 STDIN = "<stdin>"
 """What stands for ``-``, which is no option."""
+_STREAM_OPTIONS = ("--input", "--file", "--report")
 
 # These loggers warn about a failed request, which the one line of ours describes already.
 _NOISY_LOGGERS = ("elastic_transport", "elasticsearch", "opensearch", "urllib3")
@@ -109,7 +110,7 @@ def run(arguments: Sequence[str]) -> int:
 
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     show.Output.as_json = "--json" in options
-    words = [STDIN if word == "-" else word for word in options if word != "--json"] + [*arguments[len(options) :]]
+    words = [*_with_stdin([word for word in options if word != "--json"]), *arguments[len(options) :]]
     if sys.stdout is None:
         # A file that is opened now would take the place of stdout.
         show.error("stdout is closed: send it to a file, to a program or to /dev/null", kind="file")
@@ -130,7 +131,7 @@ def run(arguments: Sequence[str]) -> int:
     except failures.EndedError as failure:
         show.error(str(failure), kind=failure.kind)
         return FAILED
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # rich exits where a table meets a closed pipe
         _forget_output()
         return BROKEN_PIPE
     except KeyboardInterrupt as stop:
@@ -145,8 +146,21 @@ def run(arguments: Sequence[str]) -> int:
         return FAILED
 
 
+def _with_stdin(words: Sequence[str]) -> list[str]:
+    """Return *words* with a name for ``-`` where that is stdin or stdout, not the value of another option."""
+    before = ["", *words]
+    return [
+        STDIN if word == "-" and (not option.startswith("-") or option in _STREAM_OPTIONS) else word
+        for option, word in zip(before, words, strict=False)
+    ]
+
+
 def prepare_process() -> None:
-    """Make texts printable, and warnings readable."""
+    """Make texts printable, and warnings readable; a closed stdin is empty, and no terminal has no columns."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115, PTH123 -- as long as the process
+    if not os.environ.get("COLUMNS", "80").strip("0"):
+        del os.environ["COLUMNS"]
     for stream in (sys.stdout, sys.stderr):
         # A lone surrogate in a text must not end the program; in JSON the backslash form is correct.
         if isinstance(stream, io.TextIOWrapper):

@@ -22,7 +22,11 @@ from es_simhash.cli.failures import WrongUseError
 from es_simhash.cli.options import Described, MaxDistance, TextFields, To, YesFor, takes
 from es_simhash.cli.show import Output, error, note, print_json, show, warn
 
-app = App(name="export", help="Print or install mapping, templates, pipeline, charts.")
+app = App(
+    name="export",
+    help="Print or install mapping, templates, pipeline, charts.",
+    default_parameter=Parameter(negative=(), show_default=False),
+)
 
 COMPONENT = "es-simhash"
 
