@@ -128,7 +128,7 @@ class NearLookup:
         # An update without a text is not known, so searches may show the document before it.
         self._may_hold = self._may_hold and not any(map(_is_partial, items))
         ids = [id_ for item in items if (id_ := item.given_id) is not None] if self._may_hold else []
-        held = [Call("search", {"index": self._index, "body": {**_held_body(ids), "size": DOCUMENTS}})] if ids else []
+        held = [Call("search", {"index": self._index, "body": _held_body(ids)})] if ids else []
         if not fingerprints:
             return Asked((), held, ids=ids) if ids else None
         self._asked += len(fingerprints)
@@ -381,14 +381,14 @@ class NearLookup:
     ) -> tuple[dict[Key, Mapping[str, Any]], list[Gap]]:
         """
         Return the documents that the search *body* finds, and why some may be missing.
-        *answer*: to this search for a page, if it was sent; page by page is read what it does not have whole.
+        *answer*: to this search, if it was sent; what it does not have whole is read page by page.
         """
+        body = {"size": DOCUMENTS, **body}
         if answer is None:
-            page = {**body, "size": DOCUMENTS}
-            answer = await attempt(server.patient.search(index=self._index, body=page))
+            answer = await attempt(server.patient.search(index=self._index, body=body))
         if isinstance(answer, Exception) and not is_passing(answer):
             raise answer
-        if isinstance(answer, Mapping) and not find_gaps(answer) and len(answer["hits"]["hits"]) < DOCUMENTS:
+        if isinstance(answer, Mapping) and not find_gaps(answer) and len(answer["hits"]["hits"]) < body["size"]:
             return {document_key(hit): hit for hit in answer["hits"]["hits"]}, []
         found: dict[Key, Mapping[str, Any]] = {}
 
@@ -517,7 +517,8 @@ def _written_to(item: Item) -> str | None:
 
 
 def _held_body(ids: Sequence[str]) -> dict[str, Any]:
-    return {"query": {"ids": {"values": list(ids)}}, "track_total_hits": False}
+    # One more than there are ids: an answer that is not full has all of them.
+    return {"query": {"ids": {"values": list(ids)}}, "size": min(len(ids) + 1, MAX_HITS), "track_total_hits": False}
 
 
 def _is_partial(item: Item) -> bool:

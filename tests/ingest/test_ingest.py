@@ -6,6 +6,7 @@ from itertools import count, product
 import pytest
 
 from es_simhash.groups.grouping_request import GroupingRequest
+from es_simhash.ingest import near
 from es_simhash.ingest.ingest import ingest
 from es_simhash.ingest.ingest_options import IngestOptions
 from es_simhash.mapping.context import Context
@@ -301,3 +302,13 @@ def test_what_a_refused_write_of_the_same_batch_hid():
         "b2": "b0",
         "c0": "c0",
     }
+
+
+def test_what_is_there_is_read_once(monkeypatch):
+    """Also where all ids of a batch are there, and they are as many as a page has documents."""
+    store = filled()
+    monkeypatch.setattr(near, "DOCUMENTS", 2)
+    run = run_ingest(store, {"on_duplicate": "tag"}, [{"_id": "a0", "body": A}, {"_id": "a1", "body": A}])
+    assert [report.action for report in run.emitted] == ["unchanged"] * 2
+    bodies = [call.arguments["body"] for call in run.calls if call.api == "search"]
+    assert [body["query"] for body in bodies].count({"ids": {"values": ["a0", "a1"]}}) == 1
