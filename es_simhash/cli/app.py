@@ -56,6 +56,9 @@ ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY; ES_SIMHASH_CA_FI
 done, 1 failed, 2 wrong use, 3 done in part, 130 stopped by Ctrl-C, 141 the output was closed.
 """
 
+PLAIN = Parameter(negative=(), show_default=False)
+"""A flag has no opposite, and help shows the defaults that the library has."""
+
 FAILED, USAGE = 1, 2
 BROKEN_PIPE = 141
 """What a shell reports for a process that SIGPIPE ended."""
@@ -75,16 +78,19 @@ def make_app(chosen: str = "", *, is_documented: bool = False) -> App:
     """
     from es_simhash import __version__  # noqa: PLC0415 -- so that Ctrl-C meanwhile is answered
 
-    # A flag has no opposite, and help shows the defaults that the library has.
-    plain = Parameter(negative=(), show_default=False)
-    how: Any = {"help_format": "markdown", "help_flags": ["--help", "-h"], "result_action": "return_value"}
-    how |= {
-        "suppress_keyboard_interrupt": False,
-        "exit_on_error": False,
-        "print_error": False,
-        "default_parameter": plain,
-    }
-    app = App(name="es-simhash", help=HELP, help_epilogue=EPILOGUE, version=f"es-simhash {__version__}", **how)
+    app = App(
+        name="es-simhash",
+        help=HELP,
+        help_epilogue=EPILOGUE,
+        help_format="markdown",
+        help_flags=["--help", "-h"],
+        version=f"es-simhash {__version__}",
+        default_parameter=PLAIN,
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+        exit_on_error=False,
+        print_error=False,
+    )
     for order, (title, commands) in enumerate(COMMANDS.items()):
         section = Group(title, sort_key=order)
         for name, (function, said) in commands.items():

@@ -101,8 +101,13 @@ def connect(
         has_written = watch_requests(client.transport)
         try:
             with tracking() as progress:
-                how: Any = {"scheme": scheme, "files": {**files_of_environment(), **(files or {})}}
-                simhash = SimHashClient(client, prefix=to.prefix, progress=None if is_quiet else progress, **how)
+                simhash = SimHashClient(
+                    client,
+                    scheme=scheme,
+                    prefix=to.prefix,
+                    files={**files_of_environment(), **(files or {})},
+                    progress=None if is_quiet else progress,
+                )
                 connection = Connection(simhash, client, product, server.url, {index})
                 yield connection
             if has_written.is_set():

@@ -17,6 +17,7 @@ from es_simhash import (
     build_index_template,
     build_mapping,
 )
+from es_simhash.cli.app import PLAIN
 from es_simhash.cli.connect import connect
 from es_simhash.cli.failures import WrongUseError
 from es_simhash.cli.options import Described, MaxDistance, TextFields, To, YesFor, takes
@@ -25,7 +26,7 @@ from es_simhash.cli.show import Output, error, note, print_json, show, warn
 app = App(
     name="export",
     help="Print or install mapping, templates, pipeline, charts.",
-    default_parameter=Parameter(negative=(), show_default=False),
+    default_parameter=PLAIN,
 )
 
 COMPONENT = "es-simhash"

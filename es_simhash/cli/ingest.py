@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, field
 from itertools import chain, islice
 from typing import IO, Annotated, Any, Literal
 
+from cyclopts import Parameter, validators
+
 from es_simhash import DEFAULT_SCHEME, InvalidInputError, Scheme, SimHashClient, Written, with_fingerprints
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.failures import WrongUseError
@@ -56,7 +58,7 @@ def ingest(
     on_duplicate: Literal["tag", "skip", "none"] = "tag",
     content_ids: bool = False,
     op_type: Literal["index", "create"] = "index",
-    skip: int = 0,
+    skip: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 0,
     report: str | None = None,
     dry_run: bool = False,
     to: To = To(),

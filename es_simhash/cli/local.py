@@ -11,7 +11,9 @@ import time
 import uuid
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from cyclopts import Parameter, validators
 
 from es_simhash import EmbeddedServerError, InvalidInputError, MissingDependencyError, SimHashError
 from es_simhash.cli.connect import connect, find_server
@@ -28,7 +30,7 @@ def serve(
     demo: bool = False,
     product: Literal["opensearch", "elasticsearch"] = "opensearch",
     version: str | None = None,
-    port: int | None = None,
+    port: Annotated[int | None, Parameter(validator=validators.Number(gte=0, lt=65_536))] = None,
     data: Path | None = None,
     heap: str = "1g",
 ) -> None:

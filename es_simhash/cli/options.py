@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any, Literal, TypeVar, cast
 
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, validators
 
 from es_simhash import DEFAULT_PREFIX, DEFAULT_SCHEME, PRESETS, InvalidInputError, Scheme, Verification, get_scheme
 from es_simhash.arguments import Parameter as Taken, parameters
@@ -52,7 +52,7 @@ class To:
     url: Annotated[str, Parameter(env_var="ES_SIMHASH_URL")] = "http://localhost:9200"
     product: Annotated[Product, Parameter(env_var="ES_SIMHASH_PRODUCT")] = "auto"
     insecure: bool = False
-    timeout: float = 60.0
+    timeout: Annotated[float, Parameter(validator=validators.Number(gt=0, lte=86_400))] = 60.0
 
     def command(self, *words: str) -> str:
         """Return a command of es-simhash for a shell, with the prefix where it is not the default."""

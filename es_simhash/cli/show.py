@@ -220,8 +220,9 @@ class Tracker:
             columns = [TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()]
             columns += [TextColumn("{task.fields[done]}, {task.fields[rate]}/s"), TimeRemainingColumn(compact=True)]
             # What was redirected would go to stderr, broken into lines.
-            how: Any = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
-            self._bar = Progress(*columns, console=console(stderr=True), **how)
+            self._bar = Progress(
+                *columns, console=console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
+            )
             self._task = self._bar.add_task(self._description, total=self._total, done="", rate="")
             self._bar.start()
         rate = f"{self.done / self.seconds:,.0f}"

@@ -64,6 +64,18 @@ def test_what_ends_a_command_is_one_json_object(name):
     assert _failure(result)["kind"] == ("usage" if result.exit_code == 2 else "InvalidInputError")
 
 
+OUT_OF_RANGE = ["find x y --timeout 0", "find x y --timeout nan", "ingest x y --skip -1", "serve --port 65536"]
+
+
+@pytest.mark.parametrize("words", OUT_OF_RANGE)
+def test_a_number_out_of_range_is_wrong_use(words):
+    """Said before anything is done, with the option."""
+    result = invoke(words.split())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words.split()[-2] in result.stderr
+    assert "bug" not in result.stderr
+
+
 MISTYPED = {"fnd": "find", "groupz": "groups", "查找": "--help"}
 
 
