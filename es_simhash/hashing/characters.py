@@ -1,12 +1,14 @@
 """
 The fixed table of what each code point becomes before shingles are cut; ranges of scripts; names of array types.
 
-Two ways to write one text give the same letters: decomposed, without case, with one form of letters that stand for one
-another in a language (``tools/build_characters.py``). ``unicodedata`` differs between Python versions, and a
-fingerprint must not, so the table is made once, from Unicode 14.0, and characters unknown to it are dropped. A letter
-is a number of 31 bits: the code point of its base, then what its marks add to it: to bits 21 and 22 the diaeresis and
-the ring, to 23 to 25 the marks that make words (kana voicing, viramas, tones of Thai), above them all others, which no
-fingerprint sees. Since marks are added, their order does not matter, and no text needs a second look.
+Two ways to write one text give the same letters. Each character is decomposed, its case is folded, and letters that
+writers use for one another become one letter (``tools/build_characters.py``). ``unicodedata`` differs between Python
+versions, and a fingerprint must not. So the table is made once, from Unicode 14.0; other characters are dropped.
+
+A letter is a number of 31 bits. Its lower 21 bits are the code point of the letter without marks. Marks are added:
+bits 21 and 22 count the diaeresis and the ring, bits 23 to 25 the marks that make words (kana voicing, viramas, tones
+of Thai), and the bits above all other marks, which no fingerprint sees. The order of additions does not matter, so the
+order of marks does not either.
 Released schemes depend on the ranges of scripts, so these never change.
 """
 
@@ -176,13 +178,15 @@ def reduce_codes(codes: Codes, ends: Places) -> tuple[Codes, Places]:
         entries, ends = _expand(entries, ends)
         if largest >= MARK:
             entries, ends = _add_marks(entries, ends)
-    letters, ends = _select(entries, entries > SEPARATOR, ends)
+    kept = entries > SEPARATOR
+    letters, ends = entries[kept], ends_among(kept, ends)
     return _write_out(letters, ends) if largest > BASE else (letters, ends)
 
 
-def _select(entries: Codes, kept: Flags, ends: Places) -> tuple[Codes, Places]:
-    counts = np.cumsum(kept)
-    return entries[kept], np.append(0, counts)[ends]
+def ends_among(kept: Flags, ends: Places) -> Places:
+    """Return how many characters are *kept* before each of *ends*."""
+    moved: Places = np.append(0, np.cumsum(kept))[ends]
+    return moved
 
 
 def _expand(entries: Codes, ends: Places) -> tuple[Codes, Places]:
@@ -206,7 +210,8 @@ def _expand(entries: Codes, ends: Places) -> tuple[Codes, Places]:
 
 def _add_marks(entries: Codes, ends: Places) -> tuple[Codes, Places]:
     """Add each mark to the letter before it in its text; one without a letter vanishes."""
-    entries, ends = _select(entries, entries > UNASSIGNED, ends)
+    kept = entries > UNASSIGNED
+    entries, ends = entries[kept], ends_among(kept, ends)
     is_first = entries < MARK
     is_first[ends[ends < entries.size]] = True
     is_first[:1] = True

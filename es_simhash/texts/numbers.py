@@ -8,7 +8,7 @@ around it, a currency or percent beside it, an exponent. What is written with le
 word, and 二 is a word, but a Roman number in capitals after part, chapter and such is one. Words of letters and signs
 (C++, C#, .NET) count as numbers; so do marks such as ✓ and ✗, where both texts have one.
 
-A number stands in a place, which is six letters before it, or six after it, without digits. If two texts have the same
+A number stands in a place: six letters before it, or six after it. Digits are no letters. If two texts have the same
 place, and each has a number there that the other does not have there, a number was replaced. A number in a passage that
 one text lacks was added or cut, and not replaced.
 """
@@ -35,6 +35,7 @@ from es_simhash.hashing.characters import (
     Hashes,
     Places,
     character_entries,
+    ends_among,
     to_codes,
 )
 from es_simhash.texts.letters import text_batches
@@ -106,7 +107,8 @@ def _kinds() -> NDArray[np.uint8]:
 
 
 def _find(texts: Sequence[str]) -> list[Hashes]:
-    # As many ends between two texts as a place has letters, and before the first: what is rolled around is an end.
+    # Six ends stand before, between and behind the texts: as many as a place has letters. So np.roll never brings a
+    # letter of another text.
     end = chr(_END) * _SIDE
     codes = to_codes(end + end.join(texts) + end)
     entries = character_entries(codes)
@@ -114,7 +116,7 @@ def _find(texts: Sequence[str]) -> list[Hashes]:
     # One value for each character, so marks count for nothing here.
     is_seen = (entries > UNASSIGNED) & (entries < MARK)
     if not is_seen.all():
-        codes, entries, stops = codes[is_seen], entries[is_seen], np.append(0, np.cumsum(is_seen))[stops]
+        codes, entries, stops = codes[is_seen], entries[is_seen], ends_among(is_seen, stops)
     kinds, values = _kinds().take(codes), entries & np.uint32(BASE)
     is_digit = (values >= ord("0")) & (values <= ord("9"))
     is_letter = (values > SEPARATOR) & ~is_digit
@@ -145,7 +147,7 @@ def _find(texts: Sequence[str]) -> list[Hashes]:
 
 def _hash_parts(values: Codes, is_kept: Flags, stops: Places) -> list[int]:
     """Return a hash of what is kept of each text."""
-    kept, ends = values[is_kept], np.append(0, np.cumsum(is_kept))[np.append(0, stops)].tolist()
+    kept, ends = values[is_kept], ends_among(is_kept, np.append(0, stops)).tolist()
     return [xxhash.xxh3_64_intdigest(kept[start:stop].tobytes()) for start, stop in pairwise(ends)]
 
 
