@@ -365,9 +365,9 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
             package.IndexSettings,
             "created scheme text_fields max_distance value passages grouping dry_run indices",
             {
-                "created": "Name of the index, where one was made.",
+                "created": "Name of the index that was made; of a dry run, that would be made.",
                 "grouping": "The rule of its groups.",
-                "indices": "The indices that have the fields now.",
+                "indices": "With `--existing`: the indices that get the fields.",
                 **_DRY,
             },
         ),

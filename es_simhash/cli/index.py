@@ -260,7 +260,7 @@ def create(
         if existing:
             how |= {"value": value, "passages": passages}
             changed = connection.simhash.put_mapping(index, dry_run=not yes, **how)
-            report: dict[str, Any] = {"changed": changed} if yes else {"would_change": changed}
+            report: dict[str, Any] = {"indices": changed, "dry_run": not yes}
             line = f"{'added the fields' if yes else 'would add the fields'} to {', '.join(changed)}"
             line += "" if yes else f"{_recorded(text_field, max_distance)}; nothing changed, pass --yes to do it"
         else:
@@ -268,7 +268,7 @@ def create(
             made = connection.simhash.create_index(index, mappings=own, settings=settings, dry_run=dry_run, **how)
             if dry_run and connection.client.indices.exists(index=index):
                 raise InvalidInputError(f"index {shorten(index)} exists: add the fields to it with --existing")
-            report = {"would_create" if dry_run else "created": index, "dry_run": dry_run, **made.to_dict()}
+            report = {"created": index, "dry_run": dry_run, **made.to_dict()}
             line = f"{'would create' if dry_run else 'created'} {index}, scheme {made.scheme}{DRY * dry_run}"
     show(report, line)
     if max_distance is not None and (missed := PairRule(max_distance).misses):
@@ -320,7 +320,7 @@ def remove_fields(index: str, /, *, groups_only: bool = False, yes: Yes = False,
     where = f", and from _meta in the mapping of {', '.join(removed.indices)}" if removed.indices else ""
     done, hint = ("removed", "") if yes else ("would remove", "; nothing changed, pass --yes to do it")
     show(
-        asdict(removed) | plain_failures(removed.failures),
+        asdict(removed) | plain_failures(removed.failures) | {"dry_run": not yes},
         f"{done} {what} from {count(removed.documents, 'document')}{where}{hint}",
     )
     print_failures(removed.failures)

@@ -29,7 +29,7 @@ def test_create(run, index, server):
     assert (shown.exit_code, f"would create {index}, scheme shingles-3" in shown.stdout) == (0, True), shown.output
     failed(run("check", index), index)
     [plain, made] = [json.loads(run(*command, *more, "--json").stdout) for more in (["--dry-run"], [])]
-    assert (plain.pop("would_create"), made.pop("created")) == (index, index)
+    assert (plain.pop("created"), made.pop("created")) == (index, index)
     assert (plain.pop("dry_run"), made.pop("dry_run")) == (True, False)
     assert plain == made
     failed(run(*command, "--dry-run"), index, "--existing")
