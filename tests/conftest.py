@@ -55,6 +55,9 @@ if "TMPDIR" not in os.environ and is_fit_for_files(MEMORY):
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     sys.dont_write_bytecode = False
 
+# Commands of tests print what a terminal shows, with and without a process of their own; a pipe gets JSON.
+os.environ["TTY_COMPATIBLE"] = "1"
+
 # Servers of tests live for minutes at most: the JVM's second compiler would cost more time than it saves, and verifying
 # classes is a good part of a start. Every child process reads this variable, also a server that a command of ours
 # starts.

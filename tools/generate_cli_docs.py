@@ -21,21 +21,22 @@ _INTRODUCTION = """\
 
 # The command line: `es-simhash`
 
-Data go to stdout; messages and progress go to stderr. Tables and lists are for people. They fit the terminal (80
-columns where stdout is none, or what the variable `COLUMNS` says): long values are cut, and a line on stderr names what
-was cut. Sentences, errors and text to paste are never cut. `--json` is for programs, and every command has it: one
-object, or one line for each result, with nothing cut. `-` means stdin. Distances are in bits; fingerprints have 16 hex
-digits.
+Data go to stdout; messages and progress go to stderr. A terminal gets tables and lists. They fit its width: long values
+are cut, and a line on stderr names what was cut. Sentences, errors and text to paste are never cut. A pipe or a file
+gets JSON: one object, or one line for each result, with nothing cut. A pager shows what a terminal does with
+`TTY_COMPATIBLE=1`, as in `TTY_COMPATIBLE=1 es-simhash groups news | less`. `-` means stdin. Distances are in bits;
+fingerprints have 16 hex digits.
 
-[What `--json` prints](json.md) names the fields of each answer. With it, what ends a command is one JSON object on
-stderr instead of a line, and the exit code stays the same: `{"error": {"kind": "InvalidInputError", "message":
-"..."}}`. The kind is `usage` (the command line itself), `input` (a file or a value), the name of an error of the
-library, `server` (the server or the way to it), `file`, or `unexpected`. What is said on the way is an object a line
-too: `{"warning": {"message": "..."}}`, `{"note": {"message": "..."}}`, and an `error` for a part that failed while the
-rest was done. That has a kind and fields of its own, as in `{"error": {"kind": "refused", "index": "news", "id":
-"4711", "reason": "...", "status": 400, "message": "..."}}`: those of the failures that the library returns (`refused`,
-`changed`, `missing`, `unreadable`, `exists` and so on). Kinds of the command line are `more` (failures that are not
-printed), `unsettled` (groups to reconcile), `lines_failed` and `not_carried_out` (how many lines failed).
+[What `--json` prints](json.md) names the fields of each answer. Every command has that option: it gives JSON on a
+terminal too, and messages are JSON. What ends a command is then one JSON object on stderr instead of a line, and the
+exit code stays the same: `{"error": {"kind": "InvalidInputError", "message": "..."}}`. The kind is `usage` (the command
+line itself), `input` (a file or a value), the name of an error of the library, `server` (the server or the way to it),
+`file`, or `unexpected`. What is said on the way is an object a line too: `{"warning": {"message": "..."}}`, `{"note":
+{"message": "..."}}`, and an `error` for a part that failed while the rest was done. That has a kind and fields of its
+own, as in `{"error": {"kind": "refused", "index": "news", "id": "4711", "reason": "...", "status": 400, "message":
+"..."}}`: those of the failures that the library returns (`refused`, `changed`, `missing`, `unreadable`, `exists` and so
+on). Kinds of the command line are `more` (failures that are not printed), `unsettled` (groups to reconcile),
+`lines_failed` and `not_carried_out` (how many lines failed), and `stopped` (Ctrl-C, or SIGTERM).
 
 In tables and messages, control characters and direction marks in ids, names and texts are shown as escapes such as
 `\\x1b` or `\\u202e`, so that a document cannot control your terminal. JSON has the usual escapes for them.

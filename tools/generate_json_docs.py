@@ -27,11 +27,12 @@ _INTRODUCTION = """\
 
 # What `--json` prints
 
-Every command prints JSON with `--json`: one object, or one object a line. This page is a promise: a field that is named
-here keeps its name, its type and its meaning. Later versions may add fields, so ignore fields that you do not know.
-A field without a value is `null` or is left out. Distances are in bits, shares are from 0 to 1, moments are ISO 8601 in
-UTC, fingerprints have 16 hex digits. Warnings, notes and errors are objects on stderr: see [the command
-line](cli.md). `export` prints what a server takes as it is: mappings, templates, pipelines and saved objects.
+Every command prints JSON with `--json`, and in a pipe or a file: one object, or one object a line. This page is a
+promise: a field that is named here keeps its name, its type and its meaning. Later versions may add fields, so ignore
+fields that you do not know. A field without a value is `null` or is left out. Distances are in bits, shares are from 0
+to 1, moments are ISO 8601 in UTC, fingerprints have 16 hex digits. Warnings, notes and errors are objects on stderr:
+see [the command line](cli.md). `export` prints what a server takes as it is: mappings, templates, pipelines and saved
+objects.
 """
 
 

@@ -19,6 +19,7 @@ def main() -> None:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:
         said = "stopped; run it again"
-        sys.stderr.write(f'{{"note": {{"message": "{said}"}}}}\n' if "--json" in sys.argv else f"{said}\n")
+        failure = f'{{"error": {{"kind": "stopped", "message": "{said}"}}}}'
+        sys.stderr.write(f"{failure if '--json' in sys.argv else said}\n")
         code = 130
     sys.exit(code)

@@ -51,9 +51,10 @@ documents whose fingerprints differ in few bits; a lookup finds all of them.
 To see it work: pip install 'es-simhash[embedded]' && es-simhash serve --demo
 """
 EPILOGUE = """\
---json prints JSON, for programs; every command has it. Server and login come from the environment: ES_SIMHASH_URL; \
-ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY; ES_SIMHASH_CA_FILE; ES_SIMHASH_PRODUCT. Exit codes: 0 \
-done, 1 failed, 2 wrong use, 3 done in part, 130 stopped by Ctrl-C, 141 the output was closed.
+A terminal gets tables, a pipe or a file JSON; with --json a terminal gets JSON too. Server and login come from the \
+environment: ES_SIMHASH_URL; ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY; ES_SIMHASH_CA_FILE; \
+ES_SIMHASH_PRODUCT. Exit codes: 0 done, 1 failed, 2 wrong use, 3 done in part, 130 stopped by Ctrl-C, 141 the output \
+was closed.
 """
 
 PLAIN = Parameter(negative=(), show_default=False)
@@ -115,12 +116,13 @@ def run(arguments: Sequence[str]) -> int:
     from es_simhash.cli import failures, show, stopping  # noqa: PLC0415 -- so that Ctrl-C meanwhile is answered
 
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    show.Output.as_json = "--json" in options
     words = [*_with_stdin([word for word in options if word != "--json"]), *arguments[len(options) :]]
     if sys.stdout is None:
         # A file that is opened now would take the place of stdout.
+        show.Output.says_json = "--json" in options
         show.error("stdout is closed: send it to a file, to a program or to /dev/null", kind="file")
         return FAILED
+    show.choose_output(wants_json="--json" in options)
     try:
         with stopping.interrupts(), show.saying_what_is_logged(says_grouping=words[:1] != ["setup"]):
             code = make_app(words[0] if words else "")(words)
@@ -143,7 +145,7 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt as stop:
         done = "; ".join(reversed(getattr(stop, "__notes__", ())))
         again = "" if "run it again" in done else "; run it again"
-        show.note(f"stopped{done and ': '}{done}{again}")
+        show.stopped(f"stopped{done and ': '}{done}{again}")
         return stopping.exit_code(stop)
     except Exception as failure:
         if os.environ.get("ES_SIMHASH_DEBUG"):

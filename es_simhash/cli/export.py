@@ -35,7 +35,7 @@ Value = Annotated[bool, Parameter(negative="--no-value")]
 
 
 def _print_whole(shown: Any) -> None:
-    print_json(shown, indent=None if Output.as_json else 2)
+    print_json(shown, indent=None if Output.says_json else 2)
 
 
 @app.command

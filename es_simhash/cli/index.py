@@ -491,7 +491,7 @@ def follow(index: str, /, *, metrics: float | None = None, to: To = To(), **how:
     except KeyboardInterrupt:
         note("stopped")
     last = followed.last
-    if metrics is not None and not Output.as_json:
+    if metrics is not None:
         print_json(_to_dict(index, last))
     else:
         show(_to_dict(index, last), f"{index}: {_sentence(last)}")

@@ -29,6 +29,7 @@ from es_simhash.cli.show import (
     plain_failures,
     print_failures,
     show,
+    stopped,
     warn,
 )
 from es_simhash.cli.stopping import Request, exit_code, stop_requests
@@ -139,15 +140,15 @@ def ingest(
         if actions.other_id is not None and not content_ids:
             note(f"the lines have no _id, so the documents get new ids: --id-field {actions.other_id} takes theirs")
         run = IngestRun(actions, tally, reader, skip=skip)
-        stopped = 0
+        code = 0
         with Tracker("ingesting", total=reader.total) as tracker:
             if dry_run:
                 run.try_out(connection, to, index, scheme, how, tracker, is_new=is_new)
             else:
-                stopped = run.write(connection, index, how, tracker)
+                code = run.write(connection, index, how, tracker)
             seconds = tracker.seconds
-    if stopped:
-        return stopped
+    if code:
+        return code
     is_useless = is_new and not dry_run and tally.lacks_fingerprints
     code = tally.show(index, seconds, repair=_repair(to, index, text_field) if is_useless else None)
     return 1 if is_useless else code
@@ -401,21 +402,21 @@ class IngestRun:
                 if actions.request.stop is not None:
                     raise actions.request.stop
         except KeyboardInterrupt as stop:
-            self._say_stopped()
+            stopped(self._how_far())
             return exit_code(stop)
         except Exception:
             if self._tally.lines:
-                self._say_stopped()
+                note(self._how_far())
             raise
         return 0
 
-    def _say_stopped(self) -> None:
+    def _how_far(self) -> str:
         last = self._tally.last
         place = f"up to {last.place}: " if last else ""
         open_ = self._actions.given - self._actions.answered
         more = f"; up to {count(open_, 'document')} more may be written" if open_ else ""
         skip = self._skip + self._tally.lines
-        note(f"stopped: {place}{self._tally.sentence()}{more}; run it again with --skip {skip}")
+        return f"stopped: {place}{self._tally.sentence()}{more}; run it again with --skip {skip}"
 
     def try_out(
         self,

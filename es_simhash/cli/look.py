@@ -231,7 +231,7 @@ def _print_query(
     note(
         f"the {what} within {count(distance, 'bit')}, texts not compared; {to.command('find', index)} goes by the rule"
     )
-    if Output.as_json:
+    if Output.says_json:  # what is to paste is printed as it is in a pipe, too
         print_json({"text": printed})
     else:
         print_text(printed)

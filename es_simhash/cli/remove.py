@@ -123,7 +123,7 @@ def review(
 
     For example:
 
-        es-simhash review removal.db --limit 200 | less
+        TTY_COMPATIBLE=1 es-simhash review removal.db --limit 200 | less
         es-simhash review removal.db --html removal.html --language zh
 
     Args:

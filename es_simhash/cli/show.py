@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 from es_simhash.errors import count as count  # noqa: PLC0414 -- what commands print with
 from es_simhash.tables.hidden import escape_in_json, visible as visible  # noqa: PLC0414 -- as above
@@ -32,9 +32,19 @@ SHOWN_FAILURES = 10
 
 
 class Output:
-    """How answers and messages are printed by the command that runs: as JSON, or for people."""
+    """How the command that runs prints: its answers as JSON or as tables, its messages as JSON or as sentences."""
 
     as_json: ClassVar[bool] = False
+    says_json: ClassVar[bool] = False
+
+
+def choose_output(*, wants_json: bool) -> None:
+    """
+    Let answers be JSON where no person reads them: with ``--json``, and in a pipe or a file.
+    What is no terminal may say that it shows what one shows, such as a pager: TTY_COMPATIBLE, as rich has it.
+    """
+    is_terminal = {"0": False, "1": True}.get(os.environ.get("TTY_COMPATIBLE", ""), sys.stdout.isatty())
+    Output.as_json, Output.says_json = wants_json or not is_terminal, wants_json
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
@@ -62,7 +72,7 @@ def print_line(text: str) -> None:
 
 def note(message: str) -> None:
     """Print a message on stderr, on one line; with ``--json`` as ``{"note": {"message": ...}}``."""
-    _say("note", message)
+    _say("note", message, prefix="")
 
 
 def warn(message: str, **data: Any) -> None:
@@ -78,10 +88,16 @@ def error(message: str, *, kind: str, **data: Any) -> None:
     _say("error", message, kind=kind, **data)
 
 
-def _say(name: str, message: str, **data: Any) -> None:
+def stopped(message: str) -> None:
+    """Print how far a command came that is stopped: with ``--json`` an error, for people a sentence."""
+    _say("error", message, prefix="", kind="stopped")
+
+
+def _say(name: str, message: str, *, prefix: str | None = None, **data: Any) -> None:
     hide_progress()
-    prefix = "" if name == "note" else f"{name}: "
-    line = to_json({name: {**data, "message": message}}) if Output.as_json else visible(f"{prefix}{message}")
+    if prefix is None:
+        prefix = f"{name}: "
+    line = to_json({name: {**data, "message": message}}) if Output.says_json else visible(f"{prefix}{message}")
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 
@@ -153,12 +169,20 @@ def show(result: Any, *lines: str, sheets: Iterable[Part] = (), **how: Any) -> N
         print_line(line)
 
 
+NARROWEST = 20
+"""Columns of the narrowest tables."""
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return a rich console on stdout or stderr that does not read markup in the texts of users."""
     from rich.console import Console  # noqa: PLC0415 -- see above
 
     hide_progress()
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    # A pager may show what a terminal does, and seldom its colors.
+    color: Literal["auto"] | None = "auto" if stderr or sys.stdout.isatty() else None
+    screen = Console(stderr=stderr, color_system=color, highlight=False, markup=False, emoji=False)
+    screen.width = max(NARROWEST, screen.width)
+    return screen
 
 
 _PATIENCE_SECONDS, _STEP_SECONDS, _LINE_SECONDS = 2.0, 0.1, 30.0
@@ -274,8 +298,6 @@ def progress_line(description: str, counted: str, done: int, seconds: float, com
     return f"{line}; {share:.0%}{rest}".replace("%", " %")
 
 
-DEFAULT_WIDTH = 80
-NARROWEST = 20
 _INDENT = 4
 
 
@@ -289,7 +311,6 @@ def print_sheets(
     from rich.text import Text  # noqa: PLC0415 -- most commands do not need rich
 
     screen = console()
-    screen.width = width = table_width(is_terminal=screen.is_terminal, width=screen.width)
     if title:
         screen.print(Text(visible(title), style="italic"))
     # A dict keeps the order in which values were cut.
@@ -300,19 +321,11 @@ def print_sheets(
         if isinstance(part, Marked):
             screen.print(draw_marked(part))
         elif isinstance(part, Sheet) and part.rows:
-            drawn, names = draw_sheet(part, width=width, known=known, first=first)
+            drawn, names = draw_sheet(part, width=screen.width, known=known, first=first)
             cut |= dict.fromkeys(names)
             screen.print(*drawn, sep="\n")
     if named := ", ".join(cut):
-        note(f"cut to fit {width} columns: {named}; --json shows all, and so does a wider terminal (or COLUMNS=200)")
-
-
-def table_width(*, is_terminal: bool, width: int) -> int:
-    """Return the width of a table: that of the terminal, else what COLUMNS says, else 80."""
-    if not is_terminal:
-        given = os.environ.get("COLUMNS", "")
-        width = int(given) if given.isascii() and given.isdigit() else DEFAULT_WIDTH
-    return max(NARROWEST, width)
+        note(f"cut to fit {screen.width} columns: {named}; --json shows all, and so does a wider terminal")
 
 
 def print_folded(lines: Iterable[str]) -> None:
@@ -321,7 +334,7 @@ def print_folded(lines: Iterable[str]) -> None:
     from rich.text import Text  # noqa: PLC0415 -- as above
 
     screen = console()
-    width = table_width(is_terminal=screen.is_terminal, width=screen.width)
+    width = screen.width
     for line in map(visible, lines):
         if cell_len(line) <= width:
             print_text(line)

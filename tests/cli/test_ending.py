@@ -130,7 +130,7 @@ def test_the_answer_is_json(name):
 @pytest.mark.parametrize("say", [note, warn, error])
 def test_a_message_on_the_way_is_a_json_object_too(say, monkeypatch):
     """It says of itself what it is, so that a program can tell a warning from a failure."""
-    monkeypatch.setattr(Output, "as_json", True)
+    monkeypatch.setattr(Output, "says_json", True)
     message = StringIO()
     with redirect_stderr(message):
         say("two\nlines", **({"kind": "refused", "id": "4711"} if say is error else {}))
@@ -173,10 +173,10 @@ main()
     ],
 )
 def test_a_command_that_is_stopped_while_it_starts_says_so_in_one_line(name, sent, code):
-    """While modules are imported, and while it connects."""
+    """While modules are imported, and while it connects; with --json it is an error as any other."""
     for options, said in (
         ([], "stopped; run it again\n"),
-        (["--json"], '{"note": {"message": "stopped; run it again"}}\n'),
+        (["--json"], '{"error": {"kind": "stopped", "message": "stopped; run it again"}}\n'),
     ):
         command = [sys.executable, "-c", INTERRUPTED.format(name=name, sent=sent), "check", "news", *options]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)

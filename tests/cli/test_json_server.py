@@ -10,6 +10,7 @@ from tests.servers.support import put
 COMMANDS = [name for name, _ in each_command()]
 # They run without an end, or make an index of their own.
 ELSEWHERE = {"mcp", "serve"}
+READING = {"check", "find", "passages", "groups", "report", "review", "history", "explain", "tune", "fingerprint"}
 
 
 def _values(text):
@@ -30,8 +31,8 @@ def _check(result, code, kinds=()):
     return errors, _values(result.stdout)
 
 
-def test_every_answer_is_json(run, index, server, tmp_path):
-    """Also where nothing is wrong, each message beside the answer is an object."""
+def test_every_answer_is_json(run, index, server, tmp_path, monkeypatch):
+    """Also where nothing is wrong, each message beside the answer is an object; a pipe gets the same, and sentences."""
     lines = [
         {"_id": id_, "body": text, "source": "x"} for id_, text in {"a": TEXT, "b": TEXT.upper(), "c": OTHER}.items()
     ]
@@ -77,6 +78,12 @@ def test_every_answer_is_json(run, index, server, tmp_path):
         assert printed, each
         name = "groups --pairs" if "--pairs" in each else each[0]
         assert name not in page.COMMANDS or page.find_unknown(name, printed) == [], each
+        if each[0] in READING and "--query" not in each:
+            with monkeypatch.context() as patch:
+                patch.setenv("TTY_COMPATIBLE", "0")
+                piped = run(*each)
+            assert [found.keys() for found in _values(piped.stdout)] == [found.keys() for found in printed], each
+            assert not piped.stderr.startswith("{")
 
 
 def test_every_failure_is_json(run, news, index, server, tmp_path):

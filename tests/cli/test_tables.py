@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 
-from es_simhash.cli.show import print_folded, print_sheets, table_width
+from es_simhash.cli.show import Output, choose_output, console, print_folded, print_sheets
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.terminal import Column, fit
 
@@ -105,5 +105,24 @@ def test_without_a_terminal_the_width_is_80_or_columns(monkeypatch, given, width
     monkeypatch.delenv("COLUMNS", raising=False)
     if given:
         monkeypatch.setenv("COLUMNS", given)
-    assert table_width(is_terminal=False, width=33) == width
-    assert table_width(is_terminal=True, width=33) == 33
+    assert console().width == width
+
+
+@pytest.mark.parametrize(
+    ("compatible", "wants_json", "printed"),
+    [
+        ("1", False, (False, False)),
+        ("0", False, (True, False)),
+        (None, False, (True, False)),
+        ("1", True, (True, True)),
+    ],
+)
+def test_a_terminal_gets_tables_and_a_pipe_json(monkeypatch, compatible, wants_json, printed):
+    """Whether answers are JSON, and messages: these only where that was asked for. Pytest's own stdout is a file."""
+    monkeypatch.delenv("TTY_COMPATIBLE")
+    if compatible:
+        monkeypatch.setenv("TTY_COMPATIBLE", compatible)
+    for name in ("as_json", "says_json"):
+        monkeypatch.setattr(Output, name, None)
+    choose_output(wants_json=wants_json)
+    assert (Output.as_json, Output.says_json) == printed

@@ -48,7 +48,7 @@ def invoke(arguments: list[object], stdin: str | bytes | None = None) -> Result:
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="") for _ in range(2))
     with patch("sys.stdin", io.TextIOWrapper(io.BytesIO(given), "utf-8")), redirect_stdout(out), redirect_stderr(err):
         code = run([str(argument) for argument in arguments])
-    Output.as_json = False
+    Output.as_json = Output.says_json = False
     texts = []
     for stream in (out, err):
         stream.flush()
