@@ -413,12 +413,9 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
         "One object.",
         Shape(
             Explanation,
-            "verdict because scheme fingerprints distance jaccard containment numbers diff index rule unverified "
-            "not_applied",
+            "verdict because index rule scheme fingerprints distance similarity numbers diff unverified",
             {
                 "fingerprints": "Of both texts.",
-                "jaccard": "Share of the shingles of both texts that both have.",
-                "containment": "Share of the shingles of the shorter text that the other one has.",
                 "diff": "The words that differ, in excerpts of the texts.",
             },
         ),

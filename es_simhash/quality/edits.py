@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from random import Random
 from typing import Any
@@ -110,6 +110,17 @@ EDITS: dict[str, Edit] = {
     "traditional and simplified": traditional_and_simplified,
 }
 """The edits by the name of their kind."""
+
+
+def edit_texts(texts: Sequence[str], seed: int) -> Iterator[tuple[int, str, str]]:
+    """Yield for each of *texts* and each kind of edit that applies: the place, the kind and the edited copy."""
+    chance = Random(seed)
+    for place, text in enumerate(texts):
+        for kind, edit in EDITS.items():
+            changed = edit(text, chance)
+            if changed is not None and changed != text:
+                yield place, kind, changed
+
 
 # OpenCC takes UTF-8, where NUL may end a text and a lone surrogate cannot be written.
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from random import Random
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,12 @@ from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_present_settings, resolve_index
 from es_simhash.mapping.user_fields import check_texts, exist_clauses
-from es_simhash.quality.edits import EDITS
+from es_simhash.quality.edits import edit_texts
 from es_simhash.quality.sampling import SampleOptions, sample_documents, sample_option
+from es_simhash.record import Record
 from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.measures import DEFAULT_SIMILARITY, PRESETS, WORD_SHINGLES, Preset, compare_pairs
+from es_simhash.texts.measures import DEFAULT_SIMILARITY, PRESETS, WORD_SHINGLES, compare_pairs
 from es_simhash.transport.answers import sentences
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.protocol import Index, Progress, check_index, index_key
@@ -39,44 +40,7 @@ ENOUGH_RECALL = 0.98
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
-    """
-    A sample of texts and edited copies of them.
-    *origins*, *kinds*, *similarity*: for each copy the position of its original, the kind of its edit, and the shingle
-    Jaccard similarity of the two.
-    """
-
-    originals: tuple[str, ...]
-    copies: tuple[str, ...]
-    origins: NDArray[np.int64]
-    kinds: tuple[str, ...]
-    similarity: NDArray[np.float64]
-
-    def mean_by_kind(self, values: NDArray[Any]) -> dict[str, float]:
-        return {
-            kind: float(values[[other == kind for other in self.kinds]].mean()) for kind in dict.fromkeys(self.kinds)
-        }
-
-
-def inject(texts: Sequence[str], *, seed: int = 0) -> Edited:
-    """Return *texts* with one edited copy of each kind of edit that applies; the same for the same seed."""
-    chance = Random(seed)
-    copies, origins, kinds = [], [], []
-    for place, text in enumerate(texts):
-        for kind, edit in EDITS.items():
-            changed = edit(text, chance)
-            if changed is not None and changed != text:
-                copies.append(changed)
-                origins.append(place)
-                kinds.append(kind)
-    owners = np.array(origins, np.int64)
-    both = [*texts, *copies]
-    similarity, _ = compare_pairs(both, owners, np.arange(len(texts), len(both)))
-    return Edited(tuple(texts), tuple(copies), owners, tuple(kinds), similarity)
-
-
-@dataclass(frozen=True, slots=True)
-class PresetFigures:
+class PresetFigures(Record):
     """
     What a preset finds.
     *recall*: share of the edited copies that it reports; ``None`` without copies. *recall_similar*: the same among the
@@ -92,7 +56,7 @@ class PresetFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuning(Tabular):
+class Tuning(Tabular, Record):
     """
     What each preset finds of edited copies of texts like those of an index, and the recommended preset.
     *documents*: those with a text. *copies*: by kind of edit, how many were made. *presets*: each measured with the
@@ -111,18 +75,10 @@ class Tuning(Tabular):
     enough_distance: int | None = None
     reasons: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
-        return asdict(self)
-
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a row for each preset."""
-        rows = []
-        for preset in self.presets:
-            row = asdict(preset)
-            shares = row.pop("by_edit")
-            rows.append(row | {f"recall.{kind}": share for kind, share in shares.items()})
-        return rows
+        rows = [preset.to_dict() for preset in self.presets]
+        return [row | {f"recall.{kind}": share for kind, share in row.pop("by_edit").items()} for row in rows]
 
     def _title(self) -> str:
         advice = f"recommended preset: {self.recommended}" if self.recommended else "no preset is recommended"
@@ -153,31 +109,6 @@ class Tuning(Tabular):
         return {"not every document was looked at": self.reasons}
 
 
-def measure_preset(edited: Edited, preset: Preset, scheme: Scheme, distance: NDArray[np.int64]) -> PresetFigures:
-    """Return what *preset* reports of the copies; *distance*: that of each to its original, by *scheme*."""
-    found = (distance <= preset.max_distance) & (_similarity(edited, preset, scheme) >= preset.similarity)
-    wanted = edited.similarity >= DEFAULT_SIMILARITY
-    return PresetFigures(
-        preset.name,
-        preset.max_distance,
-        preset.similarity,
-        float(found.mean()) if found.size else None,
-        float(found[wanted].mean()) if wanted.any() else None,
-        edited.mean_by_kind(found),
-    )
-
-
-def _similarity(edited: Edited, preset: Preset, scheme: Scheme) -> NDArray[np.float64]:
-    measure = preset.text_measure()
-    if measure == WORD_SHINGLES and not scheme.preprocess:
-        return edited.similarity
-    both = [*edited.originals, *edited.copies]
-    places = np.arange(len(edited.originals), len(both))
-    measure, bound = measure.after(scheme), preset.similarity
-    scores, _ = compare_pairs(both, edited.origins, places, measure=measure, bound=bound)
-    return scores
-
-
 def recommend(figures: Sequence[PresetFigures]) -> str | None:
     """
     Return the strictest preset that reports 98 % of the copies that share 80 % of their shingles; *figures* are
@@ -200,15 +131,6 @@ def _find_enough(distance: NDArray[np.int64]) -> int | None:
     recalls = {wanted: float((distance <= wanted).mean()) for wanted in DISTANCES if distance.size}
     best = max(recalls.values(), default=0.0)
     return next((wanted for wanted, recall in recalls.items() if best and recall >= best - 0.02), None)
-
-
-def _distances(edited: Edited, scheme: Scheme) -> NDArray[np.int64]:
-    """Return the distance of each copy to its original; 65 where either has no fingerprint."""
-    values, known = fingerprint_array([*edited.originals, *edited.copies], scheme=scheme)
-    count = len(edited.originals)
-    distance = distances_between(values[edited.origins], values[count:]).astype(np.int64)
-    distance[~(known[edited.origins] & known[count:])] = 65
-    return distance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +157,7 @@ async def tune(server: Port, index: Index, options: TuneOptions, *, scheme: Sche
     used = settings.scheme if settings else scheme or get_scheme(server.context.wanted or DEFAULT_SCHEME)
     texts, documents, reasons = await _draw(server, index, options, fields, mappings.values())
     server.tell(Progress(0, None, "measuring presets"))
-    found: Tuning = await server.compute(_measure, texts, used, options.seed)
+    found: Tuning = await server.compute(measure, texts, used, options.seed)
     server.tell(Progress(len(texts), len(texts), "measuring presets"))
     return replace(found, index=name, documents=documents, reasons=tuple(dict.fromkeys(reasons)))
 
@@ -265,15 +187,37 @@ async def _draw(
     return texts, max(round(documents * len(hits) / drawn), len(texts)), sentences([*gaps, *uncounted])
 
 
-def _measure(texts: Sequence[str], scheme: Scheme, seed: int) -> Tuning:
-    edited = inject(texts, seed=seed)
-    of_index = _distances(edited, scheme)
+def measure(texts: Sequence[str], scheme: Scheme, seed: int) -> Tuning:
+    """Return what each preset finds of edited copies of *texts*, the same ones for the same *seed*."""
+    copies = list(edit_texts(texts, seed))
+    both = [*texts, *(text for _, _, text in copies)]
+    origins, places = np.array([place for place, _, _ in copies], np.int64), np.arange(len(texts), len(both))
+    kinds = [kind for _, kind, _ in copies]
+
+    @cache
+    def distances(used: Scheme) -> NDArray[np.int64]:
+        """Return the distance of each copy to its original; 65 where either has no fingerprint."""
+        values, known = fingerprint_array(both, scheme=used)
+        distance = distances_between(values[origins], values[places]).astype(np.int64)
+        return np.where(known[origins] & known[places], distance, 65)
+
+    by_words, _ = compare_pairs(both, origins, places)
+    is_alike = by_words >= DEFAULT_SIMILARITY
     presets = []
     for preset in PRESETS.values():
         own = get_scheme(preset.scheme)
-        if scheme.has_features_of(own):
-            presets.append(measure_preset(edited, preset, scheme, of_index))
-        else:
-            presets.append(measure_preset(edited, preset, own, _distances(edited, own)))
-    copies, recommended = dict(Counter(edited.kinds)), recommend(presets)
-    return Tuning("", 0, len(texts), copies, tuple(presets), recommended, _find_enough(of_index))
+        used = scheme if scheme.has_features_of(own) else own
+        compared, bound = preset.text_measure().after(used), preset.similarity
+        similarity = by_words
+        if compared != WORD_SHINGLES or compared.scheme is not None:
+            similarity, _ = compare_pairs(both, origins, places, measure=compared, bound=bound)
+        found = (distances(used) <= preset.max_distance) & (similarity >= bound)
+        by_kind = {kind: _share(found[[other == kind for other in kinds]]) or 0.0 for kind in dict.fromkeys(kinds)}
+        shares = _share(found), _share(found[is_alike])
+        presets.append(PresetFigures(preset.name, preset.max_distance, preset.similarity, *shares, by_kind))
+    enough = _find_enough(distances(scheme))
+    return Tuning("", 0, len(texts), dict(Counter(kinds)), tuple(presets), recommend(presets), enough)
+
+
+def _share(found: NDArray[np.bool_]) -> float | None:
+    return float(found.mean()) if found.size else None

@@ -12,6 +12,7 @@ from rapidfuzz.distance import Indel
 
 from es_simhash.arguments import check_count
 from es_simhash.errors import count
+from es_simhash.record import Record
 from es_simhash.tables.notebook import Marked
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Record):
     """A passage of an excerpt, and how it changed."""
 
     change: Change
@@ -52,7 +53,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class WordDiff:
+class WordDiff(Record):
     """Where two texts differ, without *omitted* further changes; *is_cut*: not compared to their ends."""
 
     excerpts: tuple[tuple[Segment, ...], ...]

@@ -207,7 +207,7 @@ def answers(server, simhash, index, source, folder):
     yield "find_passages", passages(simhash, index, [bodies[id_] for id_ in ids[:20]])
     alike = [pair for pair in pairs if present.issuperset(pair)][:40] + list(zip(ids[:10], ids[30:40], strict=True))
     explained = [simhash.explain(index, *pair) for pair in alike]
-    yield "explain", pick(explained, "distance because by_rule numbers")
+    yield "explain", pick(explained, "distance because similarity numbers")
 
     parts = removal(server, simhash, index, folder / "removal.db")
     yield from zip(("plan", "apply", "left by apply", "restore", "as before"), parts, strict=True)

@@ -147,8 +147,8 @@ def test_every_tool_answers_and_none_writes(server, filled, run, runner, tmp_pat
             assert (await ask("find", text="..."))["unsure"][0].startswith("the text has no letters")
             assert (await ask("find", text=TEXT, preset="near"))["total"] == 30
             assert (await ask("explain", first="00", second="near"))["distance"] == 5
-            assert (await ask("explain", first="00", texts=[TEXT]))["jaccard"] == 1.0
-            assert (await ask("explain", texts=[TEXT, "another"]))["jaccard"] == 0.0
+            assert (await ask("explain", first="00", texts=[TEXT]))["similarity"] == 1.0
+            assert (await ask("explain", texts=[TEXT, "another"]))["similarity"] == 0.0
             found = await ask("search_distinct", text="bridge river", limit=1)
             assert (bool(found["after"]), len(found["hits"])) == (True, 1)
             assert found["hits"][0]["similar_count"] == 29

@@ -27,7 +27,7 @@ def test_explain_texts_and_files(local, tmp_path):
 
 def test_explain_bad_input(local, tmp_path):
     """Texts without features and binary files are said to be so; contradictions are usage errors."""
-    assert "no features" in local("explain", "...", BASE).stdout
+    assert "no fingerprint" in local("explain", "...", BASE).stdout
     binary = tmp_path / "binary"
     binary.write_bytes(b"\x80\x81" * 100)
     failed(local("explain", "--file", binary, binary), "not UTF-8")

@@ -42,7 +42,7 @@ def test_explain_documents(run, news):
     """Documents are named by id; one that is not there is said so in a line."""
     assert "[-Residents-]{+People+}" in run("explain", news, "a", "b").stdout
     failed(run("explain", news, "a", "nobody"), "no document 'nobody' in")
-    assert "of the 7-letter shingles (Jaccard" in run("explain", news, "a", "b").stdout
+    assert "of the 7-letter shingles  at least 80 %" in run("explain", news, "a", "b").stdout
     assert run("explain", news, "a", "b").stdout.startswith(f"near-duplicates by the rule of {news} ")
     for words in (["--file", news, "a", "b"], [news, "a", "b", "c"], ["a"]):
         assert run("explain", *words).exit_code == 2

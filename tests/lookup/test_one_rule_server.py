@@ -284,7 +284,7 @@ def test_a_preset_keeps_the_condition_on_numbers(run, server, index, make_simhas
     shown = run("find", index, "--id", "a", "--numbers", "any")
     assert "only these differ" in shown.stdout
     found = simhash.explain(index, "a", "b")
-    assert (found.because, found.by_rule, found.verdict[:18]) == ("numbers", 1.0, "no near-duplicates")
+    assert (found.because, found.similarity, found.verdict[:18]) == ("numbers", 1.0, "no near-duplicates")
 
 
 def test_explain_by_the_fingerprints_of_the_index(server, index, simhash):

@@ -198,7 +198,7 @@ def test_an_id_of_blanks_is_an_id(server, index, simhash):
         simhash.find_passages(index, ONE, exclude_ids=[" "]),
     ):
         assert [each.id for each in found] == ["b"]
-    assert simhash.explain(index, " ", "b").by_rule == 1
+    assert simhash.explain(index, " ", "b").similarity == 1
     assert [each.id for each in simhash.tag_written(index, [" "])] == [" "]
     with pytest.raises(InvalidInputError, match="'' is empty"):
         simhash.find_near_dups_of(index, "")
