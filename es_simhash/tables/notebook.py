@@ -1,9 +1,8 @@
-"""Tables as HTML that is safe by construction, without scripts, for light and dark; pages from templates."""
+"""Tables for people: as HTML for a notebook, without scripts, for light and dark; pages from templates."""
 
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +12,10 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from es_simhash.tables.hidden import HIDDEN, shown
+from es_simhash.tables.hidden import shown
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
-
-# Most texts need no change; to see that costs less than to change them.
-_UNSAFE = re.compile(f"[&<>\"']|{HIDDEN}")
-_VOID = frozenset({"br", "meta", "input"})
 
 
 class Html(str):
@@ -33,73 +28,31 @@ class Html(str):
         return self
 
 
-Child: TypeAlias = "str | Html"
+def escaped(text: str) -> Html:
+    """Return *text* as markup that shows it."""
+    return Html(escape(shown(text), quote=True))
 
 
-def _safe(child: Child) -> str:
-    if isinstance(child, Html) or _UNSAFE.search(child) is None:
-        return child
-    return escape(shown(child), quote=True)
-
-
-def join(*children: Child) -> Html:
-    """Return *children* one after the other; what is not markup of ours is escaped."""
-    return Html("".join(map(_safe, children)))
-
-
-def element(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Html:
+def user_text(text: str) -> Html:
     """
-    Return an element; *children* that are no markup, and the values of *attributes*, are escaped.
+    Return a text of a user in an element of its own, so that its direction changes nothing around it.
 
-    Names must be words of the program. An underscore at the end of an attribute's name is left out, one within it
-    is a hyphen. ``True`` is an attribute without a value; ``False`` and ``None`` leave it out.
-
-    Examples:
-        >>> element("p", "a < b", class_="note")
-        '<p class="note">a &lt; b</p>'
+    >>> user_text("a < b")
+    '<bdi>a &lt; b</bdi>'
     """
-    written = []
-    for key, value in attributes.items():
-        if value is None or value is False:
-            continue
-        attribute = key.rstrip("_").replace("_", "-")
-        written.append(f" {attribute}" if value is True else f' {attribute}="{_safe(str(value))}"')
-    opening = f"<{name}{''.join(written)}>"
-    return Html(opening if name in _VOID else f"{opening}{join(*children)}</{name}>")
-
-
-def user_text(text: str, *, within: str = "bdi", **attributes: str | None) -> Html:
-    """Return a text of a user in an element of its own, so that its direction changes nothing around it."""
-    return element(within, text, dir=None if within == "bdi" else "auto", **attributes)  # a <bdi> is "auto" by itself
+    return Html(f"<bdi>{escaped(text)}</bdi>")
 
 
 def bar(share: float) -> Html:
     """Return a bar of which *share* is full. It only repeats a number that stands beside it."""
-    width = max(0.0, min(100.0, share * 100))
-    rect = element("rect", width=f"{width:.2f}", height="10")
-    return element("svg", rect, viewBox="0 0 100 10", preserveAspectRatio="none", aria_hidden="true")
+    rect = f'<rect width="{100 * max(0.0, min(1.0, share)):.2f}" height="10"></rect>'
+    return Html(f'<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{rect}</svg>')
 
 
 SHOWN_ROWS = 100
 """Most rows of a table that a notebook shows; the others are counted below it."""
 SHOWN_CHARACTERS = 300
 """Most characters of a value that a cell shows; a longer one ends with "…"."""
-# A column as narrow as its longest word: longer texts are broken, ids and fingerprints are not.
-_LONG = 40
-
-_STYLE = Html(
-    ".es-simhash{line-height:1.4}"
-    ".es-simhash table{border-collapse:collapse;margin:.4em 0 1em}"
-    ".es-simhash caption{text-align:left;font-weight:600;padding:.3em 0;caption-side:top;color:inherit}"
-    ".es-simhash th,.es-simhash td{text-align:left;vertical-align:top;padding:.25em .7em;color:inherit;"
-    "border-bottom:1px solid rgb(128 128 128/.4);white-space:pre-wrap}"
-    ".es-simhash .long{display:inline-block;min-width:16em;max-width:42em;overflow-wrap:anywhere}"
-    ".es-simhash .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
-    ".es-simhash svg{width:6em;height:.7em;margin-left:.5em}"
-    ".es-simhash rect{fill:#d6603d}"
-    ".es-simhash ins{text-decoration:underline;background:rgb(64 160 64/.25)}"
-    ".es-simhash del{background:rgb(220 64 64/.25)}"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,23 +99,35 @@ class Marked:
     runs: Sequence[tuple[str, str]]
 
 
-Part: TypeAlias = "Sheet | Marked | Html"
-_MARKS = {"removed": "del", "added": "ins"}
+Part: TypeAlias = "Sheet | Marked"
 
 
-def render(title: str, parts: Iterable[Part]) -> Html:
-    """Return a result as HTML: its *title*, then its tables, passages and markup."""
-    drawn = [_draw(part) for part in parts]
-    heading = element("p", element("strong", user_text(title)))
-    return element("div", element("style", _STYLE), heading, *drawn, class_="es-simhash")
+def render(title: str, parts: Iterable[Part]) -> str:
+    """Return a result as HTML: its *title*, then its tables and passages."""
+    grids = [_grid(part) if isinstance(part, Sheet) else part for part in parts]
+    return template("tables/notebook.html.jinja").render(title=title, parts=grids)
 
 
-def _draw(part: Part) -> Html:
-    if isinstance(part, Sheet):
-        return _table(part)
-    if isinstance(part, Marked):
-        return element("p", *(user_text(text, within=_MARKS.get(mark, "bdi")) for mark, text in part.runs))
-    return part
+def _grid(sheet: Sheet) -> dict[str, Any]:
+    """Return the names of the columns and the texts of the cells, each with its class and the share of its bar."""
+    names = sheet.columns()
+    classes = {name: "number" if sheet.is_number(name) else "" for name in names}
+    rows, rest = sheet.shown(SHOWN_ROWS)
+    cells = []
+    for row in rows:
+        texts = {name: cell_text(name, row.get(name)) for name in names}
+        shares = {name: row[name] / full for name, full in sheet.bars.items() if full and row.get(name) is not None}
+        cells.append([(_shortened(text), classes[name], shares.get(name)) for name, text in texts.items()])
+    return {
+        "title": sheet.title,
+        "head": zip(headings(names), classes.values(), strict=True),
+        "rows": cells,
+        "rest": rest,
+    }
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
 
 
 def headings(names: Sequence[str]) -> list[str]:
@@ -188,35 +153,6 @@ def flat_source(source: Mapping[str, Any] | None) -> dict[str, Any]:
     for key, value in (source or {}).items():
         take(f"{SOURCE}{key}", value)
     return found
-
-
-def _table(sheet: Sheet) -> Html:
-    if not sheet.rows:
-        return element("p", f"{sheet.title}: none") if sheet.title else Html()
-    names = sheet.columns()
-    numeric = {name for name in names if sheet.is_number(name)}
-    head = [
-        _cell("th", user_text(heading), is_numeric=name in numeric, scope="col")
-        for name, heading in zip(names, headings(names), strict=True)
-    ]
-    body = []
-    rows, rest = sheet.shown(SHOWN_ROWS)
-    for row in rows:
-        cells = [
-            _cell("td", _value(name, row.get(name), sheet.bars.get(name)), is_numeric=name in numeric) for name in names
-        ]
-        body.append(element("tr", *cells))
-    table = element(
-        "table",
-        *([element("caption", user_text(sheet.title))] if sheet.title else []),
-        element("thead", element("tr", *head)),
-        element("tbody", *body),
-    )
-    return element("div", table, element("p", f"and {rest:,} more rows: to_dicts() has all") if rest > 0 else "")
-
-
-def _cell(name: str, content: Html, *, is_numeric: bool, **attributes: str) -> Html:
-    return element(name, content, class_="number" if is_numeric else None, **attributes)
 
 
 def _is_number(value: Any) -> bool:
@@ -260,16 +196,6 @@ def _fraction(name: str, value: float) -> str:
     if 0 <= value <= 1:
         return f"{cut(value):.3f}" if value else "0"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}"
-
-
-def _value(name: str, value: Any, full: float | None) -> Html:
-    if isinstance(value, Html):
-        return value
-    text = cell_text(name, value)
-    if full and _is_number(value) and value is not None:
-        return element("span", text, bar(value / full))
-    shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
-    return user_text(shown, class_="long" if len(shown) > _LONG else None)
 
 
 def template(name: str) -> Template:

@@ -58,7 +58,7 @@ class Tabular:
 
     def _repr_html_(self) -> str:
         notes = [{"note": kind, "what": line} for kind, lines in self._notes().items() for line in lines]
-        return str(render(self._title(), [*self._sheets(), *([Sheet("Notes", notes)] if notes else [])]))
+        return render(self._title(), [*self._sheets(), *([Sheet("Notes", notes)] if notes else [])])
 
 
 def sheets_of(result: Tabular) -> tuple[str, Sequence[Part]]:

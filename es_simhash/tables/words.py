@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from string import Formatter
 
 from es_simhash.arguments import check_choice
-from es_simhash.tables.notebook import Child, Html, asset, join, percent, user_text
+from es_simhash.tables.notebook import Html, asset, escaped, percent, user_text
 
 LANGUAGES = ("en", "zh")
 
@@ -25,16 +25,15 @@ class Words:
         written = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
         return said.format(**written) if values else said
 
-    def html(self, sentence: str, **values: Child | float) -> Html:
+    def html(self, sentence: str, **values: str | float) -> Html:
         """Return the sentence as markup; each value that is a text is a text of a user."""
-        parts: list[Child] = []
+        parts: list[str] = []
         for literal, name, _, _ in Formatter().parse(self.all.get(sentence, sentence)):
-            parts.append(literal)
+            parts.append(escaped(literal))
             if name is not None:
                 value = values[name]
-                number = f"{value:,}" if isinstance(value, (int, float)) else None
-                parts.append(number or (value if isinstance(value, Html) else user_text(str(value))))
-        return join(*parts)
+                parts.append(user_text(value) if isinstance(value, str) else f"{value:,}")
+        return Html("".join(parts))
 
     def in_percent(self, share: str) -> str:
         """Return *share*, such as ``80 %``, as the language writes it."""

@@ -27,7 +27,7 @@ from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.review import Review, compare_fields, describe, review_html, summarize
 from es_simhash.removal.review_page import CATALOGUE, ReviewPage, write_page
 from es_simhash.tables.hidden import shown
-from es_simhash.tables.notebook import element, join, user_text
+from es_simhash.tables.notebook import user_text
 from es_simhash.tables.words import Words
 from tests.pages import CONTROL, HOSTILE, Page as ReadPage
 from tests.servers.command_line import invoke
@@ -151,7 +151,6 @@ def test_markup_keeps_the_text(text):
     read = Checked(user_text(text)).text
     assert read == shown(text)
     assert not CONTROL.search(read)
-    assert element("p", text) == element("p", join(text))
 
 
 def test_the_policy_allows_this_script_and_this_style_alone():
