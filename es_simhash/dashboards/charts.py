@@ -2,8 +2,9 @@
 What a pack is about, and how values are put into its template, whose charts are Vega 5 specifications.
 
 In the template ``"${name}"`` stands for a value of any type, and within a longer string for its text. What is ``None``
-is left out. An object may have three keys: ``$if`` names a value, and without it the object is left out. ``$use`` names
-one of its ``parts`` that stands for the object, whose other keys are values of that part. ``$why`` is a comment.
+is left out. An object may have four keys: ``$if`` names a value, and without it the object is left out. ``$use`` names
+one of its ``parts`` that stands for the object, whose other keys are values of that part. ``$json`` stands for a text,
+the JSON of what it has, with ``$indent`` for people. ``$why`` is a comment.
 
 Expressions keep to what the checker of Dashboards allows (``tests/dashboards/test_vega.py``): no ``window``, no
 ``document``, no computed property. Text takes the styles ``guide-label`` and ``guide-title``, which both products
@@ -93,6 +94,8 @@ class Subject:
             "sizes": [
                 {"order": order, "label": label, "groups": 0} for order, label in zip(_STARTS, _LABELS, strict=True)
             ],
+            # What not every chart has.
+            **dict.fromkeys(("signals", "scales", "axes", "legends")),
         }
         return ours | {name: getattr(self, name) for name in given} | charts
 
@@ -135,11 +138,17 @@ def fill(part: Any, values: Mapping[str, Any]) -> Any:
         return part
     if "$if" in part and values[part["$if"]] is None:
         return None
+    if "$json" in part:
+        separators = (",", ":") if part.get("$indent") is None else None
+        return json.dumps(
+            fill(part["$json"], values), ensure_ascii=False, indent=part.get("$indent"), separators=separators
+        )
     filled = {
         fill(name, values): fill(inner, values) for name, inner in part.items() if name not in {"$if", "$use", "$why"}
     }
-    found = {name: inner for name, inner in filled.items() if inner is not None}
-    return fill(read()["parts"][part["$use"]], {**values, **found}) if "$use" in part else found
+    if "$use" in part:
+        return fill(read()["parts"][part["$use"]], {**values, **filled})
+    return {name: inner for name, inner in filled.items() if inner is not None}
 
 
 SHOWN_GROUPS, SHOWN_SOURCES = 10, 12
@@ -152,17 +161,6 @@ _PRECISION = 40_000
 # Sizes from which a column begins, and its label.
 _STARTS = (2, 3, 4, 5, 10, 20, 50, 100, 1_000)
 _LABELS = ("2", "3", "4", "5–9", "10–19", "20–49", "50–99", "100–999", "1,000+")
-
-# What every specification begins with. It fills its panel.
-_FRAME: Mapping[str, Any] = {
-    "$schema": "https://vega.github.io/schema/vega/v5.json",
-    "description": "",
-    "autosize": {"type": "fit", "contains": "padding"},
-    "padding": 8,
-    # Both products read this key. They would show "Infinite extent" above every chart without data.
-    "config": {"kibana": {"hideWarnings": True}},
-    **{part: [] for part in ("data", "signals", "scales", "axes", "legends", "marks")},
-}
 
 
 def size_rows(sizes: Mapping[int, int]) -> list[dict[str, Any]]:
@@ -181,11 +179,6 @@ def size_rows(sizes: Mapping[int, int]) -> list[dict[str, Any]]:
     # A size between others that no group has is a column too, without height.
     columns = range(min(counted), max(counted) + 1)
     return [{"order": _STARTS[n], "label": _LABELS[n], "groups": counted[n]} for n in columns]
-
-
-def chart_spec(chart: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the whole specification of a *chart* of the template."""
-    return {**_FRAME, **chart}
 
 
 def _by_size(results: Sequence[Any]) -> str:

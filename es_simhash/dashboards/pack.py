@@ -8,13 +8,12 @@ all its migrations. Attributes are those that all four know (``tests/dashboards/
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from es_simhash.dashboards.charts import Subject, chart_spec, fill, find_pack_faults, read, read_text
+from es_simhash.dashboards.charts import Subject, fill, find_pack_faults, read, read_text
 from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.mapping.meta import read_settings
 from es_simhash.mapping.port import Port
@@ -29,9 +28,6 @@ _COLUMNS = 48
 
 ALL_TIME = ("1970-01-01T00:00:00.000Z", "now+10y")
 """A range of time for the documents of one group: they may be years apart."""
-
-_INDEX_REFERENCE = "kibanaSavedObjectMeta.searchSourceJSON.index"
-_Saved = dict[str, Any]
 
 
 def group_link(subject: Subject, field: str, value: str) -> str:
@@ -92,14 +88,13 @@ def build_dashboards(
         ['Near-duplicates: news, one group', 'Near-duplicates: news']
     """
     subject = Subject(index, time_field, source_field, text_field, prefix)
-    saved: dict[str, _Saved] = {}
-    for kind, described in fill(read()["objects"], _values(subject)).items():
-        parts = dict(described)
-        saved[kind] = {
-            "type": parts["type"],
-            "id": subject.id_of(kind),
-            **_ATTRIBUTES[parts["type"]](subject, parts, saved),
-        }
+    values = _values(subject)
+    saved: dict[str, dict[str, Any]] = {}
+    for kind, part in read()["objects"].items():
+        panels, references = _lay_out(part.get("rows", ()), saved)
+        own = {"id": subject.id_of(kind), "panels": panels, "references": references}
+        if (found := fill(part, values | own)) is not None:
+            saved[kind] = found
     return list(saved.values())
 
 
@@ -117,107 +112,47 @@ def _values(subject: Subject) -> dict[str, Any]:
         "lacking": "".join(f"\n- Note: {lacking}." for lacking in find_lacking(subject)),
         "links": " · ".join(f"[{words}](../app/discover#/view/{subject.id_of(kind)})" for kind, words in names.items()),
     }
-    values = subject.values | {"id_of_overview": subject.id_of("overview")}
+    values = subject.values | {
+        "id_of_overview": subject.id_of("overview"),
+        "id_of_index": subject.id_of("index-pattern"),
+    }
+    begin, end, year_ago, today = (*ALL_TIME, "now-1y", "now") if subject.time_field else (None,) * 4
     return values | {
         "newest": newest,
         "newest_or_by_group": newest or [[subject.fields.group, "asc"]],
         "group_link": group_link(subject, subject.fields.group, "{{value}}"),
         "fingerprint_link": group_link(subject, subject.fields.fingerprint, "{{value}}"),
-        "all_time_begin": ALL_TIME[0],
-        "all_time_end": ALL_TIME[1],
+        "has_time": bool(subject.time_field),
+        "all_time_begin": begin,
+        "all_time_end": end,
+        "a_year_ago": year_ago,
+        "now": today,
         "about": fill(read_text("about.md"), about),
         "about_group": fill(read_text("about_group.md"), values),
     }
 
 
-def _index_pattern(_subject: Subject, parts: _Saved, _saved: Mapping[str, _Saved]) -> _Saved:
-    """Return the data view (in Dashboards: index pattern); its fields are read when it is first used."""
-    attributes = parts["attributes"]
-    return {"attributes": {**attributes, "fieldFormatMap": _dump(attributes["fieldFormatMap"])}, "references": []}
-
-
-def _search(subject: Subject, parts: _Saved, _saved: Mapping[str, _Saved]) -> _Saved:
-    return _with_source(subject, parts["attributes"], parts["filters"])
-
-
-def _panel(subject: Subject, parts: _Saved, _saved: Mapping[str, _Saved]) -> _Saved:
-    """Return a panel: Vega or markdown, or one whose search the product builds from its ``aggs``."""
-    state = parts.get("state")
-    if state is None:
-        spec = chart_spec(parts["chart"])
-        parts["description"] = spec["description"]
-        state = {"type": "vega", "params": {"spec": json.dumps(spec, ensure_ascii=False, indent=2)}, "aggs": []}
-    attributes = {
-        "title": parts["title"],
-        "description": parts["description"],
-        "visState": _dump({"title": parts["title"], **state}),
-        "uiStateJSON": "{}",
-        "version": 1,
-    }
-    return _with_source(subject, attributes, parts.get("filters"))
-
-
-def _dashboard(subject: Subject, parts: _Saved, saved: Mapping[str, _Saved]) -> _Saved:
-    """Return a dashboard of what is *saved* by kind, and stands on it; it opens with the range of its time."""
-    panels: list[_Saved] = []
-    references: list[_Saved] = []
+def _lay_out(
+    rows: Iterable[tuple[int, Sequence[tuple[str, str, int]]]], saved: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the panels of a dashboard, of what is *saved* by kind, and the references to them."""
+    panels: list[dict[str, Any]] = []
+    references: list[dict[str, Any]] = []
     top = 0
-    for height, row in parts["rows"]:
+    for height, row in rows:
         there = [panel for panel in row if panel[0] in saved]  # a pack does not have all
         total, left, passed = sum(width for _, _, width in there), 0, 0
         for name, shown, width in there:
             passed += width
             right = _COLUMNS * passed // total
-            number = str(len(panels))
+            number, reference = str(len(panels)), f"panel_{len(panels)}"
             place = {"x": left, "y": top, "w": right - left, "h": height, "i": number}
             form = {"version": _PANEL_VERSION, "panelIndex": number, "gridData": place}
-            reference = f"panel_{number}"
             panels.append({**form, "panelRefName": reference, "title": shown, "embeddableConfig": {}})
             references.append({"name": reference, "type": saved[name]["type"], "id": saved[name]["id"]})
             left = right
         top += height if there else 0
-    attributes = {
-        "title": parts["title"],
-        "description": parts["description"],
-        "panelsJSON": _dump(panels),
-        "optionsJSON": _dump({"hidePanelTitles": False, "useMargins": True}),
-        "hits": 0,
-        "version": 1,
-        "timeRestore": bool(subject.time_field),
-    }
-    found = _with_source(subject, attributes) | {"references": references}
-    if subject.time_field:
-        found["attributes"] |= dict(zip(("timeFrom", "timeTo"), parts["time"], strict=True))
-    return found
-
-
-_ATTRIBUTES = {"index-pattern": _index_pattern, "search": _search, "visualization": _panel, "dashboard": _dashboard}
-
-
-def _with_source(subject: Subject, attributes: Mapping[str, Any], filters: Mapping[str, Any] | None = None) -> _Saved:
-    """Return the attributes and references of an object; with *filters*, by label, it searches the data view."""
-    source: dict[str, Any] = {"query": {"query": "", "language": "kuery"}, "filter": []}
-    references: list[_Saved] = []
-    if filters is not None:
-        names = [
-            f"kibanaSavedObjectMeta.searchSourceJSON.filter[{number}].meta.index" for number in range(len(filters))
-        ]
-        pattern = {"type": "index-pattern", "id": subject.id_of("index-pattern")}
-        source["filter"] = [_filter(*labelled, name) for labelled, name in zip(filters.items(), names, strict=True)]
-        source["indexRefName"] = _INDEX_REFERENCE
-        references = [{"name": name, **pattern} for name in (_INDEX_REFERENCE, *names)]
-    found = {**attributes, "kibanaSavedObjectMeta": {"searchSourceJSON": _dump(source)}}
-    return {"attributes": found, "references": references}
-
-
-def _filter(label: str, query: dict[str, Any], reference: str) -> _Saved:
-    """Return a filter that shows *label*. It holds the query itself, so neither product translates anything."""
-    meta = {"alias": label, "disabled": False, "negate": False, "type": "custom", "key": "query", "value": _dump(query)}
-    return {"meta": {**meta, "indexRefName": reference}, "query": query, "$state": {"store": "appState"}}
-
-
-def _dump(part: Any) -> str:
-    return json.dumps(part, ensure_ascii=False, separators=(",", ":"))
+    return panels, references
 
 
 _LACKING = {
