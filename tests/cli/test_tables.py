@@ -24,7 +24,7 @@ def test_no_line_is_wider_than_the_terminal(data, names, width):
     names, values = list(dict.fromkeys(names)), {"#": st.integers(0, 99_999_999)}
     rows = data.draw(st.lists(st.fixed_dictionaries({name: values.get(name[0], CELLS) for name in names}), min_size=1))
     drawn, cut = draw_sheet(Sheet("", rows, folded=[name for name in names if name[0] == "~"]), width=width)
-    screen = Console(width=width, file=StringIO())
+    screen = Console(width=width, file=StringIO(), force_terminal=False)
     screen.print(*drawn, sep="\n")
     lines = screen.file.getvalue().split("\n")
     assert max(map(cell_len, lines)) <= width
