@@ -122,7 +122,7 @@ dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 dist: $(VENV)/.dev ## Build the wheel, with its bill of materials, and the source archive, reproducibly
 	$(BIN)/python -m build
 
-wheel-test: $(VENV)/.dev ## Install the wheel in bare environments, with each extra, and use it; takes 15 minutes
+wheel-test: $(VENV)/.dev ## Install the wheel in bare environments, with each extra, and use it; takes half an hour
 	$(BIN)/python tools/wheel_test.py
 
 # With pyenv: `pyenv shell 3.13 3.12 3.11` first, so that all of them are on the PATH.
