@@ -138,7 +138,7 @@ def _prove_removal(server: str, folder: Path) -> None:
     index = f"wheel-{os.getpid()}"
     _run("ingest", index, "lines.jsonl", "--create", "--text-field", "body", "--id-field", "id", server=server)
     found = json.loads(_run("find", index, "--id", "a", "--json", server=server))
-    assert [near["_id"] for near in found["near_dups"]] == ["b"], found
+    assert [near["id"] for near in found["near_dups"]] == ["b"], found
     _run("plan", index, "--out", "plan.db", server=server)
     _run("apply", "plan.db", "--yes", server=server)
     found = json.loads(_run("find", index, "--id", "a", "--json", server=server))
