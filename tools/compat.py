@@ -74,6 +74,7 @@ RUNS = (
     Run("oldest-3.11", "3.11", "oldest"),
     Run("newest-3.12", "3.12", "newest"),
     Run("newest-3.13", "3.13", "newest"),
+    Run("newest-3.14", "3.14", "newest"),
     Run("oldest-older", "3.11", "oldest", OLDER, WITH_SERVERS),
     Run("oldest-secured", "3.11", "oldest", "opensearch-3.4.0", SECURED),
     Run("oldest-newer", "3.11", "oldest", NEWEST, WITH_SERVERS),

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 
 import pytest
 import yaml
@@ -36,6 +37,14 @@ def test_a_release_needs_everything_that_must_pass():
     publish = WORKFLOW["jobs"]["publish"]
     assert set(publish["needs"]) == WORKFLOW["jobs"].keys() - {"publish", "real", "compose"}
     assert "refs/tags/v" in publish["if"]
+
+
+def test_every_supported_python_is_tested():
+    """The classifiers say what is supported; the matrix of the tests and COMPATIBILITY.md name the same."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    supported = [line.rpartition(" ")[2] for line in project["classifiers"] if ":: Python :: 3." in line]
+    assert WORKFLOW["jobs"]["test"]["strategy"]["matrix"]["python"] == supported
+    assert f"| Python | {', '.join(supported)} |" in (ROOT / "COMPATIBILITY.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
