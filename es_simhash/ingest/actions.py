@@ -107,7 +107,7 @@ class Prepared:
 
     action: Any
     part: Part | None = None
-    problems: list[str] = field(default_factory=list)
+    problems: tuple[str, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -134,9 +134,9 @@ def prepare_action(action: Any, rules: ActionRules) -> Prepared:
         if kind == "update" and not isinstance(body, Mapping):
             body = parsed
         part = prepare_body(kind, body, rules)
-        return Prepared(parsed, part, list(part.problems))
+        return Prepared(parsed, part, part.problems)
     except (ValueError, RecursionError) as error:
-        return Prepared(action, problems=[str(error)])
+        return Prepared(action, problems=(str(error),))
 
 
 def body_of(action: Mapping[str, Any]) -> Any:

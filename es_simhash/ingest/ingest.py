@@ -25,7 +25,7 @@ from es_simhash.ingest.settle import settle
 from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.ingest.written import Written, report
 from es_simhash.mapping.context import Resolved, TextFields
-from es_simhash.mapping.faults import find_source_faults, refuse_hidden_groups
+from es_simhash.mapping.faults import refuse_hidden_groups
 from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, check_unchanged, resolve_index
@@ -109,7 +109,6 @@ async def make_engine(
         DecisionRule(grouping, on_duplicate, target.settings.scheme if is_recorded else None),
         Known(grouping.max_distance),
         TextFields(target.resolved.text_fields, source.text_fields),
-        is_updatable=not any(map(find_source_faults, mappings.values())),
         is_writing=is_writing,
     )
     engine = Engine(ingest, NearLookup(ingest, total, is_alias=bool(mappings) and index not in mappings))
@@ -242,9 +241,9 @@ async def run_batches(
         for error in (failure, batch.failure, ahead):
             if isinstance(error, BaseException):
                 raise error
+        resolved = await _follow_rollover(server, index, resolved, engine, items)
         for item in items:
             item.release()
-        resolved = await _follow_rollover(server, index, resolved, engine, items)
         existing = await lookup.take(server, asked, answers) if lookup and asked else Existing()
         batch, following = following, ahead
 
@@ -281,13 +280,18 @@ async def _finish(
     written = {item.position: item.as_written(one) for item, one in zip(sent, bulk.outcomes, strict=True)}
     items = [written.get(item.position, item) for item in items]
     if failure is not None:
-        return _known(items), failure
+        return _told(items), failure
     return items, await engine.settle(server, items, existing) if engine else None
 
 
-def _known(items: Sequence[Item]) -> list[Item]:
-    """Return the items of a batch that can be reported although some outcomes are not known."""
-    unknown = {item.position for item in items if item.is_sent or item.is_refused}
-    known = [item for item in items if not item.is_sent]
-    # Of a skipped document nobody knows whether the one it was skipped for is there.
-    return [item for item in known if not (item.is_skipped and item.leader_position in unknown)]
+def _told(items: Sequence[Item]) -> list[Item]:
+    """
+    Return the items of a batch that can be reported although some outcomes are not known.
+    Of a skipped document nobody knows whether the one it was skipped for is there; of a tagged one that is said.
+    """
+    missing = {item.position for item in items if item.is_sent or item.is_refused or item.is_lost}
+    told = [item for item in items if not item.is_sent and not (item.is_skipped and item.leader_position in missing)]
+    for item in told:
+        if item.decision is not None and item.leader_position in missing:
+            item.doubt = f"{shorten(item.decision.group)} was not written, as far as is known: run reconcile"
+    return told

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.errors import InvalidInputError, shorten
@@ -36,7 +35,7 @@ from es_simhash.mapping.fields import (
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import MappedField, milliseconds_of, to_moment
 from es_simhash.transport.raw_json import JsonObject, keep_text
-from es_simhash.writes.operations import Operation, Outcome
+from es_simhash.writes.operations import Operation, Outcome, new_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ class Item(Document):
     position: int = 0
     operation: Operation | None = None
     is_decided: bool = False
-    problems: list[str] = field(default_factory=list)
+    problems: tuple[str, ...] = ()
     outcome: Outcome | None = None
     decision: Decision | None = None
     weight: int = 0
@@ -192,6 +191,8 @@ class Item(Document):
                 if _as_json(plain) == _as_json({prefix: {}, **operation.document(prefix)}):
                     self.outcome = Outcome(hit["_id"], hit["_index"], UNCHANGED, is_same=True)
                     self.is_decided = False
+                    distance = ours.get("distance") if "duplicate_of" in ours else 0
+                    self.decision = Decision("write", str(ours.get("group", hit["_id"])), distance)
                     return True
         return False
 
@@ -247,7 +248,7 @@ class Item(Document):
             return
         header = operation.header
         if operation.kind in ("index", "create") and header.get("_id") is None:
-            operation.header = header = {**header, "_id": uuid.uuid4().hex}
+            operation.header = header = {**header, "_id": new_id()}
         self.id, self.index, self.routing = str(header.get("_id")), header.get("_index"), header.get("routing")
         self.must_write = operation.kind in ("update", "delete")
         self.is_deletion = operation.kind == "delete"
@@ -256,7 +257,7 @@ class Item(Document):
 
     def release(self) -> None:
         """Let go of all that only its report needs: from now on it is one of the known documents."""
-        self.operation = self.part = self.decision = self.upsert = None
+        self.operation = self.part = self.decision = self.upsert = self.outcome = None
 
 
 def content_id(document: Any, prefix: str) -> str:
@@ -343,7 +344,7 @@ def put_decision(
     body, doc = operation.body, None
     if operation.ours is not None:
         own = _without_group(operation.ours)
-        own |= {key: value for key, value in _fields_of(document, decision).items() if value is not None}
+        own |= {name: value for name, value in _fields_of(document, decision).items() if value is not None}
         return Operation(operation.kind, operation.header, body, own, operation.members)
     if operation.kind == "update" and isinstance(body, Mapping):
         doc = body.get("doc")
@@ -360,7 +361,10 @@ def put_decision(
 
 
 def _without_group(own: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in own.items() if key not in GROUPED}
+    kept = dict(own)
+    for name in GROUPED:
+        kept.pop(name, None)
+    return kept
 
 
 def _fields_of(document: Document, decision: Decision) -> dict[str, Any]:

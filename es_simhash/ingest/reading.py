@@ -29,7 +29,7 @@ from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import check_held
 from es_simhash.transport.feed import Feed, weigh
-from es_simhash.transport.raw_json import JsonObject, keep_text, read_json
+from es_simhash.transport.raw_json import JsonObject, read_json
 from es_simhash.writes.operations import SPECIAL, Operation, Outcome, Refusal, to_operation
 from es_simhash.writes.targets import find_write_index, prepare_targets
 
@@ -95,7 +95,7 @@ class GroupedIngest:
     """
     What the steps of an ingest know, where documents are grouped.
     *known*: what it wrote since the last refresh. *text_fields*: ``others`` are those of the new documents.
-    *is_updatable*: an update of a document of the index loses nothing. *is_writing*: what is decided is written.
+    *is_writing*: what is decided is written.
     """
 
     context: Context
@@ -105,7 +105,6 @@ class GroupedIngest:
     rule: DecisionRule
     known: Known
     text_fields: TextFields
-    is_updatable: bool
     is_writing: bool
 
     @property
@@ -243,11 +242,11 @@ class Source:
                 item.texts = item.part.texts
                 item.problems += item.part.problems
                 if item.part.upsert is not None and (created := upsert_of(operation, rules.prefix)) is not None:
-                    item.upsert = Item(position=position, operation=created, problems=[*item.part.upsert.problems])
+                    item.upsert = Item(position=position, operation=created, problems=item.part.upsert.problems)
             except (ValueError, RecursionError) as error:
                 if _is_taken(operation.body, self._prefix):
                     return self._refused(position, error)
-                item.problems.append(str(error))
+                item.problems += (str(error),)
         return item
 
     def _read_plain(self, action: Any) -> tuple[Operation, str] | None:
@@ -260,12 +259,10 @@ class Source:
         text, id_ = source.get(self._text_field), action.get("_id")
         if type(text) is not str or not (id_ is None or (type(id_) is str and id_ and id_.isascii())):
             return None
-        body = source
-        if source is action:
-            body = keep_text(action, dict(action))
-            body.pop("_id", None)
+        if source is action:  # a copy of what was given
+            source.pop("_id", None)
         header = {"_index": self.index} if id_ is None else {"_index": self.index, "_id": id_}
-        return Operation(self._options.op_type, header, body), text
+        return Operation(self._options.op_type, header, source), text
 
     def _refused(self, position: int, error: Exception) -> Item:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)

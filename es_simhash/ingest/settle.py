@@ -13,11 +13,14 @@ from dataclasses import replace
 from es_simhash.ingest.decide import Decision, Existing, decide
 from es_simhash.ingest.item import Item, put_decision, regroup_body
 from es_simhash.ingest.reading import GroupedIngest
+from es_simhash.mapping.faults import find_source_faults
 from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import resolve_index
 from es_simhash.mapping.user_fields import milliseconds_of
 from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import UNDECIDED, Operation, Outcome, Refusal
+from es_simhash.writes.targets import read_source_modes
 
 
 async def settle(server: Port, ingest: GroupedIngest, items: Sequence[Item], existing: Existing) -> Exception | None:
@@ -29,9 +32,9 @@ async def settle(server: Port, ingest: GroupedIngest, items: Sequence[Item], exi
     while lost := {item.position for item in items if item.is_lost} - seen:
         seen |= lost
         again = await _decide_again(server, ingest, items, existing)
-        operations = [operation for _, operation in again]
         try:
-            outcomes = await send_bulk(server, operations)
+            again = await _leave_partial(server, ingest.index, again)
+            outcomes = await send_bulk(server, [operation for _, operation in again])
         except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
             for item, _ in again:
                 _give_up(item, error)
@@ -67,11 +70,30 @@ async def _decide_again(
             continue
         if written is None:
             again.append((item, item.operation))
-        elif not ingest.is_updatable:
-            item.doubt = "its group is out of date: its index keeps only a part of each _source"
         else:
             again.append((item, _rewrite(items, item, decision, written, ingest.prefix, is_created=is_created)))
     return again
+
+
+async def _leave_partial(
+    server: Port, index: str, again: Sequence[tuple[Item, Operation]]
+) -> list[tuple[Item, Operation]]:
+    """
+    Return those of *again* that lose nothing by an update: an index may keep only a part of each ``_source``.
+    Cost: two requests where a document is there already, because a rollover may have made another index meanwhile.
+    """
+    if all(item.outcome is None for item, _ in again):
+        return list(again)
+    resolved = await resolve_index(server, index)
+    mappings = await read_source_modes(server, index, resolved.mappings)
+    partial = {name for name, mapping in mappings.items() if find_source_faults(mapping)}
+    kept: list[tuple[Item, Operation]] = []
+    for item, operation in again:
+        if item.outcome is not None and item.outcome.index in partial:
+            item.doubt = "its group is out of date: its index keeps only a part of each _source"
+        else:
+            kept.append((item, operation))
+    return kept
 
 
 def _is_same(item: Item, before: Decision, after: Decision, prefix: str) -> bool:

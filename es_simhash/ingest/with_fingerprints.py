@@ -187,7 +187,7 @@ def fingerprint_actions(
 class Fingerprinted(Protocol):
     """What was read of an action: the *texts* whose fields it gets, and what is wrong with it."""
 
-    problems: list[str]
+    problems: tuple[str, ...]
 
     @property
     def texts(self) -> Sequence[str]: ...
@@ -307,7 +307,7 @@ class _Batcher(Generic[_T]):
         try:
             return self._pool.compute([text])[0]
         except Exception as error:  # noqa: BLE001 -- reported, and the document goes on
-            prepared.problems.append(f"its text cannot be fingerprinted ({type(error).__name__}: {error})")
+            prepared.problems += (f"its text cannot be fingerprinted ({type(error).__name__}: {error})",)
             return TextHashes(None)
 
 

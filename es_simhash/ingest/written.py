@@ -35,7 +35,8 @@ class Written:
             Why it was refused, or what is wrong with a document that was written; else ``None``.
         canonical:
             Name of its group: the id of its canonical, its own where it is one, with the index where that id stands
-            twice. ``None`` where documents are not grouped, or it has no fingerprint.
+            twice. ``None`` where documents are not grouped, or it has no fingerprint; also where it is ``"unchanged"``
+            and was only to be created.
         distance:
             Distance to that document, in bits; ``None`` where it is gone, or has another text now.
         fingerprinted:

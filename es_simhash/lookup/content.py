@@ -17,7 +17,6 @@ from math import floor
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.hashing import Scheme, fingerprint
 from es_simhash.mapping.fields import read_hit
 from es_simhash.texts.measures import WORD_SHINGLES, Score, TextMeasure
 
@@ -55,7 +54,7 @@ class Unread:
 class Content:
     """What a document is compared by; its first comparison replaces its text by 8 bytes a shingle or unit."""
 
-    __slots__ = ("_prepared", "_text", "characters", "digest", "found", "is_stale", "moment", "per", "unread")
+    __slots__ = ("_digest", "_prepared", "_text", "characters", "found", "moment", "per", "unread")
 
     def __init__(
         self,
@@ -66,11 +65,10 @@ class Content:
         unread: Unread | None = None,
     ) -> None:
         self._text = text
-        # Of a document of the index: its text, and whether that is known not to be the one of its fingerprint.
+        # The text of a document of the index.
         self.found: str | None = None
-        self.is_stale: bool | None = None
         self.characters = 0 if text is None else len(text)
-        self.digest = b"" if text is None else blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        self._digest = b"" if text is None else None
         self._prepared: Shingles | None = None
         self.per = per
         self.moment = moment
@@ -78,7 +76,15 @@ class Content:
 
     @property
     def has_text(self) -> bool:
-        return bool(self.digest)
+        return self._digest != b""
+
+    @property
+    def digest(self) -> bytes:
+        """128 bits that only equal texts share; empty where there is no text."""
+        if self._digest is None:  # most texts are compared with none
+            text = (self._text or "").encode("utf-8", "surrogatepass")
+            self._digest = blake2b(text, digest_size=16).digest()
+        return self._digest
 
     @property
     def has_values(self) -> bool:
@@ -89,15 +95,6 @@ class Content:
     def key(self) -> Hashable:
         """A value that only documents share which are compared in the same way with every other."""
         return self.digest, self.per, self.moment, self.unread is None
-
-    def fits(self, expected: int | None, scheme: Scheme) -> bool:
-        """
-        Return whether the text found in an index is that of its fingerprint *expected*.
-        It is not if it was changed, redacted or cut since, or is masked for this login.
-        """
-        if self.is_stale is None:
-            self.is_stale = self.found is not None and fingerprint(self.found, scheme=scheme) != expected
-        return not self.is_stale
 
     @property
     def size(self) -> int:
@@ -116,6 +113,7 @@ class Content:
 
     def put_prepared(self, prepared: Shingles) -> None:
         """Take *prepared* for its text, and let go of the text."""
+        self._digest = self.digest
         self._prepared, self._text = prepared, None
 
     @property

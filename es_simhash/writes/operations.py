@@ -151,8 +151,10 @@ class Operation:
 
 
 def _text_of(values: Mapping[str, Any]) -> str:
-    """Return *values* as JSON; twice as fast as :mod:`json` where most are strings."""
-    parts = [f"{_quoted(key)}:{_quoted(one) if type(one) is str else json.dumps(one)}" for key, one in values.items()]
+    """Return *values*, whose names are plain, as JSON; twice as fast as :mod:`json` where most are strings."""
+    parts = [
+        f'"{name}":{_quoted(value) if type(value) is str else json.dumps(value)}' for name, value in values.items()
+    ]
     return f"{{{','.join(parts)}}}"
 
 

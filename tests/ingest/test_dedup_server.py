@@ -5,8 +5,10 @@ import asyncio
 import pytest
 
 from es_simhash import AsyncSimHashClient, InvalidInputError, fingerprint, hamming_distance
+from tests.estates.wire import Wire
 from tests.reference import star
 from tests.servers.batches import ingest_in_batches
+from tests.servers.fixtures import client_through
 from tests.servers.support import ONE_SHARD, ByDistance, numbered, read_all, send_lines, stored_groups, texts
 
 
@@ -130,13 +132,66 @@ def test_a_refused_canonical_is_nobodys_canonical(server, index, simhash):
         assert documents["c"]["simhash"].get("duplicate_of") is None
 
 
+def test_a_tagged_document_says_that_its_leader_is_not_there(server, index):
+    """Also where the rest of the batch gets no answer, so that nothing is decided again."""
+    cut = Wire(script={("bulk", number): "unreachable" for number in range(2, 20)})
+    one, other = texts(2)
+    documents = [
+        {"_id": "a", "n": "no number", "body": one},
+        {"_id": "b", "n": 1, "body": one},
+        {"_id": "c", "n": 1, "body": other},
+        {"_op_type": "update", "_id": "c", "doc": {"n": 2}},  # goes into a request of its own
+    ]
+    reports = []
+    with client_through(server, cut) as simhash:
+        mappings = {"properties": {"n": {"type": "integer"}}}
+        simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+        with pytest.raises(Exception, match="(?i)connection|retries"):
+            reports.extend(simhash.ingest(index, documents))
+    assert [(report.id, report.action) for report in reports] == [("a", "refused"), ("b", "tagged"), ("c", "written")]
+    assert reports[1].reason == "'a' was not written, as far as is known: run reconcile"
+    assert reports[2].reason is None
+
+
+def test_a_rollover_to_an_index_without_whole_sources_loses_nothing(server, index, simhash, client, call):
+    """A document that is decided again there is not updated: an update would lose what its ``_source`` leaves out."""
+    properties = {"n": {"type": "integer"}, "hidden": {"type": "keyword"}}
+    for name in ("first", "second"):
+        more = {"_source": {"excludes": ["hidden"]}} if name == "second" else {}
+        mappings = {"properties": properties, **more}
+        simhash.create_index(f"{index}-{name}", text_field="body", settings=ONE_SHARD, mappings=mappings)
+    alias = f"{index}-alias"
+    server.request("PUT", f"/{index}-first/_alias/{alias}", {"is_write_index": True})
+
+    def documents():
+        for number, text in enumerate(texts(60)):
+            yield {"_id": f"{number}", "body": text, "n": number}
+        add = {"index": f"{index}-second", "alias": alias, "is_write_index": True}
+        old = {"index": f"{index}-first", "alias": alias, "is_write_index": False}
+        server.request("POST", "/_aliases", {"actions": [{"add": old}, {"add": add}]})
+        for id_, n in (("x", "no number"), ("y", 1), ("z", 2)):
+            yield {"_id": id_, "body": "a text that is only in the last three documents", "n": n, "hidden": "h"}
+
+    reports = ingest_in_batches(client, call, alias, documents(), batch=20)
+    assert [report.action for report in reports[-3:]] == ["refused", "written", "tagged"]
+    assert all("only a part of each _source" in report.reason for report in reports[-2:])
+    server.request("POST", f"/{index}-second/_refresh")
+    found = server.request("POST", f"/{index}-second/_search", {"query": {"term": {"hidden": "h"}}})
+    assert {hit["_id"] for hit in found["hits"]["hits"]} == {"y", "z"}
+
+
 def test_what_is_there_as_it_is_given_is_not_written_again(server, index, simhash):
     """What differs in a type alone is; and whatever follows a document of its id in the same ingest."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     first = [{"_id": str(n), "body": text, "n": 1} for n, text in enumerate(texts(60))]
     list(simhash.ingest(index, first))
     before = read_all(server, index)
-    assert {each.action for each in simhash.ingest(index, first)} == {"unchanged"}
+    reports = list(simhash.ingest(index, first))
+    assert {report.action for report in reports} == {"unchanged"}
+    assert {report.id: report.canonical for report in reports} == stored_groups(before)
+    assert {report.id: report.distance or None for report in reports} == {
+        id_: source["simhash"].get("distance") or None for id_, source in before.items()
+    }
     assert read_all(server, index) == before
     again = [{**first[0], "n": "1"}, {**first[1], "n": 1.0}, {**first[2], "more": None}, {**first[3], "_routing": "r"}]
     assert {each.action for each in simhash.ingest(index, again)} <= {"written", "tagged"}
