@@ -17,6 +17,7 @@ from math import floor
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.errors import InvalidInputError
+from es_simhash.hashing import Scheme, fingerprint
 from es_simhash.mapping.fields import read_hit
 from es_simhash.texts.measures import WORD_SHINGLES, Score, TextMeasure
 
@@ -95,6 +96,13 @@ class Content:
     def key(self) -> Hashable:
         """A value that only documents share which are compared in the same way with every other."""
         return self.digest, self.per, self.moment, self.unread is None
+
+    def fits(self, expected: int | None, scheme: Scheme) -> bool:
+        """
+        Return whether the text found in an index is that of its fingerprint *expected*.
+        It is not if it was changed, redacted or cut since, or is masked for this login.
+        """
+        return self.found is None or fingerprint(self.found, scheme=scheme) == expected
 
     @property
     def size(self) -> int:
