@@ -290,6 +290,13 @@ def compare_numbers(first, second):
     return "signs" if letters_only(first) == letters_only(second) else "only"
 
 
+def most_numbers_replaced(first, second):
+    """Whether more places have another number than the same one, and more than the two of one number."""
+    one, other = numbers(first), numbers(second)
+    mine, others = ({place[:2] for place in pair} for pair in (one - other, other - one))
+    return len(mine & others) > max(2, len(one & other))
+
+
 @functools.cache
 def edits(first, second):
     """The fewest units that are replaced, inserted or deleted, by the table of the textbook."""

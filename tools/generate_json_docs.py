@@ -77,7 +77,7 @@ SHAPES: dict[str, Shape] = {
             "similarity": "Least similarity of the texts; `null` where they are not compared.",
             "measure": "By what similarity is measured.",
             "unit": "What the shingles are made of.",
-            "numbers": "Whether the numbers of both texts must be the same.",
+            "numbers": "Whether `any` numbers may differ, `most` must be the same, or all (`same`).",
             "per": "Field whose value is the same in near-duplicates.",
             "within": "Field and span of time within which near-duplicates are.",
         },

@@ -196,7 +196,8 @@ _PRESET = "; ".join(
 )
 _NUMBERS = (
     "same: texts with other numbers in the same places are no near-duplicates, such as the figures of another week. "
-    "Default: as the index records, else any."
+    "most: not where more of them, from two on, are others than the same. Default: as the preset or the index says, "
+    "else any."
 )
 _TEXT_FIELD = "Field that holds the text. Repeatable; the order counts. Default: what the index records."
 _FILTER = 'Only documents that match this query, as in \'{"term": {"lang": "en"}}\'.'

@@ -28,7 +28,7 @@ class Verification:
             Smallest similarity to keep, 0 to 1; with 0 nothing is dropped.
         numbers:
             ``"same"`` keeps texts apart that have other numbers in the same places, such as the figures of another
-            week; ``"any"`` does not.
+            week; ``"most"``, texts in which more numbers are others, from two on, than the same; ``"any"``, none.
 
     Raises:
         TypeError: If an argument has the wrong type.

@@ -165,7 +165,8 @@ RULE_WORDS = {
     "rule_and": ", ",
     "rule_no_texts": "texts not compared",
     "rule_texts": "at least {share} % {of_what} are the same",
-    "rule_numbers": "the same numbers",
+    "rule_numbers_most": "most numbers the same",
+    "rule_numbers_same": "the same numbers",
     "rule_per": "the same {field}",
     "rule_within": "at most {span} apart by {field}",
     "rule_groups": "{rule} groups",
@@ -213,8 +214,8 @@ class PairRule:
         check_max_distance(self.max_distance)
         if self.similarity is None:
             object.__setattr__(self, "measure", WORD_SHINGLES)  # so that equal rules are equal
-        elif check_bound("verify", self.similarity) == 0 and self.measure.numbers == "same":
-            raise InvalidInputError("a similarity of 0 accepts every text, and numbers='same' does not: give more")
+        elif check_bound("verify", self.similarity) == 0 and (numbers := self.measure.numbers) != "any":
+            raise InvalidInputError(f"a similarity of 0 accepts every text, and {numbers=} does not: give more")
         if self.per is not None:
             check_field("per", self.per)
         if self.within is not None:
@@ -255,7 +256,7 @@ class PairRule:
         else:
             of_what = say(f"rule_{self.measure.measure}_{self.measure.unit}")
             parts.append(say("rule_texts", share=f"{100 * self.similarity:g}", of_what=of_what))
-            parts += [say("rule_numbers")] if self.measure.numbers == "same" else []
+            parts += [] if self.measure.numbers == "any" else [say(f"rule_numbers_{self.measure.numbers}")]
         if self.per is not None:
             parts.append(say("rule_per", field=self.per))
         if self.within is not None:

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 Measure = Literal["jaccard", "edit"]
 Unit = Literal["words", "characters"]
-Numbers = Literal["any", "same"]
+Numbers = Literal["any", "most", "same"]
 MEASURES: tuple[str, ...] = get_args(Measure)
 UNITS: tuple[str, ...] = get_args(Unit)
 NUMBERS: tuple[str, ...] = get_args(Numbers)
+_NUMBERS_SAID: dict[Numbers, str] = {"any": "", "most": ", most numbers the same", "same": ", the same numbers"}
 
 DEFAULT_SIMILARITY = 0.8
 """The smallest similarity that counts as the same text, where nothing else is given or recorded."""
@@ -75,8 +76,9 @@ class TextMeasure(Record):
     *measure*: ``"jaccard"`` is the shared shingles as a share of those that either text has; ``"edit"``, the units that
     stay as a share of the longer text, with the fewest edits. *unit*: ``"words"`` are pieces of some three letters,
     ``"characters"`` letters; blanks count in neither. *numbers*: with ``"same"``, texts with other numbers in the same
-    places are 0 similar. *scheme*: texts first go through its steps before features; ``None`` for none. It is recorded
-    with the fingerprints, not here. *notes_numbers*: whether scores say what became of numbers, whatever the rule.
+    places are 0 similar; with ``"most"``, those with more such numbers, from two on, than equal ones. *scheme*: texts
+    first go through its steps before features; ``None`` for none. It is recorded with the fingerprints, not here.
+    *notes_numbers*: whether scores say what became of numbers, whatever the rule.
     """
 
     _NAMES = "measure unit numbers"
@@ -93,7 +95,7 @@ class TextMeasure(Record):
         check_choice("numbers", self.numbers, NUMBERS)
 
     def __str__(self) -> str:
-        return f"{self.measure} of {self.unit}" + (", the same numbers" if self.numbers == "same" else "")
+        return f"{self.measure} of {self.unit}" + _NUMBERS_SAID[self.numbers]
 
     @property
     def of_what(self) -> str:
@@ -120,7 +122,7 @@ class TextMeasure(Record):
 
     @property
     def _has_numbers(self) -> bool:
-        return self.notes_numbers or self.numbers == "same"
+        return self.notes_numbers or self.numbers != "any"
 
     def prepare(self, texts: Sequence[str]) -> list[Shingles]:
         """Return each of *texts* prepared for :meth:`compare`; empty for a text without letters."""
@@ -157,8 +159,8 @@ class TextMeasure(Record):
             return score
         from es_simhash.texts.numbers import compare_numbers  # noqa: PLC0415 -- loads numpy
 
-        found = compare_numbers(first[sizes[0] :], second[sizes[1] :])
-        is_apart = self.numbers == "same" and found != "same"
+        found, are_most = compare_numbers(first[sizes[0] :], second[sizes[1] :])
+        is_apart = {"any": False, "most": are_most, "same": found != "same"}[self.numbers]
         return replace(score, similarity=0.0 if is_apart else score.similarity, numbers=found)
 
     def share(self, first: Shingles, second: Shingles) -> float:
@@ -216,7 +218,7 @@ class Preset:
             ``"edit"``: the units that stay, as a share of the longer text. ``"words"``: pieces of some three letters;
             ``"characters"``: letters, of which scattered errors change fewer.
         numbers:
-            Whether numbers count; ``None``: as the rule of the index says, and not where there is none.
+            Whether numbers count; ``None``: no. With ``None`` and ``"most"``, the ``"same"`` of an index stays.
     """
 
     name: str
@@ -229,8 +231,9 @@ class Preset:
     numbers: Numbers | None = None
 
     def text_measure(self, numbers: Numbers = "any") -> TextMeasure:
-        """Return what it compares; *numbers*: whether these count where it does not say so."""
-        return TextMeasure(self.measure, self.unit, self.numbers or numbers)
+        """Return what it compares; *numbers*: whether these count by the rule that it is put on."""
+        stays = numbers == "same" and self.numbers in {None, "most"}
+        return TextMeasure(self.measure, self.unit, "same" if stays else self.numbers or "any")
 
 
 PRESETS: dict[str, Preset] = {
@@ -243,9 +246,10 @@ PRESETS: dict[str, Preset] = {
             "edited",
             "shingles-3",
             16,
-            0.55,
+            0.6,
             "the same text, edited: a paragraph cut, an introduction added, sentences rewritten",
             unit="characters",
+            numbers="most",
         ),
         Preset(
             "noisy",
@@ -255,6 +259,7 @@ PRESETS: dict[str, Preset] = {
             "the same text with wrong letters: scans, transcripts, typing errors",
             "edit",
             "characters",
+            "most",
         ),
     )
 }

@@ -47,6 +47,8 @@ BEHIND = 3
 
 # Letters of a place, on one side of a number.
 _SIDE = 6
+# Places that one number has at most: what stands before it, and after it.
+_PLACES = 2
 # Digits that are looked at of a longer number.
 _DIGITS = 64
 # Between two texts: no letter of any text.
@@ -84,18 +86,22 @@ def text_numbers(texts: Sequence[str]) -> list[Hashes]:
     return [found for batch in text_batches(texts) for found in _find(batch)]
 
 
-def compare_numbers(first: Hashes, second: Hashes) -> Replaced:
-    """Return whether only numbers, or signs, differ, or a number stands in the other text's place of another number."""
+def compare_numbers(first: Hashes, second: Hashes) -> tuple[Replaced, bool]:
+    """
+    Return whether only numbers, or signs, differ, or a number stands in the other text's place of another number; and
+    whether most are replaced: more places have another number than the same one, and more than a number has.
+    """
     if np.array_equal(first, second):
-        return "same"
+        return "same", False
     both = first[:-BEHIND], second[:-BEHIND]
     mine, others = (np.setdiff1d(*pair, assume_unique=True) for pair in (both, both[::-1]))
-    is_replaced = bool(np.isin(mine >> _HIGH, others >> _HIGH).any())
+    replaced, kept = np.intersect1d(mine >> _HIGH, others >> _HIGH).size, both[0].size - mine.size
+    are_most = replaced > max(_PLACES, kept)
     if first[-3] != second[-3]:
-        return "replaced" if is_replaced else "same"
-    if not is_replaced and (np.append(mine, others) & _WEAK).all():
-        return "same"
-    return "signs" if first[-2] == second[-2] else "only"
+        return ("replaced" if replaced else "same"), are_most
+    if not replaced and (np.append(mine, others) & _WEAK).all():
+        return "same", False
+    return ("signs" if first[-2] == second[-2] else "only"), are_most
 
 
 @functools.cache

@@ -26,7 +26,7 @@ DAY = 86_400_000
 FULL = Grouping(
     8, 0.9, per="source", within=Within("at", 7 * DAY), order=("source:x>y>*", "published", "-views", "longest")
 )
-NOISY = Grouping(max_distance=16, similarity=0.9, measure=TextMeasure("edit", "characters"))
+NOISY = Grouping(max_distance=16, similarity=0.9, measure=TextMeasure("edit", "characters", "most"))
 
 
 def test_a_field_that_no_search_reaches_is_the_object_that_hides_it():
@@ -60,7 +60,12 @@ def test_what_stands_in_the_mapping():
         "per": "source",
         "within": ["at", "7d"],
     }
-    assert NOISY.to_dict()["similarity"] == {"at_least": 0.9, "measure": "edit", "unit": "characters", "numbers": "any"}
+    assert NOISY.to_dict()["similarity"] == {
+        "at_least": 0.9,
+        "measure": "edit",
+        "unit": "characters",
+        "numbers": "most",
+    }
     assert Grouping().to_dict() == {"rule": "star", "max_distance": 3, "canonical": ["id"], "similarity": None}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from es_simhash import InvalidInputError, get_scheme
 from es_simhash.mapping.rule import Grouping
-from es_simhash.texts.measures import TextMeasure
+from es_simhash.texts.measures import PRESETS
 from tests.servers.removals import read_plan
 from tests.servers.support import ONE_SHARD, read_all, texts
 
@@ -62,7 +62,7 @@ def test_groups_by_letters(server, made, simhash, tmp_path):
     server.request("POST", f"/{made}/_refresh")
     meta = server.request("GET", f"/{made}/_mapping")[made]["mappings"]["_meta"]["es_simhash"]["simhash"]
     recorded = Grouping.from_dict(meta["grouping"])
-    assert (recorded.similarity, recorded.measure) == (0.9, TextMeasure("edit", "characters"))
+    assert (recorded.similarity, recorded.measure) == (0.9, PRESETS["noisy"].text_measure())
     assert [simhash.reconcile(made, **each).changed for each in ({}, BY_LETTERS)] == [0, 0]
     for other in ({"verify": 0.8}, {"preset": "edited"}):
         with pytest.raises(InvalidInputError, match="grouped|groups"):

@@ -15,10 +15,10 @@ from es_simhash.connection import Login, Server
 from es_simhash.groups import recorded
 from es_simhash.mapping.meta import marker_name, markers_in_use, read_settings
 from es_simhash.mapping.rule import PairRule, parse_within
-from es_simhash.texts.measures import TextMeasure
+from es_simhash.texts.measures import NUMBERS, TextMeasure
 from es_simhash.upkeep import put_fields
 from es_simhash.writes import targets
-from tests.reference import distance
+from tests.reference import distance, most_numbers_replaced
 from tests.servers.support import ONE_SHARD, put, texts
 
 MAPPINGS = {"properties": {"source": {"type": "keyword"}, "published": {"type": "date"}}}
@@ -55,7 +55,7 @@ BASES = texts(3, seed=5)
 def make_rule(chance):
     """Return a rule, and the arguments of ``reconcile`` that record it."""
     measure, unit = chance.choice(MEASURES)
-    numbers = chance.choice(["any", "same"])
+    numbers = chance.choice(NUMBERS)
     rule = PairRule(
         chance.choice([4, 8, 12, 16]),
         chance.choice([None, 0.4, 0.6, 0.8, 0.95]),
@@ -91,7 +91,8 @@ def reason(rule, first, second, *, is_text=False):
         score = measure.compare(*measure.prepare([first["body"], second["body"]]))
         if score.similarity < rule.similarity:
             return "texts"
-        if rule.measure.numbers == "same" and score.numbers != "same":
+        most = most_numbers_replaced(first["body"], second["body"])
+        if {"any": False, "most": most, "same": score.numbers != "same"}[rule.measure.numbers]:
             return "numbers"
     return None
 

@@ -100,7 +100,7 @@ def test_what_verify_stands_for():
     assert asked_rule(rule, verify=False) == asked_rule(rule) == rule
     assert asked_rule(rule, preset=PRESETS["near"], verify=True) == PairRule(8, 0.9)
     assert asked_rule(rule, verify=0) == PairRule(3, 0.0)
-    assert asked_rule(rule, preset="noisy", verify=0.7) == PairRule(16, 0.7, TextMeasure("edit", "characters"))
+    assert asked_rule(rule, preset="noisy", verify=0.7) == PairRule(16, 0.7, TextMeasure("edit", "characters", "most"))
     whole = Verification(0.7, numbers="same")
     assert asked_rule(rule, verify=whole) == PairRule(3, 0.7, similar)
     with pytest.raises(InvalidInputError, match="numbers"):

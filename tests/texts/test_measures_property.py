@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.hashing import fingerprint
-from es_simhash.texts.measures import MEASURES, UNITS, Score, TextMeasure, compare_pairs
+from es_simhash.texts.measures import MEASURES, UNITS, Preset, Score, TextMeasure, compare_pairs
 from es_simhash.texts.shingle_sets import edit_similarity, shingle_sets
 from tests import reference
 from tests.compared import compare_texts
@@ -128,10 +128,10 @@ NUMBERED = st.lists(
 ).map("".join)
 
 
-@given(NUMBERED, NUMBERED, st.booleans())
-def test_replaced_numbers_are_those_in_the_same_places(first, second, is_alone):
+@given(NUMBERED, NUMBERED, st.booleans(), st.sampled_from(["most", "same"]))
+def test_replaced_numbers_are_those_in_the_same_places(first, second, is_alone, numbers):
     """As by the numbers and the letters around them, spelt out; texts of one batch do not meet."""
-    measure = TextMeasure(numbers="same")
+    measure = TextMeasure(numbers=numbers)
     texts = [first, second] if is_alone else ["profit 7", first, second, "rose 9 pct"]
     prepared = measure.prepare(texts)
     one, other = prepared if is_alone else prepared[1:3]
@@ -141,7 +141,8 @@ def test_replaced_numbers_are_those_in_the_same_places(first, second, is_alone):
         assert score == Score(0.0, 0.0)
         return
     assert score.numbers == reference.compare_numbers(first, second)
-    assert score.similarity == (plain if score.numbers == "same" else 0.0)
+    most = reference.most_numbers_replaced(first, second)
+    assert score.similarity == (0.0 if (most if numbers == "most" else score.numbers != "same") else plain)
     noted = TextMeasure().noting_numbers()
     assert noted.compare(*noted.prepare([first, second])) == Score(plain, score.containment, score.numbers)
     assert measure.size(one) == len(reference.shingle_runs(first))
@@ -188,6 +189,31 @@ def test_replaced_numbers_are_those_in_the_same_places(first, second, is_alone):
 def test_what_a_number_is(first, second, expected):
     measure = TextMeasure().noting_numbers()
     assert measure.compare(*measure.prepare([first, second])).numbers == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_apart"),
+    [
+        ("the bank lent 25 mln stg", "the bank lent 35 mln stg", False),
+        ("it lent 25 mln, and took 9 bills", "it lent 35 mln, and took 7 bills", True),
+        (
+            "at 9 it lent 25 mln, and took 9 bills at 5 tonight",
+            "at 9 it lent 35 mln, and took 7 bills at 5 tonight",
+            False,
+        ),
+        (
+            "at 9 it lent 25 mln, and took 9 bills at 5 tonight",
+            "at 8 it lent 35 mln, and took 7 bills at 5 tonight",
+            True,
+        ),
+        ("at 9 it lent 25 mln, and took 9 bills at 5 tonight", "at 9 it lent 25 mln", False),
+    ],
+)
+def test_most_numbers_are_more_than_stay(first, second, is_apart):
+    """One number replaced is a correction; where more are replaced than stay, it is another edition of a form."""
+    measure = TextMeasure(numbers="most")
+    assert (measure.compare(*measure.prepare([first, second])).similarity == 0) == is_apart
+    assert Preset("own", "", 3, 0.8, "", numbers="most").text_measure("same").numbers == "same"
 
 
 @given(st.lists(LONGER, min_size=1, max_size=6), st.data())
