@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 from es_simhash.arguments import check_flags, check_function
 from es_simhash.client.dialects import find_dialect, is_async_client
-from es_simhash.client.port import BlockingServer, ReadOnly, finish, run, stream
+from es_simhash.client.port import BlockingServer, DryRun, ReadOnly, finish, run, stream
 from es_simhash.errors import InvalidInputError, WrongTypeError
 from es_simhash.hashing import Scheme, get_scheme
 from es_simhash.hashing.registry import find_files
@@ -72,7 +72,9 @@ class BaseClient:
             )
         self._process = process
 
-    def _guarded(self, port: Port) -> Port:
+    def _guarded(self, port: Port, *, is_dry: bool) -> Port:
+        if is_dry:
+            return DryRun(port, may_refresh=not self._read_only)
         return ReadOnly(port) if self._read_only else port
 
     _check_flags = staticmethod(check_flags)
@@ -100,9 +102,10 @@ class SyncBase(BaseClient):
 
     _is_async = False
 
-    def _server(self, progress: OnProgress | None = None) -> Port:
+    def _server(self, progress: OnProgress | None = None, *, is_dry: bool = False) -> Port:
         self._check_process()
-        return self._guarded(BlockingServer(self._client, self._dialect, self._listener(progress), self._context))
+        port = BlockingServer(self._client, self._dialect, self._listener(progress), self._context)
+        return self._guarded(port, is_dry=is_dry)
 
     # Without a method around them, which every traceback would show.
     _run = staticmethod(run)
@@ -129,11 +132,12 @@ class AsyncBase(BaseClient):
 
     _is_async = True
 
-    def _server(self, progress: OnProgress | None = None) -> Port:
+    def _server(self, progress: OnProgress | None = None, *, is_dry: bool = False) -> Port:
         from es_simhash.client.async_port import AsyncioServer  # noqa: PLC0415 -- sync callers do without its 50 ms
 
         self._check_process()
-        return self._guarded(AsyncioServer(self._client, self._dialect, self._listener(progress), self._context))
+        port = AsyncioServer(self._client, self._dialect, self._listener(progress), self._context)
+        return self._guarded(port, is_dry=is_dry)
 
     _run = staticmethod(begin_anew)
 

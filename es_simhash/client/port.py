@@ -1,10 +1,11 @@
 """
-The port of a blocking client: its methods never suspend, so one ``send`` finishes an operation; and the port of a
-client that only reads.
+The port of a blocking client: its methods never suspend, so one ``send`` finishes an operation; and the ports of a
+client that only reads, and of a dry run.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections import deque
@@ -20,8 +21,11 @@ from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Around, Port
 from es_simhash.mapping.resolve import SETTINGS_ATTEMPTS, SettingsChanged
-from es_simhash.transport.protocol import Call, Compute, OnProgress, Progress
+from es_simhash.transport.conversation import unless_refused
+from es_simhash.transport.protocol import Call, Compute, OnProgress, Progress, index_key
 from es_simhash.transport.server import Answer
+
+logger = logging.getLogger("es_simhash")
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -213,12 +217,34 @@ READING = frozenset(
 class ReadOnly(Around):
     """Refuses every request that could write."""
 
+    reason = "this client only reads: leave read_only out to write"
+
     def change(self, call: Call) -> Call:
         if call.api not in READING:
-            raise InvalidInputError(
-                f"{call.api} is refused, because this client only reads: leave read_only out to write"
-            )
+            raise InvalidInputError(f"{call.api} is refused, because {self.reason}")
         return call
+
+
+class DryRun(ReadOnly):
+    """
+    Lets an operation look at all that was written, and change nothing.
+    Who *may_refresh* not, and a login that the server lets refresh nothing, sees what searches show.
+    """
+
+    reason = "a dry run writes nothing"
+
+    def __init__(self, inner: Port, *, may_refresh: bool) -> None:
+        super().__init__(inner)
+        self._may_refresh = may_refresh
+
+    async def send(self, call: Call) -> Answer:
+        if call.api != "refresh":
+            return await super().send(call)
+        answer = await unless_refused(self._inner.send(call), 401, 403) if self._may_refresh else None
+        if answer is None:
+            name = index_key(call.arguments["index"])
+            logger.warning("%s was not refreshed, which is not allowed here: what is visible was read", name)
+        return answer or {}
 
 
 def port_of(client: Any, context: Context | None = None) -> Port:

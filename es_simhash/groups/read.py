@@ -5,6 +5,7 @@ text field and without its fingerprint, or with a fingerprint and no group.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 SMALLEST = 1_000_000
 PAGE = 5_000
 BUCKETS = 1_000
+# Names of indices in one query: a server takes 1,024 clauses.
+PREFIXES = 500
 
 
 async def read_all(server: Port, index: Index, table: Table) -> None:
@@ -75,21 +78,32 @@ def canonicals_body(names: Sequence[str], fields: Fields) -> dict[str, Any]:
     return {"query": query, "docvalue_fields": [fields.group, fields.fingerprint], "_source": False}
 
 
-async def lost_canonicals(server: Port, index: Index) -> list[str]:
-    """Return the groups that documents name, and of which no canonical is there."""
+async def lost_canonicals(server: Port, index: Index, names: Sequence[str]) -> Counter[str]:
+    """
+    Return the groups that should have a canonical, and have none: how many documents name each, or have a longer name
+    because a canonical that shares their id was there. *names*: of the concrete indices.
+    """
     fields = Fields(server.prefix)
-    lost: list[str] = []
-    field = fields.duplicate_of
-    reader = BucketReader(index, [{"exists": {"field": field}}], field, page=BUCKETS)
-    while page := await reader.read(server):
-        named = [name for name, _ in page]
-        there: set[str] = set()
+    is_tagged = {"exists": {"field": fields.duplicate_of}}
+    readers = [BucketReader(index, [is_tagged], fields.duplicate_of, page=BUCKETS)]
+    for begin in range(0, len(names), PREFIXES):
+        some = names[begin : begin + PREFIXES]
+        longer = [{"prefix": {fields.group: f"{name}{sign}"}} for name in some for sign in "/?"]
+        clause = {"bool": {"should": longer, "minimum_should_match": 1, "must_not": [is_tagged]}}
+        readers.append(BucketReader(index, [clause], fields.group, page=BUCKETS))
+    lost: Counter[str] = Counter()
+    for reader in readers:
+        while page := await reader.read(server):
+            named: Counter[str] = Counter()
+            for name, bucket in page:
+                named[name if reader is readers[0] else name.partition("/")[2]] += bucket["doc_count"]
+            there: set[str] = set()
 
-        def note(hits: Hits, there: set[str] = there) -> None:
-            there.update(*(hit["fields"].get(fields.group, ()) for hit in hits))
+            def note(hits: Hits, there: set[str] = there) -> None:
+                there.update(*(hit["fields"].get(fields.group, ()) for hit in hits))
 
-        check_whole(await read_each(server, index, canonicals_body(named, fields), note, page=PAGE))
-        lost += [name for name in named if name not in there]
+            check_whole(await read_each(server, index, canonicals_body(list(named), fields), note, page=PAGE))
+            lost.update({name: number for name, number in named.items() if name not in there})
     return lost
 
 

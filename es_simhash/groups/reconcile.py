@@ -138,7 +138,7 @@ async def read_groups(
     if since is None and ids is None:
         await read_all(server, index, table)
         return table, await group()
-    lost = await lost_canonicals(server, index) if may_lack else []
+    lost = await lost_canonicals(server, index, list(resolved.mappings)) if may_lack else ()
     query = {"range": {fields.at: {"gte": since}}} if ids is None else ids_query(sorted(ids))
     named = {*lost, *(ids or ())}
     return table, await group_touched(server, index, table, grouping.max_distance, group, query, named=named)

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from es_simhash.arguments import FilePath, check_input, check_name
-from es_simhash.errors import InvalidInputError, WritesRefusedError
+from es_simhash.errors import InvalidInputError, WritesRefusedError, count
+from es_simhash.groups.read import lost_canonicals
 from es_simhash.mapping.fields import now
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Around, Port
 from es_simhash.mapping.resolve import judge_mappings, no_index
+from es_simhash.mapping.rule import target_of
 from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.removal.delete import find_streams, put_back, read_documents
 from es_simhash.removal.fits import Incoming, find_misfits, is_same_source
@@ -99,9 +101,25 @@ async def restore(
             names = await targets.find_names(own, header)
             grouped.setdefault((header.prefix, names), set()).update(back)
         for (prefix, names), back in grouped.items():
-            await regroup(worlds[prefix].server, names, back=back, few=sizes.few)
+            own, targets = worlds[prefix]
+            await regroup(own, names, back=back, few=sizes.few)
+            if index is not None:
+                await _warn_of_lost(own, await targets.find(own, index))
     if damaged:
         raise DamagedError(f"{damaged[0]} is damaged, or was cut short: what is whole was read; look for a copy")
+
+
+async def _warn_of_lost(server: Port, target: Destination) -> None:
+    """Say how many documents of *target* name a canonical that is not there, if no grouping mends them."""
+    if target.settings is None or target_of(target.settings) is not None:
+        return
+    lost = await lost_canonicals(server.patient, target.view, ())
+    if lost:
+        warnings.warn(
+            f"{count(lost.total(), 'document')} of {target.view} name a document that is not there as the one they are "
+            "a duplicate of: the index records no grouping, so they are as they were archived; run reconcile there",
+            stacklevel=2,
+        )
 
 
 def _open(stack: ExitStack, path: FilePath, *, writes: bool) -> RemovalFile:

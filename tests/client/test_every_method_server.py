@@ -7,6 +7,7 @@ import asyncio
 import inspect
 import itertools
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -185,7 +186,8 @@ READS = re.compile(
     r"|(POST|DELETE) .*/_(pit|search/point_in_time|search/scroll)"
 )
 WRITING = {"apply_removal", "backfill", "create_index", "follow", "ingest", "put_mapping", "put_pipeline"}
-WRITING |= {"plan_removal", "reconcile", "remove_fields", "restore", "setup", "tag_written"}
+WRITING |= {"reconcile", "remove_fields", "restore", "setup", "tag_written"}
+DRY = ["apply_removal", "backfill", "plan_removal", "reconcile", "remove_fields", "restore", "setup"]
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -210,6 +212,35 @@ def test_a_client_that_only_reads(server, client, make_simhash, methods, monkeyp
     assert [request for request in sent if not READS.fullmatch(request)] == []
     assert (refusal is not None) == (name in WRITING), refusal
     assert refusal is None or "is refused, because this client only reads" in refusal
+
+
+@pytest.mark.parametrize("name", DRY)
+def test_a_dry_run_needs_no_right_to_write(server, client, make_simhash, methods, index, monkeypatch, caplog, name):
+    """What a client that only reads is told is what another one is told; nothing that could write is sent."""
+    prepare, _ = methods[name]
+    made, sent = (index if name == "reconcile" else prepare()), []
+    more = (
+        {"max_share": 1} if name == "apply_removal" else {"text_field": "body"} if name in ("backfill", "setup") else {}
+    )
+    send = client.transport.perform_request
+
+    def noting(method, target, *given, **more):
+        sent.append(f"{method} {target.partition('?')[0]}")
+        return send(method, target, *given, **more)
+
+    def ask(simhash):
+        if name == "plan_removal":
+            return simhash.plan_removal(made[0]).removals
+        answer = getattr(simhash, name)(made, dry_run=True, **more)
+        found = answer if hasattr(answer, "__dataclass_fields__") else list(answer)
+        return [replace(report, seconds_left=None) for report in found] if name == "backfill" else found
+
+    expected = ask(make_simhash())
+    caplog.clear()
+    monkeypatch.setattr(client.transport, "perform_request", noting)
+    assert ask(make_simhash(read_only=True)) == expected
+    assert [request for request in sent if not READS.fullmatch(request)] == []
+    assert ("what is visible was read" in caplog.text) == (name != "restore")
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -42,6 +42,7 @@ ROLES = {
     "pages": (BATCHES, [*SEARCH, *POINT_IN_TIME]),
     "scrolls": (["cluster_composite_ops", "indices:data/read/scroll/clear"], SEARCH),
     "sees-mappings": (["cluster_composite_ops"], ["read", "indices:admin/mappings/get"]),
+    "plans": (["cluster_composite_ops"], ["read", "indices:admin/mappings/get", "indices:monitor/settings/get"]),
     "nothing": ([], []),
 }
 
@@ -200,6 +201,22 @@ def test_a_reader_may_not_write(login):
     except forbidden:
         return
     assert [report.action for report in reports] == ["refused", "refused"]
+
+
+def test_a_reader_may_plan(guarded, login, caplog):
+    """A login without the right to refresh plans, and counts, by what is visible, and is told so."""
+    name = f"{INDEX}-{uuid.uuid4().hex}"
+    with make_client(guarded, *guarded.login) as client:
+        simhash = SimHashClient(client)
+        simhash.create_index(name, text_field="body", settings=ONE_SHARD)
+        list(simhash.ingest(name, [{"_id": id_, "body": "the council votes on the new bridge"} for id_ in "ab"]))
+        client.indices.refresh(index=name)
+        reader = login("plans")
+        assert [planned.document.id for planned in reader.plan_removal(name).removals] == ["b"]
+        assert (reader.reconcile(name, dry_run=True).changed, reader.setup(name, dry_run=True).documents) == (0, 2)
+        assert reader.remove_fields(name, dry_run=True).documents == 2
+        assert f"{name} was not refreshed" in caplog.text
+        client.indices.delete(index=name)
 
 
 @pytest.fixture

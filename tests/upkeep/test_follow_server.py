@@ -167,6 +167,21 @@ def test_only_deletions_have_the_canonicals_of_all_groups_looked_at(server, inde
     assert stored_groups(documents) == expected_groups(documents, 12)
 
 
+def test_the_name_of_a_group_whose_namesake_is_deleted(server, index, state, simhash):
+    """Of two canonicals with one id the other has the id as its name then, though no document names the one gone."""
+    names = [f"{index}-a", f"{index}-b"]
+    for name, seed in zip(names, (1, 2), strict=True):
+        simhash.create_index(name, text_field="body", settings=ONE_SHARD)
+        put(server, name, [{"_id": "x", "body": texts(1, seed=seed)[0]}])
+    simhash.setup(names)
+    assert stored_groups(read_all(server, names[1])) == {"x": f"{names[1]}/x"}
+    last(simhash.follow(names, once=True, state_index=state))
+    send_lines(server, [{"delete": {"_index": names[0], "_id": "x"}}])
+    assert last(simhash.follow(names, once=True, state_index=state)).regrouped == 1
+    assert stored_groups(read_all(server, names[1])) == {"x": "x"}
+    assert simhash.reconcile(names, dry_run=True).changed == 0
+
+
 def test_a_follower_goes_on_where_one_stopped(server, index, state, sync_simhash, pages):
     """In the middle of its work; what it read is not read again."""
     sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)

@@ -113,7 +113,7 @@ class AsyncRemovalMethods(AsyncBase):
             show=show,
             max_field_chars=max_field_chars,
         )
-        return await self._run(lambda: plan_removal(self._server(progress), index, path, options))
+        return await self._run(lambda: plan_removal(self._server(progress, is_dry=True), index, path, options))
 
     def apply_removal(
         self,
@@ -166,7 +166,7 @@ class AsyncRemovalMethods(AsyncBase):
 
         self._check_flags(other_titles=other_titles, large_groups=large_groups, dry_run=dry_run)
         flow = apply_removal(
-            self._server(progress),
+            self._server(progress, is_dry=dry_run),
             path,
             decisions=decisions,
             sha256=sha256,
@@ -213,4 +213,4 @@ class AsyncRemovalMethods(AsyncBase):
 
         self._check_flags(dry_run=dry_run)
         files = [path] if isinstance(path, (str, os.PathLike)) else list(check_items("path", path, of="paths"))
-        return self._stream(restore(self._server(progress), files, index=index, dry_run=dry_run))
+        return self._stream(restore(self._server(progress, is_dry=dry_run), files, index=index, dry_run=dry_run))

@@ -47,7 +47,7 @@ class RemovalMethods(SyncBase):
         """
         from es_simhash.removal.make_plan import plan_removal
 
-        return self._run(lambda: plan_removal(self._server(progress), index, path, options))
+        return self._run(lambda: plan_removal(self._server(progress, is_dry=True), index, path, options))
 
     def apply_removal(
         self,
@@ -98,7 +98,7 @@ class RemovalMethods(SyncBase):
         from es_simhash.removal.apply import apply_removal
 
         flow = apply_removal(
-            self._server(progress),
+            self._server(progress, is_dry=dry_run),
             path,
             decisions=decisions,
             sha256=sha256,
@@ -143,4 +143,4 @@ class RemovalMethods(SyncBase):
         from es_simhash.removal.restore import restore
 
         files = [path] if isinstance(path, (str, os.PathLike)) else list(check_items("path", path, of="paths"))
-        return self._stream(restore(self._server(progress), files, index=index, dry_run=dry_run))
+        return self._stream(restore(self._server(progress, is_dry=dry_run), files, index=index, dry_run=dry_run))

@@ -63,7 +63,11 @@ class UpkeepMethods(SyncBase):
         """
         from es_simhash.setup import setup
 
-        return self._run(lambda: setup(self._server(progress), index, text_field, time_field, request, dry_run=dry_run))
+        return self._run(
+            lambda: setup(
+                self._server(progress, is_dry=dry_run), index, text_field, time_field, request, dry_run=dry_run
+            )
+        )
 
     def create_index(
         self,
@@ -111,7 +115,9 @@ class UpkeepMethods(SyncBase):
         ours = build_settings(
             scheme=used, text_field=text_field, max_distance=max_distance, value=value, passages=passages
         )
-        return self._run(lambda: create_index(self._server(), index, ours, mappings, settings, dry_run=dry_run))
+        return self._run(
+            lambda: create_index(self._server(is_dry=dry_run), index, ours, mappings, settings, dry_run=dry_run)
+        )
 
     def put_mapping(
         self,
@@ -138,7 +144,14 @@ class UpkeepMethods(SyncBase):
 
         return self._run(
             lambda: put_mapping(
-                self._server(), index, scheme, text_field, max_distance, value=value, passages=passages, dry_run=dry_run
+                self._server(is_dry=dry_run),
+                index,
+                scheme,
+                text_field,
+                max_distance,
+                value=value,
+                passages=passages,
+                dry_run=dry_run,
             )
         )
 
@@ -202,7 +215,7 @@ class UpkeepMethods(SyncBase):
         """
         from es_simhash.pipeline.install import put_pipeline
 
-        return self._run(lambda: put_pipeline(self._server(), index, name, use_as, dry_run=dry_run))
+        return self._run(lambda: put_pipeline(self._server(is_dry=dry_run), index, name, use_as, dry_run=dry_run))
 
     def check(self, index: Index) -> list[IndexCheck]:
         """Return, for each index, whether lookups work there and what is wrong; reads only."""
@@ -229,7 +242,9 @@ class UpkeepMethods(SyncBase):
         """
         from es_simhash.upkeep.remove_fields import remove_fields
 
-        return self._run(lambda: remove_fields(self._server(), index, groups_only=groups_only, dry_run=dry_run))
+        return self._run(
+            lambda: remove_fields(self._server(is_dry=dry_run), index, groups_only=groups_only, dry_run=dry_run)
+        )
 
     def backfill(
         self, index: Index, *, options: BackfillOptions, progress: OnProgress | None = None
@@ -252,7 +267,7 @@ class UpkeepMethods(SyncBase):
         """
         from es_simhash.upkeep.backfill import backfill
 
-        return self._stream(backfill(self._server(progress), index, options))
+        return self._stream(backfill(self._server(progress, is_dry=options.dry_run), index, options))
 
     def follow(self, index: Index, *, options: FollowOptions) -> Generator[FollowReport, None, None]:
         """

@@ -192,7 +192,7 @@ class GroupingMethods(SyncBase):
         )
         return self._feed(
             documents,
-            lambda items: ingest(self._server(progress), index, items, options, dry_run=dry_run),
+            lambda items: ingest(self._server(progress, is_dry=dry_run), index, items, options, dry_run=dry_run),
         )
 
     def screen(
@@ -377,7 +377,7 @@ class GroupingMethods(SyncBase):
         moment = check_moment(since)
         return self._run(
             lambda: reconcile(
-                self._server(progress),
+                self._server(progress, is_dry=dry_run),
                 index,
                 request,
                 since=moment,

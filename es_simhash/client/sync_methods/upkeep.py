@@ -81,7 +81,11 @@ class UpkeepMethods(SyncBase):
         request = GroupingRequest(
             preset=preset, verify=verify, max_distance=max_distance, canonical=canonical, per=per, within=within
         )
-        return self._run(lambda: setup(self._server(progress), index, text_field, time_field, request, dry_run=dry_run))
+        return self._run(
+            lambda: setup(
+                self._server(progress, is_dry=dry_run), index, text_field, time_field, request, dry_run=dry_run
+            )
+        )
 
     def create_index(
         self,
@@ -130,7 +134,9 @@ class UpkeepMethods(SyncBase):
         ours = build_settings(
             scheme=used, text_field=text_field, max_distance=max_distance, value=value, passages=passages
         )
-        return self._run(lambda: create_index(self._server(), index, ours, mappings, settings, dry_run=dry_run))
+        return self._run(
+            lambda: create_index(self._server(is_dry=dry_run), index, ours, mappings, settings, dry_run=dry_run)
+        )
 
     def put_mapping(
         self,
@@ -158,7 +164,14 @@ class UpkeepMethods(SyncBase):
         self._check_flags(dry_run=dry_run)
         return self._run(
             lambda: put_mapping(
-                self._server(), index, scheme, text_field, max_distance, value=value, passages=passages, dry_run=dry_run
+                self._server(is_dry=dry_run),
+                index,
+                scheme,
+                text_field,
+                max_distance,
+                value=value,
+                passages=passages,
+                dry_run=dry_run,
             )
         )
 
@@ -223,7 +236,7 @@ class UpkeepMethods(SyncBase):
         from es_simhash.pipeline.install import put_pipeline
 
         self._check_flags(dry_run=dry_run)
-        return self._run(lambda: put_pipeline(self._server(), index, name, use_as, dry_run=dry_run))
+        return self._run(lambda: put_pipeline(self._server(is_dry=dry_run), index, name, use_as, dry_run=dry_run))
 
     def check(self, index: Index) -> list[IndexCheck]:
         """Return, for each index, whether lookups work there and what is wrong; reads only."""
@@ -252,7 +265,9 @@ class UpkeepMethods(SyncBase):
         from es_simhash.upkeep.remove_fields import remove_fields
 
         self._check_flags(groups_only=groups_only, dry_run=dry_run)
-        return self._run(lambda: remove_fields(self._server(), index, groups_only=groups_only, dry_run=dry_run))
+        return self._run(
+            lambda: remove_fields(self._server(is_dry=dry_run), index, groups_only=groups_only, dry_run=dry_run)
+        )
 
     def backfill(
         self,
@@ -308,7 +323,7 @@ class UpkeepMethods(SyncBase):
             documents_per_second=documents_per_second,
             dry_run=dry_run,
         )
-        return self._stream(backfill(self._server(progress), index, options))
+        return self._stream(backfill(self._server(progress, is_dry=options.dry_run), index, options))
 
     def follow(
         self,
