@@ -21,6 +21,7 @@ from es_simhash.groups.joins import PlacePairs, Places
 from es_simhash.lookup.content import TextStore
 from es_simhash.lookup.fingerprint_table import FingerprintTable
 
+Numbers = NDArray[np.signedinteger[Any]]
 MISSING = np.iinfo(np.int64).min
 """The date of a document without one, which has no neighbours."""
 # Dates beyond this are moved to it, so that a span can be added to them.
@@ -54,7 +55,7 @@ class Documents:
 
 class Nodes:
     """
-    Documents as nodes, about 150 bytes each; *span*, inclusive, is in the unit of their dates.
+    Documents as nodes, about 80 bytes each, fewer than 2**31; *span*, inclusive, is in the unit of their dates.
     Documents that nothing tells apart are one node, so any number of copies costs nothing. Texts are compared last.
     """
 
@@ -73,27 +74,26 @@ class Nodes:
         fingerprint, keyword, date, text = (column[starts] for column in columns)
         self.places = places
         """Places of the documents that have a node; the others have no neighbours."""
-        self.node = np.empty(len(order), np.int64)
+        self.node = np.empty(len(order), np.int32)
         """The node of each of them."""
         self.node[order] = np.cumsum(is_first) - 1
         self.first: Places = places[order[starts]]
         """For each node, the place of its first document."""
-        self.counts = np.diff(np.append(starts, len(order)))
+        self.counts = np.diff(np.append(starts, len(order))).astype(np.int32)
         """How many documents each node has."""
         del columns, order, starts
-        self.texts: NDArray[np.int64] = text
+        self.texts: Numbers = text.astype(np.int32)
         """The text of each node."""
-        self._keyword = keyword
+        self._keyword = keyword.astype(np.int32)
         self._keywords = int(keyword.max()) + 1 if len(keyword) else 1
-        self._numbers = np.arange(len(self._values))
+        self._numbers = np.arange(len(self._values), dtype=np.int32)
         self._sets, family = np.unique(fingerprint * self._keywords + keyword, return_inverse=True)
         self._dates = max(1, len(dates))
-        self._family = family.reshape(-1)
         # Sorted as the nodes are: those of one fingerprint, one keyword and neighbouring dates are a range.
-        self._key = self._family * self._dates + date
+        self._key = family.reshape(-1) * self._dates + date
         reach = min(span, _LATEST)
-        self._low = np.searchsorted(dates, dates - reach, side="left")[date]
-        self._high = np.searchsorted(dates, dates + reach, side="right")[date]
+        self._low = np.searchsorted(dates, dates - reach, side="left").astype(np.int32)[date]
+        self._high = np.searchsorted(dates, dates + reach, side="right").astype(np.int32)[date]
         self._starts = np.searchsorted(fingerprint, np.append(self._numbers, len(self._values)))
 
     def __len__(self) -> int:
@@ -104,7 +104,7 @@ class Nodes:
         value = np.searchsorted(self._starts, some, side="right") - 1
         present, starts = np.unique(value, return_index=True)
         part = copy(self)
-        of_nodes = ("first", "counts", "texts", "_keyword", "_family", "_key", "_low", "_high")
+        of_nodes = ("first", "counts", "texts", "_keyword", "_key", "_low", "_high")
         vars(part).update({name: getattr(self, name)[some] for name in of_nodes})
         vars(part).update(_values=self._values[present], _numbers=self._numbers[present])
         vars(part).update(_starts=np.append(starts, len(some)))
@@ -113,7 +113,7 @@ class Nodes:
     def candidates(self, max_distance: int) -> Iterator[PlacePairs]:
         """Yield the pairs of nodes that distance, keyword and dates allow, each once, in parts of bounded size."""
         every = np.arange(len(self), dtype=np.int64)
-        end = np.searchsorted(self._key, self._family * self._dates + self._high, side="left")
+        end = np.searchsorted(self._key, self._key - self._key % self._dates + self._high, side="left")
         yield from expand_ranges(every, every + 1, end)
         for found in near_pairs(self._values, max_distance):
             yield from self._between(self, found.left, found.right)
@@ -127,7 +127,7 @@ class Nodes:
         """Yield those of pairs of places of values, *right* of those of *others*."""
         number = np.arange(len(left))
         for chosen, node in expand_ranges(number, self._starts[left], self._starts[left + 1]):
-            wanted = others._numbers[right[chosen]] * self._keywords + self._keyword[node]
+            wanted = others._numbers[right[chosen]].astype(np.int64) * self._keywords + self._keyword[node]
             family = np.minimum(np.searchsorted(self._sets, wanted), len(self._sets) - 1)
             some = self._sets[family] == wanted
             one, base = node[some], family[some] * self._dates
@@ -142,7 +142,7 @@ class Distinct:
     def __init__(self, values: NDArray[np.uint64], first: Places) -> None:
         self._values = values
         self.first = first
-        self.texts = first[:0]
+        self.texts: Numbers = first[:0]
 
     def __len__(self) -> int:
         return len(self.first)
@@ -180,7 +180,7 @@ def _pick(column: NDArray[np.int64] | None, places: Places) -> NDArray[np.int64]
 
 
 def similar_pairs(
-    left: NDArray[np.int64], right: NDArray[np.int64], sets: TextStore, similarity: float
+    left: Numbers, right: Numbers, sets: TextStore, similarity: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return which pairs of texts have at least *similarity*, and similarities, exact only for those."""
     sizes = sets.sizes
@@ -209,7 +209,7 @@ class Near:
         """Yield the pairs of neighbours of a node and one of *others*."""
         return self._similar(nodes.across(others, self.max_distance), nodes.texts, others.texts)
 
-    def _similar(self, pairs: Iterable[PlacePairs], *texts: NDArray[np.int64]) -> Iterator[PlacePairs]:
+    def _similar(self, pairs: Iterable[PlacePairs], *texts: Numbers) -> Iterator[PlacePairs]:
         for left, right in pairs:
             if self.sets is None:
                 yield left, right
