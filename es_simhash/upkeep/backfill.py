@@ -2,8 +2,8 @@
 Gives fingerprints to documents that are already in an index, and new ones to documents whose text has changed.
 
 Reads every document, and writes only what is missing or wrong, each document only in the version that was
-read. Later passes read what changed meanwhile, until nothing is left. ``judge`` decides what a document
-needs, counts and remembers; ``put_fields`` finds the indices.
+read. Later passes read what changed meanwhile, until nothing is left. ``needed`` decides what a document
+needs, counts and remembers; ``put_fields`` finds the indices. ``remove_fields`` goes the same way, with another judge.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from es_simhash.arguments import Count, check_fields, check_number, check_option
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.lookup.query import Filter, check_filter
-from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.answers import check_whole
@@ -27,15 +26,16 @@ from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.conversation import check_shards, refresh
 from es_simhash.transport.pages import Hits, Reading, Step
 from es_simhash.transport.protocol import Call, Index, Progress, check_index, document_key, noting, were
-from es_simhash.upkeep.needed import FIRST_FAILURES, BackfillProgress, Judge, Judgement, Ledger, unreadable
+from es_simhash.upkeep.needed import FIRST_FAILURES, BackfillProgress, Judge, Judgement, Judging, Ledger, unreadable
 from es_simhash.upkeep.put_fields import find_targets, has_passages, record_settings, record_text_fields, scheme_of
-from es_simhash.writes.bulk import Bulk
+from es_simhash.writes.bulk import Bulk, send_bulk
 from es_simhash.writes.operations import Failure
 
 # One slice reads, and one request writes, so many documents at a time.
 PAGE_DOCUMENTS, BULK_DOCUMENTS = 1_000, 500
 # Most passes after the first one, over what others changed meanwhile.
 PASSES = 8
+BAD_REQUEST = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +85,38 @@ async def backfill(
     targets = await find_targets(server, index, options.text_field, dry_run=options.dry_run)
     pool = FingerprintPool(scheme_of(targets), workers=options.workers, passages=has_passages(targets))
     try:
-        work = _Backfill(index, options, Judge(server.prefix, targets, pool))
-        with noting(lambda: were(0 if options.dry_run else work.ledger.changed, "changed")):
-            async with aclosing(work.run(server)) as reports:
+        judge = Judge(server.prefix, targets, pool)
+        passes = Passes(index, check_filter(options.filter), judge, options)
+        with noting(lambda: were(0 if options.dry_run else passes.ledger.changed, "changed")):
+            async with aclosing(passes.first(server)) as reports:
                 async for report in reports:
+                    if not options.dry_run:
+                        await record_text_fields(server, judge.targets, judge.take_shown())
                     yield [report]
+            fields = judge.never_seen()
+            if fields and passes.ledger.seen:  # an index without documents proves nothing
+                raise InvalidInputError(
+                    f"no document has a field {fields[0]!r} in its _source: check the name of the text field"
+                )
+            if not options.dry_run:
+                async with aclosing(passes.again(server)) as reports:
+                    async for report in reports:
+                        yield [report]
+                await refresh(server, index)
+                await _record_passages(server, judge, passes.ledger)
+            yield [passes.report(is_done=True)]
     finally:
         await server.compute(pool.close)
+
+
+async def _record_passages(server: Port, judge: Judge, ledger: Ledger) -> None:
+    """Record the indices in which every document with a text now has the terms of its passages."""
+    for name, target in judge.targets.items():
+        if target.settings.passages == "partial" and name not in ledger.unwritten_indices:
+            documents, gaps = await count_documents(server.patient, name)
+            # Else a filter, or that of an alias, has kept documents out of sight.
+            if not gaps and documents <= ledger.seen_by_index[name]:
+                await record_settings(server, judge.targets, name, passages="complete")
 
 
 async def finish_backfill(server: Port, index: Index, options: BackfillOptions) -> BackfillProgress:
@@ -105,58 +130,52 @@ async def finish_backfill(server: Port, index: Index, options: BackfillOptions) 
     return replace(last, failures=tuple(failures))
 
 
-class _Backfill:
-    def __init__(self, index: Index, options: BackfillOptions, judge: Judge) -> None:
+class Passes:
+    """Reads what matches *clauses*, writes what *judge* says it needs, and reads again what changed meanwhile."""
+
+    def __init__(self, index: Index, clauses: Sequence[Any], judge: Judging, options: BackfillOptions) -> None:
         self._index = index
+        self._query = {"bool": {"filter": list(clauses)}}
         self._options = options
         self._judge = judge
         self.ledger = Ledger(judge)
         self._began = self._elapsed = 0.0
 
-    async def run(self, server: Port) -> AsyncGenerator[BackfillProgress, None]:
-        options, ledger = self._options, self.ledger
-        query = {"bool": {"filter": check_filter(options.filter)}}
+    async def first(self, server: Port) -> AsyncGenerator[BackfillProgress, None]:
+        """Look at every document."""
         await refresh(server, self._index)
         # Shards that do not answer now are found missing when they are read.
-        ledger.total, _ = await count_documents(server.patient, self._index, query)
+        self.ledger.total, _ = await count_documents(server.patient, self._index, self._query)
         self._began = await server.compute(time.monotonic)
-        body = {"query": query, "seq_no_primary_term": True}
-        # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
-        marked = {"bool": {"filter": [query], "should": [self._judge.not_indexed_query()]}}
-        first = {**body, "query": marked, "_source": self._judge.source}
-        async with aclosing(self._read(server, first, PAGE_DOCUMENTS)) as steps:
+        marked = {"bool": {"filter": [self._query], **self._judge.marks}}
+        body = {"query": marked, "_source": self._judge.source}
+        async with aclosing(self._read(server, body, PAGE_DOCUMENTS)) as steps:
             async for step in steps:
                 await self._take_first(server, step)
-                yield self._report()
-        fields = self._judge.never_seen()
-        if fields and ledger.seen:  # an index without documents proves nothing
-            raise InvalidInputError(
-                f"no document has a field {fields[0]!r} in its _source: check the name of the text field"
-            )
-        for _ in range(0 if options.dry_run else PASSES):
+                yield self.report()
+
+    async def again(self, server: Port) -> AsyncGenerator[BackfillProgress, None]:
+        """Look at the documents that are not as this run left them, until there are none; what is left has failed."""
+        ledger, body = self.ledger, {"query": self._query, "_source": False}
+        for _ in range(PASSES):
             before = ledger.work
             ledger.left.clear()
             await refresh(server, self._index)
-            # Ids and versions are enough: a document that is as this run left it needs no second look.
-            async with aclosing(self._read(server, {**body, "_source": False}, 5 * PAGE_DOCUMENTS)) as steps:
+            async with aclosing(self._read(server, body, 5 * PAGE_DOCUMENTS)) as steps:
                 async for step in steps:
                     if fresh := await server.compute(ledger.find_fresh, step.hits):
                         await self._take_again(server, fresh)
-                        yield self._report()
+                        yield self.report()
             if ledger.work == before and not ledger.left:
                 break
         ledger.end()
-        if not options.dry_run:
-            await refresh(server, self._index)
-            await self._record_passages(server)
-        yield self._report(is_done=True)
 
     async def _read(self, server: Port, body: Mapping[str, Any], page: int) -> AsyncGenerator[Step, None]:
         options = self._options
         reading = Reading(
             server.patient,
             self._index,
-            body,
+            {**body, "seq_no_primary_term": True},
             page=page,
             slices=options.slices,
             documents_per_second=options.documents_per_second,
@@ -173,9 +192,6 @@ class _Backfill:
         """Compare and write a page of the first pass, while the next pages are read."""
         hits, ledger = step.hits, self.ledger
         step.answers = await self._put_right(server, hits, step.calls)
-        shown = self._judge.take_shown()
-        if not self._options.dry_run:
-            await record_text_fields(server, self._judge.targets, shown)
         ledger.seen_by_index.update(hit["_index"] for hit in hits)
         self._elapsed = await server.compute(time.monotonic) - self._began
         rate = self._options.documents_per_second
@@ -197,8 +213,7 @@ class _Backfill:
     async def _put_right(self, server: Port, documents: Hits, beside: Sequence[Call] = ()) -> list[Any]:
         """Compare *documents*, and write what they lack; return the answers to the calls *beside*."""
         ledger = self.ledger
-        at = await server.compute(now)
-        wrong: list[Judgement] = await server.compute(ledger.compare, documents, at)
+        wrong: list[Judgement] = await server.compute(ledger.compare, documents)
         ledger.seen += len(documents)
         if self._options.dry_run:
             ledger.changed += len(wrong)
@@ -208,17 +223,16 @@ class _Backfill:
         calls = [*(bulk.call() for bulk in bulks), *beside]
         answers = await server.patient.together(calls, concurrency=max(2, 2 * self._options.slices)) if calls else []
         for part, bulk, answer in zip(parts, bulks, answers, strict=False):
-            await server.compute(ledger.settle, part, await bulk.finish(server, answer))
+            outcomes = await bulk.finish(server, answer)
+            refused = {
+                place: operation
+                for place, outcome in enumerate(outcomes)
+                if outcome.status == BAD_REQUEST and (operation := part[place].otherwise)
+            }
+            for place, outcome in zip(refused, await send_bulk(server, list(refused.values())), strict=True):
+                outcomes[place] = outcome
+            await server.compute(ledger.settle, part, outcomes)
         return list(answers[len(parts) :])
 
-    async def _record_passages(self, server: Port) -> None:
-        """Record the indices in which every document with a text now has the terms of its passages."""
-        for name, target in self._judge.targets.items():
-            if target.settings.passages == "partial" and name not in self.ledger.unwritten_indices:
-                documents, gaps = await count_documents(server.patient, name)
-                # Else a filter, or that of an alias, has kept documents out of sight.
-                if not gaps and documents <= self.ledger.seen_by_index[name]:
-                    await record_settings(server, self._judge.targets, name, passages="complete")
-
-    def _report(self, *, is_done: bool = False) -> BackfillProgress:
+    def report(self, *, is_done: bool = False) -> BackfillProgress:
         return self.ledger.report(elapsed=self._elapsed if self._options.dry_run else None, is_done=is_done)

@@ -207,8 +207,7 @@ def _page_call(place: Place, judge: Judge, first: int, last: int, size: int) -> 
     query = {"range": {"_seq_no": {"gte": first, "lte": last}}}
     body = {
         "size": size,
-        # Beside a filter a should clause excludes nothing: it only marks hits.
-        "query": {"bool": {"filter": [query], "should": [judge.not_indexed_query()]}},
+        "query": {"bool": {"filter": [query], **judge.marks}},
         "sort": [{"_seq_no": "asc"}],
         "seq_no_primary_term": True,
         "track_total_hits": False,

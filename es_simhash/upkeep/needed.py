@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import xxhash
@@ -23,6 +23,7 @@ from es_simhash.mapping.fields import (
     fingerprint_fields,
     is_broken,
     made_wrong,
+    now,
     read_text,
     read_values,
     say_taken,
@@ -43,17 +44,47 @@ NOT_INDEXED = "es_simhash_not_indexed"
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """
-    What one version of a document needs: *operation*, for this version only, or ``None`` if its fields are right.
-    *key* names the version. *failure*: why its text cannot be read. *is_stale*: it has a fingerprint
-    of another text. *is_empty*: its text has no features.
+    What one version of a document needs: *operation*, for this version only, or ``None`` if its fields are right; and
+    what is sent where the server refuses that as a bad request. *key* names the version. *failure*: why its text cannot
+    be read. *is_stale*: it has a fingerprint of another text. *is_empty*: its text has no features.
     """
 
     place: Key
     key: int
     operation: Operation | None = None
+    otherwise: Operation | None = None
     failure: Failure | None = None
     is_stale: bool = False
     is_empty: bool = False
+
+
+def version_key(place: Key, sequence: int, term: int) -> int:
+    """
+    Return a 64-bit key for one version of one document. Among 10 million versions, the chance that any two have the
+    same key is 3 in a million. One of these two documents would then be skipped.
+    """
+    words = (place.index, place.id, place.routing, sequence, term)
+    return xxhash.xxh64_intdigest("\0".join(map(str, words)).encode())
+
+
+def key_of(document: Document) -> int:
+    return version_key(document_key(document), document["_seq_no"], document["_primary_term"])
+
+
+class Judging(Protocol):
+    """
+    Decides what documents need that have *source*, and match what *marks* them, from indices with the names *targets*.
+    *characters*: of all texts that were judged.
+    """
+
+    source: list[str]
+    marks: dict[str, Any]
+    characters: int
+
+    @property
+    def targets(self) -> Mapping[str, Any]: ...
+
+    def judge(self, documents: Sequence[Document]) -> list[Judgement]: ...
 
 
 class Judge:
@@ -64,41 +95,26 @@ class Judge:
         self._pool = pool
         self.targets = dict(targets)
         self.characters = 0  # of all texts that were judged
+        texts = dict.fromkeys(field for target in targets.values() for field in target.text_fields)
+        self.source = [*texts, prefix, f"{prefix}.*"]
+        names = list(NEEDED_FIELDS)
+        # Lookups read passages where all indices have them.
+        if all(target.settings.passages is not None for target in targets.values()):
+            names.append("passages")
+        every = [{"exists": {"field": f"{prefix}.{name}"}} for name in names]
+        # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
+        self.marks = {"should": [{"bool": {"_name": NOT_INDEXED, "must_not": [{"bool": {"filter": every}}]}}]}
         # For each index whose text fields are not recorded yet: those that no document has shown so far.
         self._unseen = {name: set(target.text_fields) for name, target in targets.items() if not target.is_recorded}
 
-    @property
-    def source(self) -> list[str]:
-        texts = dict.fromkeys(field for target in self.targets.values() for field in target.text_fields)
-        return [*texts, self._prefix, f"{self._prefix}.*"]
-
-    def not_indexed_query(self) -> dict[str, Any]:
-        """Return the query named :data:`NOT_INDEXED`; lookups read passages where all indices have them."""
-        names = list(NEEDED_FIELDS)
-        if all(target.settings.passages is not None for target in self.targets.values()):
-            names.append("passages")
-        every = [{"exists": {"field": f"{self._prefix}.{name}"}} for name in names]
-        return {"bool": {"_name": NOT_INDEXED, "must_not": [{"bool": {"filter": every}}]}}
-
-    def key(self, place: Key, sequence: int, term: int) -> int:
-        """
-        Return a 64-bit key for one version of one document. Among 10 million versions, the chance that any two have the
-        same key is 3 in a million. One of these two documents would then be skipped.
-        """
-        words = (self.targets[place.index].uuid, place.id, place.routing, sequence, term)
-        return xxhash.xxh64_intdigest("\0".join(map(str, words)).encode())
-
-    def key_of(self, document: Document) -> int:
-        return self.key(document_key(document), document["_seq_no"], document["_primary_term"])
-
-    def judge(self, documents: Sequence[Document], at: str) -> list[Judgement]:
-        """Return what each of *documents* needs; *at*: the new moment of grouping of those to be grouped again."""
-        found = [self._read(document) for document in documents]
+    def judge(self, documents: Sequence[Document]) -> list[Judgement]:
+        """Return what each of *documents* needs; those to be grouped again have a new moment of grouping."""
+        at, found = now(), [self._read(document) for document in documents]
         texts = [text for text in found if isinstance(text, str)]
         self.characters += sum(map(len, texts))
         computed = iter(self._pool.compute(texts))
         return [
-            Judgement(document_key(document), self.key_of(document), failure=text)
+            Judgement(document_key(document), key_of(document), failure=text)
             if isinstance(text, Failure)
             else self._compare(document, TextHashes(None) if text is None else next(computed), at)
             for document, text in zip(documents, found, strict=True)
@@ -144,14 +160,14 @@ class Judge:
         if (held := users_content(document["_source"], self._prefix)) is not None and not is_broken(held):
             # Where there is nothing to write, what is there is right.
             failure = Failure("taken", place.index, place.id, say_taken(held, self._prefix)) if wanted else None
-            return Judgement(place, self.key_of(document), failure=failure, is_empty=is_empty)
+            return Judgement(place, key_of(document), failure=failure, is_empty=is_empty)
         change, is_stale = change_of(document["_source"], wanted, prefix=self._prefix, at=at)
         body: dict[str, Any] = {"doc": change}
         if change is None and not is_empty and NOT_INDEXED in document.get("matched_queries", ()):
             # It was written before the mapping had our fields: _source has them, but no lookup finds it.
             body = {"doc": {self._prefix: wanted}, "detect_noop": False}
         operation = None if body["doc"] is None else Operation("update", versioned_header(document), body)
-        return Judgement(place, self.key_of(document), operation, is_stale=is_stale, is_empty=is_empty)
+        return Judgement(place, key_of(document), operation, is_stale=is_stale, is_empty=is_empty)
 
 
 def change_of(
@@ -272,7 +288,7 @@ class Ledger:
     what was computed of it.
     """
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Judging) -> None:
         self.total = self.seen = self.changed = 0
         self.seen_by_index: Counter[str] = Counter()
         self._judge = judge
@@ -289,12 +305,12 @@ class Ledger:
         return self.changed + self._failed
 
     def find_fresh(self, documents: Sequence[Document]) -> list[Document]:
-        known = self._processed.holds([self._judge.key_of(document) for document in documents])
+        known = self._processed.holds([key_of(document) for document in documents])
         return [document for document, is_known in zip(documents, known, strict=True) if not is_known]
 
-    def compare(self, documents: Sequence[Document], at: str) -> list[Judgement]:
+    def compare(self, documents: Sequence[Document]) -> list[Judgement]:
         """Return the judgements of new *documents* that need an update; count all new ones."""
-        judged = self._judge.judge(self.find_fresh(documents), at)
+        judged = self._judge.judge(self.find_fresh(documents))
         for judgement in judged:
             self._empty += judgement.is_empty
             self._stale += judgement.is_stale
@@ -308,7 +324,7 @@ class Ledger:
         for judgement, outcome in zip(judged, outcomes, strict=True):
             if outcome.version is not None:
                 self.changed += 1
-                self._processed.add([self._judge.key(judgement.place, *outcome.version)])
+                self._processed.add([version_key(judgement.place, *outcome.version)])
             elif outcome.status == CONFLICT:
                 self.left.append(outcome.to_failure())
             elif outcome.status != MISSING:

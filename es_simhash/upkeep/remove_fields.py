@@ -22,18 +22,15 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import narrowed
 from es_simhash.mapping.rule import take_out
 from es_simhash.mapping.shards import reading_primaries
-from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.conversation import refresh
-from es_simhash.transport.pages import Hits, Reading
 from es_simhash.transport.protocol import Index, document_key, index_key, names_in, noting
+from es_simhash.upkeep.backfill import BackfillOptions, Passes
+from es_simhash.upkeep.needed import Document, Judgement, key_of
 from es_simhash.upkeep.put_fields import read_mappings
-from es_simhash.writes.bulk import MISSING, send_bulk
-from es_simhash.writes.operations import Failure, Operation, Outcome, refuse_hindered
+from es_simhash.writes.bulk import versioned_header
+from es_simhash.writes.operations import Failure, Operation
 from es_simhash.writes.targets import change_mapping, refuse_updates, write_settings
-
-PAGE = 1_000
-BAD_REQUEST = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,6 @@ async def remove_fields(
         return RemovedFields(0, (), ())
     await refuse_updates(server, index, mappings)
     fields = GROUPED if groups_only else (*FINGERPRINTED, *GROUPED)
-    documents, failures = 0, list[Failure]()
     held = [{"exists": {"field": f"{prefix}.{name}"}} for name in fields]
     ours = {"terms": {"_index": list(mappings)}}
     query = {"bool": {"filter": [ours], "should": held, "minimum_should_match": 1}}
@@ -94,25 +90,21 @@ async def remove_fields(
             recorded.append(name)
     if dry_run:
         return RemovedFields(await count_whole(server, index, query), (), tuple(recorded))
-    body = {"query": query, "_source": [prefix, f"{prefix}.*"]}
     with noting(lambda: "no document was changed"):
         for name in names:
             if left[name] is None and markers_in_use(mappings[name], prefix=prefix):
                 retired = marker_properties(None, prefix=prefix, mapping=mappings[name])
                 await change_mapping(server, name, mappings[name], {"properties": {prefix: {"properties": retired}}})
                 server.context.forget()
-    with noting(lambda: f"our fields were removed from {count(documents, 'document')}"):
-        reading = Reading(server.patient, index, body, page=PAGE)
-        async with aclosing(reading.pages()) as pages:
-            async for hits in pages:
-                carriers = [hit for hit in hits if users_content(hit.get("_source") or {}, prefix) is None]
-                outcomes = await _clear(server, carriers, fields)
-                for outcome in outcomes:
-                    documents += outcome.is_done
-                    if not outcome.is_done and outcome.status != MISSING:  # what was deleted meanwhile has no fields
-                        failures.append(outcome.to_failure())
-                refuse_hindered(outcomes)
-        check_whole(reading.gaps)
+    passes = Passes(index, [query], _Removal(prefix, mappings, fields), BackfillOptions())
+    failures = list[Failure]()
+    with noting(lambda: f"our fields were removed from {count(passes.ledger.changed, 'document')}"):
+        for part in (passes.first, passes.again):
+            async with aclosing(part(server)) as reports:
+                async for report in reports:
+                    failures += report.failures
+    last = passes.report()
+    failures += last.failures
     if not failures:
         for name in recorded:  # read again: meanwhile, another program may have recorded something
             mapping = (await read_mappings(server, name))[name]
@@ -123,7 +115,7 @@ async def remove_fields(
                 await write_settings(server, name, mapping, settings)
         server.context.forget()
     await refresh(server, index)
-    return RemovedFields(documents, tuple(failures), () if failures else tuple(recorded))
+    return RemovedFields(last.changed, tuple(failures), () if failures else tuple(recorded))
 
 
 async def _shown_whole(server: Port, index: Index, names: Sequence[str], query: Mapping[str, Any]) -> list[str]:
@@ -145,21 +137,28 @@ def _left(mapping: Mapping[str, Any], prefix: str, groups_only: bool) -> IndexSe
     return None if settings is None else replace(settings, extra=take_out(settings.extra))
 
 
-async def _clear(server: Port, hits: Hits, names: Sequence[str]) -> list[Outcome]:
-    """Remove the fields *names* of ours from the documents of *hits*, each by a script if the server allows that."""
-    script = _script(names, server.prefix)
-    outcomes = await send_bulk(server, [_update(hit, script) for hit in hits])
-    # No script language here, none allowed, or not for this document: a partial document does it as well.
-    refused = [place for place, outcome in enumerate(outcomes) if outcome.status == BAD_REQUEST]
-    changes = [{"doc": clearing(hits[place].get("_source") or {}, names, prefix=server.prefix)} for place in refused]
-    again = [_update(hits[place], change) for place, change in zip(refused, changes, strict=True)]
-    for place, outcome in zip(refused, await send_bulk(server, again), strict=True):
-        outcomes[place] = outcome
-    return outcomes
+class _Removal:
+    """Decides that a document loses the fields *names* of ours: by a script, where the server runs it."""
 
+    def __init__(self, prefix: str, targets: Mapping[str, Any], names: Sequence[str]) -> None:
+        self.targets, self.marks, self.characters = targets, dict[str, Any](), 0
+        self.source = [prefix, f"{prefix}.*"]
+        self._prefix = prefix
+        self._names = names
+        self._script = _script(names, prefix)
 
-def _update(hit: Mapping[str, Any], change: Mapping[str, Any]) -> Operation:
-    return Operation("update", {**document_key(hit).header(), "retry_on_conflict": 5}, change)
+    def judge(self, documents: Sequence[Document]) -> list[Judgement]:
+        """Return what each of *documents* needs; what has another's content in our place is left as it is."""
+        return [self._judge(document) for document in documents]
+
+    def _judge(self, document: Document) -> Judgement:
+        source, judgement = document.get("_source") or {}, Judgement(document_key(document), key_of(document))
+        if users_content(source, self._prefix) is not None:
+            return judgement
+        header = versioned_header(document)
+        # No script language here, none allowed, or not for this document: a partial document does it as well.
+        partial = Operation("update", header, {"doc": clearing(source, self._names, prefix=self._prefix)})
+        return replace(judgement, operation=Operation("update", header, self._script), otherwise=partial)
 
 
 def _script(names: Sequence[str], prefix: str) -> dict[str, Any]:

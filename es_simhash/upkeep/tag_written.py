@@ -15,7 +15,7 @@ from es_simhash.groups.reconcile import reconcile
 from es_simhash.groups.recorded import settle_grouping
 from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.ingest.written import Written
-from es_simhash.mapping.fields import now, our_object
+from es_simhash.mapping.fields import our_object
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import resolve_index
 from es_simhash.mapping.shards import reading_primaries
@@ -85,9 +85,8 @@ async def _put_fingerprints(
     server: Port, index: str, judge: Judge, ids: Sequence[str]
 ) -> dict[tuple[str, str], Failure]:
     """Give the documents *ids* the fingerprints of their texts; return why some did not get it, by index and id."""
-    marked = {"should": [judge.not_indexed_query()]}
-    hits = await _read(server, index, ids, {"query": marked, "_source": judge.source, "seq_no_primary_term": True})
-    judged = await server.compute(judge.judge, hits, await server.compute(now))
+    hits = await _read(server, index, ids, {"query": judge.marks, "_source": judge.source, "seq_no_primary_term": True})
+    judged = await server.compute(judge.judge, hits)
     outcomes = await send_bulk(
         server, [operation for judgement in judged if (operation := judgement.operation) is not None]
     )

@@ -49,7 +49,7 @@ def test_fields_that_an_index_does_not_have(server, index, simhash):
 
 def test_one_document_that_refuses_its_change_leaves_scripts_on(server, index, simhash, monkeypatch):
     """The others, read after it, have no null in place of our object."""
-    monkeypatch.setattr("es_simhash.upkeep.remove_fields.PAGE", 1)
+    monkeypatch.setattr("es_simhash.upkeep.backfill.PAGE_DOCUMENTS", 1)
     simhash.create_index(
         index,
         text_field="body",
