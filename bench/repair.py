@@ -27,7 +27,7 @@ from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.reconcile import reconcile
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.rule import target_of
+from es_simhash.mapping.rule import Grouping
 from es_simhash.servers import embedded_server
 from es_simhash.upkeep.follow_changes import FollowedIndices, Places, PositionStore
 from es_simhash.upkeep.follow_options import FollowOptions
@@ -110,7 +110,7 @@ async def note_position(server: Port) -> None:
     for place in places:
         place.read = place.position.checkpoint
     [target] = indices.judge.targets.values()
-    grouping = target_of(target.settings)
+    grouping = Grouping.read(target.settings)
     store = PositionStore(options.state_index, INDEX, server.prefix)
     await store.read(server)
     await store.write(server, {"places": places.to_list(), "decided_by": grouping and grouping.to_dict()})

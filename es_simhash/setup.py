@@ -16,14 +16,14 @@ from es_simhash.errors import InvalidInputError, MappingError, count, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.read import unfilled_by_index
 from es_simhash.groups.reconcile import Reconciled, reconcile
-from es_simhash.groups.recorded import field_kinds, refuse_regrouping, settle_grouping
+from es_simhash.groups.recorded import field_kinds, settle_grouping
 from es_simhash.hashing import get_scheme
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.faults import find_group_faults
 from es_simhash.mapping.meta import IndexSettings, is_marked
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
-from es_simhash.mapping.rule import Grouping, target_of
+from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import may_hold, no_such_field
 from es_simhash.quality.check_sample import find_large_group, find_short_texts
 from es_simhash.quality.health import Finding
@@ -250,7 +250,6 @@ async def _decide(
             "holds the index, and a login that may read mappings"
         )
     await refuse_updates(server, index, resolved.mappings)
-    refuse_regrouping(resolved.settings_of)
     future = with_our_fields(server.context, resolved, named)
     if (
         documents
@@ -258,7 +257,7 @@ async def _decide(
         and not any(may_hold(mapping, name) for mapping in resolved.mappings.values() for name in named)
     ):
         raise no_such_field(index_key(index), named[0], next(iter(resolved.mappings.values())))
-    grouped = [name for name, settings in resolved.settings_of.items() if target_of(settings) is not None]
+    grouped = [name for name, settings in resolved.settings_of.items() if settings.is_grouped]
     settings = agree(future, server.context)
     is_free = not grouped and settings.max_distance is None
     is_open = is_free and (request.preset, request.verify, request.max_distance) == (None, None, None)

@@ -16,13 +16,12 @@ from typing import Any
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError
 from es_simhash.folding.page import DistinctHit, DistinctPage
 from es_simhash.folding.request import DistinctOptions, DistinctSearch, SearchPlace, identity
-from es_simhash.groups.recorded import refuse_group_faults, refuse_regrouping
+from es_simhash.groups.recorded import refuse_group_faults
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import read_known, resolve_index
-from es_simhash.mapping.rule import target_of
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import READ, BucketReader, Clauses
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, View, close_view, open_view
@@ -136,7 +135,6 @@ async def _check_index(server: Port, search: DistinctSearch) -> None:
     settings_by_index = (await read_known(server, search.index))[1].settings_of
     if not _is_grouped(settings_by_index):  # perhaps since this client read the mapping
         settings_by_index = (await resolve_index(server, search.index)).settings_of
-    refuse_regrouping(settings_by_index)
     if not _is_grouped(settings_by_index):
         raise MappingError("the index was never grouped: run setup(index) first")
     if len(settings_by_index) != 1 and search.sort_fields:
@@ -156,7 +154,7 @@ async def _check_order(server: Port, search: DistinctSearch) -> None:
 
 def _is_grouped(settings_by_index: Mapping[str, IndexSettings]) -> bool:
     """Return whether an index records a grouping, or no mapping may be read."""
-    return not settings_by_index or any(target_of(one) is not None for one in settings_by_index.values())
+    return not settings_by_index or any(one.is_grouped for one in settings_by_index.values())
 
 
 async def _open(server: Port, index: Index) -> View:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from es_simhash.arguments import check_choice, check_count
 from es_simhash.errors import IncompleteSearchError, MappingError, SchemeMismatchError, count
 from es_simhash.groups.read import read_all, read_texts
-from es_simhash.groups.recorded import refuse_group_faults, refuse_regrouping
+from es_simhash.groups.recorded import refuse_group_faults
 from es_simhash.hashing import from_hex
 from es_simhash.lookup.judge import choose_rule
 from es_simhash.lookup.lookup_options import LookupOptions
@@ -28,7 +28,7 @@ from es_simhash.tables.tabular import Tabular
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import BucketReader, aggregate_named
 from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import Index, Progress, check_index
+from es_simhash.transport.protocol import Index, Progress, check_index, names_in
 from es_simhash.writes.targets import refuse_masked_values
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ async def pairs(
         )
         logger.warning("%s: run setup(index)", missing)
     found = table.pairs(split=split if against is not None else None)
-    every = [name for each_name in names for name in ([each_name] if isinstance(each_name, str) else each_name)]
+    every = [name for given in names for name in names_in(given)]
     texts: Texts | None = None
     if limits.similarity is not None:
         places = await server.compute(table.with_candidates)
@@ -290,8 +290,7 @@ async def _read_grouping(server: Port, index: Index) -> Resolved:
     resolved = await resolve_index(server, index)
     agree(resolved, server.context)
     refuse_group_faults(resolved, server.prefix)
-    refuse_regrouping(resolved.settings_of)
-    if resolved.settings_of and all(Grouping.read(own) is None for own in resolved.settings_of.values()):
+    if resolved.settings_of and not any(own.is_grouped for own in resolved.settings_of.values()):
         raise MappingError("the index was never grouped: run setup(index) first")
     return resolved
 

@@ -20,7 +20,6 @@ from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.fields import Fields, is_masked, text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.rule import target_of
 from es_simhash.mapping.user_fields import exist_clauses
 from es_simhash.texts.measures import TextMeasure
 from es_simhash.transport.answers import check_whole
@@ -202,7 +201,7 @@ async def count_lacking(
         texts = {name: own.text_fields for name, own in settings_of.items()}
         query = unfilled_by_index(texts, server.prefix, mappings)
         unfilled = await count_whole(server, index, query)
-    grouped = [name for name, own in settings_of.items() if target_of(own) is not None]
+    grouped = [name for name, own in settings_of.items() if own.is_grouped]
     if not grouped or not with_groups:
         return unfilled, 0
     fingerprinted = [{"exists": {"field": fields.fingerprint}}, {"terms": {"_index": grouped}}]

@@ -16,13 +16,13 @@ from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.neighbourhood import group_touched
 from es_simhash.groups.read import grouped_without_fingerprint, lost_canonicals, read_all, read_texts
-from es_simhash.groups.recorded import check_recorded, field_kinds, finish_regrouping, settle_grouping
+from es_simhash.groups.recorded import check_recorded, field_kinds, settle_grouping
 from es_simhash.hashing import to_hex
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import GROUPED, Fields, clearing, group_fields, now, read_values
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, begin_anew, resolve_index
-from es_simhash.mapping.rule import Grouping, target_of
+from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import milliseconds_of, to_moment
 from es_simhash.transport.conversation import refresh
@@ -160,11 +160,10 @@ async def reconcile(
 ) -> Reconciled:
     """
     Make the groups of *index* what its rule says; rewrite only documents that say something else.
-    With *regroup*, the change is recorded first, and the new grouping last, when every document is rewritten. In
-    between, whatever reads or writes groups refuses the index, and a second run continues. With *since*, or *ids* (at
-    most some thousand), only groups are judged that documents grouped since then, or with these ids, may have changed;
-    without *may_lack*, no canonical was deleted since. With *if_grouped*, nothing is done where no index records a
-    grouping. What is written is noted in *written*.
+    With *regroup*, the request replaces the recorded grouping first; any other run finishes one that is stopped then.
+    With *since*, or *ids* (at most some thousand), only groups are judged that documents grouped since then, or with
+    these ids, may have changed; without *may_lack*, no canonical was deleted since. With *if_grouped*, nothing is done
+    where no index records a grouping. What is written is noted in *written*.
     Cost: all fingerprints and ids are read, or those that such documents may have touched (a multi-search for 200 of
     them); without *ids*, one search for tagged documents without a fingerprint; a multi-get and a bulk for every 500
     documents to change.
@@ -173,7 +172,7 @@ async def reconcile(
         raise InvalidInputError("regroup changes the groups of all documents: leave since out")
     server = await reading_primaries(server, index)
     resolved = await resolve_index(server, index)
-    if if_grouped and all(target_of(own) is None for own in resolved.settings_of.values()):
+    if if_grouped and not any(own.is_grouped for own in resolved.settings_of.values()):
         return Reconciled(0, 0, 0, 0)
     if dry_run:
         for field in (Fields(server.prefix).group, Fields(server.prefix).duplicate_of):
@@ -181,9 +180,9 @@ async def reconcile(
     else:
         await refuse_updates(server, index, resolved.mappings)
     if regroup and not dry_run:
-        await refuse_masked(server, resolved.mappings)  # once a change is recorded, nobody else may use the groups
+        await refuse_masked(server, resolved.mappings)  # by the new rule nothing would be right yet
     grouping = await settle_grouping(server, resolved, request, record=not dry_run, may_differ=dry_run, regroup=regroup)
-    check = partial(check_recorded, server, index, grouping, before=resolved, regroup=regroup)
+    check = partial(check_recorded, server, index, grouping, before=resolved)
     writer = _Writer(server.prefix, batch, grouping, check, {} if written is None else written)
     read = partial(read_groups, server, index, resolved, grouping, since=since, ids=ids, may_lack=may_lack)
     with noting(lambda: were(writer.changed, "rewritten")):
@@ -214,8 +213,6 @@ async def reconcile(
     )
     if not dry_run:
         await refresh(server, index)
-    if regroup and not dry_run and report.is_settled:
-        await finish_regrouping(server, index, grouping)
     return report
 
 

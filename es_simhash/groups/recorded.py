@@ -1,5 +1,5 @@
 """
-Reads the grouping of an index from its mapping, records it once, and records a change in progress.
+Reads the grouping of an index from its mapping, and records it once, or another one in its place.
 
 All writers of an index use the grouping that the first of them recorded. ``reconcile`` rewrites documents.
 """
@@ -19,7 +19,7 @@ from es_simhash.mapping.faults import find_group_faults, mapping_error
 from es_simhash.mapping.meta import IndexSettings, read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
-from es_simhash.mapping.rule import Grouping, Regrouping, target_of
+from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import Way, countable_field, is_off, walk_fields
 from es_simhash.transport.protocol import Index
 from es_simhash.writes.targets import write_settings
@@ -51,13 +51,10 @@ async def settle_grouping(
     """
     Return the grouping of the *resolved* indices; the first time, record it in their ``_meta``.
     Where the mappings may not be read, the request is used unchecked, and nothing is recorded. *may_differ*, only for
-    operations that write nothing: the request may differ from the record. *regroup* begins, or continues, a change to
-    what is requested; :func:`finish_regrouping` ends it.
+    operations that write nothing: the request may differ from the record. *regroup*: it replaces the record.
     """
     settings = agree(resolved, server.context)
     refuse_group_faults(resolved, server.prefix)
-    if not may_differ and not regroup:
-        refuse_regrouping(resolved.settings_of)
     has_texts = bool(resolved.settings_of) and all(one.text_fields for one in resolved.settings_of.values())
     bases = _find_bases(resolved.settings_of, settings)
     grouping, *others = {
@@ -75,7 +72,7 @@ async def settle_grouping(
 def refuse_group_faults(resolved: Resolved, prefix: str, *, grouped_only: bool = False) -> None:
     """Raise MappingError if an index, or one that is grouped, lacks a field of groups, or this login may not see it."""
     for name, own in resolved.settings_of.items():
-        if grouped_only and target_of(own) is None:
+        if grouped_only and not own.is_grouped:
             continue
         if faults := find_group_faults(resolved.mappings[name], prefix=prefix):
             raise mapping_error(name, faults)
@@ -83,25 +80,23 @@ def refuse_group_faults(resolved: Resolved, prefix: str, *, grouped_only: bool =
 
 async def record_grouping(server: Port, resolved: Resolved, grouping: Grouping, *, regroup: bool = False) -> None:
     """
-    Record *grouping* in each of the *resolved* indices that does not record it; with *regroup* as a change that began.
-    Its mapping is read again first. Another program may have recorded a rule meanwhile: that one is not replaced.
+    Record *grouping* in each of the *resolved* indices that does not record it.
+    Its mapping is read again first. Another program may have recorded a rule meanwhile: only *regroup* replaces that.
     """
     for name, one in resolved.settings_of.items():
-        if _extra(one, grouping) is None or not _has_record(resolved.mappings[name], server.prefix):
+        if Grouping.read(one) == grouping or not _has_record(resolved.mappings[name], server.prefix):
             continue
         now = await resolve_index(server, name)
         own = now.settings_of.get(name)
         if not regroup:
-            _compare(now, grouping, regroup=False)
-        extra = None if own is None else _extra(own, grouping)
-        if own is None or extra is None:
+            _compare(now, grouping)
+        if own is None or Grouping.read(own) == grouping:
             continue
-        await _record(server, name, now.mappings[name], replace(own, extra=extra))
-        if not regroup:
-            missed = grouping.misses
-            what = f"index {name!r} records its grouping now, for all that group or look something up: {grouping}"
-            what += f"; {missed}" if missed else ""
-            logger.info("%s; another one takes reconcile(index, regroup=True)", what)
+        await _record(server, name, now.mappings[name], replace(own, extra=grouping.put(own.extra)))
+        missed = grouping.misses
+        what = f"index {name!r} records its grouping now, for all that group or look something up: {grouping}"
+        what += f"; {missed}" if missed else ""
+        logger.info("%s; another one takes reconcile(index, regroup=True)", what)
 
 
 def _has_record(mapping: Mapping[str, Any], prefix: str) -> bool:
@@ -110,42 +105,19 @@ def _has_record(mapping: Mapping[str, Any], prefix: str) -> bool:
 
 def _find_bases(settings_of: Mapping[str, IndexSettings], settings: IndexSettings) -> list[IndexSettings]:
     """Return *settings* with each of the groupings that grouped indices have, or will have."""
-    changes = [change.new for one in settings_of.values() if (change := Regrouping.read(one)) is not None]
-    # An index that a change has not reached yet follows the others.
-    found = changes or [grouping for one in settings_of.values() if (grouping := Grouping.read(one)) is not None]
+    found = [grouping for one in settings_of.values() if (grouping := Grouping.read(one)) is not None]
     return [replace(settings, extra=grouping.put(settings.extra)) for grouping in found] or [settings]
 
 
 def _different(settings_of: Mapping[str, IndexSettings]) -> InvalidInputError:
     names: dict[Grouping | None, list[str]] = {}
     for name, own in settings_of.items():
-        names.setdefault(target_of(own), []).append(name)
+        names.setdefault(Grouping.read(own), []).append(name)
     said = (f"{shorten(', '.join(some))}: {', '.join(rule.sentences())}" for rule, some in names.items() if rule)
     return InvalidInputError(
         f"the indices are grouped by different rules ({'; '.join(said)}): name one index, or group all of them by one "
         "rule: reconcile(index, regroup=True), and everything in which these differ"
     )
-
-
-def _extra(settings: IndexSettings, grouping: Grouping) -> dict[str, Any] | None:
-    """Return what an index with *settings* is to record, so that it has *grouping*; ``None`` for no change."""
-    change, recorded = Regrouping.read(settings), Grouping.read(settings)
-    if change is None and recorded is None:
-        return grouping.put(settings.extra)
-    if (recorded if change is None else change.new) == grouping:
-        return None
-    return Regrouping(recorded, grouping).put(settings.extra)
-
-
-def refuse_regrouping(settings_of: Mapping[str, IndexSettings]) -> None:
-    """Raise if the grouping of an index is being changed: its documents have groups of two rules."""
-    for name, settings in settings_of.items():
-        change = Regrouping.read(settings)
-        if change is not None:
-            raise MappingError(
-                f"the grouping of index {name!r} is being changed {change}: finish that with "
-                "reconcile(index, regroup=True)"
-            )
 
 
 async def keep_recorded(
@@ -159,45 +131,30 @@ async def keep_recorded(
     known = server.context.known.recall(index)
     if known is None:
         return
-    _compare(known[1], grouping, regroup=False)
-    lacking = [
-        name for name, one in known[1].settings_of.items() if name in before.settings_of and target_of(one) is None
-    ]
+    _compare(known[1], grouping)
+    lacking = [name for name, one in known[1].settings_of.items() if name in before.settings_of and not one.is_grouped]
     if record and any(_has_record(before.mappings[name], server.prefix) for name in lacking):
         await record_grouping(server, await resolve_index(server, index), grouping)
 
 
-async def check_recorded(server: Port, index: Index, grouping: Grouping, *, before: Resolved, regroup: bool) -> None:
+async def check_recorded(server: Port, index: Index, grouping: Grouping, *, before: Resolved) -> None:
     """
     Raise if the mappings of *index* do not record *grouping* now. Costs one request.
     *before*: the indices as the run found them; :func:`settle_grouping` has recorded the grouping in them since.
     """
     resolved = await resolve_index(server, index)
-    _compare(resolved, grouping, regroup=regroup)
+    _compare(resolved, grouping)
     for name in before.settings_of.keys() & resolved.mappings.keys():
         settings = resolved.settings_of.get(name)
-        if _has_record(before.mappings[name], server.prefix) and (settings is None or target_of(settings) is None):
+        if _has_record(before.mappings[name], server.prefix) and (settings is None or not settings.is_grouped):
             raise MappingError(f"the grouping of index {name!r} was removed meanwhile: start again")
 
 
-def _compare(resolved: Resolved, grouping: Grouping, *, regroup: bool) -> None:
-    if not regroup:
-        refuse_regrouping(resolved.settings_of)
+def _compare(resolved: Resolved, grouping: Grouping) -> None:
     for name, settings in resolved.settings_of.items():
-        recorded = target_of(settings)
+        recorded = Grouping.read(settings)
         if recorded is not None and recorded != grouping:
             raise MappingError(f"the grouping of index {name!r} was changed to {recorded} meanwhile: start again")
-
-
-async def finish_regrouping(server: Port, index: Index, grouping: Grouping) -> None:
-    """Record *grouping* once all documents are rewritten; raise if another change began: that one goes on."""
-    resolved = await resolve_index(server, index)
-    _compare(resolved, grouping, regroup=True)
-    for name, settings in resolved.settings_of.items():
-        change = Regrouping.read(settings)
-        if change is not None:
-            done = replace(settings, extra=change.finish(settings.extra))
-            await _record(server, name, resolved.mappings[name], done)
 
 
 async def _record(server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings) -> None:

@@ -24,7 +24,7 @@ from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.lookup.judge import LookupRule, Origin, read_sources
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree
-from es_simhash.mapping.rule import PairRule, target_of
+from es_simhash.mapping.rule import PairRule
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.record import Record
 from es_simhash.transport.feed import Feed
@@ -135,7 +135,7 @@ async def screen(
 
 def _rule_of(target: WriteTarget, request: GroupingRequest, rule: PairRule) -> LookupRule:
     """Return *rule* with where it comes from, as an answer says it."""
-    is_recorded = any(target_of(settings) is not None for settings in target.resolved.settings_of.values())
+    is_recorded = any(settings.is_grouped for settings in target.resolved.settings_of.values())
     is_recorded |= target.settings.max_distance is not None and request == GroupingRequest()
     origin: Origin = "recorded" if is_recorded else "default" if request == GroupingRequest() else "given"
     return LookupRule(**{part.name: getattr(rule, part.name) for part in fields(rule)}, origin=origin)

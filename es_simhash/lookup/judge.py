@@ -30,7 +30,7 @@ from es_simhash.lookup.query import check_source
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.meta import IndexSettings, no_text_field
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.rule import PairRule, default_rule, target_of
+from es_simhash.mapping.rule import Grouping, PairRule, default_rule
 from es_simhash.transport.answers import Gap, check_whole, find_gaps
 from es_simhash.transport.conversation import search_texts
 from es_simhash.transport.pages import Hits, read_each
@@ -117,7 +117,7 @@ def choose_rule(
 
 def _rule_of(settings: IndexSettings, options: LookupOptions, asker: Asker) -> LookupRule:
     """Return the rule of one index, with what the caller gives in its place, as far as it applies to *asker*."""
-    grouping = target_of(settings)
+    grouping = Grouping.read(settings)
     if grouping is not None:
         recorded = grouping.pair_rule
     else:

@@ -18,7 +18,7 @@ FaultKind = Literal[
     "not_parsed", "no_subobjects", "not_mapped", "wrong_type", "not_an_object", "not_indexed", "no_doc_values",
     "normalizer", "null_value", "values_dropped", "runtime_field", "no_scheme", "bad_record", "other_scheme",
     "not_searchable", "without_fingerprint", "no_source", "partial_source", "hidden_groups", "hidden_field",
-    "template", "no_template", "not_verified", "regrouping", "no_marker", "several_markers", "pipeline_errors",
+    "template", "no_template", "not_verified", "no_marker", "several_markers", "pipeline_errors",
     "without_passages", "passages_partial", "no_fields", "users_field",
     "unreadable_fingerprint", "other_parameter",
 ]
@@ -103,10 +103,6 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "not_verified": (
         "documents are grouped by distance alone, so texts of one group may have little in common",
         "compare their texts with reconcile(index, regroup=True, verify=True)",
-    ),
-    "regrouping": (
-        "the grouping is being changed {found}",
-        "finish that with reconcile(index, regroup=True)",
     ),
     "no_marker": (
         "the mapping has no marker of its settings, so each lookup reads the mapping",

@@ -86,10 +86,8 @@ class IndexSettings:
 
     @property
     def is_grouped(self) -> bool:
-        """Whether a grouping is recorded, or one that is being changed to."""
-        from es_simhash.mapping.rule import target_of  # noqa: PLC0415 -- as above
-
-        return target_of(self) is not None
+        """Whether a grouping is recorded."""
+        return GROUPING_KEY in self.extra
 
     @property
     def allows_scripts(self) -> bool:
@@ -254,8 +252,8 @@ def require_text_fields(text_fields: Mapping[str, Sequence[str]], so: str, inste
         raise no_text_field(so, instead, index=unknown[0] if unknown else "")
 
 
-# Where an index records the rule by which its documents are grouped, and a change of that rule that has begun.
-GROUPING_KEY, CHANGE_KEY = "grouping", "regrouping"
+# Where an index records the rule by which its documents are grouped.
+GROUPING_KEY = "grouping"
 
 _MARKER = re.compile(r"settings_[0-9a-f]{16}")
 # The marker stands for a field that all our mappings have, with few values. A server can derive a source from them.
@@ -273,8 +271,7 @@ def marker_name(settings: IndexSettings) -> str:
     used = {key: recorded[key] for key in ("scheme", "text_fields", "max_distance", "value")}
     if settings.passages is not None:
         used["passages"] = recorded["passages"]["scheme"]
-    change = recorded.get(CHANGE_KEY)
-    if (rule := change.get("to") if isinstance(change, Mapping) else recorded.get(GROUPING_KEY)) is not None:
+    if (rule := recorded.get(GROUPING_KEY)) is not None:
         used[GROUPING_KEY] = rule
     written = json.dumps(used, sort_keys=True, ensure_ascii=True).encode()
     return f"settings_{hashlib.sha256(written).hexdigest()[:16]}"

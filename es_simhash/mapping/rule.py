@@ -17,7 +17,6 @@ from typing import Any, Literal, TypeAlias, get_args
 from es_simhash.arguments import check_field, check_sendable
 from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, shorten
 from es_simhash.mapping.meta import (
-    CHANGE_KEY,
     DEFAULT_MAX_DISTANCE,
     GROUPING_KEY,
     IndexSettings,
@@ -341,47 +340,9 @@ class Grouping(PairRule):
         return {**extra, GROUPING_KEY: self.to_dict()}
 
 
-@dataclass(frozen=True, slots=True)
-class Regrouping:
-    """A change of grouping that has begun: documents have groups of *old* (``None``: no groups) or *new*."""
-
-    old: Grouping | None
-    new: Grouping
-
-    def __str__(self) -> str:
-        return f"from {self.old or 'no grouping'} to {self.new}"
-
-    @classmethod
-    def read(cls, settings: IndexSettings) -> Regrouping | None:
-        """Return the change that *settings* of an index record; ``None`` where none has begun."""
-        recorded = settings.extra.get(CHANGE_KEY)
-        if recorded is None:
-            return None
-        try:
-            old, new = recorded["from"], recorded["to"]
-        except (KeyError, TypeError) as error:
-            raise MappingError(unreadable("grouping", recorded, error)) from error
-        return cls(None if old is None else Grouping.from_dict(old), Grouping.from_dict(new))
-
-    def put(self, extra: Mapping[str, Any]) -> dict[str, Any]:
-        change = {"from": None if self.old is None else self.old.to_dict(), "to": self.new.to_dict()}
-        return {**extra, CHANGE_KEY: change}
-
-    def finish(self, extra: Mapping[str, Any]) -> dict[str, Any]:
-        """Return *extra* with the new grouping in place of the old one, and without this change."""
-        rest = {key: value for key, value in extra.items() if key != CHANGE_KEY}
-        return self.new.put(rest)
-
-
-def target_of(settings: IndexSettings) -> Grouping | None:
-    """Return the grouping that the documents of an index have, or will have once a change that has begun is done."""
-    regrouping = Regrouping.read(settings)
-    return Grouping.read(settings) if regrouping is None else regrouping.new
-
-
 def take_out(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *extra* without a grouping and without a change of one."""
-    return {name: value for name, value in extra.items() if name not in (GROUPING_KEY, CHANGE_KEY)}
+    """Return *extra* without a grouping."""
+    return {name: value for name, value in extra.items() if name != GROUPING_KEY}
 
 
 def default_rule(settings: IndexSettings, *, has_texts: bool | None = None) -> PairRule:
@@ -398,5 +359,5 @@ def default_rule(settings: IndexSettings, *, has_texts: bool | None = None) -> P
 
 def rule_of(settings: IndexSettings) -> PairRule:
     """Return what makes two documents of an index with *settings* near-duplicates: its record, else the default."""
-    grouping = target_of(settings)
+    grouping = Grouping.read(settings)
     return default_rule(settings) if grouping is None else grouping.pair_rule

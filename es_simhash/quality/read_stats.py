@@ -16,7 +16,7 @@ from typing import Any
 
 from es_simhash.arguments import check_field
 from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.groups.recorded import refuse_group_faults, refuse_regrouping
+from es_simhash.groups.recorded import refuse_group_faults
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import Fields, text_or_none
@@ -236,7 +236,6 @@ async def read_stats(server: Port, index: Index, options: StatsOptions) -> Stats
 
 async def _resolve(server: Port, index: Index) -> Resolved:
     resolved = await resolve_index(server, index)
-    refuse_regrouping(resolved.settings_of)
     refuse_group_faults(resolved, server.prefix, grouped_only=True)
     return resolved
 

@@ -14,7 +14,7 @@ from es_simhash.arguments import FilePath, check_output
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
 from es_simhash.groups.read import count_lacking
 from es_simhash.groups.reconcile import read_groups
-from es_simhash.groups.recorded import find_field, refuse_regrouping, settle_grouping
+from es_simhash.groups.recorded import find_field, settle_grouping
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import Fields, now, read_values
@@ -102,7 +102,6 @@ async def make_plan(
     resolved = await resolve_index(server, index)
     if resolved.assumed is not None:
         raise InvalidInputError("the mapping may not be read: plan with a login that may read it")
-    refuse_regrouping(resolved.settings_of)
     grouping = await settle_grouping(server, resolved, options.grouping, record=False, may_differ=True)
     await refuse_updates(server, index, resolved.mappings)  # nor could what is deleted be written again
     names = list(resolved.settings_of)

@@ -19,7 +19,6 @@ from es_simhash.mapping.fields import now
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Around, Port
 from es_simhash.mapping.resolve import judge_mappings, no_index
-from es_simhash.mapping.rule import target_of
 from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.removal.delete import find_streams, put_back, read_documents
 from es_simhash.removal.fits import Incoming, find_misfits, is_same_source
@@ -111,7 +110,7 @@ async def restore(
 
 async def _warn_of_lost(server: Port, target: Destination) -> None:
     """Say how many documents of *target* name a canonical that is not there, if no grouping mends them."""
-    if target.settings is None or target_of(target.settings) is not None:
+    if target.settings is None or target.settings.is_grouped:
         return
     lost = await lost_canonicals(server.patient, target.view, ())
     if lost:

@@ -317,7 +317,7 @@ class _Writer(DataSourceArrowWriter):
 
     async def _check(self, server: Port) -> None:
         if self.grouping is not None:
-            await check_recorded(server, self.connection.index, self.grouping, before=self.resolved, regroup=False)
+            await check_recorded(server, self.connection.index, self.grouping, before=self.resolved)
         else:
             agree(await resolve_index(server, self.connection.index), server.context)
 

@@ -23,7 +23,7 @@ from es_simhash.mapping.mapping import has_derived_source
 from es_simhash.mapping.meta import IndexSettings, is_marked, markers_in_use, read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import narrowed
-from es_simhash.mapping.rule import Grouping, Regrouping, default_rule, rule_of
+from es_simhash.mapping.rule import Grouping, default_rule, rule_of
 from es_simhash.passages.lookup import without_passages_query
 from es_simhash.transport.answers import find_gaps, sentences
 from es_simhash.transport.buckets import count_documents, count_whole
@@ -236,13 +236,11 @@ def _judge_grouping(settings: IndexSettings | None) -> tuple[Grouping | None, li
     if settings is None:
         return None, []
     try:
-        grouping, change = Grouping.read(settings), Regrouping.read(settings)
+        grouping = Grouping.read(settings)
     except SimHashError as error:
         return None, [Fault("bad_record", found=str(error))]
-    faults = [Fault("regrouping", found=str(change))] if change is not None else []
-    if grouping is not None and grouping.similarity is None:
-        faults.append(Fault("not_verified"))
-    return grouping, faults
+    is_by_bits = grouping is not None and grouping.similarity is None
+    return grouping, [Fault("not_verified")] if is_by_bits else []
 
 
 def judge_mapping(context: Context, mapping: Mapping[str, Any]) -> tuple[IndexSettings | None, list[Fault]]:

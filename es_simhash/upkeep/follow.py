@@ -13,9 +13,8 @@ from typing import Any
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.reconcile import Written, reconcile
-from es_simhash.mapping.fields import now
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.rule import target_of
+from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.shards import Shard, reading_primaries
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.conversation import pause, refresh
@@ -142,7 +141,7 @@ class _Follower:
             self._decided_by = kept.get("decided_by")
         self._may_lack |= places.look(positions, self._indices.purposes)
         targets = self._indices.judge.targets.values()
-        groupings = [found for target in targets if (found := target_of(target.settings)) is not None]
+        groupings = [found for target in targets if (found := Grouping.read(target.settings)) is not None]
         self._grouping = groupings[0].to_dict() if groupings else None
         if self._grouping is None:
             self._decided_by = None
@@ -163,7 +162,7 @@ class _Follower:
         for place in places.behind:
             hits, may_lack = await read_page(server, place, judge, left)
             self._may_lack |= may_lack
-            judged: list[Judgement] = await server.compute(judge.judge, hits, await server.compute(now)) if hits else []
+            judged: list[Judgement] = await server.compute(judge.judge, hits) if hits else []
             for hit, judgement in zip(hits, judged, strict=True):
                 version = hit["_seq_no"], hit["_primary_term"]
                 # Another program may have changed the text just before the follower wrote the group.

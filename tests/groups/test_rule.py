@@ -13,12 +13,10 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.rule import (
     Grouping,
     OrderKey,
-    Regrouping,
     Within,
     check_order,
     parse_key,
     parse_within,
-    target_of,
 )
 from es_simhash.texts.measures import TextMeasure, check_bound
 
@@ -122,13 +120,8 @@ def test_a_record_that_is_not_ours(recorded):
 
 @pytest.mark.parametrize("older", [{"rule": "connected"}, {"key": ["url", "crawl"]}])
 def test_a_rule_of_an_older_version_is_refused_with_what_to_run(older):
-    """Also where a change to or from it had begun."""
-    rule = {**FULL.to_dict(), **older}
-    for change in ({"from": rule, "to": FULL.to_dict()}, {"from": None, "to": rule}):
-        with pytest.raises(MappingError, match="cannot read"):
-            Regrouping.read(IndexSettings(get_scheme("shingles-3"), extra={"regrouping": change}))
     with pytest.raises(MappingError, match=r"remove_fields\(index, groups_only=True\), then group anew with reconcile"):
-        target_of(settings(rule))
+        Grouping.read(settings({**FULL.to_dict(), **older}))
 
 
 def test_defaults():

@@ -139,11 +139,10 @@ def meta_of(server, name):
     return server.request("GET", f"/{name}/_mapping")[name]["mappings"]["_meta"]
 
 
-def begin_regrouping(server, name, **changed):
-    """Record a change of the grouping, as a reconcile does that is killed then."""
+def record(server, name, **changed):
+    """Record another grouping, as a reconcile does that is killed then."""
     meta = meta_of(server, name)
-    own = meta["es_simhash"]["simhash"]
-    own["regrouping"] = {"from": own["grouping"], "to": {**own["grouping"], **changed}}
+    meta["es_simhash"]["simhash"]["grouping"] |= changed
     mapping = next(iter(server.request("GET", f"/{name}/_mapping").values()))["mappings"] | {"_meta": meta}
     marker = marker_properties(read_settings(mapping), prefix="simhash", mapping=mapping)
     body = {"_meta": meta, "properties": {"simhash": {"properties": marker}}}
@@ -181,36 +180,15 @@ def test_regrouping_replaces_the_grouping(server, index, simhash):
 
 
 def test_a_change_of_the_grouping_that_was_stopped(server, index, simhash):
-    """Whatever reads or writes groups refuses, `check` names it, and the next run goes on with the same change."""
+    """The next run does the rest, by the grouping that is recorded."""
     fill(simhash, server, index)
     simhash.reconcile(index, max_distance=1, verify=False)
-    begin_regrouping(server, index, max_distance=3)
-    kinds = [fault.kind for fault in simhash.check(index)[0].faults]
-    assert kinds == ["regrouping", "not_verified"]
-    for refused in (
-        lambda: simhash.reconcile(index),
-        lambda: list(simhash.groups(index)),
-        lambda: list(simhash.ingest(index, [{"_id": "new", "body": "some text"}])),
-    ):
-        with pytest.raises(MappingError):
-            refused()
+    record(server, index, max_distance=3)
     assert simhash.reconcile(index, dry_run=True).changed > 0
-    assert simhash.reconcile(index, regroup=True).is_settled
+    assert simhash.reconcile(index).is_settled
     assert stored_groups(read_all(server, index)) == oracle(
         read_all(server, index), {"max_distance": 3, "verify": None}
     )
-    assert simhash.check(index)[0].grouping["max_distance"] == 3
-    assert "regrouping" not in meta_of(server, index)["es_simhash"]["simhash"]
-
-
-def test_removing_groups_ends_a_change_that_was_stopped(server, index, simhash):
-    """Afterwards the index records no grouping, and no change of one."""
-    fill(simhash, server, index)
-    simhash.reconcile(index, max_distance=1, verify=False)
-    begin_regrouping(server, index, max_distance=3)
-    simhash.remove_fields(index, groups_only=True)
-    assert not {"grouping", "regrouping"} & set(meta_of(server, index)["es_simhash"]["simhash"])
-    assert simhash.reconcile(index, max_distance=2).is_settled
 
 
 def test_an_ingest_stops_when_the_grouping_changes(server, index, sync_simhash):
@@ -222,7 +200,7 @@ def test_an_ingest_stops_when_the_grouping_changes(server, index, sync_simhash):
     def documents():
         for number in range(3_000):
             if number == 1_600:
-                begin_regrouping(server, index, max_distance=3)
+                record(server, index, max_distance=3)
             yield {"_id": f"new{number}", "body": f"text number {number}"}
 
     with pytest.raises(MappingError):
@@ -232,16 +210,16 @@ def test_an_ingest_stops_when_the_grouping_changes(server, index, sync_simhash):
 
 
 def test_indices_that_a_change_has_reached_in_part(server, index, simhash):
-    """One index has the new grouping, one is being changed, one has the old one: the next run ends it."""
+    """One index has the new grouping and groups by it, one its record alone, one the old one: the next run ends it."""
     names = [f"{index}-{letter}" for letter in "abc"]
     for name in names:
         fill(simhash, server, name, 20)
     simhash.reconcile(names, max_distance=1, verify=False)
     simhash.reconcile(names[0], regroup=True, max_distance=3)
-    begin_regrouping(server, names[1], max_distance=3)
-    with pytest.raises(MappingError):
+    record(server, names[1], max_distance=3)
+    with pytest.raises(InvalidInputError, match=r"grouped by different rules .* regroup=True"):
         simhash.reconcile(names)
-    assert simhash.reconcile(names, regroup=True).is_settled
+    assert simhash.reconcile(names, regroup=True, max_distance=3).is_settled
     assert {check.grouping["max_distance"] for check in simhash.check(names)} == {3}
     assert simhash.reconcile(names).changed == 0
 

@@ -11,6 +11,7 @@ import functools
 import json
 import operator
 import re
+from collections import Counter
 from typing import Any
 
 from es_simhash import build_mapping, fingerprint_fields
@@ -255,9 +256,10 @@ class FakeServer:
     def _composite(self, held, body):
         [(name, agg)] = body["aggs"].items()
         wanted = agg["composite"]["sources"][0]["value"]["terms"]["field"]
-        keys = sorted({value for each in held.values() if (value := value_of(each["source"], wanted)) is not None})
-        keys = [key for key in keys if key > agg["composite"].get("after", {"value": ""})["value"]]
-        found = [{"key": {"value": key}} for key in keys[: agg["composite"]["size"]]]
+        matching = (each["source"] for id_, each in held.items() if is_match(body["query"], id_, each["source"]))
+        counts = Counter(value for source in matching if (value := value_of(source, wanted)) is not None)
+        keys = sorted(key for key in counts if key > agg["composite"].get("after", {"value": ""})["value"])
+        found = [{"key": {"value": key}, "doc_count": counts[key]} for key in keys[: agg["composite"]["size"]]]
         return {**self._page([]), "aggregations": {name: {"buckets": found}}}
 
 
@@ -357,5 +359,7 @@ def is_match(query, id_, source):
     if kind == "range":
         tests = {"gt": operator.gt, "gte": operator.ge, "lte": operator.le}
         return value is not None and all(tests[name](value, bound) for name, bound in wanted.items())
+    if kind == "prefix":
+        return value is not None and value.startswith(wanted)
     values = value if isinstance(value, list) else [value]
     return any(each in (wanted if kind == "terms" else [wanted]) for each in values)

@@ -356,15 +356,13 @@ class AsyncGroupingMethods(AsyncBase):
             dry_run:
                 Only count what would be changed; allowed for every grouping, whatever is recorded.
             regroup:
-                Change the recorded grouping to the one that is asked for; what is not given stays. The mapping says so
-                until every document is rewritten, and meanwhile whatever reads or writes groups is refused. Run it
-                again if it was stopped.
+                Change the recorded grouping to the one that is asked for; what is not given stays. A writer that goes
+                by the former one ends with an error. Run ``reconcile`` again if it was stopped.
             progress:
                 Is called with a :class:`Progress` after each part of the work.
 
         Raises:
             InvalidInputError: If the index has another grouping, and *regroup* and *dry_run* are false.
-            MappingError: If a change of its grouping has begun and is not done, and *regroup* is false.
             IncompleteSearchError: If not every document could be looked at.
         """
         from es_simhash.groups.grouping_request import GroupingRequest
@@ -415,7 +413,7 @@ class AsyncGroupingMethods(AsyncBase):
                 Is called with a :class:`Progress` after each part of the work.
 
         Raises:
-            MappingError: If the index was never grouped, or its grouping is being changed, also while this is read.
+            MappingError: If the index was never grouped, or its grouping is changed while this is read.
             IncompleteSearchError: If not every document could be looked at.
         """
         from es_simhash.groups.pairs_and_groups import GroupOptions, groups
