@@ -332,7 +332,13 @@ def are_neighbours(first, second, *, max_distance, similarity=None, measure=jacc
     if near and similarity is not None:
         texts = first["text"], second["text"]
         near = None not in texts and float(measure(*texts)) >= similarity
+        near = near and not (0 < similarity < 1 and any(map(is_short, texts)))
     return near
+
+
+def is_short(text):
+    """Whether a text has fewer than 20 letters; 2 kana count 3, and 2 logographs 5."""
+    return sum({3: 2, 4: 3, 6: 5}[letters(letter)] for letter in letters_only(text)) < 40
 
 
 def canonical_order(documents, keys):

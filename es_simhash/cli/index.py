@@ -165,7 +165,7 @@ def _next(found: Setup, to: To, example: str, *, is_dry: bool) -> Iterator[str]:
         return
     yield f"found: {count(groups.duplicates, 'duplicate')} of other documents"
     for finding in found.findings:
-        yield f"but {finding.message}"
+        yield f"but {finding.message}: {finding.advice}"
     next_ones: dict[tuple[str, ...], str] = {}
     next_ones |= {
         ("find", found.index, "--id", example): "the near-duplicates of a document",

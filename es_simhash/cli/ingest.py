@@ -259,6 +259,7 @@ class Tally:
         self._actions[written.action] += 1
         self._sums["fingerprinted"] += written.fingerprinted and written.action in _IN_THE_INDEX
         self._sums["updated"] += written.updated
+        self._sums["too_short"] += written.too_short
         if written.action == "refused":
             self._fail(record, written.kind or "refused", written.reason or "", written.id)
         elif written.reason is not None:
@@ -286,6 +287,7 @@ class Tally:
         verb = "would be written" if self.is_dry else "written"
         parts = [f"{count(self._written, 'document')} {verb}, {self._sums['fingerprinted']:,} with a fingerprint"]
         parts += [f"{self._sums['updated']:,} in place of one with the same id"] if self._sums["updated"] else []
+        parts += [f"{self._sums['too_short']:,} too short to compare"] if self._sums["too_short"] else []
         for action, phrase in _PHRASES.items():
             parts += [f"{self._actions[action]:,} {phrase}"] if self._actions[action] else []
         return ", ".join(parts)
@@ -311,6 +313,7 @@ class Tally:
             "written": self._written,
             "fingerprinted": self._sums["fingerprinted"],
             "updated": self._sums["updated"],
+            "too_short": self._sums["too_short"],
             **{action: self._actions[action] for action in _PHRASES},
             "seconds": round(seconds, 3),
         }

@@ -172,7 +172,7 @@ class Decision:
     The decision about a document.
     *group*: its name; the id of the document if it is the canonical. *distance*: to the canonical, in bits; ``None`` if
     its fingerprint is not known. *leader*: the document that it duplicates; *similarity* is to that one, if computed.
-    *at*: milliseconds since 1970.
+    *at*: milliseconds since 1970. *is_short*: another document is near, and its own text is too short to compare.
     """
 
     verdict: Verdict
@@ -182,6 +182,7 @@ class Decision:
     similarity: float | None = None
     uncompared: Sequence[Uncompared] = ()
     at: int = 0
+    is_short: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +278,7 @@ class _Deciding:
         if not (is_near or fingerprint in self._own.by_fingerprint or self._existing.of(fingerprint) or unread):
             return Decision("write", document.id, at=self._at(document, None))  # most documents, without detours
         uncompared = [] if unread is None else [Uncompared(None, unread)]
-        candidates = () if unread is not None else self._candidates(document)
+        candidates, is_short = () if unread is not None else self._candidates(document), False
         for leader in candidates:
             comparison = _compare(document, leader, self._rule.grouping)
             if comparison.unread is not None:
@@ -290,7 +291,10 @@ class _Deciding:
                 distance, at = leader.distance_to(fingerprint), self._at(document, leader)
                 verdict = self._verdict(document)
                 return Decision(verdict, leader.group, distance, leader, similarity, uncompared, at)
-        return Decision("write", document.id, uncompared=uncompared, at=self._at(document, None))
+            if comparison.because == "texts" and content is not None:
+                is_short |= not content.prepared(self._rule.grouping.measure).size
+        at = self._at(document, None)
+        return Decision("write", document.id, uncompared=uncompared, at=at, is_short=is_short)
 
     def _at(self, document: Document, leader: Document | None) -> int:
         """

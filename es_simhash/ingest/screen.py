@@ -22,6 +22,7 @@ from es_simhash.ingest.item import Item, has_fingerprint
 from es_simhash.ingest.reading import Source, WriteTarget, find_write_target
 from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.lookup.judge import LookupRule, Origin, read_sources
+from es_simhash.lookup.near_dups import TOO_SHORT
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree
 from es_simhash.mapping.rule import PairRule
@@ -65,7 +66,7 @@ class Screened(Record):
         source:
             The fields of the winner in the index that were asked for; ``None`` if it is gone meanwhile.
         reason:
-            Why it is unsure: one line.
+            Why it is unsure, or that it is new because its text is too short to compare: one line.
     """
 
     position: int
@@ -163,6 +164,8 @@ def _screened(item: Item, rule: LookupRule, sources: Mapping[Key, Mapping[str, A
         key = Key(leader.index or "", leader.id, leader.routing)
         return replace(near, id=key.id, index=key.index, routing=key.routing, source=sources.get(key))
     reason = _why_unsure(item, rule)
+    if reason is None and item.decision is not None and item.decision.is_short:
+        return Screened(item.position, "new", rule, is_fingerprinted, reason=TOO_SHORT)
     return Screened(item.position, "unsure" if reason else "new", rule, is_fingerprinted, reason=reason)
 
 

@@ -51,6 +51,9 @@ class Written:
         updated:
             Whether it took the place of a document with its id, maybe one that the same ingest wrote: the index then
             has no document more.
+        too_short:
+            Whether another document is near, and its own text is too short to compare: by a rule that compares texts it
+            is no duplicate.
     """
 
     position: int
@@ -64,6 +67,7 @@ class Written:
     kind: RefusedKind | None = None
     similarity: float | None = None
     updated: bool = False
+    too_short: bool = False
 
     @property
     def hindrance(self) -> Hindrance | None:
@@ -86,6 +90,7 @@ class Written:
         }
         plain |= {} if self.kind is None else {"kind": self.kind}
         plain |= {"updated": True} if self.updated else {}
+        plain |= {"too_short": True} if self.too_short else {}
         if self.canonical is not None:
             plain |= {"canonical": self.canonical, "distance": self.distance}
         return plain if self.similarity is None else plain | {"similarity": self.similarity}
@@ -110,7 +115,7 @@ def report(item: Item, *, prefix: str) -> Written:
         written.action = "unchanged" if outcome.is_same else "written"
         written.updated = outcome.status == UPDATED and operation is not None and operation.kind == "index"
     if decision is not None and item.fingerprint is not None:
-        written.canonical = decision.group
+        written.canonical, written.too_short = decision.group, decision.is_short
         if leader is None or not leader.is_member:  # else the canonical is gone, or has another text
             written.distance, written.similarity = decision.distance, decision.similarity
         if decision.verdict == "tag":

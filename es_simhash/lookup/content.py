@@ -133,7 +133,8 @@ class Content:
 class Comparison:
     """
     What a rule says of two documents: it accepts them, unless *because* of something, or one of them was *unread*.
-    *score*: that of their texts, where these were compared. ``"texts"`` may stand for numbers: see :func:`why_apart`.
+    *score*: that of their texts, where these were compared. ``"texts"`` may stand for other numbers, or a text that is
+    too short: see :func:`why_apart`.
     """
 
     because: Literal["distance", "texts", "per", "within"] | None = None
@@ -188,9 +189,12 @@ def _compare_texts(first: Content, second: Content, bound: float, measure: TextM
     return Comparison(None if score.similarity >= bound else "texts", score)
 
 
-def why_apart(first: Content, second: Content, rule: PairRule) -> tuple[Literal["texts", "numbers"], float]:
+def why_apart(first: Content, second: Content, rule: PairRule) -> tuple[Literal["texts", "numbers", "short"], float]:
     """Return what keeps two texts apart that *rule* rejects, and their exact similarity, whatever their numbers."""
-    share = rule.measure.share(first.prepared(rule.measure), second.prepared(rule.measure))
+    both = first.prepared(rule.measure), second.prepared(rule.measure)
+    share = rule.measure.share(*both)
+    if not all(prepared.size for prepared in both):
+        return "short", share
     return ("texts" if share < (rule.similarity or 0.0) else "numbers"), share
 
 

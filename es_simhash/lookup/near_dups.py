@@ -15,6 +15,7 @@ from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields, read_fingerprint
 from es_simhash.mapping.meta import DEFAULT_MAX_DISTANCE, check_max_distance
 from es_simhash.tables.notebook import Part, Sheet, cut, flat_source
 from es_simhash.tables.tabular import Tabular
+from es_simhash.texts.measures import FEWEST_LETTERS
 from es_simhash.transport.protocol import Index, Key, document_key, index_key
 
 if TYPE_CHECKING:
@@ -121,7 +122,10 @@ MOST_REJECTED = 5
 """Most rejected documents that an answer carries."""
 
 
-Reason = Literal["distance", "texts", "numbers", "per", "within"]
+TOO_SHORT = f"too short to compare: fewer than {FEWEST_LETTERS} letters, or 8 logographs; preset identical compares it"
+"""Why a text is near nothing by a rule that compares texts, for people."""
+
+Reason = Literal["distance", "texts", "numbers", "short", "per", "within"]
 """What keeps two documents apart."""
 
 
@@ -136,6 +140,8 @@ def words_apart(because: Reason, rule: PairRule, distance: int, similarity: floa
             return f"{share}, below {100 * (rule.similarity or 0):g} %"
         case "numbers":
             return f"{share}, but other numbers"
+        case "short":
+            return f"{bits}, {TOO_SHORT}"
         case "per":
             return f"{bits}, apart by per {rule.per}"
         case "within":
@@ -151,8 +157,8 @@ class Rejected:
         near_dup:
             The document, with the similarity of its text where texts or numbers decided.
         because:
-            What keeps it apart: ``"texts"``, other ``"numbers"`` in similar texts, its values of ``"per"`` or
-            ``"within"``.
+            What keeps it apart: ``"texts"``, other ``"numbers"`` in similar texts, a text that is too ``"short"``, its
+            values of ``"per"`` or ``"within"``.
         rule:
             The rule.
     """

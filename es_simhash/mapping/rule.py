@@ -215,6 +215,8 @@ class PairRule:
             object.__setattr__(self, "measure", WORD_SHINGLES)  # so that equal rules are equal
         elif check_bound("verify", self.similarity) == 0 and (numbers := self.measure.numbers) != "any":
             raise InvalidInputError(f"a similarity of 0 accepts every text, and {numbers=} does not: give more")
+        else:
+            object.__setattr__(self, "measure", self.measure.for_bound(self.similarity))
         if self.per is not None:
             check_field("per", self.per)
         if self.within is not None:

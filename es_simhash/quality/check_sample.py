@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -104,8 +105,10 @@ async def find_short_texts(server: Port, index: Index) -> list[Finding]:
         titles = [str(value).casefold() for source in read for value in read_values(source, title)[:1]]
         one = OneText(title, text, len({*titles}), len(titles))
         if one.is_suspicious and 0 < len(text.encode("utf-8", "replace")) <= SHORT_BYTES:
+            options = " ".join(f"--text-field {shlex.quote(name)}" for name in (title, *texts))
             values = {"documents": bucket["doc_count"], "text": text, "titles": one.titles, "whole": one.documents}
-            found.append(Finding("warning", "short_text", {**values, "field": title}))
+            values |= {"field": title, "options": options, "index": index_key(index)}
+            found.append(Finding("warning", "short_text", values))
     return found
 
 

@@ -18,7 +18,8 @@ from es_simhash.record import Record
 from es_simhash.removal.guard_rails import OneStays
 from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.shingle_sets import shingle_sets
+from es_simhash.texts.letters import have_fewer
+from es_simhash.texts.measures import FEWEST_LETTERS
 
 FindingKind = Literal[
     "mapping", "stale", "broken", "missing", "short", "hot", "lost_canonicals", "large_group", "short_text"
@@ -49,9 +50,9 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
         "run es-simhash setup {index}",
     ),
     "short": Sentence(
-        f"{_SHARE} have fewer than {{least}} shingles (runs of some 7 letters, or of 5 Chinese characters), such as "
-        "document {example!r}",
-        "one changed word changes many of their bits: look up with es-simhash find {index} --preset noisy",
+        f"{_SHARE} have fewer than {{least}} letters, or 8 logographs, such as document {{example!r}}",
+        "they say too little to be compared, and are near nothing: give title and text together as the text fields, or "
+        "look up with es-simhash find {index} --preset identical",
     ),
     "hot": Sentence(
         "{field} {term!r} is in {documents:,} documents; by chance it would be in {chance:,}",
@@ -70,16 +71,14 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
     "short_text": Sentence(
         "{documents:,} documents have the short text {text!r}, and {whole:,} of them that were read have {titles:,} "
         "different values of {field}",
-        "they may be different documents: see them with es-simhash groups before you remove any",
+        "they may be different documents: see them with es-simhash groups before you remove any, or compare both "
+        "together: es-simhash setup {index} {options} --prefix simhash2",
     ),
 }
 """The sentences of each kind."""
 
 Severity = Literal["error", "warning", "note"]
 Values = Mapping[str, int | float | str]
-
-FEW_SHINGLES = 10
-"""Below so many shingles (12 words of English, 14 characters of Chinese) one changed word moves many bits."""
 
 # A term with this many times the documents that chance would give it is reported.
 _HOT = 20.0
@@ -173,9 +172,9 @@ def judge_sample(
         if text is not None and value is not None
     ]
     current = fingerprints([text for _, text, _ in known], scheme=scheme)
-    shingles = shingle_sets([text for _, text, _ in known])
+    short = have_fewer([text for _, text, _ in known], FEWEST_LETTERS).tolist()
     found["stale"] = [name for (name, _, value), now in zip(known, current, strict=True) if now != value]
-    found["short"] = [name for (name, _, _), runs in zip(known, shingles, strict=True) if runs.size < FEW_SHINGLES]
+    found["short"] = [name for (name, _, _), is_short in zip(known, short, strict=True) if is_short]
     is_mostly_short = len(found["short"]) > len(known) / 4
     severities: Mapping[FindingKind, Severity] = {"short": "warning" if is_mostly_short else "note"}
     findings = [
@@ -187,7 +186,7 @@ def judge_sample(
                 "part": len(names),
                 "whole": len(hits if kind == "broken" else known),
                 "example": names[0],
-                "least": FEW_SHINGLES,
+                "least": FEWEST_LETTERS,
             },
         )
         for kind, names in found.items()

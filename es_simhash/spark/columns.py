@@ -19,7 +19,7 @@ from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprints, get_scheme,
 from es_simhash.hashing.registry import with_contents
 from es_simhash.lookup.lookup_options import Verification
 from es_simhash.mapping.rule import PairRule
-from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure, check_bound
+from es_simhash.texts.measures import TextMeasure, check_bound
 
 # More fingerprints than these are not sent to each executor.
 BROADCAST = 10_000_000
@@ -200,10 +200,10 @@ def prepared_of(text: Column, measure: TextMeasure) -> Column:
 
 def check_verify(verify: Any) -> tuple[float, TextMeasure]:
     """Return the smallest similarity of texts that *verify* means, and its measure."""
-    if isinstance(verify, Verification):
-        rule = verify.put_on(PairRule())
-        return rule.similarity or 0.0, rule.measure
-    return check_bound("verify", verify), WORD_SHINGLES
+    if not isinstance(verify, Verification):
+        verify = Verification(check_bound("verify", verify))
+    rule = verify.put_on(PairRule())
+    return rule.similarity or 0.0, rule.measure
 
 
 def similar_texts(

@@ -12,6 +12,7 @@ import numpy as np
 
 from es_simhash.hashing.characters import (
     BASE,
+    KANA,
     LOGOGRAPHS,
     UNSPACED,
     Codes,
@@ -48,6 +49,15 @@ def compared_letters(texts: Sequence[str]) -> tuple[Codes, Places]:
 def _without_marks() -> Codes:
     """Return the letters whose mark is left out in their language: Russian \u0451, Turkish \u0130."""
     return reduce_codes(*join_codes(["\u0451i\u0307"]))[0]
+
+
+def have_fewer(texts: Sequence[str], letters: int) -> Flags:
+    """Return which of *texts* have fewer than so many *letters*, where 2 kana count 3 and 2 logographs 5."""
+    codes, ends = compared_letters(texts)
+    worth = code_point_table(2, (KANA, 3), (LOGOGRAPHS, 5)).take(codes & np.uint32(BASE))
+    passed = np.append(np.int64(0), np.cumsum(worth, dtype=np.int64))
+    found: Flags = np.diff(passed[ends], prepend=0) < 2 * letters
+    return found
 
 
 def stands_alone(codes: Codes) -> Flags:

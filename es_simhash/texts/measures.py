@@ -33,6 +33,9 @@ _NUMBERS_SAID: dict[Numbers, str] = {"any": "", "most": ", most numbers the same
 DEFAULT_SIMILARITY = 0.8
 """The smallest similarity that counts as the same text, where nothing else is given or recorded."""
 
+FEWEST_LETTERS = 20
+"""Fewer letters say too little to be compared: "N/A", "See below"; so many are 8 logographs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
@@ -78,7 +81,8 @@ class TextMeasure(Record):
     ``"characters"`` letters; blanks count in neither. *numbers*: with ``"same"``, texts with other numbers in the same
     places are 0 similar; with ``"most"``, those with more such numbers, from two on, than equal ones. *scheme*: texts
     first go through its steps before features; ``None`` for none. It is recorded with the fingerprints, not here.
-    *notes_numbers*: whether scores say what became of numbers, whatever the rule.
+    *notes_numbers*: whether scores say what became of numbers, whatever the rule. *fewest_letters*: texts of fewer are prepared
+    as if they had none, as :meth:`for_bound` says.
     """
 
     _NAMES = "measure unit numbers"
@@ -88,6 +92,7 @@ class TextMeasure(Record):
     numbers: Numbers = "any"
     scheme: Scheme | None = field(default=None, compare=False)
     notes_numbers: bool = field(default=False, compare=False)
+    fewest_letters: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
         check_choice("measure", self.measure, MEASURES)
@@ -116,6 +121,13 @@ class TextMeasure(Record):
         """Return this measure of texts as the fingerprints of *scheme* see them."""
         return replace(self, scheme=scheme if scheme.preprocess else None)
 
+    def for_bound(self, similarity: float) -> TextMeasure:
+        """
+        Return this measure for a rule that accepts texts from *similarity* on.
+        Texts that are too short to say anything are like none, unless the letters have to be the same, or need not.
+        """
+        return replace(self, fewest_letters=FEWEST_LETTERS if 0 < similarity < 1 else 0)
+
     def noting_numbers(self) -> TextMeasure:
         """Return this measure with scores that say what became of the numbers."""
         return replace(self, notes_numbers=True)
@@ -125,9 +137,16 @@ class TextMeasure(Record):
         return self.notes_numbers or self.numbers != "any"
 
     def prepare(self, texts: Sequence[str]) -> list[Shingles]:
-        """Return each of *texts* prepared for :meth:`compare`; empty for a text without letters."""
+        """Return each of *texts* prepared for :meth:`compare`; empty for a text without letters, or with too few."""
         seen = _converted(texts, self.scheme)
         units = self._units(seen)
+        few = [place for place, cut in enumerate(units) if 0 < cut.size < self.fewest_letters]
+        if few:
+            from es_simhash.texts.letters import have_fewer  # noqa: PLC0415 -- loads numpy
+
+            are_short = have_fewer([seen[place] for place in few], self.fewest_letters).tolist()
+            for place, is_short in zip(few, are_short, strict=True):
+                units[place] = units[place][: 0 if is_short else None]
         if not self._has_numbers:
             return units
         if self.scheme is not None and "numbers" in self.scheme.preprocess:  # which leaves none to compare
@@ -233,7 +252,7 @@ class Preset:
     def text_measure(self, numbers: Numbers = "any") -> TextMeasure:
         """Return what it compares; *numbers*: whether these count by the rule that it is put on."""
         stays = numbers == "same" and self.numbers in {None, "most"}
-        return TextMeasure(self.measure, self.unit, "same" if stays else self.numbers or "any")
+        return TextMeasure(self.measure, self.unit, "same" if stays else self.numbers or "any").for_bound(self.similarity)
 
 
 PRESETS: dict[str, Preset] = {

@@ -69,11 +69,13 @@ def test_copies_of_a_fingerprint_cost_nothing():
     assert not group_fingerprints(values, 64).any()
 
 
-WORDS = ["the", "cat", "sat", "on", "a", "mat", "today"]
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "today", "and", "yesterday"]
 TEXTS = st.one_of(
     st.none(),
-    st.sampled_from(["", "...", "The cat sat on a mat.", "the cat sat on a mat", "the cat sat on a mat today"]),
-    st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join),
+    st.sampled_from(
+        ["", "...", "N/A", "The cat sat on a mat.", "the cat sat on a mat today and", "The cat sat on a mat today. And"]
+    ),
+    st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join),
 )
 ORDERS = st.sampled_from(
     [("id",), ("views",), ("-views",), ("source:x>y",), ("source:y>*>x", "-views"), ("-at", "source:z"), ("longest",)]

@@ -27,7 +27,12 @@ times = pytest.mark.parametrize("since", TIMES, ids=["all", "since"])
 
 def grouped(number, **own):
     """Return a document whose text is that of all documents near it."""
-    body = {X: "the first text of three", Y: "another text", Z: "one more"}[number - (number == X + 1)]
+    bodies = {
+        X: "the first of all the three texts",
+        Y: "another text of more words",
+        Z: "one more that is just as long",
+    }
+    body = bodies[number - (number == X + 1)]
     return {"simhash": {**fingerprint_fields(number)["simhash"], **own}, "own": 1, "body": body}
 
 

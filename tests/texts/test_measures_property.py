@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from es_simhash.hashing import fingerprint
+from es_simhash.mapping.rule import PairRule
 from es_simhash.texts.measures import MEASURES, UNITS, Preset, Score, TextMeasure, compare_pairs
 from es_simhash.texts.shingle_sets import edit_similarity, shingle_sets
 from tests import reference
@@ -38,6 +39,17 @@ def test_similarity_is_that_of_sets_of_runs_of_pieces(first, second):
 
 
 ANY_MEASURE = st.builds(TextMeasure, st.sampled_from(MEASURES), st.sampled_from(UNITS))
+
+
+@given(LONGER, LONGER, ANY_MEASURE, BOUNDS)
+def test_a_text_of_few_letters_is_like_none(first, second, measure, bound):
+    """Below 20 letters it shares nothing, not with itself, unless the rule asks for the same letters, or for none."""
+    ruled = PairRule(16, bound, measure).measure
+    is_short = 0 < bound < 1 and any(map(reference.is_short, (first, second)))
+    wanted = 0.0 if is_short else measure.compare(*measure.prepare([first, second])).similarity
+    assert ruled.compare(*ruled.prepare([first, second])).similarity == wanted
+
+
 BETWEEN = st.sampled_from(["", " ", "-\n", ", ", "\u00ad", "\u3000", " — "])
 
 
