@@ -28,6 +28,7 @@ from es_simhash.mapping.user_fields import may_hold, no_such_field
 from es_simhash.quality.check_sample import find_large_group, find_short_texts
 from es_simhash.quality.health import Finding
 from es_simhash.quality.read_stats import count_groups
+from es_simhash.quality.steps import StepFigures
 from es_simhash.quality.tune import PresetFigures, TuneOptions, Tuning, tune
 from es_simhash.texts.measures import DEFAULT_PRESET, PRESETS
 from es_simhash.transport.buckets import count_whole
@@ -86,11 +87,15 @@ class Setup:
             What *preset*, or where that is ``None`` the recommended one, finds of edited copies of these texts.
         presets:
             The same of every preset; empty where nothing was measured.
+        steps:
+            Steps before features that the texts ask for, with the copies that each finds. ``html`` is chosen where no
+            scheme is recorded or asked for; ``links`` is for you to choose: posts that differ in their links alone are
+            then one.
         notes:
             Why some documents could not be drawn or counted, when the texts were measured.
         findings:
-            A group of very many documents, as :meth:`SimHashClient.check_sample` finds it: what speaks against removing
-            duplicates before somebody has looked.
+            A group of very many documents, as :meth:`SimHashClient.check_sample` finds it, and a short text of many
+            titles: what speaks against removing duplicates before somebody has looked.
         filled:
             The last report of the backfill, with the first 100 failures of all, or what it would report; ``None`` in a
             dry run of an index without fingerprints, unless documents may have a field of their own there.
@@ -116,6 +121,7 @@ class Setup:
     sampled: int = 0
     measured: PresetFigures | None = None
     presets: tuple[PresetFigures, ...] = ()
+    steps: tuple[StepFigures, ...] = ()
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     filled: BackfillProgress | None = None
@@ -226,6 +232,7 @@ async def setup(
     )
     if (tuning := wanted.tuning) is not None:
         found = replace(found, sampled=tuning.sampled, presets=tuning.presets, notes=tuning.reasons)
+        found = replace(found, steps=() if resolved.settings_of else tuning.steps)
     if with_fingerprint:
         found = replace(found, outside=(await count_groups(server, index)).lost)
     if not dry_run:
@@ -272,6 +279,13 @@ async def _decide(
     if documents and (is_free or preset_of(grouping, settings) is None):
         options = TuneOptions(sample=SAMPLE, text_field=future.text_fields.all)
         tuning = await tune(server, index, options, scheme=settings.scheme)
+        is_new = not resolved.settings_of and server.context.wanted is None
+        if is_new and (html := next((step for step in tuning.steps if step.step == "html"), None)) is not None:
+            scheme = replace(settings.scheme, preprocess=html.preprocess)
+            future = with_our_fields(server.context, resolved, named, scheme=scheme)
+            settings = agree(future, server.context)
+            others = await tune(server, index, options, scheme=scheme)
+            tuning = replace(others, steps=(html, *others.steps))
         chosen = tuning.recommended if is_open and tuning.sampled >= FEW else None
         if is_open and not has_presets and tuning.sampled >= FEW:
             request = replace(request, max_distance=tuning.enough_distance)
@@ -349,11 +363,9 @@ async def _carry_out(server: Port, index: Index, wanted: _Wanted, found: Setup) 
         filled = await finish_backfill(server, index, BackfillOptions())
         at = "all documents were grouped"
         grouped = await reconcile(server, index, GroupingRequest())
-    found = replace(found, filled=filled, groups=grouped)
-    if not grouped.duplicates:
-        return found
-    findings = [*await find_large_group(server, index), *await find_short_texts(server, index)]
-    return replace(found, findings=tuple(findings))
+    findings = await find_large_group(server, index) if grouped.duplicates else []
+    findings += await find_short_texts(server, index)
+    return replace(found, filled=filled, groups=grouped, findings=tuple(findings))
 
 
 async def _read_rollover(server: Port, index: Index, resolved: Resolved) -> str:

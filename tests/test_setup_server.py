@@ -9,6 +9,7 @@ import pytest
 from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, get_scheme, hamming_distance
 from es_simhash.cli import look
 from es_simhash.cli.show import print_line
+from es_simhash.hashing.preprocess import html_to_text
 from es_simhash.mapping.mapping import NEEDED_FIELDS
 from tests.estates.wire import Wire
 from tests.servers.command_line import failed, parse
@@ -235,16 +236,41 @@ def test_log_lines(server, index, sync_client):
 
 def test_a_short_text_with_many_titles_is_told(server, plain, simhash):
     """Only where the titles tell its documents apart; a true copy has the same title."""
-    texts = [("No description available.", "Thing {}"), ("The same few words.", "News")]
+    texts = [("No description available.", "Thing {}"), ("N/A", "Item {}"), ("The same few words as ever.", "News")]
     for number, (text, title) in enumerate(texts):
         rows = [{"_id": f"{number}t{n}", "body": text, "title": title.format(n)} for n in range(6)]
         put(server, plain, rows)
     found = simhash.setup(plain, text_field="body")
-    [told] = [each for each in found.findings if each.kind == "short_text"]
+    told, other = sorted(
+        (each for each in found.findings if each.kind == "short_text"), key=lambda each: -len(each.message)
+    )
+    assert (other.values["text"], found.groups.duplicates) == ("N/A", 22)
+    assert told.advice.endswith(f"es-simhash setup {plain} --text-field title --text-field body --prefix simhash2")
     assert told.message == (
         "6 documents have the short text 'No description available.', and 6 of them that were read have 6 different "
         "values of title"
     )
+
+
+@pytest.mark.parametrize("step", ["html", "links"])
+def test_a_step_that_the_texts_ask_for(run, server, index, simhash, step):
+    """Tags and references are left out where no scheme is asked for; links only by an option, which is named."""
+    plain, marks = random_texts(60, 3), {"html": "<p>&quot;{}&quot; &#39;s</p>", "links": "{} https://t.co/aBcDeFgH{}"}
+    bodies = [
+        marks[step].format(text[:90].replace(" ", " &amp; " if step == "html" else " "), n)
+        for n, text in enumerate(plain)
+    ]
+    put(server, index, [{"_id": str(n), "body": body} for n, body in enumerate(bodies)])
+    server.request("POST", f"/{index}/_refresh")
+    shown = run("setup", index, "--text-field", "body").stdout
+    is_html = step == "html"
+    assert f" more copies are found without {'tags or' if is_html else 'links: --preprocess links'}" in shown
+    assert ("(chosen)" in shown) == is_html
+    found = simhash.setup(index, text_field="body")
+    assert [each.step for each in found.steps] == [step]
+    assert found.scheme == ("shingles-3(preprocess=html)" if is_html else "shingles-3")
+    assert len(simhash.find_near_dups(index, html_to_text(bodies[7]))) == 1
+    assert simhash.setup(index).is_already
 
 
 def test_a_large_group_comes_before_a_plan(run, server, index):

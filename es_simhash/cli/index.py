@@ -160,12 +160,12 @@ def _next(found: Setup, to: To, example: str, *, is_dry: bool) -> Iterator[str]:
     groups = found.groups
     if is_dry and not found.is_already:
         return
-    if groups is None or not groups.duplicates:
-        yield "found: no duplicates"
-        return
-    yield f"found: {count(groups.duplicates, 'duplicate')} of other documents"
+    number = 0 if groups is None else groups.duplicates
+    yield f"found: {count(number, 'duplicate')} of other documents" if number else "found: no duplicates"
     for finding in found.findings:
         yield f"but {finding.message}: {finding.advice}"
+    if not number:
+        return
     next_ones: dict[tuple[str, ...], str] = {}
     next_ones |= {
         ("find", found.index, "--id", example): "the near-duplicates of a document",
@@ -196,6 +196,8 @@ def _show_measured(found: Setup, to: To) -> None:
             for kind in found.presets[0].by_edit
         ]
         print_sheets(Sheet(f"found of edited copies of {found.sampled:,} of your texts", rows))
+    for step in found.steps:
+        print_line(f"note: {step}{' (chosen)' if f'preprocess={step.step}' in found.scheme else ''}")
     for message in found.notes:
         print_line(f"note: {message}")
     if figures is not None and found.preset is None and figures.max_distance > found.grouping["max_distance"]:

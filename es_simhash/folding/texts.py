@@ -106,8 +106,9 @@ def distinct_texts(
     Return which of *texts* stay, so that no two of these are near-duplicates; no server, no model.
 
     The texts are compared as a grouped index compares them, exactly, whatever their order: each that goes is a
-    near-duplicate of the one that stays for it. A text without a fingerprint, such as an empty one, stays. Memory: some
-    200 bytes a text, and the shingles of those that have a candidate.
+    near-duplicate of the one that stays for it. A text without a fingerprint, such as an empty one, stays, and one that
+    differs in nothing but numbers or signs. Memory: some 200 bytes a text, and the shingles of those that have a
+    candidate.
 
     Args:
         texts:
@@ -146,7 +147,7 @@ def distinct_texts(
     places = np.array([place for place, value in enumerate(found) if value is not None], np.int64)
     values = np.array([value for value in found if value is not None], np.uint64)
     ranked = [every[order[place]] for place in places.tolist()]
-    store = TextStore(chosen.text_measure().after(scheme))
+    store = TextStore(chosen.text_measure().after(scheme).sparing_numbers())
     numbers = np.full(len(values), -1, np.int64)
     compared = with_candidates(Documents(values), chosen.max_distance)
     if compared.size:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -337,6 +337,10 @@ def group_documents(
     similarity: float = 0.0,
 ) -> Places:
     """Return the place of each document's canonical, where more than the distance makes neighbours."""
+    if sets is not None and documents.texts is not None and similarity:
+        # A text without words, or with too few, has nothing in common with any, not even with itself.
+        is_empty = np.isin(documents.texts, np.flatnonzero(sets.sizes == 0))
+        documents = replace(documents, texts=np.where(is_empty, -1, documents.texts))
     nodes = Nodes(documents, span=span)
     canonical = np.arange(len(documents.fingerprints), dtype=np.int64)
     canonical[nodes.places] = nodes.first[_group(nodes, Near(max_distance, sets, similarity))][nodes.node]

@@ -310,12 +310,7 @@ class Table:
 
     def _documents(self, order: NDArray[np.int64], texts: Texts | None = None) -> Documents:
         columns = self._columns()
-        numbers = None
-        if texts is not None:
-            numbers = texts.numbers.copy()
-            if self._grouping.similarity:
-                # A text without words has nothing in common with any, not even with itself.
-                numbers[np.isin(numbers, np.flatnonzero(texts.sets.sizes == 0))] = -1
+        numbers = None if texts is None else texts.numbers
         return Documents(
             columns["fingerprint"][order],
             *(

@@ -48,7 +48,7 @@ _DIGIT = re.compile(f"[{_DIGITS}]")
 _PART = f"[{_DIGITS}A-Za-z_]+"
 _RUN = re.compile(f"{_PART}(?:(?:[-./]|(?<=[{_DIGITS}])[:,+](?=[{_DIGITS}])){_PART})*")
 
-_LINK = re.compile(r"(?:https?://|www\.)[!#-;=?-Z\[\]_a-z~]+", re.IGNORECASE | re.ASCII)
+LINK = re.compile(r"(?:https?://|www\.)[!#-;=?-Z\[\]_a-z~]+", re.IGNORECASE | re.ASCII)
 
 
 def preprocessor(scheme: Scheme) -> Callable[[Sequence[str]], list[str]] | None:
@@ -73,7 +73,7 @@ def preprocessor(scheme: Scheme) -> Callable[[Sequence[str]], list[str]] | None:
     return lambda texts: list(map(convert, texts))
 
 
-def _html_to_text(html: str) -> str:
+def html_to_text(html: str) -> str:
     parts, at = [], 0
     while (found := _MARKUP.search(html, at)) is not None:
         parts.append(unescape(html[at : found.start()]))
@@ -95,7 +95,7 @@ def _load_t2s() -> Callable[[str], str]:
 
 
 def _without_links(text: str) -> str:
-    return _LINK.sub(" ", text)
+    return LINK.sub(" ", text)
 
 
 def _without_numbers(text: str) -> str:
@@ -103,7 +103,7 @@ def _without_numbers(text: str) -> str:
 
 
 _loaders: dict[str, Callable[[], Callable[[str], str]]] = {
-    "html": lambda: _html_to_text,
+    "html": lambda: html_to_text,
     "links": lambda: _without_links,
     "numbers": lambda: _without_numbers,
     "t2s": _load_t2s,

@@ -289,7 +289,7 @@ class _Deciding:
             if comparison.accepts:
                 similarity = None if comparison.score is None else comparison.score.similarity
                 distance, at = leader.distance_to(fingerprint), self._at(document, leader)
-                verdict = self._verdict(document)
+                verdict = self._verdict(document, comparison)
                 return Decision(verdict, leader.group, distance, leader, similarity, uncompared, at)
             if comparison.because == "texts" and content is not None:
                 is_short |= not content.prepared(self._rule.grouping.measure).size
@@ -373,11 +373,15 @@ class _Deciding:
         there = (other for other in copy.canonicals if self._newest(other.id) is None)
         return any(_compare(copy, other, self._rule.grouping).accepts for other in there)
 
-    def _verdict(self, document: Document) -> Verdict:
-        """Return what becomes of a duplicate: skipping would leave what has its id with its old text."""
+    def _verdict(self, document: Document, comparison: Comparison) -> Verdict:
+        """
+        Return what becomes of a duplicate: skipping would leave what has its id with its old text, and lose a text that
+        differs in nothing but numbers.
+        """
         before = self._newest(document.id)
         is_there = before is not None and not before.is_deletion
-        return "tag" if document.must_write or is_there else self._rule.on_duplicate
+        is_spared = self._rule.grouping.measure.spares(comparison.score)
+        return "tag" if document.must_write or is_there or is_spared else self._rule.on_duplicate
 
     def _compared_soon(self, batch: Sequence[Document]) -> Iterator[Content]:
         """Yield the contents that will be compared: of new documents near another, in the index or not, and of that."""

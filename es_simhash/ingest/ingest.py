@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence, Set as AbstractSet
 from contextlib import ExitStack, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import length_hint
 from typing import Any
 
@@ -99,6 +99,8 @@ async def make_engine(
     """
     index, on_duplicate = source.index, options.on_duplicate or "tag"
     mappings, grouping = await _choose_grouping(server, index, target, options, record=is_writing)
+    if on_duplicate == "skip":
+        grouping = replace(grouping, measure=grouping.measure.noting_numbers())
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
     is_recorded = all(own.text_fields for own in target.resolved.settings_of.values())
     ingest = GroupedIngest(

@@ -60,9 +60,9 @@ class Screened(Record):
             Distance to the winner, in bits.
         similarity:
             How similar the two texts are, 0 to 1; ``None`` where texts are not compared.
-        is_update:
-            Whether it is near another one, and the index, or a document before it in the call, has its id: an ingest
-            writes it all the same, because the old text would stay.
+        must_write:
+            Whether it is near another one, and an ingest that skips duplicates writes it all the same: the index, or a
+            document before it in the call, has its id, and the old text would stay; or only numbers or signs differ.
         source:
             The fields of the winner in the index that were asked for; ``None`` if it is gone meanwhile.
         reason:
@@ -79,11 +79,11 @@ class Screened(Record):
     place: int | None = None
     distance: int | None = None
     similarity: float | None = None
-    is_update: bool = False
+    must_write: bool = False
     source: Mapping[str, Any] | None = None
     reason: str | None = None
 
-    _OPTIONAL = "id index routing place distance similarity is_update source reason"
+    _OPTIONAL = "id index routing place distance similarity must_write source reason"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain JSON values, the rule in words."""
@@ -157,7 +157,7 @@ def _screened(item: Item, rule: LookupRule, sources: Mapping[Key, Mapping[str, A
             is_fingerprinted,
             distance=leader.distance_to(item.fingerprint),
             similarity=item.decision.similarity,
-            is_update=item.decision.verdict != "skip",
+            must_write=item.decision.verdict != "skip",
         )
         if leader.position is not None:
             return replace(near, place=leader.position)

@@ -63,4 +63,4 @@ class Guard:
 
 def is_stored(screened: Screened) -> bool:
     """Return whether a chunk is stored: what nobody can judge is, and a new text of a document that is there."""
-    return screened.answer != "near" or screened.is_update
+    return screened.answer != "near" or screened.must_write

@@ -21,10 +21,11 @@ from es_simhash.mapping.resolve import read_present_settings, resolve_index
 from es_simhash.mapping.user_fields import check_texts, exist_clauses
 from es_simhash.quality.edits import edit_texts
 from es_simhash.quality.sampling import SampleOptions, sample_documents, sample_option
+from es_simhash.quality.steps import StepFigures, measure_steps
 from es_simhash.record import Record
 from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.measures import DEFAULT_SIMILARITY, PRESETS, WORD_SHINGLES, compare_pairs
+from es_simhash.texts.measures import DEFAULT_PRESET, DEFAULT_SIMILARITY, PRESETS, WORD_SHINGLES, compare_pairs
 from es_simhash.transport.answers import sentences
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.protocol import Index, Progress, check_index, index_key
@@ -63,7 +64,8 @@ class Tuning(Tabular, Record):
     scheme of the index where that has the preset's features, else with the preset's own. *recommended*: what
     :func:`recommend` chose; ``None`` without copies. *enough_distance*: the smallest distance by bits alone whose
     recall is 0.02 below the best at most, with the scheme of the index: for a scheme that no preset has. *reasons*: why
-    some documents could not be drawn or counted; empty if all could.
+    some documents could not be drawn or counted; empty if all could. *steps*: those before features by which the
+    recommended preset, else ``similar``, finds more copies.
     """
 
     index: str
@@ -74,6 +76,7 @@ class Tuning(Tabular, Record):
     recommended: str | None
     enough_distance: int | None = None
     reasons: tuple[str, ...] = ()
+    steps: tuple[StepFigures, ...] = ()
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a row for each preset."""
@@ -106,7 +109,7 @@ class Tuning(Tabular, Record):
         return [self.found(), Sheet("By kind of edit", copies)]
 
     def _notes(self) -> Mapping[str, Sequence[str]]:
-        return {"not every document was looked at": self.reasons}
+        return {"not every document was looked at": self.reasons, "with a step": tuple(map(str, self.steps))}
 
 
 def recommend(figures: Sequence[PresetFigures]) -> str | None:
@@ -159,6 +162,10 @@ async def tune(server: Port, index: Index, options: TuneOptions, *, scheme: Sche
     server.tell(Progress(0, None, "measuring presets"))
     found: Tuning = await server.compute(measure, texts, used, options.seed)
     server.tell(Progress(len(texts), len(texts), "measuring presets"))
+    preset = PRESETS[found.recommended or DEFAULT_PRESET.name]
+    if used.has_features_of(get_scheme(preset.scheme)):
+        steps = await server.compute(tuple, measure_steps(texts, used, preset, seed=options.seed))
+        found = replace(found, steps=steps)
     return replace(found, index=name, documents=documents, reasons=tuple(dict.fromkeys(reasons)))
 
 

@@ -190,7 +190,7 @@ def _comparer(
         if bound is None:
             decided_by[name][Fields(context.prefix).fingerprint] = False
     prefix, longest = context.prefix, options.max_field_chars
-    return Comparer(text_fields, schemes, prefix, bound, decided_by, shown, longest, grouping.measure)
+    return Comparer(text_fields, schemes, prefix, bound, decided_by, shown, longest, grouping.measure.sparing_numbers())
 
 
 def used_fields(grouping: Mapping[str, Any], protect: str | None) -> list[str]:

@@ -99,9 +99,10 @@ class Comparer:
         first = self._prepare(document)
         if first is None or prepared is None:
             return "unreadable"
-        similarity = self.measure.compare(first[0], prepared[0], bound=self.bound).similarity
+        score = self.measure.compare(first[0], prepared[0], bound=self.bound)
+        similarity = score.similarity
         if similarity < self.bound:
-            return "not_similar"
+            return "numbers" if self.measure.spares(score) else "not_similar"
         difference = difference_of(first[1], prepared[1])
         planned = document.planned, canonical.planned
         return PlannedRemoval(*planned, distance, similarity, "similarity", difference=difference)

@@ -267,6 +267,7 @@ class DuplicateResult(Record):
 
 LEFT_OUT: Mapping[str, str] = {
     "not_similar": "with a text that is not similar enough",
+    "numbers": "with a text that differs in nothing but numbers or signs",
     "unreadable": "with a text that could not be read, or is masked for this login",
     "changed": "changed or deleted meanwhile",
     "stale": "with a fingerprint that is not that of the present text",

@@ -81,8 +81,9 @@ class TextMeasure(Record):
     ``"characters"`` letters; blanks count in neither. *numbers*: with ``"same"``, texts with other numbers in the same
     places are 0 similar; with ``"most"``, those with more such numbers, from two on, than equal ones. *scheme*: texts
     first go through its steps before features; ``None`` for none. It is recorded with the fingerprints, not here.
-    *notes_numbers*: whether scores say what became of numbers, whatever the rule. *fewest_letters*: texts of fewer are prepared
-    as if they had none, as :meth:`for_bound` says.
+    *notes_numbers*: whether scores say what became of numbers, whatever the rule. *fewest_letters*: texts of fewer are
+    prepared as if they had none (:meth:`for_bound`). *spares_numbers*: texts that differ in nothing but numbers are 0
+    similar too (:meth:`sparing_numbers`).
     """
 
     _NAMES = "measure unit numbers"
@@ -92,7 +93,8 @@ class TextMeasure(Record):
     numbers: Numbers = "any"
     scheme: Scheme | None = field(default=None, compare=False)
     notes_numbers: bool = field(default=False, compare=False)
-    fewest_letters: int = field(default=0, compare=False)
+    fewest_letters: int = field(default=0, compare=False, repr=False)
+    spares_numbers: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_choice("measure", self.measure, MEASURES)
@@ -132,9 +134,24 @@ class TextMeasure(Record):
         """Return this measure with scores that say what became of the numbers."""
         return replace(self, notes_numbers=True)
 
+    def sparing_numbers(self) -> TextMeasure:
+        """
+        Return this measure for what skips or deletes a text: none goes for another one where nothing but numbers, or
+        their signs, differs. A scheme that leaves numbers out says that they do not count.
+        """
+        return replace(self, spares_numbers=not self._leaves_numbers_out)
+
+    def spares(self, score: Score | None) -> bool:
+        """Return whether texts of that *score* differ in nothing but numbers, so that none goes for the other."""
+        return score is not None and score.numbers in {"only", "signs"} and not self._leaves_numbers_out
+
+    @property
+    def _leaves_numbers_out(self) -> bool:
+        return self.scheme is not None and "numbers" in self.scheme.preprocess
+
     @property
     def _has_numbers(self) -> bool:
-        return self.notes_numbers or self.numbers != "any"
+        return self.notes_numbers or self.spares_numbers or self.numbers != "any"
 
     def prepare(self, texts: Sequence[str]) -> list[Shingles]:
         """Return each of *texts* prepared for :meth:`compare`; empty for a text without letters, or with too few."""
@@ -149,7 +166,7 @@ class TextMeasure(Record):
                 units[place] = units[place][: 0 if is_short else None]
         if not self._has_numbers:
             return units
-        if self.scheme is not None and "numbers" in self.scheme.preprocess:  # which leaves none to compare
+        if self.scheme is not None and self._leaves_numbers_out:
             steps = tuple(step for step in self.scheme.preprocess if step != "numbers")
             seen = _converted(texts, replace(self.scheme, preprocess=steps))
         import numpy as np  # noqa: PLC0415
@@ -179,12 +196,14 @@ class TextMeasure(Record):
         from es_simhash.texts.numbers import compare_numbers  # noqa: PLC0415 -- loads numpy
 
         found, are_most = compare_numbers(first[sizes[0] :], second[sizes[1] :])
-        is_apart = {"any": False, "most": are_most, "same": found != "same"}[self.numbers]
+        is_apart = self.spares_numbers and found in {"only", "signs"}
+        is_apart |= {"any": False, "most": are_most, "same": found != "same"}[self.numbers]
         return replace(score, similarity=0.0 if is_apart else score.similarity, numbers=found)
 
     def share(self, first: Shingles, second: Shingles) -> float:
         """Return how similar two prepared texts are, also where other numbers keep them apart."""
-        return replace(self, numbers="any", notes_numbers=self._has_numbers).compare(first, second).similarity
+        how = replace(self, numbers="any", notes_numbers=self._has_numbers, spares_numbers=False)
+        return how.compare(first, second).similarity
 
     def _compare(self, first: Shingles, second: Shingles, bound: float) -> Score:
         if self.measure == "edit":
@@ -252,7 +271,9 @@ class Preset:
     def text_measure(self, numbers: Numbers = "any") -> TextMeasure:
         """Return what it compares; *numbers*: whether these count by the rule that it is put on."""
         stays = numbers == "same" and self.numbers in {None, "most"}
-        return TextMeasure(self.measure, self.unit, "same" if stays else self.numbers or "any").for_bound(self.similarity)
+        return TextMeasure(self.measure, self.unit, "same" if stays else self.numbers or "any").for_bound(
+            self.similarity
+        )
 
 
 PRESETS: dict[str, Preset] = {

@@ -269,14 +269,16 @@ async def _add_fields(server: Port, resolved: Resolved, targets: Mapping[str, Ta
                 raise
 
 
-def with_our_fields(context: Context, resolved: Resolved, text_field: tuple[str, ...]) -> Resolved:
+def with_our_fields(
+    context: Context, resolved: Resolved, text_field: tuple[str, ...], *, scheme: Scheme | None = None
+) -> Resolved:
     """
     Return *resolved* as if each index had our fields and recorded its text fields, by default those of the other
-    indices; raise where that cannot be.
+    indices; raise where that cannot be. *scheme*: that of new fields where no index records one.
     """
     if any(fault.kind != "no_scheme" for _, fault in resolved.faults):
         agree(resolved, context)  # raises
-    new = IndexSettings(get_scheme(context.wanted or DEFAULT_SCHEME))
+    new = IndexSettings(scheme or get_scheme(context.wanted or DEFAULT_SCHEME))
     if resolved.settings_of:
         new = unfilled(agree(replace(resolved, faults=()), context))
     mappings, every = dict(resolved.mappings), {}

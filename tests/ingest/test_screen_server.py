@@ -65,7 +65,7 @@ def assert_same(screened, reports, stream, groups):
     for each, report in zip(screened, reports, strict=True):
         said = (each, report, stream[each.position])
         if report.action in ("skipped", "tagged"):
-            assert (each.answer, each.is_update) == ("near", report.action == "tagged"), said
+            assert (each.answer, each.must_write) == ("near", report.action == "tagged"), said
             group = groups[each.id] if each.place is None else group_of[each.place]
             assert group == report.canonical, said
             if report.similarity is not None:
@@ -387,7 +387,7 @@ def test_an_id_with_two_routing_values_is_one_id(server, call, simhash, index):
     list(call(simhash.ingest(index, stored)))
     server.request("POST", f"/{index}/_refresh")
     given = [{"_id": id_, "body": text} for id_ in "acn"]
-    assert [screened.is_update for screened in call(simhash.screen(index, given))] == [True, True, False]
+    assert [screened.must_write for screened in call(simhash.screen(index, given))] == [True, True, False]
     given = [{"_op_type": "update", "_id": "z", "doc": {"n": 1}}, *given, {"body": text}]  # what is there is not read
     reports = list(call(simhash.ingest(index, given, on_duplicate="skip")))
     told = [(report.id, report.action) for report in reports[1:]]

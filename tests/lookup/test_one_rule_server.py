@@ -512,3 +512,67 @@ def test_a_source_that_is_asked_for_is_not_all_that_a_rule_compares(server, inde
     for _ in range(2):  # the second time it is known how long the texts are
         found = simhash.find_near_dups_of(index, "000", source=True)
         assert (sorted(each.id for each in found), found.complete) == (wanted, True)
+
+
+SHORT = ["N/A", "See below.", "1234567", "\u6682\u65e0\u63cf\u8ff0", "\uc5c6\uc74c", "\u306a\u3057"]
+
+
+@pytest.mark.parametrize("text", SHORT)
+def test_a_text_too_short_to_say_anything(server, index, simhash, text):
+    """Near nothing in every flow that compares texts, each says why; bits alone and the same letters find it."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    documents = [{"_id": each, "body": text} for each in "abc"]
+    reports = list(simhash.ingest(index, documents[:2], on_duplicate="skip"))
+    assert [(each.action, each.too_short) for each in reports] == [("written", False), ("written", True)]
+    server.request("POST", f"/{index}/_refresh")
+    assert [each.too_short for each in simhash.ingest(index, documents[2:])] == [True]
+    server.request("POST", f"/{index}/_refresh")
+    for found in (simhash.find_near_dups(index, text), *simhash.find_near_dups_many(index, [text])):
+        assert (len(found), {each.because for each in found.rejected}) == (0, {"short"})
+        assert "too short to compare" in str(found.rejected[0])
+    assert not simhash.find_near_dups_of(index, "a")
+    [screened] = simhash.screen(index, [text])
+    assert (screened.answer, "too short" in screened.reason) == ("new", True)
+    assert "too short" in simhash.explain(index, "a", "b").verdict
+    assert list(simhash.pairs(index)) == list(simhash.groups(index)) == []
+    assert [each.action for each in simhash.tag_written(index, list("abc"))] == ["written"] * 3
+    assert simhash.reconcile(index).duplicates == simhash.plan_removal(index).count == 0
+    assert distinct_texts([text, text]).kept == (0, 1)
+    assert ids(simhash.find_near_dups(index, text, preset="identical")) == [(index, each) for each in "abc"]
+    assert len(simhash.find_near_dups(index, text, max_distance=0)) == 3
+    assert simhash.reconcile(index, regroup=True, preset="identical").duplicates == 2
+    assert simhash.plan_removal(index).count == 2
+    assert distinct_texts([text, text], preset="identical").kept == (0,)
+
+
+NUMBERED = [
+    ("The station on the hill measured -5.2 degrees this morning, as the office says.", "-5.2", "+5.2"),
+    ("Each new member of the staff is paid $500 in the first week of the year.", "$500", "\u20ac500"),
+    ("The office on the hill looks for people with experience in C++ and in databases.", "C++", "C#"),
+    ("The design of long bridges over wide rivers, Part I", "Part I", "Part II"),
+    ("The report of the harbour office about ships and freight in the year 2023", "2023", "2024"),
+    ("The harbour office counted this many ships in the first week of May: 10", "10", "100"),
+]
+
+
+@pytest.mark.parametrize(("text", "old", "new"), NUMBERED, ids=[row[2] for row in NUMBERED])
+def test_what_differs_in_numbers_only_is_never_skipped_or_deleted(server, index, simhash, text, old, new):
+    """It is found and tagged, with what differs; a second copy of the same numbers goes."""
+    other = text.replace(old, new)
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    documents = [{"_id": id_, "body": body} for id_, body in (("a", text), ("b", other), ("c", text))]
+    list(simhash.ingest(index, documents[:1], on_duplicate="skip"))
+    server.request("POST", f"/{index}/_refresh")
+    [found] = simhash.find_near_dups(index, other)
+    assert found.numbers in ("only", "signs")
+    screened = simhash.screen(index, [other, text])
+    assert [(each.answer, each.must_write) for each in screened] == [("near", True), ("near", False)]
+    reports = simhash.ingest(index, documents[1:], on_duplicate="skip")
+    assert [each.action for each in reports] == ["tagged", "skipped"]
+    server.request("POST", f"/{index}/_refresh")
+    list(simhash.ingest(index, documents[2:]))
+    server.request("POST", f"/{index}/_refresh")
+    made = simhash.plan_removal(index)
+    assert (made.count, made.left_out) == (1, {"numbers": 1})
+    assert simhash.reconcile(index).changed == 0
+    assert distinct_texts([text, other, text]).kept == (0, 1)

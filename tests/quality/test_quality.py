@@ -1,5 +1,6 @@
 """Explanations, edits, tuning and presets; no server."""
 
+import itertools
 import random
 
 import pytest
@@ -9,6 +10,7 @@ from es_simhash.hashing import fingerprint, hamming_distance
 from es_simhash.lookup.lookup_options import Verification, asked_rule
 from es_simhash.mapping.rule import PairRule
 from es_simhash.quality import edits, explain
+from es_simhash.quality.steps import measure_steps
 from es_simhash.quality.tune import DISTANCES, measure, recommend
 from es_simhash.texts.measures import TextMeasure
 
@@ -80,6 +82,29 @@ def test_tuning():
     assert found.recommended in ("identical", "near", "similar")
     assert found.enough_distance in DISTANCES
     assert (recommend([]), measure(["…"], get_scheme(), 3).enough_distance) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        ("{} &quot;{}&quot; said AT&amp;T&#39;s office to the mayor: &laquo;{}&raquo; &eacute;t&eacute;.", "html"),
+        ("<p>{} went <b>to</b> the <a href='/a/b'>office</a></p><p>and {} came back with {}</p>", "html"),
+        ("{} and {} went to see {}: https://t.co/aBcDeFgHiJ", "links"),
+        ("{} said that 3 < 5 and R&D of AT&T, {} not; see example.org, {}", None),
+    ],
+)
+def test_steps_that_a_sample_asks_for(text, step):
+    """Copies without tags and references, or with another link: those are told that a step finds, and no others."""
+    names = ["The harbour office", "a council of nine", "the old tram driver", "one more ferry crew", "some new guests"]
+    texts = [text.format(*chosen) for chosen in itertools.permutations(names, 3)]
+    found = list(measure_steps(texts, get_scheme(), PRESETS["similar"], seed=1))
+    assert [(each.step, each.preprocess) for each in found] == ([(step, (step,))] if step else [])
+    assert all(each.found_after == each.texts == len(texts) > each.found for each in found)
+    if step:
+        assert not list(measure_steps(texts, get_scheme("shingles", preprocess=step), PRESETS["similar"]))
+        assert str(found[0]).endswith(f"--preprocess {step}")
+        few = [*texts[:2], *map(str, range(98))]
+        assert not list(measure_steps(few, get_scheme(), PRESETS["similar"]))
 
 
 def test_presets():

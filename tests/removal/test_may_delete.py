@@ -42,6 +42,10 @@ class Measure:
         """Return 1 for texts that begin alike."""
         return Score(float(first.text[0] == second.text[0]))
 
+    def spares(self, score):
+        """Return whether nothing but numbers differs."""
+        return score.numbers == "only"
+
 
 def test_few_texts_are_prepared_at_once():
     """A prepared text may take 40 times its memory, so a batch of long ones must not be prepared as a whole."""
