@@ -94,12 +94,12 @@ class Tuning(Tabular, Record):
                 "preset": preset.preset,
                 "max distance": preset.max_distance,
                 "similarity": preset.similarity,
-                "recall": preset.recall,
-                "recall above 0.8": preset.recall_similar,
+                "share found": preset.recall,
+                "share of those 80 % alike": preset.recall_similar,
             }
             for preset in self.presets
         ]
-        return Sheet("Found of the edited copies", presets, {"recall": 1.0, "recall above 0.8": 1.0})
+        return Sheet("Found of the edited copies", presets, {"share of those 80 % alike": 1.0, "share found": 1.0})
 
     def _sheets(self) -> Sequence[Part]:
         copies = [

@@ -60,9 +60,9 @@ class Sheet:
     """
     One table of a result, for a notebook, a terminal or a file; a column may be missing in some rows.
 
-    The names of columns are what people read; those of a document's own fields begin with ``source.``, and one named
-    ``share`` is in percent. *bars*: the columns that have a bar beside each number, and the number whose bar is full.
-    *folded*: columns of sentences, which are never cut. *most*: rows that are shown, where that is not up to the place.
+    The names of columns are what people read; those of a document's own fields begin with ``source.``, and one whose
+    name begins with ``share`` is in percent. *bars*: the columns that have a bar beside each number, and the number
+    whose bar is full. *folded*: columns of sentences, which are never cut. *most*: rows that are shown, where that is not up to the place.
     """
 
     title: str
@@ -191,7 +191,7 @@ def cell_text(name: str, value: Any) -> str:
 
 
 def _fraction(name: str, value: float) -> str:
-    if name == "share":
+    if name.startswith("share"):
         return percent(value)
     if 0 <= value <= 1:
         return f"{cut(value):.3f}" if value else "0"

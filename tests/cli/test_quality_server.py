@@ -1,10 +1,12 @@
 """The commands find --preset, explain, check --sample and tune on real servers."""
 
 import json
+import re
 
 import pytest
 
 from tests.servers.command_line import failed
+from tests.servers.support import ONE_SHARD
 
 TEXT = (
     "The council approved the new bridge over the river on Tuesday after a long debate about its cost. Residents had "
@@ -88,3 +90,27 @@ def test_tune(run, news):
     result = run("tune", news, "--text-field", "title")
     assert result.exit_code == 1
     assert "check the field" in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["stale", "broken", "missing", "lost_canonicals"])
+def test_what_a_check_says_to_run_mends_the_index(run, server, index, simhash, kind):
+    """Each fault of the fingerprints is found, and the command in its advice leaves none."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    texts = {"a": TEXT, "b": TEXT, "c": TEXTS["c"]}
+    list(simhash.ingest(index, [{"_id": id_, "body": text} for id_, text in texts.items()]))
+    fields = server.request("GET", f"/{index}/_source/c")["simhash"]
+    sources = {
+        "stale": {"body": TEXT.replace("the", "every"), "simhash": fields},
+        "broken": {"body": TEXTS["c"], "simhash": fields | {"fingerprint": "ABCDEFABCDEFABCD"}},
+        "missing": {"body": TEXTS["c"]},
+    }
+    if kind in sources:
+        server.request("PUT", f"/{index}/_doc/c?refresh=true", sources[kind])
+    else:
+        server.request("DELETE", f"/{index}/_doc/a?refresh=true")
+    [finding] = [finding for finding in simhash.check_sample(index).findings if finding.severity == "error"]
+    assert finding.kind == kind
+    command = re.search(r"run es-simhash ([^,]+)", finding.advice)[1].split()
+    assert run(*command, *(["--yes"] if command[0] == "setup" else [])).exit_code == 0
+    server.request("POST", f"/{index}/_refresh")
+    assert simhash.check_sample(index).is_healthy

@@ -123,7 +123,7 @@ def test_figures_are_tables():
     tuning = Tuning("news", 100, 10, {"typo": 10}, presets, "near", reasons=("few texts",))
     shown = read(tuning)
     assert "news: recommended preset: near, from a sample of 10 of 100 documents" in shown
-    assert {"few texts", "0.950", "typo"} <= set(shown)
+    assert {"few texts", "95.0 %", "typo"} <= set(shown)
     assert [(row["preset"], row["recall"], row["recall.typo"]) for row in tuning.to_dicts()] == [("near", 0.9, 0.4)]
     explained = explain("the quick brown fox jumps", "the quick red fox jumps")
     assert {"brown", "red"} <= {each.strip() for each in read(explained)}
