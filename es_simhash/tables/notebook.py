@@ -62,7 +62,8 @@ class Sheet:
 
     The names of columns are what people read; those of a document's own fields begin with ``source.``, and one whose
     name begins with ``share`` is in percent. *bars*: the columns that have a bar beside each number, and the number
-    whose bar is full. *folded*: columns of sentences, which are never cut. *most*: rows that are shown, where that is not up to the place.
+    whose bar is full. *folded*: columns of sentences, which are never cut. *most*: rows that are
+    shown, where that is not up to the place.
     """
 
     title: str
