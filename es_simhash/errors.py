@@ -18,7 +18,8 @@ The errors of es_simhash, and nothing else.
 
 What a search client or server raises passes through unchanged.
 Every error here can be pickled and carries its data in attributes. A message is one line: what is wrong, the
-value, and what to do. It names arguments and methods as Python has them; the command line shows it as it is.
+value, and what to do. It names arguments and methods as Python has them; ``cli/wording.py`` puts commands in their
+places.
 """
 
 from __future__ import annotations

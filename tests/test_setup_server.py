@@ -355,7 +355,7 @@ def test_what_is_recorded_is_said_where_it_decides(run, plain, simhash):
     filled = run("reconcile", plain)
     assert "records its grouping now" in filled.stderr
     assert "7-letter shingles are the same; stays: the earliest by simhash.at" in filled.stderr
-    assert "reconcile(index, regroup=True)" in filled.stderr
+    assert "es-simhash reconcile INDEX --regroup" in filled.stderr
     assert "records" not in run("reconcile", plain).stderr
     found = run("find", plain, "--id", "0a")
     words = "within 12 bits, at least 80 % of the 7-letter shingles are the same, as the index records"
@@ -431,7 +431,7 @@ def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path, monkeypat
     page, plan = tmp_path / "page.html", tmp_path / "plan"
     assert run("create", plain, "--existing", "-t", "body", "--yes").exit_code == 0
     assert f"no lookup finds them; run es-simhash setup {plain} --yes\n" in run("find", plain, "--id", "0a").stderr
-    failed(run("groups", plain), "was never grouped: run setup(index)")
+    failed(run("groups", plain), "was never grouped: run es-simhash setup INDEX")
     assert run("setup", plain, "-t", "body", "--yes").exit_code == 0
     commands = ("find", plain, "--id", "0a"), ("groups", plain), ("report", plain, "--out", page), ("plan", plain)
     for command in commands:

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the package beside this fi
 import es_simhash as package
 from es_simhash.lookup.near_dups import Rejected
 from es_simhash.mapping.faults import Fault
+from es_simhash.pipeline.install import InstalledPipeline
 from es_simhash.quality.explanation import Explanation
 from es_simhash.quality.health import Diagnosis, Finding
 from es_simhash.quality.searches import Searches
@@ -441,20 +442,22 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
         "One object; of a file one a line.",
         Shape(
             None,
-            "fingerprint scheme line file text id",
+            "fingerprint scheme line file",
             {
                 "fingerprint": "The fingerprint; `null` for a text without features.",
                 "scheme": "Id of the scheme.",
-                "line": "Number of the line.",
-                "file": "Name of the file.",
-                "text": "The text.",
-                "id": "Id of the document of the line.",
+                "line": "Number of the line of stdin, where the text is one.",
+                "file": "With `--file`: name of the file.",
             },
         ),
     ),
     "remove-fields": (
         "One object.",
         Shape(package.RemovedFields, "documents failures indices dry_run", _DRY, {"failures": "Failure"}),
+    ),
+    "export pipeline": (
+        "With `--install` one object; else the pipeline.",
+        Shape(InstalledPipeline, "name indices use_as scheme text_fields dry_run", _DRY),
     ),
     "serve": (
         "One object; with `--demo` the groups.",
@@ -530,6 +533,13 @@ def find_unknown(command: str, answer: Any) -> list[str]:
     own = COMMANDS[command][1]
     shapes = [own, *([SHAPES[_AS[command]]] if command in _AS else [])]
     return sorted(set(_unknown(answer, shapes)))
+
+
+def find_unprinted(command: str, answers: list[Any]) -> list[str]:
+    """Return the fields that the page names without a condition, and that none of the *answers* of a command has."""
+    shape = COMMANDS[command][1]
+    always = [name for name in shape.fields.split() if not shape.more.get(name, "").startswith("With `--")]
+    return [name for name in always if not any(name in answer for answer in answers)]
 
 
 def _unknown(value: Any, shapes: list[Shape]) -> Iterator[str]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import logging
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Common commands": {
@@ -99,16 +101,34 @@ def make_app(chosen: str = "", *, is_documented: bool = False) -> App:
             app.command(
                 f"es_simhash.cli.{function}", name=name, help=line, group=section, sort_key=list(commands).index(name)
             )
+            if line is None:
+                for words, command in _commands_of(app, name):
+                    # A manual puts all words of the command in the place of the first.
+                    before = words.split()[-1] if is_documented else f"es-simhash {words}"
+                    command.usage = f"{before} [OPTIONS]{_named(command)}"
     return app
+
+
+def _commands_of(app: App, name: str) -> list[tuple[str, App]]:
+    command = app[name]
+    words = [word for word in command if not word.startswith("-")]
+    return [(f"{name} {word}", command[word]) for word in words] or [(name, command)]
+
+
+def _named(command: App) -> str:
+    """Return the arguments of a command as its usage names them."""
+    taken = inspect.signature(command.default_command or make_app).parameters.values()
+    places = [argument for argument in taken if argument.kind is argument.POSITIONAL_ONLY]
+    named = [f"{place.name.upper()}{'...' * ('tuple' in str(place.annotation))}" for place in places]
+    pairs = zip(named, places, strict=True)
+    return "".join(f" {name}" if place.default is place.empty else f" [{name}]" for name, place in pairs)
 
 
 def each_command() -> Iterator[tuple[str, App]]:
     """Yield every command with its words, such as ``export mapping``."""
     app = make_app()
     for name in [name for commands in COMMANDS.values() for name in commands]:
-        command = app[name]
-        words = [word for word in command if not word.startswith("-")]
-        yield from ((f"{name} {word}", command[word]) for word in words) if words else [(name, command)]
+        yield from _commands_of(app, name)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -128,6 +148,10 @@ def run(arguments: Sequence[str]) -> int:
             code = make_app(words[0] if words else "")(words)
             sys.stdout.flush()
             return code if isinstance(code, int) else 0
+    except UnusedCliTokensError as failure:
+        several = shlex.join(failure.unused_tokens or ())
+        show.error(f"too many arguments: {several} (give an option once for each of its values)", kind="usage")
+        return USAGE
     except CycloptsError as failure:
         known = [word for word in words[:1] if any(word in commands for commands in COMMANDS.values())]
         listed = f"{' '.join(['es-simhash', *known])} --help lists the {'options' if known else 'commands'}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from es_simhash import IndexSettings, NoIndexError, Scheme, SimHashClient
+from es_simhash import IndexSettings, InvalidInputError, NoIndexError, Scheme, SimHashClient
 from es_simhash.cli.failures import EndedError, WrongUseError, describe, kind_of
 from es_simhash.cli.options import To, files_of_environment
 from es_simhash.cli.show import tracking, warn
@@ -58,7 +58,12 @@ class Connection:
 
 def find_server(to: To) -> tuple[Server, Login]:
     """Return the server, whose address has no login, and the login."""
-    url, login_of_url = split_url(to.url)
+    try:
+        url, login_of_url = split_url(to.url)
+    except InvalidInputError as error:
+        if to.url != os.environ.get("ES_SIMHASH_URL"):
+            raise
+        raise InvalidInputError(f"ES_SIMHASH_URL: {error}") from None  # the cause may show the login
     login = login_of_environment()
     if to.insecure:
         warn(f"the certificate of {url} is not verified: anybody on the way can read and change everything")

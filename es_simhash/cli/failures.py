@@ -5,6 +5,7 @@ servers mean is in ``transport/server_failures.py``.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,6 @@ from es_simhash.errors import (
     IncompleteSearchError,
     InvalidInputError,
     NoIndexError,
-    SchemeError,
     SimHashError,
     shorten,
 )
@@ -26,6 +26,9 @@ def describe(error: BaseException, *, url: str | None = None, like: Sequence[str
     nearly the one that does not exist. A sentence is never cut; the values in it are.
     """
     return " ".join(_describe(error, url or "the server", like).split())
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def kind_of(error: BaseException) -> str:
@@ -44,11 +47,13 @@ def _describe(error: BaseException, server: str, like: Sequence[str]) -> str:
             "server's health, and try again"
         )
     if isinstance(error, SimHashError):
-        return str(error) + _files_way(error)
+        return str(error)
     if is_of_client(error):
         return describe_failure(error, server, like)
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot use {shorten(str(error.filename))}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return f"cannot write to stdout: {error.strerror}"  # whoever writes a file names it
     if isinstance(error, OSError) and error.strerror:
         return f"cannot read the input or write the output: {error.strerror}"
     if isinstance(error, MemoryError):
@@ -57,11 +62,6 @@ def _describe(error: BaseException, server: str, like: Sequence[str]) -> str:
         f"unexpected {type(error).__name__}: {error} (this is a bug of es-simhash: set ES_SIMHASH_DEBUG=1 to see where "
         "it happens, and report it)"
     )
-
-
-def _files_way(error: SimHashError) -> str:
-    missing = error.missing_file if isinstance(error, SchemeError) else ""
-    return f" (on the command line: ES_SIMHASH_FILES={missing}=PATH)" if missing else ""
 
 
 class WrongUseError(InvalidInputError):

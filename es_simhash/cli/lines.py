@@ -157,10 +157,13 @@ def read_subject(text: str | None, file: str | None, **others: Any) -> str | Non
     Exactly one thing may be given.
     """
     given = [name for name, subject in {"TEXT": text, "--file": file, **others}.items() if subject is not None]
-    if not given and sys.stdin is not None and not sys.stdin.isatty() and (piped := read_text(STDIN)):
-        return piped
+    ways = f"exactly one of TEXT, --file, {', '.join(others)}"
+    if not given and sys.stdin is not None and not sys.stdin.isatty():
+        if piped := read_text(STDIN):
+            return piped
+        raise WrongUseError(f"stdin is empty: pass {ways}, or send a text")
     if len(given) != 1:
-        raise WrongUseError(f"pass exactly one of TEXT, --file, {', '.join(others)}")
+        raise WrongUseError(f"pass {ways}")
     return read_text(STDIN) if text == STDIN else read_text(file) if file is not None else text
 
 

@@ -44,7 +44,7 @@ from es_simhash.cli.show import (
     warn,
 )
 from es_simhash.hashing.pool import FingerprintPool, Pending
-from es_simhash.lookup.paste import Form, paste_lookup
+from es_simhash.lookup.paste import MOST_KQL_BITS, Form, paste_lookup
 from es_simhash.mapping.fields import read_text as read_document
 from es_simhash.tables.notebook import Sheet
 from es_simhash.tables.tabular import sheets_of
@@ -109,10 +109,11 @@ def find(
     content = read_subject(text, file, **others)
     if many is None and text_field:
         raise WrongUseError("--text-field is for the documents of --input: leave it out")
+    if query is not None:
+        _refuse_for_query(query, lookup, is_many=many is not None)
     with connect(to, index) as connection:
         if query is not None:
-            asked = content, document_id, fingerprint
-            _print_query(connection, to, index, query, asked, lookup, is_many=many is not None)
+            _print_query(connection, to, index, query, (content, document_id, fingerprint), lookup)
             return 0
         settings = connection.settings(index).values()
         if many is not None:
@@ -122,14 +123,7 @@ def find(
         if not Output.as_json and "source" not in lookup:
             fields = list(dict.fromkeys(name for index_settings in settings for name in index_settings.text_fields))
             lookup["source"] = fields or False
-        near, asked_distance = _Shown(index, lookup.get("source")), lookup.get("max_distance")
-        if asked_distance is not None and asked_distance < (
-            recorded := max(map(_recorded_distance, settings), default=0)
-        ):
-            note(
-                f"the index records {count(recorded, 'bit')}, and this looks no farther than {asked_distance}: leave "
-                "--max-distance out to find more"
-            )
+        near = _Shown(index, lookup.get("source"))
         try:
             if document_id is not None:
                 found = connection.simhash.find_near_dups_of(index, document_id, **lookup)
@@ -144,6 +138,12 @@ def find(
         if content is not None and found.plan is None and found.scheme is not None:
             why = UnfingerprintedText.of(content, found.scheme)
             warn(str(why), kind=why.kind, scheme=why.scheme)
+        asked, recorded = lookup.get("max_distance"), max(map(_recorded_distance, settings), default=0)
+        if asked is not None and asked < recorded:
+            note(
+                f"the index records {count(recorded, 'bit')}, and this looks no farther than {asked}: leave "
+                "--max-distance out to find more"
+            )
         _warn_of_unfilled(connection, to, index)
     near.print(found)
     if not found and found.plan is not None and not Output.as_json:
@@ -189,6 +189,13 @@ def _say_where_to_go_on(to: To, index: str, content: str | None, *, has_passages
     note("a document that was written a moment ago is found after the next refresh of the index")
 
 
+def _refuse_for_query(form: Form, lookup: Mapping[str, Any], *, is_many: bool) -> None:
+    refused = {"verify", *(() if form == "dev-tools" else ("filter", "source", "size"))} & lookup.keys()
+    if refused or is_many:
+        named = ", ".join(f"--{name}" for name in sorted(refused) or ["input"])
+        raise WrongUseError(f"{named}: not for --query {form}; leave it out")
+
+
 def _print_query(
     connection: Connection,
     to: To,
@@ -196,14 +203,8 @@ def _print_query(
     form: Form,
     asked: tuple[str | None, str | None, int | None],
     lookup: Mapping[str, Any],
-    *,
-    is_many: bool,
 ) -> None:
     """Print the search for a text, a document or a fingerprint, and on stderr what its hits are."""
-    refused = {"verify", *(() if form == "dev-tools" else ("filter", "source", "size"))} & lookup.keys()
-    if refused or is_many:
-        named = ", ".join(f"--{name}" for name in sorted(refused) or ["input"])
-        raise WrongUseError(f"{named}: not for --query {form}; leave it out")
     text, id_, wanted = asked
     simhash = connection.simhash
     rule = simhash.get_rule(index)
@@ -215,7 +216,12 @@ def _print_query(
         if wanted is None:
             raise InvalidInputError(str(UnfingerprintedText.of(text, scheme)))
     preset = lookup.get("preset")
-    distance = lookup.get("max_distance", rule.max_distance if preset is None else PRESETS[preset].max_distance)
+    by_rule = rule.max_distance if preset is None else PRESETS[preset].max_distance
+    if form == "kql" and "max_distance" not in lookup and by_rule > MOST_KQL_BITS:
+        left_out = f"near-duplicates at more, up to {by_rule}, are left out; --query esql finds them"
+        note(f"a query bar has room for {MOST_KQL_BITS} bits: {left_out}")
+        by_rule = MOST_KQL_BITS
+    distance = lookup.get("max_distance", by_rule)
     printed = paste_lookup(
         form,
         index,
@@ -435,7 +441,7 @@ def _print_pairs(connection: Connection, index: str, against: str | None, how: d
 
 
 @takes(SimHashClient.explain, "text_field max_changes")
-def explain(words: tuple[str, ...], /, *, file: bool = False, to: To = To(), **how: Any) -> None:
+def explain(texts: tuple[str, ...], /, *, file: bool = False, to: To = To(), **how: Any) -> None:
     """
     Explain why texts A and B are near-duplicates, or why not.
 
@@ -450,14 +456,14 @@ def explain(words: tuple[str, ...], /, *, file: bool = False, to: To = To(), **h
         es-simhash explain news 4711 4712
 
     Args:
-        words:
+        texts:
             A and B, or INDEX, A and B.
         file:
             A and B are files; each file is one text; - is stdin.
     """
-    if not 2 <= len(words) <= (2 if file else 3):
+    if not 2 <= len(texts) <= (2 if file else 3):
         raise WrongUseError("pass two texts or files, or INDEX and two ids")
-    *before, a, b = words
+    *before, a, b = texts
     if how.get("text_field") and not before:
         raise WrongUseError("--text-field is for documents: pass INDEX and two ids")
     if a == b == STDIN:

@@ -60,13 +60,13 @@ class To:
         return shlex.join(["es-simhash", *words, *more])
 
 
-def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return the settings of a scheme that *words* such as ``size=5`` give."""
+def parse_settings(words: tuple[str, ...], *, name: str = "--set", example: str = "size=5") -> dict[str, Any]:
+    """Return the settings of a scheme that *words* such as ``size=5`` give; *name* is where they stand."""
     settings = {}
     for word in words:
         key, equals, text = word.partition("=")
         if not key or not equals:
-            raise WrongUseError(f"--set {word!r} is not KEY=VALUE, as in size=5")
+            raise WrongUseError(f"{name} {word!r} is not KEY=VALUE, as in {example}")
         try:
             settings[key] = json.loads(text)
         except (ValueError, RecursionError):
@@ -76,7 +76,8 @@ def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
 
 def files_of_environment() -> dict[str, Any]:
     """Return the files that ``ES_SIMHASH_FILES`` names for a scheme, as in ``dictionary=words.txt,idf=idf.txt``."""
-    given = parse_settings(tuple(filter(None, os.environ.get("ES_SIMHASH_FILES", "").split(","))))
+    words = tuple(filter(None, os.environ.get("ES_SIMHASH_FILES", "").split(",")))
+    given = parse_settings(words, name="ES_SIMHASH_FILES", example="dictionary=words.txt")
     if unknown := given.keys() - set(FILES):
         raise InvalidInputError(f"ES_SIMHASH_FILES names {', '.join(sorted(unknown))}: give {', '.join(FILES)}")
     return given

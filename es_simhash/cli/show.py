@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
+from es_simhash.cli.wording import in_shell
 from es_simhash.errors import count as count  # noqa: PLC0414 -- what commands print with
 from es_simhash.tables.hidden import escape_in_json, visible as visible  # noqa: PLC0414 -- as above
 from es_simhash.tables.notebook import Marked, Part, Sheet
@@ -67,7 +68,7 @@ def print_text(text: str) -> None:
 
 
 def print_line(text: str) -> None:
-    print_text(visible(text))
+    print_text(visible(in_shell(text)))
 
 
 def note(message: str) -> None:
@@ -95,6 +96,7 @@ def stopped(message: str) -> None:
 
 def _say(name: str, message: str, *, prefix: str | None = None, **data: Any) -> None:
     hide_progress()
+    message = in_shell(message)
     if prefix is None:
         prefix = f"{name}: "
     line = to_json({name: {**data, "message": message}}) if Output.says_json else visible(f"{prefix}{message}")

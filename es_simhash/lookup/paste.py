@@ -28,6 +28,8 @@ DISTANCE_COLUMN = "near_dup_distance"
 # 5,000 terms of ES|QL are about 40 kB of text, and Elasticsearch takes a million characters.
 _MOST_TERMS = {"kql": 1_000, "esql": 5_000}
 _MOST_ROWS = 10_000
+MOST_KQL_BITS = 11
+"""The largest distance that a query bar has room for."""
 
 
 def paste_lookup(
@@ -63,7 +65,7 @@ def paste_lookup(
         if plan is None:
             raise InvalidInputError(
                 f"max_distance {max_distance} needs more than the {_MOST_TERMS['kql']:,} block terms that a query bar "
-                "takes: give a smaller one, or the form esql"
+                f"takes: give {MOST_KQL_BITS} or less, or the form esql"
             )
         condition = block_condition(fingerprint, plan, "kql", prefix=prefix)
         ids = " or ".join(map(_string, exclude_ids))

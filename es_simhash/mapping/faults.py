@@ -27,7 +27,7 @@ FaultKind = Literal[
 _ANEW = "use another prefix, or create a new index"
 _FILL = "run setup(index)"
 USE_COMPONENT = (
-    "store what build_component_template returns as a component template, and name it in composed_of of the index "
+    "store what build_component_template() returns as a component template, and name it in composed_of of the index "
     "template (docs/rollover.md)"
 )
 
@@ -98,19 +98,19 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "no_template": (
         "a rollover of {wanted!r} creates an index without our fields, because {found}",
-        "store what build_component_template and build_index_template return (docs/rollover.md)",
+        "store what build_component_template() and build_index_template() return (docs/rollover.md)",
     ),
     "not_verified": (
         "documents are grouped by distance alone, so texts of one group may have little in common",
-        "compare their texts with reconcile(index, regroup=True, verify=True)",
+        "compare their texts with reconcile(index, regroup=True, preset=PRESET)",
     ),
     "no_marker": (
         "the mapping has no marker of its settings, so each lookup reads the mapping",
-        "add it with setup(index), or put_mapping(index) in Python, which changes no document",
+        "add it with setup(index), or put_mapping(index), which changes no document",
     ),
     "several_markers": (
         "the mapping has {found} markers in use, so a client that knows other settings may find nothing",
-        "keep one with setup(index), or put_mapping(index) in Python, which changes no document",
+        "keep one with setup(index), or put_mapping(index), which changes no document",
     ),
     "pipeline_errors": (
         "an ingest pipeline could not fingerprint {found} documents; {field!r} says why",

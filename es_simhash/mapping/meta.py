@@ -131,7 +131,7 @@ class IndexSettings:
 _NAMES = ("scheme", "text_fields", "max_distance", "value", "passages")
 _UNREADABLE = {
     "scheme": ("a scheme", "remove its fields with remove_fields(index), then fill others with setup(index)"),
-    "settings": ("settings", "write them again with setup(index), or put_mapping(index) in Python"),
+    "settings": ("settings", "write them again with setup(index), or put_mapping(index)"),
     "grouping": (
         "a grouping",
         "take its groups out with remove_fields(index, groups_only=True), then group anew with reconcile(index)",

@@ -41,7 +41,7 @@ async def read_searches(
         try:
             search = DistinctSearch(index, _body(query, members.texts, clauses), members.fields)
         except InvalidInputError as error:
-            raise InvalidInputError(f"line {query.number} of queries: {error}") from error
+            raise InvalidInputError(f"{query.place}: {error}") from error
         found.append(await _read(server, query, search, members, scope, is_grouped=is_grouped))
         server.tell(Progress(len(found), len(queries), "searching"))
     return Searches.of(found, "" if is_grouped else "the index was never grouped: run setup(index)")
@@ -69,7 +69,7 @@ async def _read(
     answer = await attempt(asked)
     if isinstance(answer, Exception):
         if status_of(answer) == REFUSED:
-            said = f"line {query.number} of queries is no search that the server takes: {cause_of(answer)}"
+            said = f"{query.place} is no search that the server takes: {cause_of(answer)}"
             raise InvalidInputError(said) from answer
         raise answer
     check_whole(find_gaps(answer))

@@ -38,9 +38,9 @@ _SHOWS |= {"suggest", "track_total_hits", "explain", "profile", "timeout", "vers
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A line of a file of searches: its *number*, *words* as they stand there, and the *body*; ``None`` for words."""
+    """A line of a file of searches: its *place*, *words* as they stand there, and the *body*; ``None`` for words."""
 
-    number: int
+    place: str
     words: str
     body: Mapping[str, Any] | None = None
 
@@ -51,21 +51,21 @@ def read_queries(path: FilePath) -> list[Query]:
         lines = Path(path).read_text(encoding="utf-8-sig").split("\n")  # a text may have other marks of lines
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"queries {shorten(str(path))} is not in UTF-8: convert it") from error
-    found = [_read_query(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
+    places = [(f"line {number} of {shorten(str(path))}", line.strip()) for number, line in enumerate(lines, 1)]
+    found = [_read_query(place, line) for place, line in places if line]
     if not found:
         raise InvalidInputError(f"queries {shorten(str(path))} has no search: give one a line")
     return found
 
 
-def _read_query(number: int, line: str) -> Query:
+def _read_query(place: str, line: str) -> Query:
     if not line.startswith("{"):
-        return Query(number, line)
+        return Query(place, line)
     try:
         body = json.loads(line)
     except ValueError as error:
-        said = f"line {number} of queries is no JSON: {error}; give words, or a search body"
-        raise InvalidInputError(said) from error
-    return Query(number, line, {name: value for name, value in body.items() if name not in _SHOWS})
+        raise InvalidInputError(f"{place} is no JSON: {error}; give words, or a search body") from error
+    return Query(place, line, {name: value for name, value in body.items() if name not in _SHOWS})
 
 
 @dataclass(frozen=True, slots=True)

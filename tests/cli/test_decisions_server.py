@@ -219,7 +219,7 @@ def test_other_titles_are_allowed_by_an_option(run, server, index, tmp_path):
         assert shown is page or f"apply will refuse this: {said}" in " ".join(shown.stdout.split())
         assert f"then, if these are duplicates: es-simhash apply {path} --other-titles --yes\n" in shown.stdout
     for command in (("apply", path), ("apply", path, "--yes")):
-        assert "allow it with other_titles=True" in failed(run(*command))
+        assert "allow it with --other-titles" in failed(run(*command))
     assert len(read_all(server, index)) == 4
     assert "3 documents deleted" in run("apply", path, "--yes", "--other-titles").stdout
 

@@ -76,6 +76,42 @@ def test_a_number_out_of_range_is_wrong_use(words):
     assert "bug" not in result.stderr
 
 
+BLAMED = [
+    ({"ES_SIMHASH_URL": ""}, "check x", 1, "ES_SIMHASH_URL: URL '' cannot be used"),
+    ({"ES_SIMHASH_FILES": "words.txt"}, "find x y", 2, "ES_SIMHASH_FILES 'words.txt' is not KEY=VALUE"),
+    ({}, "find x", 2, "stdin is empty: pass exactly one of TEXT, --file"),
+    ({}, "setup x --preprocess html links", 2, "too many arguments: links (give an option once for each"),
+    ({}, "find x y --query kql --verify 0.5", 2, "--verify: not for --query kql"),
+]
+
+
+@pytest.mark.parametrize(("environment", "words", "code", "said"), BLAMED)
+def test_what_is_wrong_is_named(monkeypatch, environment, words, code, said):
+    """The variable, the option, or stdin; and nothing else is said."""
+    monkeypatch.setenv("ES_SIMHASH_PRODUCT", "opensearch")  # so that no server is asked which it is
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    result = invoke(words.split())
+    [line] = result.stderr.splitlines()
+    assert (result.exit_code, said in line) == (code, True), line
+
+
+USAGE = {
+    "find": "[OPTIONS] INDEX [TEXT]",
+    "ingest": "[OPTIONS] INDEX FILES...",
+    "history": "[OPTIONS] ID [REMOVALS...]",
+    "export pipeline": "[OPTIONS] [INDEX]",
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_usage_names_the_arguments(name):
+    usage = invoke([*name.split(), "--help"]).stdout.splitlines()[0]
+    assert usage.split(" [OPTIONS]")[0].endswith(f"Usage: es-simhash {name}")
+    assert "ARGS" not in usage
+    assert USAGE.get(name, "[OPTIONS]") in usage
+
+
 MISTYPED = {"fnd": "find", "groupz": "groups", "查找": "--help"}
 
 
@@ -191,4 +227,4 @@ def test_an_output_that_takes_nothing_is_a_failure_of_a_file(redirect):
     command = f"exec {shlex.quote(sys.executable)} -m es_simhash fingerprint fox --json {redirect}"
     ended = subprocess.run(["/bin/sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
     found = json.loads(ended.stderr.splitlines()[-1])["error"]
-    assert (ended.returncode, found["kind"], "bug" in found["message"]) == (1, "file", False)
+    assert (ended.returncode, found["kind"], "stdout" in found["message"]) == (1, "file", True)

@@ -87,7 +87,7 @@ def test_an_index_without_our_fields(run, index, server, tmp_path, monkeypatch):
     """Whatever needs them names the one command that adds and fills them, and that one names the text fields."""
     server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
     monkeypatch.setenv("COLUMNS", "300")
-    way = "setup(index, text_field=FIELD)"
+    way = "es-simhash setup INDEX --text-field FIELD"
     failed(run("find", index, TEXT), f"has no 'simhash' fields: add and fill them with {way}")
     page = tmp_path / "report.html"
     for name in ("plan", "report", f"report --out {page}", "groups", "reconcile", "check", "check --sample 9"):

@@ -235,7 +235,7 @@ def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, t
     server.request("PUT", f"/{index}/_doc/2?refresh", {"body": text})
     # In processes of their own: this one has read the dictionary already.
     for files, given, code, said in (
-        ("", ["find", index, text], 1, "on the command line: ES_SIMHASH_FILES=dictionary=PATH"),
+        ("", ["find", index, text], 1, "give ES_SIMHASH_FILES=dictionary=PATH"),
         ("dictionary=other.txt", ["find", index, text], 1, "needs the dictionary"),
         ("dictionary=no.txt", ["find", index, text], 1, "cannot read dictionary"),
         ("top=50", ["find", index, text], 1, "ES_SIMHASH_FILES names top: give dictionary, idf, stop_words"),
@@ -252,7 +252,7 @@ def test_another_rule_names_what_changes_it(run, news):
     asked = ["--preset", "similar", "--no-verify", "--canonical", "n:a>*"]
     line = json.dumps({"_id": "d", "body": TEXT})
     told = run("ingest", news, "-", *asked, stdin=line)
-    failed(told, "is grouped by", "reconcile(index, regroup=True)")
+    failed(told, "is grouped by", "es-simhash reconcile INDEX --regroup")
 
 
 def test_what_the_index_records_is_said(run, news, index, monkeypatch):

@@ -10,6 +10,7 @@ from tests.servers.support import put
 COMMANDS = [name for name, _ in each_command()]
 # They run without an end, or make an index of their own.
 ELSEWHERE = {"mcp", "serve"}
+UNUSUAL = {}
 READING = {"check", "find", "passages", "groups", "report", "review", "history", "explain", "tune", "fingerprint"}
 
 
@@ -64,6 +65,7 @@ def test_every_answer_is_json(run, index, server, tmp_path, monkeypatch):
         ["explain", TEXT, "another text"],
         ["export", "mapping", "-t", "body"],
         ["export", "pipeline", "-t", "body"],
+        ["export", "pipeline", index, "--install"],
         ["export", "search-template"],
         ["find", index, "--id", "a", "--query", "kql", "-d", "8"],
         ["export", "dashboards", index, "--check"],
@@ -71,19 +73,24 @@ def test_every_answer_is_json(run, index, server, tmp_path, monkeypatch):
     ]
     used = {" ".join(each[:2]) if each[0] == "export" else each[0] for each in commands}
     assert used == {*COMMANDS} - ELSEWHERE
+    answers = {}
     for each in commands:
         answer = run(*each, "--json")
         server.request("POST", f"/{index}/_refresh", missing_ok=True)
         printed = _check(answer, 0)[1]
         assert printed, each
-        name = "groups --pairs" if "--pairs" in each else each[0]
+        name = "export pipeline" if "--install" in each else "groups --pairs" if "--pairs" in each else each[0]
         assert name not in page.COMMANDS or page.find_unknown(name, printed) == [], each
+        answers.setdefault(name, []).extend(printed)
         if each[0] in READING and "--query" not in each:
             with monkeypatch.context() as patch:
                 patch.setenv("TTY_COMPATIBLE", "0")
                 piped = run(*each)
             assert [found.keys() for found in _values(piped.stdout)] == [found.keys() for found in printed], each
             assert not piped.stderr.startswith("{")
+    assert {name: page.find_unprinted(name, answers[name]) for name in page.COMMANDS.keys() & answers} == {
+        name: UNUSUAL.get(name, []) for name in page.COMMANDS.keys() & answers
+    }
 
 
 def test_every_failure_is_json(run, news, index, server, tmp_path):

@@ -1,16 +1,19 @@
 """What is printed for people has no character that controls a terminal, and messages never contain a login."""
 
+import ast
 import io
 import json
 import re
 import sys
 import traceback
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash import Scheme, SchemeError, fingerprint, get_scheme
+from es_simhash import Scheme, SchemeError, SimHashClient, fingerprint, get_scheme
 from es_simhash.cli import connect as connecting
+from es_simhash.cli.app import each_command
 from es_simhash.cli.failures import describe
 from es_simhash.cli.options import To
 from es_simhash.cli.remove import show_records
@@ -26,6 +29,7 @@ from es_simhash.cli.show import (
     to_json,
     visible,
 )
+from es_simhash.cli.wording import NAMED_OTHERWISE, in_shell
 from es_simhash.connection import split_url
 from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.faults import Fault, mapping_error
@@ -33,6 +37,7 @@ from es_simhash.removal.records import DuplicateResult
 from es_simhash.tables.notebook import Marked, Sheet
 from es_simhash.writes.operations import Failure
 
+PACKAGE = Path(connecting.__file__).parents[1]
 ESCAPE = "\x1b[2J"
 HOSTILE = f"{ESCAPE}a\x9b31m\u202eb\u2066c\u2028d\ne\r\x07\x7f\ud800\u200b\ufeff\U000e0041\u2060"
 HIDDEN = re.compile(
@@ -123,8 +128,48 @@ def test_a_missing_dictionary_is_named():
         fingerprint("text", scheme=Scheme.from_dict(recorded))
     said = describe(caught.value)
     assert said.startswith("scheme keywords-1")
-    way = "(on the command line: ES_SIMHASH_FILES=stop_words=PATH)"
-    assert said.endswith(f'sha256:{"ab" * 32}: give files={{"stop_words": PATH}} {way}')
+    assert said.endswith(f'sha256:{"ab" * 32}: give files={{"stop_words": PATH}}')
+    assert in_shell(said).endswith(f"sha256:{'ab' * 32}: give ES_SIMHASH_FILES=stop_words=PATH")
+
+
+# What no shell gets: an example of Python, and rooms that only Python has.
+NOT_IN_SHELL = ("cli/local.py", "spark/", "integrations/")
+
+
+METHODS = {name for name in dir(SimHashClient) if not name.startswith("_")} | NAMED_OTHERWISE.keys()
+OF_PYTHON = re.compile(rf"\b({'|'.join(METHODS)})\([^()]*\)|\b[a-z_]+=(True|False|None)\b")
+
+
+def messages():
+    """Yield each text in the package that is no docstring and names a call, or an argument, as Python has it."""
+    for path in PACKAGE.rglob("*.py"):
+        if str(path.relative_to(PACKAGE)).startswith(NOT_IN_SHELL):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Expr(value=ast.Constant()):
+                    node.value.value = None
+                case ast.JoinedStr(values=parts):
+                    yield "".join(part.value if isinstance(part, ast.Constant) else "prefix" for part in parts)
+                case ast.Constant(value=str(text)):
+                    yield text
+
+
+def test_messages_name_commands_and_options_in_a_shell():
+    """What they name is in the help of the command, and nothing of Python is left."""
+    options = {
+        name: {option for argument in command.assemble_argument_collection() for option in argument.names}
+        for name, command in each_command()
+    }
+    named = set()
+    for message in filter(OF_PYTHON.search, messages()):
+        said = in_shell(message)
+        assert not OF_PYTHON.search(said), said
+        for command in re.findall(r"es-simhash ((?:[a-z-]+|[A-Z_]+| )+)", said):
+            name = next(name for name in sorted(options, key=len, reverse=True) if command.startswith(name))
+            named.add(name)
+            assert set(re.findall(r"--[a-z-]+", command)) <= options[name], said
+    assert {"setup", "reconcile", "remove-fields", "create", "export mapping"} <= named
 
 
 def test_invalid_input_is_one_line():

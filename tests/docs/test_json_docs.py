@@ -28,8 +28,8 @@ def test_a_field_that_the_page_lacks_is_found(tool):
 
 
 def test_every_command_that_answers_is_there(tool):
-    """But those that print what is for a server, or answer agents."""
-    names = {name.split()[0] for name, _ in each_command()} - {"export", "mcp"}
+    """But those that answer agents."""
+    names = {name.split()[0] for name, _ in each_command()} - {"mcp"}
     assert names == {name.split()[0] for name in tool.COMMANDS}
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from es_simhash import InvalidInputError, build_query, fingerprint_fields, hamming_distance
-from es_simhash.lookup.paste import block_condition, paste_lookup
+from es_simhash.lookup.paste import MOST_KQL_BITS, block_condition, paste_lookup
 from es_simhash.lookup.plan import LookupPlan, explain_plan
 from es_simhash.lookup.query import candidate_clauses
 from tests.languages import kql, run_esql
@@ -95,7 +95,8 @@ def test_a_query_bar_loses_nothing(wanted, flips, max_distance, id_):
 def test_a_query_bar_takes_no_more_terms_than_the_servers_allow():
     """Where more would be needed it is an error, which names the distance."""
     with pytest.raises(InvalidInputError, match="max_distance 12 needs more"):
-        paste_lookup("kql", "news", 0, max_distance=12)
+        paste_lookup("kql", "news", 0, max_distance=MOST_KQL_BITS + 1)
+    assert "block0" in paste_lookup("kql", "news", 0, max_distance=MOST_KQL_BITS)
     assert "block0" in paste_lookup("esql", "news", 0, max_distance=16)
 
 

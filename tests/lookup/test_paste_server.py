@@ -44,6 +44,9 @@ def test_every_form_is_the_librarys(run, recorded):
         assert said == paste_lookup(form, index, held[21], max_distance=3, exclude_ids=["00021"]) + "\n"
         given = run("find", index, "--fingerprint", f"{held[21]:016x}", "--query", form, "--preset", "identical")
         assert given.stdout == paste_lookup(form, index, held[21], max_distance=3) + "\n"
+    nearest = run("find", index, "--id", "00021", "--query", "kql")
+    assert nearest.stdout == paste_lookup("kql", index, held[21], max_distance=11, exclude_ids=["00021"]) + "\n"
+    assert "near-duplicates at more, up to 12, are left out; --query esql finds them" in nearest.stderr
     text = json.loads(run("find", index, TEXT, "--query", "esql", "--json").stdout)["text"]
     assert "near_dup_distance <= 12" in text
 
