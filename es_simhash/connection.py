@@ -13,6 +13,7 @@ import io
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPResponse
 from importlib import import_module
@@ -20,10 +21,12 @@ from socket import socket
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
+from es_simhash.arguments import check_choice
 from es_simhash.errors import InvalidInputError, MissingDependencyError, shorten
 from es_simhash.transport.secrets import login_in, secrets_of
 
 _DEFAULT_PORTS = {"http": 9200, "https": 443}
+_LONGEST_SECONDS = 86_400
 _NO_HOST = "it names no host"
 
 
@@ -85,6 +88,21 @@ def ca_file_of_environment() -> str | None:
     if path is not None and not os.path.isfile(path):  # noqa: PTH113 -- a string is what the clients take
         raise InvalidInputError(f"ES_SIMHASH_CA_FILE {shorten(path)} is not a file: give the path of the certificate")
     return path
+
+
+def server_of_environment(url: str) -> Server:
+    """Return the server at *url*; ``ES_SIMHASH_PRODUCT``, ``_CA_FILE``, ``_INSECURE``, ``_TIMEOUT`` say the rest."""
+    product = check_choice(
+        "ES_SIMHASH_PRODUCT", _variable("PRODUCT") or "auto", ("auto", "elasticsearch", "opensearch")
+    )
+    insecure = check_choice("ES_SIMHASH_INSECURE", _variable("INSECURE") or "0", ("0", "1"))
+    given = _variable("TIMEOUT") or "60"
+    with suppress(ValueError):
+        if 0 < (seconds := float(given)) <= _LONGEST_SECONDS:
+            return Server(url, product, ca_file_of_environment(), insecure == "1", seconds)
+    raise InvalidInputError(
+        f"ES_SIMHASH_TIMEOUT {shorten(given)} is out of range: give seconds above 0 and up to {_LONGEST_SECONDS:,}"
+    )
 
 
 def _base64(text: str) -> str:

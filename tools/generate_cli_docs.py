@@ -48,7 +48,9 @@ _ENVIRONMENT = """\
 | variable | meaning |
 |---|---|
 | `ES_SIMHASH_URL` | address of the server, for `--url` |
-| `ES_SIMHASH_PRODUCT` | `elasticsearch` or `opensearch`, for `--product`; by default the server is asked |
+| `ES_SIMHASH_PRODUCT` | `elasticsearch` or `opensearch`; by default the server is asked |
+| `ES_SIMHASH_TIMEOUT` | longest time that one request may take, in seconds; by default 60 |
+| `ES_SIMHASH_INSECURE` | 1: do not verify the certificate of the server |
 | `ES_SIMHASH_API_KEY` | API key, encoded or as `id:key` |
 | `ES_SIMHASH_USER`, `ES_SIMHASH_PASSWORD` | user and password |
 | `ES_SIMHASH_CA_FILE` | certificate of the authority that signed the certificate of the server |

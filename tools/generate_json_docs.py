@@ -119,7 +119,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "Health": Shape(
         Diagnosis,
-        "index documents fingerprinted sampled findings reasons healthy seed",
+        "index documents fingerprinted sampled findings reasons healthy",
         {
             "index": "Name of the index.",
             "documents": "All documents.",
@@ -128,7 +128,6 @@ SHAPES: dict[str, Shape] = {
             "findings": "What is wrong, errors first.",
             "reasons": "Why the figures are not about all documents.",
             "healthy": "Whether there is no error, and no such reason.",
-            "seed": "What the choice of the documents depends on.",
         },
         {"findings": "Finding"},
     ),

@@ -19,10 +19,10 @@ from es_simhash.client.port import run
 from es_simhash.connection import (
     Login,
     Server,
-    ca_file_of_environment,
     hide_login,
     login_of_environment,
     open_client,
+    server_of_environment,
     split_url,
 )
 from es_simhash.transport.protocol import status_of
@@ -65,9 +65,9 @@ def find_server(to: To) -> tuple[Server, Login]:
             raise
         raise InvalidInputError(f"ES_SIMHASH_URL: {error}") from None  # the cause may show the login
     login = login_of_environment()
-    if to.insecure:
+    server = server_of_environment(url)
+    if server.is_insecure:
         warn(f"the certificate of {url} is not verified: anybody on the way can read and change everything")
-    server = Server(url, to.product, ca_file_of_environment(), is_insecure=to.insecure, timeout_seconds=to.timeout)
     return server, login if login.headers else login_of_url
 
 

@@ -31,8 +31,6 @@ app = App(
 
 COMPONENT = "es-simhash"
 
-Value = Annotated[bool, Parameter(negative="--no-value")]
-
 
 def _print_whole(shown: Any) -> None:
     print_json(shown, indent=None if Output.says_json else 2)
@@ -46,7 +44,6 @@ def mapping(
     name: str = COMPONENT,
     text_field: TextFields = (),
     max_distance: MaxDistance = None,
-    value: Value = True,
     passages: bool = False,
     derived_source: bool = False,
     prefix: str = DEFAULT_PREFIX,
@@ -71,8 +68,6 @@ def mapping(
             Print an index template for names that match this pattern; it uses the component template. Repeatable.
         name:
             Name of the component template. Default: es-simhash.
-        value:
-            Whether documents also hold the fingerprint as a number, which scripts need.
         passages:
             Map hashes of passages too, which es-simhash passages needs.
         derived_source:
@@ -86,7 +81,7 @@ def mapping(
         _print_whole(build_index_template(index_template, component=name))
         return
     build = build_component_template if component_template else build_mapping
-    how: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance, "value": value, "prefix": prefix}
+    how: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance, "prefix": prefix}
     how |= {"passages": passages, "derived_source": derived_source, "scheme": described.build() or DEFAULT_SCHEME}
     _print_whole(build(**how))
 
@@ -101,7 +96,6 @@ def pipeline(
     install: bool = False,
     yes: YesFor = False,
     use_as: Literal["default", "final"] | None = None,
-    value: Value = True,
     described: Described = Described(),
     to: To = To(),
 ) -> None:
@@ -129,8 +123,6 @@ def pipeline(
         use_as:
             With --install: let INDEX use it, for documents that name no other pipeline (default), or for every
             document after all other pipelines (final).
-        value:
-            Whether documents also hold the fingerprint as a number, which scripts need.
     """
     from es_simhash import build_pipeline  # noqa: PLC0415 -- loads numpy
 
@@ -151,7 +143,7 @@ def pipeline(
     if not text_field:
         raise WrongUseError("pass --text-field FIELD, the field that the text comes from")
     scheme = described.build() or DEFAULT_SCHEME
-    _print_whole(build_pipeline(scheme=scheme, text_field=text_field, prefix=to.prefix, value=value))
+    _print_whole(build_pipeline(scheme=scheme, text_field=text_field, prefix=to.prefix))
 
 
 @app.command

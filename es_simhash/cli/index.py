@@ -215,7 +215,6 @@ def create(
     settings: Annotated[
         Any, reads(read_json, "Settings of the index, as in '{\"number_of_shards\": 1}'.", "JSON")
     ] = None,
-    value: Annotated[bool | None, Parameter(negative="--no-value")] = None,
     passages: Annotated[bool | None, Parameter(negative="--no-passages")] = None,
     dry_run: bool = False,
     yes: YesFor = False,
@@ -243,8 +242,6 @@ def create(
             Add the fields to an index that exists; needs --yes.
         mappings:
             JSON file with the mapping of your own fields.
-        value:
-            Whether documents also hold the fingerprint as a number, which scripts need.
         passages:
             Whether documents also hold hashes of their passages, which es-simhash passages needs.
         dry_run:
@@ -260,13 +257,13 @@ def create(
     how: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance}
     with connect(to, index, scheme=described.build(), files=described.files) as connection:
         if existing:
-            how |= {"value": value, "passages": passages}
+            how |= {"passages": passages}
             changed = connection.simhash.put_mapping(index, dry_run=not yes, **how)
             report: dict[str, Any] = {"indices": changed, "dry_run": not yes}
             line = f"{'added the fields' if yes else 'would add the fields'} to {', '.join(changed)}"
             line += "" if yes else f"{_recorded(text_field, max_distance)}; nothing changed, pass --yes to do it"
         else:
-            how |= {"value": value is not False, "passages": bool(passages)}
+            how |= {"passages": bool(passages)}
             made = connection.simhash.create_index(index, mappings=own, settings=settings, dry_run=dry_run, **how)
             if dry_run and connection.client.indices.exists(index=index):
                 raise InvalidInputError(f"index {shorten(index)} exists: add the fields to it with --existing")
@@ -380,9 +377,7 @@ def reconcile(
     return _settled(index, is_settled=is_dry or report.is_settled)
 
 
-def check(
-    index: str, /, *, sample: int | None = None, seed: int | None = None, text_field: TextFields = (), to: To = To()
-) -> int:
+def check(index: str, /, *, sample: int | None = None, to: To = To()) -> int:
     """
     Report whether lookups in INDEX work, what is wrong, and how many candidates a lookup has.
 
@@ -401,17 +396,12 @@ def check(
             A name, an alias, a pattern, or several of them separated by commas.
         sample:
             Read so many documents at random too, and examine their fingerprints.
-        seed:
-            Seed of the random choice, as a check printed it. Default: another one each time.
     """
-    if sample is None and (text_field or seed is not None):
-        raise WrongUseError("--text-field and --seed need --sample")
     found: Diagnosis | None = None
-    seed = randrange(2**31) if seed is None else seed
     with connect(to, index) as connection:
         checks = connection.simhash.check(index)
         if sample is not None:
-            found = connection.simhash.check_sample(index, sample=sample, seed=seed, text_field=text_field)
+            found = connection.simhash.check_sample(index, sample=sample, seed=randrange(2**31))
     rows = [
         {
             "index": index_check.index,
@@ -428,7 +418,7 @@ def check(
     about = f"a lookup has about {count(round(sum(known)), 'candidate')}, whose distance is computed"
     show(
         {"indices": [asdict(index_check) for index_check in checks]}
-        | ({} if found is None else {"sample": found.to_dict() | {"seed": seed}}),
+        | ({} if found is None else {"sample": found.to_dict()}),
         *([about] if known else []),
         sheets=[Sheet("", rows), Sheet("", rules, folded=("rule",))],
     )
@@ -437,14 +427,14 @@ def check(
             for fault in index_check.faults:
                 warn(f"{index_check.index}: {fault}: {fault.advice}")
         if found is not None:
-            _show_sample(found, to, seed)
+            _show_sample(found, to)
     return 0 if all(index_check.ready for index_check in checks) and (found is None or found.is_healthy) else 1
 
 
-def _show_sample(found: Diagnosis, to: To, seed: int) -> None:
+def _show_sample(found: Diagnosis, to: To) -> None:
     examined = f"{found.sampled:,} examined"
     if found.sampled < found.fingerprinted:
-        examined = f"{found.sampled:,} of these examined (seed {seed}); {to.command('setup', found.index)} compares all"
+        examined = f"{found.sampled:,} of these examined; {to.command('setup', found.index)} compares all"
     print_line(f"{found.fingerprinted:,} with a fingerprint, {examined}")
     if not found.findings:
         print_line("nothing is wrong")
@@ -460,7 +450,7 @@ def _show_sample(found: Diagnosis, to: To, seed: int) -> None:
 _CONNECT_SECONDS = 5.0
 
 
-@takes(SimHashClient.follow, "text_field once interval workers state_index")
+@takes(SimHashClient.follow, "once interval workers state_index")
 def follow(index: str, /, *, metrics: float | None = None, to: To = To(), **how: Any) -> int:
     """
     Give whatever other programs write to INDEX its fingerprint, and its group where one is recorded.

@@ -12,11 +12,11 @@ from typing import IO, Annotated, Any, Literal
 
 from cyclopts import Parameter, validators
 
-from es_simhash import DEFAULT_SCHEME, InvalidInputError, Scheme, SimHashClient, Written, with_fingerprints
+from es_simhash import DEFAULT_SCHEME, InvalidInputError, SimHashClient, Written, with_fingerprints
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.failures import WrongUseError
 from es_simhash.cli.lines import Format, Reader, Record, document_of, read_delimiter, to_action
-from es_simhash.cli.options import RULE, Described, TextFields, To, reads, takes
+from es_simhash.cli.options import RULE, TextFields, To, reads, takes
 from es_simhash.cli.output_files import end_report, open_report
 from es_simhash.cli.remove import DRY
 from es_simhash.cli.show import (
@@ -55,7 +55,6 @@ def ingest(
     format: Format = "auto",
     delimiter: Annotated[Any, reads(read_delimiter, _DELIMITER, "CHARACTER")] = None,
     create: bool = False,
-    described: Described = Described(),
     on_duplicate: Literal["tag", "skip", "none"] = "tag",
     content_ids: bool = False,
     op_type: Literal["index", "create"] = "index",
@@ -113,7 +112,6 @@ def ingest(
     """
     if create and not text_field:
         raise WrongUseError("--create needs --text-field: the new index records which fields hold the text")
-    scheme = described.build()
     max_distance = how.get("max_distance")
     if on_duplicate == "none" and how.pop("max_distance", None) is not None and not create:
         raise WrongUseError("--max-distance needs --create or another --on-duplicate: leave it out")
@@ -121,7 +119,7 @@ def ingest(
     how |= {"text_field": text_field or None, "id_from": "content" if content_ids else None}
     with ExitStack() as stack:
         reader = Reader(files, format=format, delimiter=delimiter)
-        connection = stack.enter_context(connect(to, index, scheme=scheme, files=described.files))
+        connection = stack.enter_context(connect(to, index))
         tally = Tally(open_report(stack, report, files, dry_run=dry_run), is_dry=dry_run)
         is_new = create and not connection.client.indices.exists(index=index)
         actions = IngestActions(islice(reader, skip, None), id_field)
@@ -143,7 +141,7 @@ def ingest(
         code = 0
         with Tracker("ingesting", total=reader.total) as tracker:
             if dry_run:
-                run.try_out(connection, to, index, scheme, how, tracker, is_new=is_new)
+                run.try_out(connection, to, index, how, tracker, is_new=is_new)
             else:
                 code = run.write(connection, index, how, tracker)
             seconds = tracker.seconds
@@ -426,7 +424,6 @@ class IngestRun:
         connection: Connection,
         to: To,
         index: str,
-        scheme: Scheme | str | None,
         how: dict[str, Any],
         tracker: Tracker,
         *,
@@ -440,7 +437,7 @@ class IngestRun:
         made: dict[str, Any] = {"on_problem": lambda problem: problems.update({problem.position: problem.reason})}
         made |= {"text_field": how["text_field"], "workers": how.get("workers")}
         if is_new:
-            documents = with_fingerprints(self._actions, scheme=scheme or DEFAULT_SCHEME, prefix=to.prefix, **made)
+            documents = with_fingerprints(self._actions, scheme=DEFAULT_SCHEME, prefix=to.prefix, **made)
         else:
             documents = connection.simhash.with_fingerprints(index, self._actions, **made)
         for number, action in enumerate(documents):

@@ -75,7 +75,7 @@ def serve(
     try:
         with embedded_server(product, version=version, data=folder, port=port, heap=heap) as server:
             if demo:
-                show_demo(To(url=server.url, product=product))
+                show_demo(To(url=server.url))
                 return
             show({"url": server.url, "product": product, "version": server.version, "data": str(folder)}, server.url)
             sys.stdout.flush()

@@ -440,8 +440,7 @@ def _print_pairs(connection: Connection, index: str, against: str | None, how: d
             print_json(pair.to_dict())
 
 
-@takes(SimHashClient.explain, "text_field max_changes")
-def explain(texts: tuple[str, ...], /, *, file: bool = False, to: To = To(), **how: Any) -> None:
+def explain(texts: tuple[str, ...], /, *, file: bool = False, to: To = To()) -> None:
     """
     Explain why texts A and B are near-duplicates, or why not.
 
@@ -464,18 +463,16 @@ def explain(texts: tuple[str, ...], /, *, file: bool = False, to: To = To(), **h
     if not 2 <= len(texts) <= (2 if file else 3):
         raise WrongUseError("pass two texts or files, or INDEX and two ids")
     *before, a, b = texts
-    if how.get("text_field") and not before:
-        raise WrongUseError("--text-field is for documents: pass INDEX and two ids")
     if a == b == STDIN:
         raise WrongUseError("stdin can be read only once: give a file for A or for B")
     if before:
         with connect(to, before[0]) as connection:
-            found = connection.simhash.explain(before[0], a, b, **how)
+            found = connection.simhash.explain(before[0], a, b)
     else:
         from es_simhash.quality import explain as explain_texts  # noqa: PLC0415 - loads numpy
 
         first, second = (read_text(path) if file else path for path in (a, b))
-        found = explain_texts(first, second, scheme=DEFAULT_SCHEME, **how)
+        found = explain_texts(first, second, scheme=DEFAULT_SCHEME)
     show(found)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any, Literal, TypeVar, cast
 
-from cyclopts import Group, Parameter, validators
+from cyclopts import Group, Parameter
 
 from es_simhash import DEFAULT_PREFIX, DEFAULT_SCHEME, PRESETS, InvalidInputError, Scheme, Verification, get_scheme
 from es_simhash.arguments import Parameter as Taken, parameters
@@ -26,33 +26,22 @@ from es_simhash.texts.measures import NUMBERS, WORD_SHINGLES
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-Product = Literal["auto", "elasticsearch", "opensearch"]
-
 
 @Parameter(name="*", group=Group("Server", sort_key=2))
 @dataclass(frozen=True, kw_only=True)
 class To:
     """
-    Where a command works. The login comes from the environment: arguments are seen by everybody on a machine.
+    Where a command works. All else about the connection, such as the login, comes from the environment.
 
     Args:
         prefix:
             Name of the object field that holds the fingerprint fields. Default: simhash.
         url:
             Address of the server. Default: http://localhost:9200.
-        product:
-            Product of the server; auto asks the server.
-        insecure:
-            Do not verify the server's TLS certificate.
-        timeout:
-            Longest time that one request may take, in seconds. Default: 60.
     """
 
     prefix: str = DEFAULT_PREFIX
     url: Annotated[str, Parameter(env_var="ES_SIMHASH_URL")] = "http://localhost:9200"
-    product: Annotated[Product, Parameter(env_var="ES_SIMHASH_PRODUCT")] = "auto"
-    insecure: bool = False
-    timeout: Annotated[float, Parameter(validator=validators.Number(gt=0, lte=86_400))] = 60.0
 
     def command(self, *words: str) -> str:
         """Return a command of es-simhash for a shell, with the prefix where it is not the default."""

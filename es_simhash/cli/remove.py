@@ -45,7 +45,7 @@ SHOWN = 20
 """Lines about single documents that are printed for people."""
 
 
-@takes(SimHashClient.plan_removal, f"after filter limit min_similarity max_share protect show {RULE}")
+@takes(SimHashClient.plan_removal, f"after filter limit max_share protect show {RULE}")
 def plan(index: str, /, *, out: str | None = None, to: To = To(), **how: Any) -> None:
     """
     Plan which duplicates of INDEX to delete, and for what. INDEX is not changed.

@@ -24,7 +24,6 @@ def report(
     out: str | None = None,
     text_field: str | None = None,
     language: Literal["en", "zh"] = "en",
-    sample: int | None = None,
     queries: str | None = None,
     to: To = To(),
     **how: Any,
@@ -55,14 +54,12 @@ def report(
             Field whose text is shown. Default with --out: the fields that the index records.
         language:
             Language of the page.
-        sample:
-            Documents drawn at random for the page, whose fingerprints are examined. Default: 1000.
         queries:
             Say how many hits of these searches repeat another: one a line, words or the JSON of a search body.
     """
     how |= {"text_field": text_field}
-    if out is None and (language != "en" or (sample is not None and queries is None)):
-        raise WrongUseError("--sample and --language need --out")
+    if out is None and language != "en":
+        raise WrongUseError("--language needs --out")
     if out is None and queries is None:
         with connect(to, index) as connection:
             stats = connection.simhash.stats(index, **how)
@@ -77,7 +74,7 @@ def report(
     if out is not None:
         refuse_output(out)
     with connect(to, index) as connection:
-        found = connection.simhash.report(index, **how, sample=1_000 if sample is None else sample, queries=queries)
+        found = connection.simhash.report(index, **how, queries=queries)
         warn_of_lacking(connection, to, index)
     if out is not None:
         write_whole(Path(out), [found.html(language=language)])

@@ -34,7 +34,7 @@ _NO_ANSWER = (
     ),
     (
         Look(words=("ConnectionTimeout",)),
-        "{server} did not answer in time: see whether it is overloaded, or give a larger timeout",
+        "{server} did not answer in time: see whether it is overloaded, or set ES_SIMHASH_TIMEOUT to more seconds",
     ),
     (
         Look(words=("",)),

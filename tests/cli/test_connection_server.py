@@ -16,40 +16,42 @@ from tests.servers.fixtures import make_client
 
 
 def test_the_product_is_told_without_cluster_rights(run, news, server, monkeypatch):
-    """Detection and --product agree, and the wrong product is noticed by the client, not by a traceback."""
+    """Detection and what is said agree, and the wrong product is noticed by the client, not by a traceback."""
     for product in ("auto", server.product):
         monkeypatch.setenv("ES_SIMHASH_PRODUCT", product)
         assert run("check", news).exit_code == 0
     if server.product == "opensearch":
-        failed(run("check", news, "--product", "elasticsearch"), "ES_SIMHASH_PRODUCT")
+        monkeypatch.setenv("ES_SIMHASH_PRODUCT", "elasticsearch")
+        failed(run("check", news), "ES_SIMHASH_PRODUCT")
 
 
-def test_server_down(run, index):
+def test_server_down(run, index, monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
         failed(run("find", index, TEXT, "--url", url), f"cannot reach {url}", "ES_SIMHASH_URL")
-        failed(run("find", index, TEXT, "--url", url, "--product", "opensearch"), f"cannot reach {url}")
+        monkeypatch.setenv("ES_SIMHASH_PRODUCT", "opensearch")
+        failed(run("find", index, TEXT, "--url", url), f"cannot reach {url}")
 
 
-PRODUCTS = ([], ["--product", "opensearch"], ["--product", "elasticsearch"])
+PRODUCTS = ("auto", "opensearch", "elasticsearch")
 
 
-def test_no_search_server(run, index):
+def test_no_search_server(run, index, monkeypatch):
     """What closes each connection without an answer: one line in plain words, for both clients."""
     with answering(b"") as url:
-        for more in PRODUCTS:
-            line = failed(
-                run("find", index, TEXT, "--url", url, *more), f"cannot reach {url}", "it is no search server"
-            )
+        for product in PRODUCTS:
+            monkeypatch.setenv("ES_SIMHASH_PRODUCT", product)
+            line = failed(run("find", index, TEXT, "--url", url), f"cannot reach {url}", "it is no search server")
             assert "Disconnected" not in line
 
 
-def test_another_kind_of_server(run, index, server):
+def test_another_kind_of_server(run, index, server, monkeypatch):
     """A page, a redirect, an answer that breaks off, and TLS where there is none: each in its own words."""
 
-    def said(url, more):
-        return failed(run("find", index, TEXT, "--url", url, *more), url)
+    def said(url, product):
+        monkeypatch.setenv("ES_SIMHASH_PRODUCT", product)
+        return failed(run("find", index, TEXT, "--url", url), url)
 
     for answer, words in {
         b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>": "not as a search server does",
@@ -58,21 +60,22 @@ def test_another_kind_of_server(run, index, server):
     }.items():
         with answering(answer) as url:
             assert words in said(url, PRODUCTS[1])
-    for more in PRODUCTS:
-        line = said(server.url.replace("http://", "https://"), more)
+    for product in PRODUCTS:
+        line = said(server.url.replace("http://", "https://"), product)
         assert "does not speak TLS: give a URL that begins with http://" in line
         assert "certificate" not in line
 
 
-def test_an_answer_that_is_nested_too_deeply(run, index):
+def test_an_answer_that_is_nested_too_deeply(run, index, monkeypatch):
     """Neither client calls that an answer that is no JSON."""
     body = b'{"a":' + b"[" * 100_000
     head = "HTTP/1.1 200 OK\r\nX-Elastic-Product: Elasticsearch\r\nContent-Type: application/json"
     said = "answers, but not as a search server does: to get_mapping of {index} came 'what is nested too deeply'"
     said = said.format(index=index)
     with answering(f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body) as url:
-        for more in PRODUCTS[1:]:
-            assert said in failed(run("find", index, TEXT, "--url", url, *more))
+        for product in PRODUCTS[1:]:
+            monkeypatch.setenv("ES_SIMHASH_PRODUCT", product)
+            assert said in failed(run("find", index, TEXT, "--url", url))
 
         async def look():
             async with AsyncOpenSearch(url) as client:
@@ -105,10 +108,11 @@ def test_a_url_without_a_port(run, index, url, port):
     assert "was tried" not in run("check", index, "--url", f"{url}:{port}").stderr
 
 
-def test_a_url_with_a_path(run, news, server):
+def test_a_url_with_a_path(run, news, server, monkeypatch):
     for product in ("auto", server.product):
+        monkeypatch.setenv("ES_SIMHASH_PRODUCT", product)
         failed(
-            run("check", news, "--url", f"{server.url}/{news}", "--product", product),
+            run("check", news, "--url", f"{server.url}/{news}"),
             f"/{news}",
             "does not know this path",
             "URL",
@@ -118,7 +122,7 @@ def test_a_url_with_a_path(run, news, server):
 def test_a_login_in_the_url_is_never_shown(run, news, server, monkeypatch):
     url = server.url.replace("://", "://elastic:hunter%232@")
     assert json.loads(run("check", news, "--url", url, "--json").stdout)["indices"][0]["ready"]
-    down = run("find", news, TEXT, "--url", "http://elastic:hunter2@127.0.0.1:1", "--product", server.product)
+    down = run("find", news, TEXT, "--url", "http://elastic:hunter2@127.0.0.1:1")
     failed(down, "cannot reach http://127.0.0.1:1")
     monkeypatch.setenv("ES_SIMHASH_DEBUG", "1")
     with pytest.raises(Exception, match="no such index") as debug:
@@ -162,9 +166,10 @@ def test_a_login_that_a_proxy_repeats_is_not_shown(run, index, monkeypatch):
     with canned_server() as canned:
         canned.give(b"", status=403)
         canned.echoes = lambda _, headers: json.dumps({"error": {"type": "x", "reason": str(headers)}}).encode()
-        for more in PRODUCTS:
+        for product in PRODUCTS:
+            monkeypatch.setenv("ES_SIMHASH_PRODUCT", product)
             for as_json in ([], ["--json"]):
-                result = run("find", index, TEXT, "--url", canned.url, *more, *as_json)
+                result = run("find", index, TEXT, "--url", canned.url, *as_json)
                 assert "***" in result.output
                 assert base64.b64encode(b"me:hunter#2").decode() not in result.output
 

@@ -64,7 +64,7 @@ def test_what_ends_a_command_is_one_json_object(name):
     assert _failure(result)["kind"] == ("usage" if result.exit_code == 2 else "InvalidInputError")
 
 
-OUT_OF_RANGE = ["find x y --timeout 0", "find x y --timeout nan", "ingest x y --skip -1", "serve --port 65536"]
+OUT_OF_RANGE = ["ingest x y --skip -1", "serve --port 65536"]
 
 
 @pytest.mark.parametrize("words", OUT_OF_RANGE)
@@ -79,6 +79,10 @@ def test_a_number_out_of_range_is_wrong_use(words):
 BLAMED = [
     ({"ES_SIMHASH_URL": ""}, "check x", 1, "ES_SIMHASH_URL: URL '' cannot be used"),
     ({"ES_SIMHASH_FILES": "words.txt"}, "find x y", 2, "ES_SIMHASH_FILES 'words.txt' is not KEY=VALUE"),
+    ({"ES_SIMHASH_TIMEOUT": "nan"}, "check x", 1, "ES_SIMHASH_TIMEOUT 'nan' is out of range: give seconds above 0"),
+    ({"ES_SIMHASH_TIMEOUT": "soon"}, "check x", 1, "ES_SIMHASH_TIMEOUT 'soon' is out of range: give seconds above 0"),
+    ({"ES_SIMHASH_INSECURE": "yes"}, "check x", 1, "ES_SIMHASH_INSECURE 'yes' is not known: give '0' or '1'"),
+    ({"ES_SIMHASH_PRODUCT": "solr"}, "check x", 1, "ES_SIMHASH_PRODUCT 'solr' is not known"),
     ({}, "find x", 2, "stdin is empty: pass exactly one of TEXT, --file"),
     ({}, "setup x --preprocess html links", 2, "too many arguments: links (give an option once for each"),
     ({}, "find x y --query kql --verify 0.5", 2, "--verify: not for --query kql"),

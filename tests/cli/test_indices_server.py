@@ -11,7 +11,7 @@ from tests.servers.support import put
 
 def test_another_scheme_is_refused(run, news):
     """Both schemes are named, and nothing is searched or written."""
-    failed(run("ingest", news, "-", "--scheme", "keywords", stdin="{}"), get_scheme("shingles").id, "keywords")
+    failed(run("setup", news, "--scheme", "keywords"), get_scheme("shingles").id, "keywords")
 
 
 def test_missing_index(run, index):
@@ -33,7 +33,7 @@ def test_closed_index(run, news, server):
 
 
 @pytest.mark.usefixtures("impatient")
-def test_red_index(run, server, index):
+def test_red_index(run, server, index, monkeypatch):
     """A shard without any copy is an error in every command that reads, never a smaller answer."""
     settings = {"index.routing.allocation.require._name": "nobody"}
     server.request("PUT", f"/{index}?wait_for_active_shards=0", {"settings": settings})
@@ -42,7 +42,8 @@ def test_red_index(run, server, index):
     for command in (["groups"], ["groups", "--pairs"], ["plan"], ["reconcile"],
                     ["setup"], ["remove-fields", "--yes"],
                     ["tune"], ["check"]):  # fmt: skip
-        result = run(*command, index, "--timeout", 1)
+        monkeypatch.setenv("ES_SIMHASH_TIMEOUT", "1")
+        result = run(*command, index)
         assert result.exit_code == 1, (command, result.output)
         gaps = [line for line in result.stderr.splitlines() if line.startswith(("error: ", "warning: "))]
         assert gaps, (command, result.output)
@@ -50,12 +51,13 @@ def test_red_index(run, server, index):
 
 
 @pytest.mark.usefixtures("impatient")
-def test_check_names_an_index_that_lacks_a_shard(run, server, index):
+def test_check_names_an_index_that_lacks_a_shard(run, server, index, monkeypatch):
     """The answer is about the other documents only, so it is no healthy index."""
     settings = {"index.routing.allocation.require._name": "nobody"}
     server.request("PUT", f"/{index}?wait_for_active_shards=0", {"settings": settings})
     assert run("create", index, "--existing", "-t", "body", "--yes").exit_code == 0
-    result = run("check", index, "--sample", 10, "--timeout", 1, "--json")
+    monkeypatch.setenv("ES_SIMHASH_TIMEOUT", "1")
+    result = run("check", index, "--sample", 10, "--json")
     assert result.exit_code == 1
     assert any(index in each["message"] for each in json.loads(result.stdout)["sample"]["findings"])
 

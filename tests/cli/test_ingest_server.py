@@ -227,10 +227,12 @@ def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, t
     (tmp_path / "x.jsonl").write_text(json.dumps({"_id": "1", "body": text}))
     files = ["--set", f"dictionary={tmp_path / 'words.txt'}"]
     chosen = ["--scheme", "keywords", "--set", "top=50", "--preprocess", "numbers", *files]
-    made = run("ingest", index, tmp_path / "x.jsonl", "--create", "-t", "body", *chosen)
+    made = run("create", index, "-t", "body", *chosen)
+    assert made.exit_code == 0, made.output
+    monkeypatch.setenv("ES_SIMHASH_FILES", f"dictionary={tmp_path / 'words.txt'}")
+    made = run("ingest", index, tmp_path / "x.jsonl")
     assert made.exit_code == 0, made.output
     server.request("POST", f"/{index}/_refresh")
-    monkeypatch.setenv("ES_SIMHASH_FILES", f"dictionary={tmp_path / 'words.txt'}")
     assert [each["id"] for each in json.loads(run("find", index, text, "--json").stdout)["near_dups"]] == ["1"]
     server.request("PUT", f"/{index}/_doc/2?refresh", {"body": text})
     # In processes of their own: this one has read the dictionary already.

@@ -116,10 +116,8 @@ def test_what_is_no_fingerprint_is_named(local, given):
 
 
 def test_mapping_is_the_librarys(local):
-    result = local(
-        "export", "mapping", "-t", "title", "-t", "body", "-d", "8", "--no-value", "--prefix", "near", "--json"
-    )
-    wanted = build_mapping(prefix="near", text_field=["title", "body"], max_distance=8, value=False)
+    result = local("export", "mapping", "-t", "title", "-t", "body", "-d", "8", "--prefix", "near", "--json")
+    wanted = build_mapping(prefix="near", text_field=["title", "body"], max_distance=8)
     assert json.loads(result.stdout) == wanted
 
 

@@ -21,18 +21,20 @@ def test_login_and_certificate_come_from_the_environment(run):
 
 
 @pytest.mark.parametrize("login", [None, ("admin", "wrong"), ("nobody", "x")])
-def test_a_wrong_login_is_one_line(run, login):
+def test_a_wrong_login_is_one_line(run, login, monkeypatch):
     """It names the variables, with the product detected as well as given, and never the password."""
     failed(run("check", "news", login=login), "(401)", "ES_SIMHASH_USER")
-    failed(run("check", "news", "--product", "opensearch", login=login), "(401)", "ES_SIMHASH_USER")
+    monkeypatch.setenv("ES_SIMHASH_PRODUCT", "opensearch")
+    failed(run("check", "news", login=login), "(401)", "ES_SIMHASH_USER")
 
 
 def test_a_certificate_that_nobody_vouches_for_is_one_line(run, monkeypatch):
-    """Without the CA file it is refused; --insecure takes it, with a warning."""
+    """Without the CA file it is refused; ES_SIMHASH_INSECURE takes it, with a warning."""
     monkeypatch.delenv("ES_SIMHASH_CA_FILE")
     failed(run("check", "news"), "could not be verified", "ES_SIMHASH_CA_FILE")
-    run("create", "insecure", "-t", "body", "--insecure")
-    result = run("check", "insecure", "--insecure")
+    monkeypatch.setenv("ES_SIMHASH_INSECURE", "1")
+    run("create", "insecure", "-t", "body")
+    result = run("check", "insecure")
     assert result.exit_code == 0
     [line] = result.stderr.splitlines()
     assert line.startswith("warning: the certificate of https://")
