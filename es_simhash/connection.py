@@ -97,12 +97,14 @@ def server_of_environment(url: str) -> Server:
     )
     insecure = check_choice("ES_SIMHASH_INSECURE", _variable("INSECURE") or "0", ("0", "1"))
     given = _variable("TIMEOUT") or "60"
+    seconds = 0.0
     with suppress(ValueError):
-        if 0 < (seconds := float(given)) <= _LONGEST_SECONDS:
-            return Server(url, product, ca_file_of_environment(), insecure == "1", seconds)
-    raise InvalidInputError(
-        f"ES_SIMHASH_TIMEOUT {shorten(given)} is out of range: give seconds above 0 and up to {_LONGEST_SECONDS:,}"
-    )
+        seconds = float(given)
+    if not 0 < seconds <= _LONGEST_SECONDS:
+        raise InvalidInputError(
+            f"ES_SIMHASH_TIMEOUT {shorten(given)} is out of range: give seconds above 0 and up to {_LONGEST_SECONDS:,}"
+        )
+    return Server(url, product, ca_file_of_environment(), insecure == "1", seconds)
 
 
 def _base64(text: str) -> str:

@@ -252,7 +252,7 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
         Shape(
             None,
             "index dry_run written fingerprinted updated tagged skipped unchanged dropped refused unreadable seconds "
-            "failures failed",
+            "failures",
             {
                 "index": "Name of the index.",
                 **_DRY,
@@ -266,7 +266,6 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
                 "refused": "Documents that the server refused, or that cannot be used.",
                 "unreadable": "Lines that cannot be read.",
                 "seconds": "How long that took.",
-                "failed": "Lines and documents that failed.",
                 "failures": "What could not be done, at most the first ten.",
             },
             {"failures": "Failure"},
@@ -364,10 +363,9 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
         "One object.",
         Shape(
             package.IndexSettings,
-            "created scheme text_fields max_distance value passages grouping dry_run indices",
+            "created scheme text_fields max_distance value passages dry_run indices",
             {
                 "created": "Name of the index that was made; of a dry run, that would be made.",
-                "grouping": "The rule of its groups.",
                 "indices": "With `--existing`: the indices that get the fields.",
                 **_DRY,
             },

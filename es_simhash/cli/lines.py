@@ -381,7 +381,10 @@ _MAY_SEPARATE = re.compile(r"[|%>^~:!*=]")
 
 
 def _rows(lines: _Lines, head: bytes, delimiter: str | None) -> Iterator[Record]:
-    """Yield the rows of CSV. Each line that a stray quote takes with it is told."""
+    """
+    Yield the rows of CSV. One that has, by its quotes, as many fields as the header is believed, whatever is in them;
+    each line that another one takes is told.
+    """
     # Global to the process, which is ours. The default is 128 KiB, and many texts are longer.
     csv.field_size_limit(LONGEST_LINE)
     texts = iter(lines)
@@ -394,9 +397,6 @@ def _rows(lines: _Lines, head: bytes, delimiter: str | None) -> Iterator[Record]
     # Spreadsheets of many countries write semicolons.
     delimiter = delimiter or max(",;\t", key=lambda separator: first.count(separator.encode()))
     header: list[str] = []
-    # In prose a blank follows the comma, and in a number three digits.
-    between = re.escape(delimiter)
-    border = re.compile(f"{between}(?! |(?<=\\d{between})\\d{{3}}(?!\\d))")
     # Without strict, a quote that is never closed would make the rest of the file one field.
     rows = csv.reader(texts, delimiter=delimiter, strict=True)
     while True:
@@ -426,22 +426,8 @@ def _rows(lines: _Lines, head: bytes, delimiter: str | None) -> Iterator[Record]
             yield Record(lines.name, lines.number, reason=reason)
         elif row == header:
             yield Record(lines.name, lines.number, reason="the header once more, not a document: leave it out")
-        elif _takes_rows(row, border):
-            yield from _lose(lines, start, "not CSV: a cell that begins with a quote has lines that look like rows")
         else:
             yield _document(lines, header, row)
-
-
-def _takes_rows(row: Sequence[str], border: re.Pattern[str]) -> bool:
-    """Return whether a cell with line breaks has in each of its lines the borders of a row that a quote took."""
-    last = len(row) - 1
-    for place, cell in enumerate(row):
-        first, *middle = cell.split("\n")
-        if middle and last:
-            wanted = [last - place, *[last] * (len(middle) - 1), place]
-            if [len(border.findall(line)) for line in (first, *middle)] == wanted:
-                return True
-    return False
 
 
 def _document(lines: _Lines, header: Sequence[str], row: Sequence[str]) -> Record:
