@@ -48,7 +48,7 @@ def test_explain_documents(run, news):
     assert run("explain", news, "a", "b").stdout.startswith(f"near-duplicates by the rule of {news} ")
     for words in (["--file", news, "a", "b"], [news, "a", "b", "c"], ["a"]):
         assert run("explain", *words).exit_code == 2
-    assert "explain [OPTIONS] WORDS\n" in run("explain", "--help").stdout
+    assert "explain [OPTIONS] TEXTS..." in run("explain", "--help").stdout
 
 
 def test_check_of_a_sample(run, news, server):
