@@ -19,6 +19,7 @@ from es_simhash.pipeline.install import InstalledPipeline
 from es_simhash.quality.explanation import Explanation
 from es_simhash.quality.health import Diagnosis, Finding
 from es_simhash.quality.searches import Searches
+from es_simhash.quality.steps import StepFigures
 from es_simhash.quality.tune import PresetFigures, Tuning
 
 TARGET = Path(__file__).parents[1] / "docs" / "json.md"
@@ -143,6 +144,17 @@ SHAPES: dict[str, Shape] = {
             "by_edit": "Share of the copies with each kind of edit.",
         },
     ),
+    "Steps": Shape(
+        StepFigures,
+        "step preprocess texts found found_after",
+        {
+            "step": "A step of `--preprocess`.",
+            "preprocess": "All steps of the scheme then.",
+            "texts": "How many texts of the sample have what it leaves out.",
+            "found": "Of so many copies, how many are found without the step.",
+            "found_after": "How many are found with it.",
+        },
+    ),
     "Filled": Shape(
         package.BackfillProgress,
         "total seen changed stale empty failures failed seconds_left is_done",
@@ -192,7 +204,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "Tuning": Shape(
         Tuning,
-        "index documents sampled copies presets recommended enough_distance reasons",
+        "index documents sampled copies presets recommended enough_distance steps reasons",
         {
             "index": "Name of the index.",
             "documents": "All documents.",
@@ -201,9 +213,10 @@ SHAPES: dict[str, Shape] = {
             "presets": "What each preset finds.",
             "recommended": "The strictest preset that finds enough.",
             "enough_distance": "The smallest distance that finds enough.",
+            "steps": "Steps before features by which more copies are found.",
             "reasons": "Why not every document could be looked at.",
         },
-        {"presets": "Presets"},
+        {"presets": "Presets", "steps": "Steps"},
     ),
     "Searches": Shape(
         Searches,
@@ -236,10 +249,11 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
         Shape(
             package.Setup,
             "index indices text_fields scheme max_distance grouping preset recorded documents missing sampled measured "
-            "presets notes findings filled groups outside rollover is_already is_complete dry_run",
+            "presets steps notes findings filled groups outside rollover is_already is_complete dry_run",
             _DRY,
             {
                 "presets": "Presets",
+                "steps": "Steps",
                 "measured": "Presets",
                 "findings": "Finding",
                 "filled": "Filled",
@@ -251,13 +265,14 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
         "One object.",
         Shape(
             None,
-            "index dry_run written fingerprinted updated tagged skipped unchanged dropped refused unreadable seconds "
-            "failures",
+            "index dry_run written fingerprinted updated too_short tagged skipped unchanged dropped refused unreadable "
+            "seconds failures",
             {
                 "index": "Name of the index.",
                 **_DRY,
                 "written": "Documents that were written.",
                 "fingerprinted": "Those of them that got a fingerprint.",
+                "too_short": "Those of them whose text is too short to be near another.",
                 "updated": "Those of them that replaced another version.",
                 "tagged": "Those of them that record their canonical.",
                 "skipped": "Documents that were not written, as near-duplicates.",
