@@ -11,7 +11,7 @@ import time
 import uuid
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter, validators
 
@@ -22,7 +22,12 @@ from es_simhash.cli.show import Output, note, print_sheets, print_text, show
 from es_simhash.errors import shorten
 from es_simhash.tables.notebook import Sheet
 
+if TYPE_CHECKING:
+    from es_simhash.servers import EmbeddedServer
+
 _POLL_SECONDS = 0.5
+_LONGEST_WAIT_SECONDS = 180.0
+_LACKS = {"opensearch": "k-NN", "elasticsearch": "Painless, ES|QL, data streams and GET /"}
 
 
 def serve(
@@ -33,14 +38,15 @@ def serve(
     port: Annotated[int | None, Parameter(validator=validators.Number(gte=0, lt=65_536))] = None,
     data: Path | None = None,
     heap: str = "1g",
+    wait: bool = False,
 ) -> None:
     """
     Run a local server until Ctrl-C. It keeps its data.
 
     It is a real OpenSearch or Elasticsearch on 127.0.0.1 without a login, to try things out, not for production. The
-    first start downloads it (60 MB). This Elasticsearch lacks Painless, ES|QL, data streams and GET /, for which no
-    package is published. The command prints the URL when the server answers; the other commands use that server by
-    default if it has the default port.
+    first start downloads it (60 MB). This OpenSearch lacks k-NN, this Elasticsearch Painless, ES|QL, data streams and
+    GET /, for which no package is published. The command prints the URL when the server answers, and waits; the other
+    commands use that server by default if it has the default port.
 
     With --demo it writes news, listings, laws, mails and posts in Chinese, English and Japanese, together with edited
     copies of them, shows the groups of near-duplicates, and for one pair the words that differ, and ends. It leaves
@@ -64,13 +70,18 @@ def serve(
             Folder for the data. Default: one for each product in your home, and none for --demo.
         heap:
             Heap size of the server. Default: 1g.
+        wait:
+            Wait until the server that another es-simhash serve starts on that port answers, and end.
     """
-    from es_simhash.servers import embedded_server  # noqa: PLC0415 -- an extra
+    from es_simhash.servers import EmbeddedServer, embedded_server  # noqa: PLC0415 -- an extra
 
     port = (0 if demo else 9200) if port is None else port
+    folder = data or (None if demo else _default_folder(product))
+    if wait:
+        _wait_for(EmbeddedServer(product, version=version, data=folder, port=port))
+        return
     if port:
         _check_port(port)
-    folder = data or (None if demo else _default_folder(product))
     note(f"starting {product} ..." if folder is None else f"starting {product}, data in {folder} ...")
     try:
         with embedded_server(product, version=version, data=folder, port=port, heap=heap) as server:
@@ -79,7 +90,10 @@ def serve(
                 return
             show({"url": server.url, "product": product, "version": server.version, "data": str(folder)}, server.url)
             sys.stdout.flush()
-            note(f"{product} {server.version} is running; Ctrl-C stops it")
+            note(
+                f"{product} {server.version} is running, without {_LACKS[product]}; this terminal waits until Ctrl-C "
+                "stops it: run the other commands in another one"
+            )
             while server.is_running():
                 time.sleep(_POLL_SECONDS)
             raise EmbeddedServerError(f"{product} stopped unexpectedly: see {server.log_path}")
@@ -87,6 +101,15 @@ def serve(
         if demo:
             raise
         note("stopped; the data are kept")
+
+
+def _wait_for(server: EmbeddedServer) -> None:
+    until = time.monotonic() + _LONGEST_WAIT_SECONDS
+    while server.health() is None:
+        if time.monotonic() > until:
+            raise EmbeddedServerError(f"no server answers at {server.url}: start it with es-simhash serve")
+        time.sleep(_POLL_SECONDS)
+    show({"url": server.url}, server.url)
 
 
 def show_demo(to: To) -> None:
@@ -125,19 +148,18 @@ def _how_to() -> str:
     program = "es-simhash" if shutil.which("es-simhash") else sys.argv[0]
     return f"""\
 # your own server, or a local one that keeps its data: {program} serve
-export ES_SIMHASH_URL=http://localhost:9200
 # its login, if it has one: ES_SIMHASH_USER and ES_SIMHASH_PASSWORD, or ES_SIMHASH_API_KEY
-{program} setup my-index --text-field body --yes
-{program} find my-index --file article.txt
-{program} find my-index --input new-documents.jsonl >found.jsonl
-{program} check my-index
-
-# in Python, with your own client
-from es_simhash import SimHashClient
-simhash = SimHashClient(client)  # an Elasticsearch(...) or OpenSearch(...)
-simhash.setup("my-index", text_field="body")
-for near_dup in simhash.find_near_dups("my-index", text):
-    print(near_dup.distance, near_dup.id)"""
+export ES_SIMHASH_URL=http://localhost:9200
+# what it would do; then do it: fingerprints and groups
+{program} setup news --text-field body --time-field published
+{program} setup news --text-field body --time-field published --yes
+# near-duplicates of 4711, an id of yours; setup prints one
+{program} find news --id 4711
+# how many there are, and which words differ
+{program} report news --out report.html
+# what to delete, and a page to judge that
+{program} plan news --out removal.db
+{program} review removal.db --html removal.html"""
 
 
 def _default_folder(product: str) -> Path:

@@ -2,8 +2,10 @@
 
 import gzip
 import json
+from pathlib import Path
 
 from es_simhash import fingerprint, hamming_distance, to_hex
+from es_simhash.cli import local
 from es_simhash.cli.local import show_demo
 from es_simhash.cli.options import To
 from es_simhash.cli.show import Output
@@ -120,7 +122,11 @@ def test_the_demo_leaves_nothing_behind(server, capsys, monkeypatch):
     """It finds copies of the corpus, says what to do next, and deletes its index."""
     show_demo(To(url=server.url))
     shown = capsys.readouterr().out
-    assert all(part in shown for part in ("news-zh-01-typo", "{+", "-]", "--text-field"))
+    assert all(part in shown for part in ("news-zh-01-typo", "{+", "-]"))
+    readme = Path("README.md").read_text("utf-8").split("```sh\n")[2].split("```")[0]
+    commands = [line.removeprefix("es-simhash") for line in readme.splitlines() if line.startswith("es-simhash")]
+    assert len(commands) == 6
+    assert all(f"{command}\n" in shown for command in commands)
     monkeypatch.setattr(Output, "as_json", True)
     show_demo(To(url=server.url))
     groups = json.loads(capsys.readouterr().out)["groups"]
@@ -128,3 +134,12 @@ def test_the_demo_leaves_nothing_behind(server, capsys, monkeypatch):
     # A copy begins with the id of its original.
     assert all(name.startswith(group[0][: len("news-zh-01")]) for group in groups for name in group)
     assert server.request("GET", "/es-simhash-demo-*", missing_ok=True) == {}
+
+
+def test_a_wait_for_a_server_ends_when_it_answers(run, server, tmp_path, monkeypatch):
+    """Whoever started it; where none answers in time, it says what to run."""
+    port = server.url.rpartition(":")[2]
+    waited = run("serve", "--wait", "--port", port, "--data", tmp_path)
+    assert (waited.exit_code, waited.stdout.strip()) == (0, server.url)
+    monkeypatch.setattr(local, "_LONGEST_WAIT_SECONDS", -1)
+    failed(run("serve", "--wait", "--port", "9", "--data", tmp_path), "start it with es-simhash serve")
