@@ -17,7 +17,7 @@ from es_simhash.errors import (
     shorten,
 )
 from es_simhash.hashing.scheme import Scheme
-from es_simhash.transport.server_failures import describe_failure, is_of_client
+from es_simhash.transport.server_failures import describe_failure, is_of_client, unblocking as unblocking  # noqa: PLC0414 -- what commands know of servers
 
 
 def describe(error: BaseException, *, url: str | None = None, like: Sequence[str] = ()) -> str:

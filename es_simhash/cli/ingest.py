@@ -13,8 +13,9 @@ from typing import IO, Annotated, Any, Literal
 from cyclopts import Parameter, validators
 
 from es_simhash import DEFAULT_SCHEME, InvalidInputError, SimHashClient, Written, with_fingerprints
+from es_simhash.cli.app import FAILED
 from es_simhash.cli.connect import Connection, connect
-from es_simhash.cli.failures import WrongUseError
+from es_simhash.cli.failures import WrongUseError, unblocking
 from es_simhash.cli.lines import Format, Reader, Record, document_of, read_delimiter, to_action
 from es_simhash.cli.options import RULE, TextFields, To, reads, takes
 from es_simhash.cli.output_files import end_report, open_report
@@ -297,6 +298,9 @@ class Tally:
         """
         failed = self._actions["refused"] + self._actions["unreadable"]
         print_failures(self._failures, total=failed, advice="pass --report FILE to get all of them")
+        advice = unblocking(failure.reason for failure in self._failures)
+        if advice is not None:
+            error(f"{index} takes no writes now: {advice}", kind="blocked")
         for warning in self._warnings:
             warn(warning)
         if self._sums["problems"] > len(self._warnings):
@@ -318,7 +322,9 @@ class Tally:
         rate = self.lines / seconds if seconds else 0.0
         speed = f"{seconds:.1f} s, {rate:,.0f} documents/s"
         show(counts | plain_failures(self._failures), f"{index}: {self.sentence()}; {speed}{DRY * self.is_dry}")
-        return PARTLY if failed else 0
+        if failed:
+            return FAILED if advice and not self._written else PARTLY
+        return 0
 
 
 def _find_id(action: Mapping[str, Any]) -> str | None:

@@ -22,6 +22,9 @@ Refusal: TypeAlias = BaseException | Mapping[str, Any] | Iterable[Gap]
 BLOCK = "cluster_block_exception"
 """What a server says of a block: with 403 or 429 of one that somebody must remove, with 503 while it starts."""
 
+UNBLOCK = "remove the block, or make room on the disk, and run it again"
+"""What to do about a block that somebody must remove, whoever is told of it."""
+
 ATTEMPTS = 9
 """How often a request is sent before its refusal counts: once, and eight times more, within about a minute."""
 

@@ -8,12 +8,12 @@ has to be imported.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from es_simhash.errors import shorten
 from es_simhash.transport.protocol import error_text, status_of
-from es_simhash.transport.refusals import BLOCK, CLIENTS, Look
+from es_simhash.transport.refusals import BLOCK, CLIENTS, UNBLOCK, Look
 
 # The names of the exception's classes are words too. The first row that fits counts.
 _NO_ANSWER = (
@@ -64,7 +64,7 @@ _ANSWERED = (
     ),
     (
         Look(words=("index_closed_exception",)),
-        "{reason}: open the index (POST INDEX/_open) and try again",
+        "{reason}: open the index (POST INDEX/_open), and run it again",
     ),
     (
         Look(words=("resource_already_exists_exception",)),
@@ -72,7 +72,7 @@ _ANSWERED = (
     ),
     (
         Look(words=(BLOCK,)),
-        "{reason}: the index is blocked (read-only, or the disk is full); remove the block and try again",
+        f"{{reason}}: {UNBLOCK}",
     ),
     (
         Look((401,)),
@@ -119,6 +119,11 @@ def is_of_client(error: BaseException) -> bool:
     return any(cls.__module__.partition(".")[0] in CLIENTS for cls in type(error).__mro__)
 
 
+def unblocking(reasons: Iterable[str]) -> str | None:
+    """Return what to do if one of *reasons*, why documents were refused, is a block of the index."""
+    return UNBLOCK if any(BLOCK in reason for reason in reasons) else None
+
+
 def describe_failure(error: BaseException, server: str, near: Sequence[str] = ()) -> str:
     """
     Return what the exception of a client means, with its notes; no sentence is cut, but the values in it are.
@@ -149,7 +154,7 @@ def _reason(error: BaseException) -> str:
 
 def _said(cause: Mapping[str, Any]) -> str:
     """Return the reason of one cause; OpenSearch says only "closed" of an index, and names it elsewhere."""
-    reason, index = str(cause["reason"]), str(cause.get("index", ""))
+    reason, index = str(cause["reason"]).rstrip(";"), str(cause.get("index", ""))
     return reason if index in reason else f"index {index}: {reason}"
 
 

@@ -19,7 +19,7 @@ from es_simhash.errors import InvalidInputError, WritesRefusedError, has_lone_su
 from es_simhash.mapping.fields import with_fields
 from es_simhash.record import Record
 from es_simhash.transport.raw_json import JsonObject, JsonText, keep_text
-from es_simhash.transport.refusals import BLOCK, is_passing
+from es_simhash.transport.refusals import BLOCK, UNBLOCK, is_passing
 
 _quoted = json.encoder.encode_basestring_ascii
 
@@ -43,7 +43,7 @@ _HINDRANCES: Mapping[str, Hindrance] = {
 }
 _ADVICE: Mapping[Hindrance, str] = {
     "busy": "run it again when the server is less busy, or see its log",
-    "blocked": "remove the block, or make room on the disk, and run it again",
+    "blocked": UNBLOCK,
     "forbidden": "run it again with a login that may write there, and sees whole documents",
     "missing": "open or create the index, and run it again",
 }
@@ -75,7 +75,7 @@ class Refusal:
     cause: Refusal | None = None
 
     def __str__(self) -> str:
-        said = f"{self.type}: {self.reason}" if self.type else self.reason or f"status {self.status}"
+        said = f"{self.type}: {self.reason.rstrip(';')}" if self.type else self.reason or f"status {self.status}"
         return said if self.cause is None else f"{said}; {self.cause}"
 
     @property

@@ -9,6 +9,7 @@ import re
 import pytest
 
 from es_simhash.connection import Login, Server, hide_login, open_client
+from es_simhash.transport.refusals import UNBLOCK
 from es_simhash.transport.server_failures import describe_failure, is_of_client
 from tests.servers.canned import answering, canned_server
 
@@ -21,10 +22,10 @@ REFUSALS = [
     (301, "", "sends to another address (301): give that address by ES_SIMHASH_URL"),
     (400, "media_type_header_exception", "pip install 'elasticsearch>=8.12,<9'"),
     (400, "no handler found for uri", "leave out what follows its port in the URL"),
-    (400, "index_closed_exception", "open the index (POST INDEX/_open) and try again"),
+    (400, "index_closed_exception", "open the index (POST INDEX/_open), and run it again"),
     (400, "resource_already_exists_exception", "with setup(index)"),
-    (403, "cluster_block_exception", "remove the block and try again"),
-    (429, "cluster_block_exception", "remove the block and try again"),
+    (403, "cluster_block_exception", UNBLOCK),
+    (429, "cluster_block_exception", UNBLOCK),
     (401, "security_exception", "refuses the login (401): set ES_SIMHASH_USER"),
     (403, "security_exception", "does not allow this (403)"),
     (404, "index_not_found_exception", "did you mean news-1 or news-2, or create the index"),
