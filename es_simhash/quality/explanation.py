@@ -9,7 +9,7 @@ from typing import Any, Literal
 from es_simhash.arguments import check_count, check_fields, check_items, check_key
 from es_simhash.errors import InvalidInputError, WrongTypeError, count, shorten
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint, from_hex, get_scheme, hamming_distance, to_hex
-from es_simhash.lookup.content import Content, compare_contents, docvalue_fields, read_content
+from es_simhash.lookup.content import Content, compare_contents, docvalue_fields, read_content, why_apart
 from es_simhash.lookup.find import Scope, no_document, read_scope
 from es_simhash.lookup.judge import CHANGED, LookupRule, read_documents, why_unread
 from es_simhash.lookup.lookup_options import LookupOptions
@@ -211,7 +211,8 @@ async def explain_documents(
     def judge() -> Explanation:
         told = _explain(sides, scope.rule, scheme, max_changes)
         # Another field than the recorded one says nothing about the fingerprint.
-        is_stale = told.because == "texts" and not named and not found.content.fits(found.value, scheme)
+        is_by_text = told.because in {"texts", "numbers", "short"} and not named
+        is_stale = is_by_text and not found.content.fits(found.value, scheme)
         return replace(told, because=None, unverified=CHANGED) if is_stale else told
 
     explained: Explanation = await server.compute(judge)
@@ -261,5 +262,6 @@ def _explain(sides: Sequence[_Side], rule: LookupRule, scheme: Scheme, max_chang
     compared = compare_contents(first.content, second.content, rule, distance=found.distance)
     if compared.unread is not None:
         return replace(found, unverified=why_unread(compared.unread, first.content))
-    is_similar = score.similarity >= (rule.similarity or 0.0)
-    return replace(found, because="numbers" if compared.because == "texts" and is_similar else compared.because)
+    if compared.because == "texts":
+        return replace(found, because=why_apart(first.content, second.content, rule)[0])
+    return replace(found, because=compared.because)

@@ -51,6 +51,8 @@ def bar(share: float) -> Html:
 
 SHOWN_ROWS = 100
 """Most rows of a table that a notebook shows; the others are counted below it."""
+SHOWN_VALUES = 10
+"""Most values of a list that a cell shows; a longer one says how many there are."""
 SHOWN_CHARACTERS = 300
 """Most characters of a value that a cell shows; a longer one ends with "…"."""
 
@@ -186,6 +188,9 @@ def cell_text(name: str, value: Any) -> str:
             return f"{value:,}"
         case float():
             return _fraction(name, value)
+        case list() | tuple() if len(value) > SHOWN_VALUES:
+            first = json.dumps(value[:SHOWN_VALUES], ensure_ascii=False, default=str)
+            return f"{first.removesuffix(']')}, … {len(value):,} values]"
         case dict() | list() | tuple():
             return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)

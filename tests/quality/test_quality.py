@@ -36,6 +36,7 @@ def test_explanation():
     assert found.verdict == f"near-duplicates by the default rule ({found.rule.words})"
     assert (found.because, found.numbers, explain(BASE, OTHER).because) == (None, "same", "distance")
     assert explain(BASE, BASE.replace("18", "19")).numbers == "only"
+    assert explain("N/A", "n/a.").because == "short"
     [row] = found.to_dicts()
     assert (row["distance"], row["similarity"]) == (found.distance, round(found.similarity, 4))
 

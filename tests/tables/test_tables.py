@@ -104,6 +104,9 @@ def test_long_tables_and_texts_say_what_they_cut():
     assert "and 5 more rows: to_dicts() has all" in shown
     assert max(map(len, shown)) == SHOWN_CHARACTERS
     assert len(many.to_dicts()) == SHOWN_ROWS + 5
+    assert "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … 4,000 values]" in read(
+        NearDups((near_dup(0, source={"n": [*range(4_000)]}),))
+    )
 
 
 def test_the_title_says_what_was_found():
