@@ -190,18 +190,18 @@ class Existing:
     """
     The documents near those of one batch, as searches show them.
     *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *gaps*: why a
-    lookup is incomplete. *unseen*: fingerprints whose near copies were not read yet; with each, the fingerprints of the
-    table that are near it. *held*: the hits of what the index has under the ids of the batch, with ``_source``;
-    ``None`` if that is not known. *there*: these by id, as far as moments need them. *lost*: canonicals that these
-    name, and that are gone.
+    lookup is incomplete. *copies_unread*: fingerprints whose near copies were not read yet; with each, the
+    fingerprints of the table that are near it. *held*: the hits of what the index has under the ids of the batch, with
+    ``_source``; ``None`` if that is not known. *there*: these by id, as far as moments need them. *gone*: canonicals
+    that these name, and that are not there.
     """
 
     near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
     gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    unseen: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    copies_unread: Mapping[int, Sequence[int]] = field(default_factory=dict)
     held: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
     there: Mapping[str, Document] = field(default_factory=dict)
-    lost: AbstractSet[str] = frozenset()
+    gone: AbstractSet[str] = frozenset()
 
     def of(self, fingerprint: int | None) -> Sequence[Document]:
         """Return the documents near *fingerprint*, the one grouped first comes first."""
@@ -304,7 +304,9 @@ class _Deciding:
         """
         found, fingerprint = self._existing.of(document.fingerprint), document.fingerprint
         before = self._newest(document.id) or self._existing.there.get(document.id)
-        if not (found or before or leader or self._later):
+        near = (fingerprint or 0, *self._near.get(fingerprint or 0, ())) if self._later else ()
+        later = max((self._later.get(value, 0) for value in near), default=0)
+        if not (found or before or leader or later):
             return document.at or self._moment  # most documents, without detours
         copies = [other for other in found if other.is_member]
         at = min([self._moment, *(copy.at - 1 for copy in copies if copy.group == document.id and copy.at)])
@@ -320,10 +322,7 @@ class _Deciding:
             if at > self._moment:
                 self._later[fingerprint or 0] = at
             return at
-        if self._later:
-            later = (self._later.get(value, 0) for value in (fingerprint or 0, *self._near.get(fingerprint or 0, ())))
-            at = max(at, *later)
-        return max([at, *(copy.at for copy in copies if copy.group != document.id)])
+        return max([at, later, *(copy.at for copy in copies if copy.group != document.id)])
 
     def drop_doubts(self) -> None:
         """

@@ -1,14 +1,15 @@
 """
 The pipeline that writes documents with fingerprints and groups, and reports on each.
 
-While one batch is written, the near-duplicates of the next are looked up, and the one after it is read and
-fingerprinted.
+While one batch is decided, the near-duplicates of the next are looked up; while it is written, the one after that is
+read and fingerprinted.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence, Set as AbstractSet
-from contextlib import ExitStack, aclosing
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, replace
 from operator import length_hint
 from typing import Any
@@ -16,10 +17,11 @@ from typing import Any
 from es_simhash.arguments import check_name
 from es_simhash.errors import shorten
 from es_simhash.groups.recorded import keep_recorded, record_grouping, settle_grouping
-from es_simhash.ingest.decide import DecisionRule, Existing, Known
+from es_simhash.ingest.content_reader import make_reader
+from es_simhash.ingest.decide import DecisionRule, Existing, Known, decide
 from es_simhash.ingest.ingest_options import IngestOptions
-from es_simhash.ingest.item import Item, decide_items, find_near, make_reader
-from es_simhash.ingest.near import NearLookup
+from es_simhash.ingest.item import Item
+from es_simhash.ingest.near import Asked, NearLookup
 from es_simhash.ingest.reading import Batch, GroupedIngest, Source, WriteTarget, check_indices, find_write_target
 from es_simhash.ingest.settle import settle
 from es_simhash.ingest.with_fingerprints import check_iterable
@@ -31,6 +33,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, check_unchanged, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.shards import reading_primaries
+from es_simhash.mapping.user_fields import milliseconds_of
 from es_simhash.transport.conversation import check_shards, unless_refused
 from es_simhash.transport.feed import Feed
 from es_simhash.transport.protocol import Call, Compute, Progress, check_index
@@ -39,42 +42,40 @@ from es_simhash.writes.bulk import Bulk
 from es_simhash.writes.targets import read_source_modes, refuse_masked_values, refuse_unseen
 
 
-async def ingest(
-    server: Port, index: str, documents: Iterable[Any] | Feed[Any], options: IngestOptions, *, dry_run: bool = False
-) -> AsyncGenerator[Sequence[Written], None]:
-    """Carry out :func:`_ingest`; the error of the client for an index that does not exist says how to make one."""
+@contextmanager
+def _told_how_to_create(index: str) -> Iterator[None]:
+    """Let the error of the client for an index that does not exist say how to make one."""
     try:
-        async with aclosing(_ingest(server, index, documents, options, dry_run=dry_run)) as parts:
-            async for part in parts:
-                yield part
+        yield
     except Exception as error:
         if is_no_index(error):
             error.add_note(f"There is no index {shorten(index)}: create it first (create_index, or ingest --create).")
         raise
 
 
-async def _ingest(
-    server: Port, index: str, documents: Iterable[Any] | Feed[Any], options: IngestOptions, *, dry_run: bool
+async def ingest(
+    server: Port, index: str, documents: Iterable[Any] | Feed[Any], options: IngestOptions, *, dry_run: bool = False
 ) -> AsyncGenerator[Sequence[Written], None]:
     """
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
     Cost: for every 2,000 documents (500 where the server is asked about each) a bulk request; if they are grouped, a
-    multi-search, or by the table a search, at the same time as the bulk before it, a refresh at the start, and one
-    after every 100,000. A dry run takes no document, and refuses what is refused before the first one, but for a login
+    multi-search, or by the table a search, while the batch before it is decided, a refresh at the start, and one after
+    every 100,000. A dry run takes no document, and refuses what is refused before the first one, but for a login
     that sees masks: only a write shows that, and a dry run needs no right to write.
     """
     check_index(check_name("index", index))
     if not isinstance(documents, Feed):
         check_iterable("documents", documents)
-    server = await reading_primaries(server, index)
-    if dry_run:
-        resolved = await resolve_index(server, index)
-        target = WriteTarget(resolved, agree(resolved, server.context))
-        if options.on_duplicate is not None:
-            await _choose_grouping(server, index, target, options, record=False)
-        return
-    target = await find_write_target(server, index)
     with ExitStack() as stack:
+        stack.enter_context(_told_how_to_create(index))
+        server = await reading_primaries(server, index)
+        if dry_run:
+            resolved = await resolve_index(server, index)
+            target = WriteTarget(resolved, agree(resolved, server.context))
+            if options.on_duplicate is not None:
+                await _choose_grouping(server, index, target, options, record=False)
+            return
+        target = await find_write_target(server, index)
         source = Source(index, documents, target=target, options=options, prefix=server.prefix)
         stack.callback(source.close)
         server.context.learn(index, agree(target.resolved, server.context), target.resolved)
@@ -151,37 +152,46 @@ class Engine:
     lookup: NearLookup
     is_shown: bool = False
 
-    async def decide(self, server: Port, items: Sequence[Item], existing: Existing) -> Existing:
-        """Decide *items*; return what is in the index near them."""
+    async def decide(
+        self, server: Port, items: Sequence[Item], existing: Existing, following: Sequence[Item]
+    ) -> tuple[Existing, Asked | None, Sequence[Any]]:
+        """
+        Decide *items*, while the server looks up those *following*.
+        Return what is in the index near *items*, and what was asked about the others, with the answers.
+        """
         ingest = self.ingest
         if existing.held:
-            await server.compute(self._keep_unchanged, items, existing.held, existing.lost)
+            await server.compute(self._keep_unchanged, items, existing.held, existing.gone)
         existing = await self.lookup.with_copies(server, items, existing)
         if ingest.rule.on_duplicate != "tag":
             await self._keep_updates(server, items, existing)
         at = await server.compute(now)
-        await server.compute(decide_items, items, existing, ingest.known, ingest.rule, ingest.prefix, at)
-        # Only now, because these were looked up before the refresh; the batch after them sees what it makes visible.
-        sizes = ingest.options.sizes
-        if (
-            ingest.is_writing
-            and items
-            and (len(ingest.known.by_id) >= sizes.in_flight or ingest.known.occupies(sizes.in_flight_bytes))
-        ):
+        sizes, known = ingest.options.sizes, ingest.known
+        is_full = len(known.by_id) >= sizes.unshown or known.occupies(sizes.unshown_bytes)
+        self.is_shown = ingest.is_writing and bool(items) and is_full
+        asked = None if self.is_shown else await self.lookup.ask(server, following)
+        deciding = Compute(decide_items, (items, existing, known, ingest.rule, ingest.prefix, at))
+        calls = asked.calls if asked else ()
+        [failure, *answers] = await server.together([deciding, *calls], concurrency=1 + len(calls))
+        if isinstance(failure, Exception):
+            raise failure
+        if self.is_shown:
+            # Only now, because *items* were looked up before the refresh; those after them see what it makes visible.
             await self.lookup.prepare(server)
-            self.is_shown = True
-        return existing
+            asked = await self.lookup.ask(server, following)
+            answers = await server.together(asked.calls) if asked else []
+        return existing, asked, answers
 
     def _keep_unchanged(
-        self, items: Sequence[Item], held: Mapping[str, Sequence[Mapping[str, Any]]], lost: AbstractSet[str]
+        self, items: Sequence[Item], held: Mapping[str, Sequence[Mapping[str, Any]]], gone: AbstractSet[str]
     ) -> None:
-        """Let each of *items* that the index holds as it is given be done: it keeps its group, none of *lost*."""
+        """Let each of *items* that the index holds as it is given be done: it keeps its group, none of *gone*."""
         written: set[str | None] = set()
         for item in items:
             hits = () if item.given_id is None else held.get(item.given_id, ())
             # Searches do not show yet what this ingest wrote.
             is_newest = item.given_id not in written and item.given_id not in self.ingest.known.by_id
-            if hits and is_newest and item.is_held(hits, self.ingest.index, self.ingest.prefix, lost):
+            if hits and is_newest and item.is_held(hits, self.ingest.index, self.ingest.prefix, gone):
                 continue
             if item.outcome is None and item.operation is not None:
                 written.add(str(item.operation.header.get("_id")))
@@ -213,18 +223,22 @@ async def run_batches(
 ) -> AsyncGenerator[Sequence[Item], None]:
     """
     Yield the documents of *source* batch by batch, each with what became of it. Before a batch is written, the index
-    must still have its settings. Three are on their way: *batch* is decided and written, *following* is looked up, and
-    the one after it is read.
+    must still have its settings. Three are on their way: while *batch* is decided, *following* is looked up; while it
+    is written, the one after that is read.
     """
     lookup = engine.lookup if engine else None
     resolved = target.resolved
-    first: Batch = await server.compute(source.take)
-    existing = await lookup.look_up_first(server, first.items) if lookup else Existing()
-    batch: Batch | None = first
-    following: Batch | None = None if first.is_last else await server.compute(source.take)
+    existing = Existing()
+    batch: Batch | None = Batch(())  # so that the first documents are looked up as all others are
+    following: Batch | None = await server.compute(source.take)
     while batch is not None:
-        existing = await engine.decide(server, batch.items, existing) if engine else existing
-        asked = await lookup.ask(server, following.items) if lookup and following else None
+        # Decide; near and facts, of what follows.
+        asked: Asked | None = None
+        answers: Sequence[Any] = ()
+        if engine:
+            after = following.items if following else ()
+            existing, asked, answers = await engine.decide(server, batch.items, existing, after)
+        # Bulk; read and fingerprint, of what comes after that.
         is_reading = following is not None and not following.is_last
         sent = [item for item in batch.items if item.is_sent] if engine is None or engine.ingest.is_writing else []
         sending = [item.operation for item in sent if item.operation is not None]
@@ -233,12 +247,13 @@ async def run_batches(
             await _check(server, index, target, engine)
         requests: list[Call | Compute] = [bulk.call()] if sent else []
         requests += [Compute(source.take, (lookup.batch if lookup else None,))] if is_reading else []
-        requests += asked.calls if asked else []
-        answers = await server.together(requests, concurrency=len(requests)) if requests else []
-        written = answers.pop(0) if sent else None
-        ahead = answers.pop(0) if is_reading else None
+        done = await server.together(requests, concurrency=len(requests)) if requests else []
+        written = done.pop(0) if sent else None
+        ahead = done.pop(0) if is_reading else None
+        # Settle and report.
         items, failure = await _finish(server, engine, batch.items, existing, sent, bulk, written)
-        yield items
+        if items:
+            yield items
         # Nothing is raised before every document that was written is reported.
         for error in (failure, batch.failure, ahead):
             if isinstance(error, BaseException):
@@ -297,3 +312,36 @@ def _told(items: Sequence[Item]) -> list[Item]:
         if item.decision is not None and item.leader_position in missing:
             item.doubt = f"{shorten(item.decision.group)} was not written, as far as is known: run reconcile"
     return told
+
+
+def decide_items(
+    items: Sequence[Item], existing: Existing, known: Known, rule: DecisionRule, prefix: str, at: str
+) -> None:
+    """Decide *items* in their order, at the moment *at*, and put the group fields into their operations."""
+    deciding = [item for item in items if item.is_decided]
+    decisions = decide(deciding, existing, known, rule, now=milliseconds_of(at) or 0)
+    written: set[str] = set()
+    for item, decision in zip(deciding, decisions, strict=True):
+        if item.operation is not None and item.operation.kind == "create":
+            # What is there under its id is told by its moment from one whose answer was lost.
+            decision.at += item.id in known.by_id or item.id in written
+        if decision.leader is not None:
+            decision.at = max(decision.at, decision.leader.at + 1)
+        item.at = decision.at
+        written.add(item.id)
+        item.take(decision, existing, prefix)
+
+
+def find_near(items: Sequence[Item], existing: Existing, known: Known) -> list[Item]:
+    """Return those of *items* that something may be near: another one of them, of the index, or a known one."""
+    prints = [item.fingerprint for item in items if item.fingerprint is not None]
+    near, counts = known.near(prints), Counter(prints)
+    found = []
+    for item in items:
+        fingerprint = item.fingerprint
+        if fingerprint is None or not item.is_decided:
+            continue
+        is_near = fingerprint in near or fingerprint in known.by_fingerprint or counts[fingerprint] > 1
+        if is_near or any(other.id != item.id for other in existing.of(fingerprint)):
+            found.append(item)
+    return found

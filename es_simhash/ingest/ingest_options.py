@@ -22,17 +22,17 @@ class IngestSizes:
     """
     Limits of a batch, and of the memory in flight.
     *characters*: about how many fill a batch. *first*: documents in each batch that is read before the first report.
-    *asking*: in one about each document of which the server is asked; *most*: in any other. *in_flight*: after so many
+    *asking*: in one about each document of which the server is asked; *most*: in any other. *unshown*: after so many
     written documents the index is refreshed, so that memory stays bounded, whatever its refresh interval.
-    *in_flight_bytes*: the same for the texts of these documents, where texts are compared.
+    *unshown_bytes*: the same for the texts of these documents, where texts are compared.
     """
 
     characters: int = 4_000_000
     first: int = 50
     asking: int = 500
     most: int = 2_000
-    in_flight: int = 100_000
-    in_flight_bytes: int = 100_000_000
+    unshown: int = 100_000
+    unshown_bytes: int = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,99 +1,38 @@
 """
-The steps of one document through an ingest, and what it is compared by, read as the mapping will read it. Nothing is
-sent.
+One document on its way through an ingest, and the group fields that it is sent with. Nothing is sent.
 
 ``reading`` makes an item with its *operation* and *part*, and tells what is decided about once its fields are put in;
-:func:`decide_items` gives it its *decision*; the bulk its *outcome*, where an *upsert* may take its place; ``settle``
-decides some again; ``written`` reports on it. One object goes this whole way, and stays as long as it is known.
+the engine in ``ingest`` gives it its *decision*; the bulk its *outcome*, where an *upsert* may take its place;
+``settle`` decides some again; ``written`` reports on it. One object goes this whole way, and stays as long as it is
+known.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.errors import shorten
 from es_simhash.ingest.actions import Part, Whole
-from es_simhash.ingest.decide import Decision, DecisionRule, Document, Existing, Known, decide
-from es_simhash.lookup.content import Content, Unread, per_of
+from es_simhash.ingest.content_reader import ContentReader
+from es_simhash.ingest.decide import Decision, Document, Existing
+from es_simhash.lookup.content import Content
 from es_simhash.mapping.fields import (
     FINGERPRINTED,
     GROUPED,
-    carries,
     group_fields,
     our_object,
     read_fingerprint,
-    read_text,
     users_content,
     with_fields,
     without_fingerprint,
 )
-from es_simhash.mapping.rule import Grouping
-from es_simhash.mapping.user_fields import MappedField, milliseconds_of, to_moment
+from es_simhash.mapping.user_fields import to_moment
 from es_simhash.transport.raw_json import JsonObject, keep_text
 from es_simhash.writes.operations import Operation, Outcome, new_id
-
-
-@dataclass(frozen=True, slots=True)
-class ContentReader:
-    """A reader of what documents are compared by; empty *text_fields*: texts are not compared."""
-
-    text_fields: Sequence[str] = ()
-    per: MappedField | None = None
-    within: MappedField | None = None
-
-    @property
-    def fields(self) -> list[str]:
-        return [*self.text_fields, *(field.path for field in (self.per, self.within) if field)]
-
-    def read(self, document: Mapping[str, Any], *, is_partial: bool = False) -> Content:
-        """Return what *document* is compared by; *is_partial*: the index may have the fields that it lacks."""
-        unread = self._find_missing(document) if is_partial else None
-        text, moment = None, None
-        per: tuple[str, ...] = ()
-        try:
-            text = read_text(document, self.text_fields) if self.text_fields else None
-        except InvalidInputError as error:
-            unread = unread or Unread("text", str(error))
-        try:
-            per = per_of(self.per.exact_keywords(document)) if self.per else ()
-            moment = min(self.within.moments(document), default=None) if self.within else None
-        except InvalidInputError as error:
-            unread = unread or Unread("value", str(error))
-        return Content(text, per=per, moment=moment, unread=unread)
-
-    def _find_missing(self, partial: Mapping[str, Any]) -> Unread | None:
-        return next((Unread("partial", name) for name in self.fields if not carries(partial, name)), None)
-
-
-def make_reader(
-    grouping: Grouping, mappings: Iterable[Mapping[str, Any]], text_fields: str | Sequence[str]
-) -> ContentReader | None:
-    """Return what reads new documents for *grouping*; ``None`` where only distances count."""
-    if grouping.is_by_distance_alone:
-        return None
-    known = list(mappings) or [{}]
-    fields = (text_fields,) if isinstance(text_fields, str) else tuple(text_fields)
-    return ContentReader(
-        fields if grouping.similarity is not None else (),
-        None if grouping.per is None else _agreed(known, grouping.per),
-        None if grouping.within is None else _agreed(known, grouping.within.field),
-    )
-
-
-def _agreed(mappings: Sequence[Mapping[str, Any]], field: str) -> MappedField:
-    """Return how *mappings* map *field*; a date that they read differently cannot be read here."""
-    found = [MappedField.find(mapping, field) for mapping in mappings]
-    formats = {(one.node.get("type"), one.node.get("format")) for one in found}
-    limits = [int(one.node["ignore_above"]) for one in found if "ignore_above" in one.node]
-    node = {**found[0].node, **({"format": "not the same in all indices"} if len(formats) > 1 else {})}
-    node = {**node, "ignore_above": min(limits)} if limits else node
-    return MappedField(found[0].path, node, any(one.is_copied for one in found))
-
 
 CREATED, UNCHANGED = 201, 304
 
@@ -174,8 +113,8 @@ class Item(Document):
             created.group, created.at = self.group, self.at
             created.is_member, created.canonicals = self.is_member, self.canonicals
 
-    def is_held(self, hits: Iterable[Mapping[str, Any]], index: str, prefix: str, lost: AbstractSet[str]) -> bool:
-        """Return whether one of *hits* is the same document and has a group, none of *lost*; note that outcome then."""
+    def is_held(self, hits: Iterable[Mapping[str, Any]], index: str, prefix: str, gone: AbstractSet[str]) -> bool:
+        """Return whether one of *hits* is the same document and has a group, none of *gone*; note that outcome then."""
         operation = self.operation
         # A pipeline may change the document, a version forbid it.
         if operation is None or not operation.header.keys() <= {"_index", "_id", "routing"}:
@@ -185,7 +124,7 @@ class Item(Document):
             source = hit.get("_source") or {}
             ours = our_object(source, prefix)
             is_there = operation.header["_index"] in (index, hit["_index"]) and "at" in ours
-            is_there = is_there and ours.get("duplicate_of") not in lost
+            is_there = is_there and ours.get("duplicate_of") not in gone
             if is_there and hit.get("_routing") == (None if routing is None else str(routing)):
                 plain = {**source, prefix: _without_group(ours)}
                 if _as_json(plain) == _as_json({prefix: {}, **operation.document(prefix)}):
@@ -376,36 +315,3 @@ def _fields_of(document: Document, decision: Decision) -> dict[str, Any]:
 def regroup_body(document: Document, decision: Decision, *, prefix: str) -> dict[str, Any]:
     """Return the body of an update that puts *decision* into a document that is written already."""
     return {"doc": {prefix: _fields_of(document, decision)}}
-
-
-def decide_items(
-    items: Sequence[Item], existing: Existing, known: Known, rule: DecisionRule, prefix: str, at: str
-) -> None:
-    """Decide *items* in their order, at the moment *at*, and put the group fields into their operations."""
-    deciding = [item for item in items if item.is_decided]
-    decisions = decide(deciding, existing, known, rule, now=milliseconds_of(at) or 0)
-    written: set[str] = set()
-    for item, decision in zip(deciding, decisions, strict=True):
-        if item.operation is not None and item.operation.kind == "create":
-            # What is there under its id is told by its moment from one whose answer was lost.
-            decision.at += item.id in known.by_id or item.id in written
-        if decision.leader is not None:
-            decision.at = max(decision.at, decision.leader.at + 1)
-        item.at = decision.at
-        written.add(item.id)
-        item.take(decision, existing, prefix)
-
-
-def find_near(items: Sequence[Item], existing: Existing, known: Known) -> list[Item]:
-    """Return those of *items* that something may be near: another one of them, of the index, or a known one."""
-    prints = [item.fingerprint for item in items if item.fingerprint is not None]
-    near, counts = known.near(prints), Counter(prints)
-    found = []
-    for item in items:
-        fingerprint = item.fingerprint
-        if fingerprint is None or not item.is_decided:
-            continue
-        is_near = fingerprint in near or fingerprint in known.by_fingerprint or counts[fingerprint] > 1
-        if is_near or any(other.id != item.id for other in existing.of(fingerprint)):
-            found.append(item)
-    return found

@@ -1,25 +1,25 @@
 """
-Reads the documents of an index that are near those of a batch.
+Finds which fingerprints are near those of a batch, and what documents of the index have them.
 
-First, which fingerprints are near: a table in memory (``lookup.index_table``) has every one that a search can show, or
-the server is asked by block terms. Then one search reads the documents that have these, so all facts come from there.
+A table in memory (``lookup.index_table``) has every fingerprint that a search can show, or the server is asked by block
+terms. Then ``facts`` reads the documents.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.groups.read import SMALLEST, canonicals_body
-from es_simhash.hashing import to_hex
+from es_simhash.groups.read import SMALLEST
 from es_simhash.ingest.decide import FIRST_COMPARED, Document, Existing, accepts
+from es_simhash.ingest.facts import Facts, documents_near, in_order
 from es_simhash.ingest.item import Item
 from es_simhash.ingest.reading import EARLY, GroupedIngest
-from es_simhash.lookup.content import Content, docvalue_fields, prepare_together, read_content
+from es_simhash.lookup.content import prepare_together
 from es_simhash.lookup.find import Crowded, Lookup, Scope
 from es_simhash.lookup.find_many import MultiSearch, make_multi_search, take_answer
 from es_simhash.lookup.judge import LookupRule
@@ -31,11 +31,9 @@ from es_simhash.mapping.fields import Fields, our_object, read_fingerprint
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import SettingsChanged, begin_anew, check_unchanged
 from es_simhash.mapping.user_fields import milliseconds_of
-from es_simhash.transport.answers import Gap, find_gaps, sentences
-from es_simhash.transport.conversation import attempt, refresh, text_body
-from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import MAX_HITS, Call, Key, document_key, status_of
-from es_simhash.transport.refusals import is_passing
+from es_simhash.transport.answers import find_gaps
+from es_simhash.transport.conversation import attempt, refresh
+from es_simhash.transport.protocol import MAX_HITS, Call, status_of
 from es_simhash.writes.targets import find_write_index
 
 if TYPE_CHECKING:
@@ -43,10 +41,6 @@ if TYPE_CHECKING:
     from es_simhash.lookup.index_table import IndexTable
 
 logger = logging.getLogger("es_simhash")
-# Most documents with fingerprints of the table that one search brings; more of them are read page by page.
-DOCUMENTS = 2_000
-# A server takes 65,536 terms in a query.
-MAX_FINGERPRINTS = 50_000
 # Most documents that one page shows near a fingerprint, unless more candidates are expected.
 CROWD_DOCUMENTS = 300
 # Fingerprints with more than that in one request: the answer must fit into the memory of a small server.
@@ -77,6 +71,7 @@ class NearLookup:
         self._ingest = ingest
         self._index = ingest.index
         self._grouping = ingest.grouping
+        self._facts = Facts(ingest)
         options = LookupOptions(source=False)
         rule = LookupRule(ingest.grouping.max_distance)
         self._scope = Scope(ingest.context, ingest.index, ingest.settings, options, rule, stats=IndexStats())
@@ -108,12 +103,7 @@ class NearLookup:
         self._scope = replace(self._scope, stats=replace(found, documents=max(found.documents, SMALLEST)))
         if self._may_hold is None:
             self._may_hold = self._ingest.is_writing and found.documents > 0
-        if self._table is not None:
-            try:
-                await self._fill(server, self._table)
-            except TableError as error:
-                self._give_up(error)
-        elif self._is_demanded:
+        if self._table is not None or self._is_demanded:
             await self._load(server)
 
     def note_written(self, items: Iterable[Item]) -> None:
@@ -128,7 +118,7 @@ class NearLookup:
         # An update without a text is not known, so searches may show the document before it.
         self._may_hold = self._may_hold and not any(map(_is_partial, items))
         ids = [id_ for item in items if (id_ := item.given_id) is not None] if self._may_hold else []
-        held = [Call("search", {"index": self._index, "body": _held_body(ids)})] if ids else []
+        held = self._facts.held_calls(ids)
         if not fingerprints:
             return Asked((), held, ids=ids) if ids else None
         self._asked += len(fingerprints)
@@ -140,10 +130,7 @@ class NearLookup:
             batch = self._first_search(fingerprints)
             return Asked(fingerprints, [batch.call(), *held], batch, ids=ids)
         near = await server.compute(table.near, fingerprints)
-        wanted = sorted({*chain(*near.values())})
-        body = {**self._with_contents(self._body(wanted, copies=False)), "size": DOCUMENTS}
-        is_one = 0 < len(wanted) <= MAX_FINGERPRINTS
-        calls = [Call("search", {"index": self._index, "body": body})] if is_one else []
+        calls = self._facts.calls(sorted({*chain(*near.values())}))
         return Asked(fingerprints, [*calls, *held], near=near, ids=ids)
 
     async def take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
@@ -151,7 +138,7 @@ class NearLookup:
         Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with.
         Costs a search where copies are there under the ids, and their canonicals are not near: for these.
         """
-        held = await self._held(server, asked.ids, answers[-1]) if asked.ids else None
+        held = await self._facts.held(server, asked.ids, answers[-1]) if asked.ids else None
         answers = answers[:-1] if asked.ids else answers
         existing = await self._take(server, asked, answers) if asked.fingerprints else Existing()
         named, there = set(), {}
@@ -162,18 +149,8 @@ class NearLookup:
             at = milliseconds_of(ours.get("at")) or 0
             there[hit["_id"]] = Document(hit["_id"], read_fingerprint(ours.get("fingerprint")), at=at)
         named -= {near.group for near in chain(*existing.near.values()) if not near.is_member}
-        canonicals, _ = await self._canonicals(server, named)
-        return replace(existing, held=held, there=there, lost=named - canonicals.keys())
-
-    async def _held(self, server: Port, ids: Sequence[str], answer: Any) -> dict[str, list[Mapping[str, Any]]] | None:
-        """Return what the index has under *ids*; ``None`` where that cannot be read now."""
-        hits, gaps = await self._hits(server, _held_body(ids), answer)
-        if gaps:
-            return None
-        held: dict[str, list[Mapping[str, Any]]] = {}
-        for hit in hits.values():
-            held.setdefault(hit["_id"], []).append(hit)
-        return held
+        canonicals, _ = await self._facts.canonicals(server, named)
+        return replace(existing, held=held, there=there, gone=named - canonicals.keys())
 
     async def _take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         if asked.batch is not None:
@@ -181,10 +158,10 @@ class NearLookup:
         near = dict(asked.near)
         try:
             answer = answers[0] if answers else None
-            documents, gaps = await self._facts(server, near, answer) if near else ({}, ())
+            documents, gaps = await self._facts.read(server, near, answer) if near else ({}, ())
             shown = await self._shown(server, asked.fingerprints)
             if shown:  # a document that was written again may be among the hits by the fingerprint that it had before
-                more, missed = await self._facts(server, shown)
+                more, missed = await self._facts.read(server, shown)
                 documents, gaps = {**documents, **more}, (*gaps, *missed)
                 near |= {value: [*near.get(value, ()), *some] for value, some in shown.items()}
         except Exception as error:
@@ -195,8 +172,8 @@ class NearLookup:
             self._give_up(fault)
             batch = self._first_search(asked.fingerprints)
             return await self._by_server(server, batch, await attempt(server.send(batch.call())))
-        found = await server.compute(_documents_near, near, documents.values())
-        return Existing(found, dict.fromkeys(near, gaps) if gaps else {}, unseen=near)
+        found = await server.compute(documents_near, near, documents.values())
+        return Existing(found, dict.fromkeys(near, gaps) if gaps else {}, copies_unread=near)
 
     async def _by_server(self, server: Port, batch: MultiSearch, answer: Any) -> Existing:
         """Return what is near the fingerprints of *batch*, given the *answer* to it; those not answered are crowded."""
@@ -204,10 +181,10 @@ class NearLookup:
         crowded = [lookup.fingerprint for lookup in batch.lookups if lookup.fingerprint not in answers]
         answers |= await self._ask_crowded(server, crowded, copies=False)
         near, gaps = _near_of(answers)
-        documents, missed = await self._facts(server, near) if near else ({}, ())
-        found = await server.compute(_documents_near, near, documents.values())
+        documents, missed = await self._facts.read(server, near) if near else ({}, ())
+        found = await server.compute(documents_near, near, documents.values())
         gaps |= {value: (*gaps.get(value, ()), *missed) for value in near} if missed else {}
-        return Existing(found, gaps, unseen={**near, **dict.fromkeys(crowded, ())})
+        return Existing(found, gaps, copies_unread={**near, **dict.fromkeys(crowded, ())})
 
     def _first_search(self, fingerprints: Sequence[int]) -> MultiSearch:
         """Return the request that is answered for those of *fingerprints* with no more near them than a page shows."""
@@ -253,11 +230,6 @@ class NearLookup:
             found[lookup.fingerprint] = outcome
         return found
 
-    async def look_up_first(self, server: Port, items: Iterable[Item]) -> Existing:
-        """Return what searches show near *items* now, while nothing else is asked."""
-        asked = await self.ask(server, items)
-        return Existing() if asked is None else await self.take(server, asked, await server.together(asked.calls))
-
     async def find_present(
         self,
         server: Port,
@@ -302,25 +274,19 @@ class NearLookup:
     async def _load(self, server: Port) -> None:
         from es_simhash.lookup.index_table import IndexTable  # noqa: PLC0415 -- loads numpy
 
-        table = IndexTable(self._scope, self._ingest.options.lookup.most_bytes)
+        table = self._table or IndexTable(self._scope, self._ingest.options.lookup.most_bytes)
         try:
-            await self._fill(server, table)
-        except TableError as error:
-            self._give_up(error)
+            if self._ingest.is_writing:
+                await table.catch_up(server, documents=self._documents)
+            else:
+                await table.open(server)
+        except (TableError, SettingsChanged) as error:
+            self._give_up(error if isinstance(error, TableError) else TableError("expired"))
         else:
             logger.info("ingest into %s: %d fingerprints are in memory", self._index, len(table))
             self._table = table
-
-    async def _fill(self, server: Port, table: IndexTable) -> None:
-        if self._ingest.is_writing:
-            await table.catch_up(server, documents=self._documents)
-            return
-        try:
-            await table.open(server)
-        except SettingsChanged as error:
-            raise TableError("expired") from error
         finally:
-            await table.close(server)
+            await table.close(server)  # nothing, where no point in time is open
 
     def _give_up(self, error: TableError) -> None:
         """Ask the server from now on; only for now, if it may be otherwise in a moment."""
@@ -339,87 +305,6 @@ class NearLookup:
         shown = await self._table.read_news(server)
         return await server.compute(self._table.near_among, fingerprints, shown) if len(shown) else {}
 
-    def _body(self, fingerprints: Iterable[int], *, copies: bool) -> dict[str, Any]:
-        """Return the search, without a size, for the *copies*, or all others, that have one of *fingerprints*."""
-        fields = Fields(self._ingest.prefix)
-        values = list(map(to_hex, fingerprints))
-        is_copy = {"exists": {"field": fields.duplicate_of}}
-        among: list[dict[str, Any]] = [{"terms": {fields.fingerprint: values}}, *([is_copy] if copies else [])]
-        at = {"field": fields.at, "format": "epoch_millis"}
-        return {
-            "query": {"bool": {"filter": among, "must_not": [] if copies else [is_copy]}},
-            "docvalue_fields": [fields.fingerprint, fields.group, fields.duplicate_of, at],
-            "_source": False,
-            "track_total_hits": False,
-        }
-
-    def _with_contents(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the search *body* of hits that have what documents are compared by, too."""
-        rule = self._grouping
-        more = {**body, "docvalue_fields": [*body["docvalue_fields"], *docvalue_fields(rule)]}
-        return more if rule.similarity is None else text_body(more, self._ingest.text_fields.all)
-
-    async def _facts(
-        self, server: Port, near: Near, answer: Any = None, *, copies: bool = False
-    ) -> tuple[dict[Key, list[Document]], tuple[str, ...]]:
-        """
-        Return the documents that have one of the fingerprints *near*, and why some may be missing.
-        *answer*: to the search of :meth:`ask`.
-        """
-        wanted = sorted({*chain(*near.values())})
-        found: dict[Key, list[Document]] = {}
-        missing: tuple[str, ...] = ()
-        for begin in range(0, len(wanted), MAX_FINGERPRINTS):
-            body = self._with_contents(self._body(wanted[begin : begin + MAX_FINGERPRINTS], copies=copies))
-            hits, gaps = await self._hits(server, body, answer)
-            found |= await server.compute(self._documents_in, hits)
-            missing += sentences(gaps)
-        return found, missing
-
-    async def _hits(
-        self, server: Port, body: Mapping[str, Any], answer: Any = None
-    ) -> tuple[dict[Key, Mapping[str, Any]], list[Gap]]:
-        """
-        Return the documents that the search *body* finds, and why some may be missing.
-        *answer*: to this search, if it was sent; what it does not have whole is read page by page.
-        """
-        body = {"size": DOCUMENTS, **body}
-        if answer is None:
-            answer = await attempt(server.patient.search(index=self._index, body=body))
-        if isinstance(answer, Exception) and not is_passing(answer):
-            raise answer
-        if isinstance(answer, Mapping) and not find_gaps(answer) and len(answer["hits"]["hits"]) < body["size"]:
-            return {document_key(hit): hit for hit in answer["hits"]["hits"]}, []
-        found: dict[Key, Mapping[str, Any]] = {}
-
-        def note(hits: Hits) -> None:
-            found.update((document_key(hit), hit) for hit in hits)
-
-        gaps = await server.until(
-            lambda: read_each(server, self._index, body, note, page=DOCUMENTS), is_done=lambda gaps: not gaps
-        )
-        return found, gaps
-
-    def _documents_in(self, hits: Mapping[Key, Mapping[str, Any]]) -> dict[Key, list[Document]]:
-        """Return the documents of *hits*, one for each of their fingerprints."""
-        fields, contents = Fields(self._ingest.prefix), self._read_contents(hits)
-        return {
-            key: [
-                Document(
-                    key.id,
-                    read_fingerprint(digits),
-                    (hit["fields"].get(fields.duplicate_of) or hit["fields"].get(fields.group, (key.id,)))[0],
-                    key.index,
-                    routing=key.routing,
-                    content=contents.get(key),
-                    at=int(hit["fields"].get(fields.at, (0,))[0]),
-                    is_member=fields.duplicate_of in hit["fields"],
-                )
-                for digits in hit["fields"].get(fields.fingerprint, (None,))
-            ]
-            for key, hit in hits.items()
-        }
-
     async def with_copies(self, server: Port, items: Sequence[Item], existing: Existing) -> Existing:
         """
         Return *existing* with the copies near each of *items* that no canonical accepts, and their canonicals.
@@ -429,35 +314,21 @@ class NearLookup:
         alone = await server.compute(self._alone, items, existing)
         if not alone:
             return existing
-        unseen = {value: existing.unseen[value] for value in alone}
-        crowded = [value for value, some in unseen.items() if not some]
+        wanted = {value: existing.copies_unread[value] for value in alone}
+        crowded = [value for value, some in wanted.items() if not some]
         near, gaps = _near_of(await self._ask_crowded(server, crowded, copies=True))
-        unseen |= near
-        facts, missed = await self._facts(server, unseen, copies=True) if any(unseen.values()) else ({}, ())
-        canonicals, unread = await self._canonicals(server, {copy.group for copy in chain(*facts.values())})
+        wanted |= near
+        facts, missed = await self._facts.read(server, wanted, copies=True) if any(wanted.values()) else ({}, ())
+        canonicals, unread = await self._facts.canonicals(server, {copy.group for copy in chain(*facts.values())})
         for copy in chain(*facts.values()):
             copy.canonicals = canonicals.get(copy.group, ())
         found = dict(existing.near)
-        for value, copies in _documents_near(unseen, facts.values()).items():
-            found[value] = _in_order([*existing.of(value), *copies])
-        every = {value: (*existing.gaps.get(value, ()), *gaps.get(value, ()), *missed, *unread) for value in unseen}
+        for value, copies in documents_near(wanted, facts.values()).items():
+            found[value] = in_order([*existing.of(value), *copies])
+        every = {value: (*existing.gaps.get(value, ()), *gaps.get(value, ()), *missed, *unread) for value in wanted}
         return replace(
             existing, near=found, gaps={**existing.gaps, **{value: some for value, some in every.items() if some}}
         )
-
-    async def _canonicals(
-        self, server: Port, names: Collection[str]
-    ) -> tuple[dict[str, list[Document]], tuple[str, ...]]:
-        """Return the canonicals of the groups *names*, with what they are compared by, and why some may be missing."""
-        if not names:
-            return {}, ()
-        body = canonicals_body(sorted(names), Fields(self._ingest.prefix))
-        hits, gaps = await self._hits(server, self._with_contents(body))
-        found: dict[str, list[Document]] = {}
-        documents = await server.compute(self._documents_in, hits)
-        for document in chain(*documents.values()):
-            found.setdefault(document.group, []).append(document)
-        return found, sentences(gaps)
 
     def _alone(self, items: Iterable[Item], existing: Existing) -> list[int]:
         """Return the fingerprints of *items* that copies may be near, and of which no canonical is a neighbour."""
@@ -465,7 +336,7 @@ class NearLookup:
         ids = {str(item.operation.header.get("_id")) for item in items if item.operation is not None}
         asked: list[tuple[Document, list[Document]]] = []
         for item in _looked_up(items):
-            if item.fingerprint in existing.unseen:
+            if item.fingerprint in existing.copies_unread:
                 # Those of ids that are written now are not what they were.
                 asked.append((item, [near for near in existing.of(item.fingerprint) if near.id not in ids]))
         if self._grouping.similarity is not None:
@@ -475,37 +346,11 @@ class NearLookup:
         alone = (item.fingerprint for item, there in asked if not accepts(item, there, known, grouping))
         return list(dict.fromkeys(fingerprint for fingerprint in alone if fingerprint is not None))
 
-    def _read_contents(self, hits: Mapping[Key, Mapping[str, Any]]) -> dict[Key, Content]:
-        """Return what the documents of *hits* are compared by; nothing where only distances count."""
-        rule, text_fields = self._grouping, self._ingest.text_fields
-        if rule.is_by_distance_alone:
-            return {}
-        return {key: read_content(hit, rule, text_fields) for key, hit in hits.items()}
-
 
 def _near_of(answers: Mapping[int, NearDups]) -> tuple[dict[int, list[int]], dict[int, tuple[str, ...]]]:
     """Return the fingerprints near each that was asked about, where there are any, and why some may be missing."""
     near = {value: list({found.fingerprint: None for found in answer}) for value, answer in answers.items() if answer}
     return near, {value: answer.reasons for value, answer in answers.items() if not answer.complete}
-
-
-def _documents_near(near: Near, documents: Iterable[Iterable[Document]]) -> dict[int, list[Document]]:
-    """Return the *documents* near each fingerprint, each by its nearest, the one grouped first comes first."""
-    by_fingerprint: dict[int, list[Document]] = {}
-    for document in chain.from_iterable(documents):
-        by_fingerprint.setdefault(document.fingerprint or 0, []).append(document)
-    found: dict[int, list[Document]] = {}
-    for wanted, some in near.items():
-        nearest: dict[tuple[str | None, str, str | None], Document] = {}
-        for value in sorted(some, key=lambda value: (value ^ wanted).bit_count()):
-            for document in by_fingerprint.get(value, ()):
-                nearest.setdefault((document.index, document.id, document.routing), document)
-        found[wanted] = _in_order(nearest.values())
-    return found
-
-
-def _in_order(documents: Iterable[Document]) -> list[Document]:
-    return sorted(documents, key=lambda document: (document.at, document.id, document.index))
 
 
 def _written_to(item: Item) -> str | None:
@@ -514,11 +359,6 @@ def _written_to(item: Item) -> str | None:
     if outcome is None or outcome.version is None or operation is None or operation.kind not in ("index", "create"):
         return None
     return outcome.index if item.is_decided and item.id == outcome.id else None
-
-
-def _held_body(ids: Sequence[str]) -> dict[str, Any]:
-    # One more than there are ids: an answer that is not full has all of them.
-    return {"query": {"ids": {"values": list(ids)}}, "size": min(len(ids) + 1, MAX_HITS), "track_total_hits": False}
 
 
 def _is_partial(item: Item) -> bool:

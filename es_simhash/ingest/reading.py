@@ -7,7 +7,6 @@ as text there, and from then on no lookup through the alias works.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,9 +15,10 @@ from typing import Any
 
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.ingest.actions import ActionRules, body_of, prepare_body
+from es_simhash.ingest.content_reader import ContentReader
 from es_simhash.ingest.decide import DecisionRule, Known
 from es_simhash.ingest.ingest_options import IngestOptions
-from es_simhash.ingest.item import ContentReader, Item, content_id, read_own, upsert_of
+from es_simhash.ingest.item import Item, content_id, read_own, upsert_of
 from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, fingerprint_actions
 from es_simhash.mapping.context import Context, Resolved, TextFields
 from es_simhash.mapping.faults import USE_COMPONENT
@@ -29,7 +29,7 @@ from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import check_held
 from es_simhash.transport.feed import Feed, weigh
-from es_simhash.transport.raw_json import JsonObject, read_json
+from es_simhash.transport.raw_json import JsonObject, as_sent, read_json
 from es_simhash.writes.operations import SPECIAL, Operation, Outcome, Refusal, to_operation
 from es_simhash.writes.targets import find_write_index, prepare_targets
 
@@ -307,14 +307,10 @@ class Source:
             )
 
 
-# As the clients write JSON. What only they can write, or write otherwise, is refused.
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-
-
 def _members_of(body: Mapping[str, Any]) -> str | None:
     """Return the JSON of *body* without the last brace; ``None`` if only a client knows how to write it."""
     try:
-        return (body.to_json() if isinstance(body, JsonObject) else _encode(body))[:-1]
+        return (body.to_json() if isinstance(body, JsonObject) else as_sent(body))[:-1]
     except (TypeError, ValueError, RecursionError):
         return None
 

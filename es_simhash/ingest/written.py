@@ -80,14 +80,8 @@ class Written:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain JSON values."""
-        plain: dict[str, Any] = {
-            "position": self.position,
-            "id": self.id,
-            "index": self.index,
-            "action": self.action,
-            "reason": self.reason,
-            "fingerprinted": self.fingerprinted,
-        }
+        names = ("position", "id", "index", "action", "reason", "fingerprinted")
+        plain: dict[str, Any] = {name: getattr(self, name) for name in names}
         plain |= {} if self.kind is None else {"kind": self.kind}
         plain |= {"updated": True} if self.updated else {}
         plain |= {"too_short": True} if self.too_short else {}

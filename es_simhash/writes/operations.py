@@ -7,7 +7,6 @@ Every write asks here whether a refusal concerns the document, or whatever is wr
 from __future__ import annotations
 
 import base64
-import json
 import re
 import secrets
 import time
@@ -18,10 +17,8 @@ from typing import Any, Literal, TypeAlias
 from es_simhash.errors import InvalidInputError, WritesRefusedError, has_lone_surrogate, shorten
 from es_simhash.mapping.fields import with_fields
 from es_simhash.record import Record
-from es_simhash.transport.raw_json import JsonObject, JsonText, keep_text
+from es_simhash.transport.raw_json import JsonObject, as_sent, keep_text, quoted
 from es_simhash.transport.refusals import BLOCK, UNBLOCK, is_passing
-
-_quoted = json.encoder.encode_basestring_ascii
 
 FailureKind: TypeAlias = Literal["refused", "changed", "missing", "unreadable", "unusable", "taken"]
 _KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed"}
@@ -141,21 +138,13 @@ class Operation:
 
     def lines(self, prefix: str) -> list[Any]:
         if self.members is not None and self.ours:  # most documents, without detours
-            header, ours = _text_of(self.header), _text_of(self.ours)
-            return [JsonText(f'{{"{self.kind}":{header}}}'), JsonText(f"{self.members},{_quoted(prefix)}:{ours}}}")]
+            header, ours = as_sent(self.header), as_sent(self.ours)
+            return [f'{{"{self.kind}":{header}}}', f"{self.members},{quoted(prefix)}:{ours}}}"]
         first: list[Any] = [{self.kind: dict(self.header)}]
         if self.kind == "delete":
             return first
         body = self.document(prefix)
         return [*first, body.to_json() if isinstance(body, JsonObject) else body]
-
-
-def _text_of(values: Mapping[str, Any]) -> str:
-    """Return *values*, whose names are plain, as JSON; twice as fast as :mod:`json` where most are strings."""
-    parts = [
-        f'"{name}":{_quoted(value) if type(value) is str else json.dumps(value)}' for name, value in values.items()
-    ]
-    return f"{{{','.join(parts)}}}"
 
 
 def to_operation(action: Any, index: str | None = None) -> Operation:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from es_simhash.ingest.item import make_reader
+from es_simhash.ingest.content_reader import make_reader
 from es_simhash.lookup.content import Content, Unread, compare_contents, prepare_together
 from es_simhash.mapping.rule import Grouping, PairRule
 from es_simhash.mapping.user_fields import milliseconds_of, to_moment

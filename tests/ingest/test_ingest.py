@@ -6,7 +6,7 @@ from itertools import count, product
 import pytest
 
 from es_simhash.groups.grouping_request import GroupingRequest
-from es_simhash.ingest import near
+from es_simhash.ingest import facts
 from es_simhash.ingest.ingest import ingest
 from es_simhash.ingest.ingest_options import IngestOptions
 from es_simhash.mapping.context import Context
@@ -307,7 +307,7 @@ def test_what_a_refused_write_of_the_same_batch_hid():
 def test_what_is_there_is_read_once(monkeypatch):
     """Also where all ids of a batch are there, and they are as many as a page has documents."""
     store = filled()
-    monkeypatch.setattr(near, "DOCUMENTS", 2)
+    monkeypatch.setattr(facts, "DOCUMENTS", 2)
     run = run_ingest(store, {"on_duplicate": "tag"}, [{"_id": "a0", "body": A}, {"_id": "a1", "body": A}])
     assert [report.action for report in run.emitted] == ["unchanged"] * 2
     bodies = [call.arguments["body"] for call in run.calls if call.api == "search"]

@@ -9,7 +9,6 @@ from es_simhash.ingest.ingest_options import IngestOptions
 from es_simhash.ingest.reading import Source, WriteTarget
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.meta import IndexSettings
-from es_simhash.transport.raw_json import JsonText
 
 TARGET = WriteTarget(Resolved(), IndexSettings(get_scheme(DEFAULT_SCHEME), ("body",)))
 
@@ -54,7 +53,7 @@ def as_line(action):
 
 def in_order(line):
     """Return an action line with its members in one order, and any other as it is, with what is written as text."""
-    line = json.loads(line) if isinstance(line, JsonText) and line[:1] == "{" else line
+    line = json.loads(line) if isinstance(line, str) and line[:1] == "{" else line
     [*names] = line if isinstance(line, dict) else ()
     return {names[0]: dict(sorted(line[names[0]].items()))} if names in (["index"], ["create"]) else line
 

@@ -33,7 +33,7 @@ def ingest_in_batches(
             grouping=GroupingRequest(**{"verify": False, **grouping}),
             lookup=LookupRequest(lookups, memory_bytes),
             batch=batch,
-            sizes=IngestSizes(in_flight=in_flight),
+            sizes=IngestSizes(unshown=in_flight),
         ),
     )
     return call(simhash._stream(reports)) if is_async else list(simhash._stream(reports))
