@@ -140,7 +140,7 @@ def _prove_removal(server: str, folder: Path) -> None:
     found = json.loads(_run("find", index, "--id", "a", "--json", server=server))
     assert [near["id"] for near in found["near_dups"]] == ["b"], found
     _run("plan", index, "--out", "plan.db", server=server)
-    _run("apply", "plan.db", "--yes", server=server)
+    _run("apply", "plan.db", "--yes", "--max-share", "0.5", server=server)
     found = json.loads(_run("find", index, "--id", "a", "--json", server=server))
     assert found["near_dups"] == [], found
 
