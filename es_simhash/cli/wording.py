@@ -19,7 +19,7 @@ NAMED_OTHERWISE = {
 }
 """Commands that have another name than the call."""
 
-_VALUE = r"True|False|None|[A-Z]+\b|'[^']*'|\"[^\"]*\""
+_VALUE = r"True|False|None|[A-Z]+\b|\d+(?:\.\d+)?|'[^']*'|\"[^\"]*\""
 _CALL = re.compile(rf"\b([a-z_]+)\(((?:[a-z_]+(?:=(?:{_VALUE}))?(?:, )?)*)\)")
 _GIVEN = re.compile(rf"\b([a-z_]+)=({_VALUE})")
 _FILES = re.compile(r'\bfiles=\{"(\w+)": PATH\}')
@@ -34,6 +34,8 @@ def in_shell(message: str) -> str:
         'change it with es-simhash reconcile INDEX --regroup'
         >>> in_shell("compare none (verify=False)")
         'compare none (--no-verify)'
+        >>> in_shell("allow it with max_share=0.334")
+        'allow it with --max-share 0.334'
     """
     message = _FILES.sub(r"ES_SIMHASH_FILES=\1=PATH", _CALL.sub(_command, message))
     return _GIVEN.sub(lambda found: _option(*found.groups()) if _is_argument(found[1]) else found[0], message)
