@@ -49,7 +49,7 @@ def _told_how_to_create(index: str) -> Iterator[None]:
         yield
     except Exception as error:
         if is_no_index(error):
-            error.add_note(f"There is no index {shorten(index)}: create it first (create_index, or ingest --create).")
+            error.add_note("create_index(index) makes it")
         raise
 
 
