@@ -16,7 +16,7 @@ from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Common commands": {
-        "setup": ("index:setup", "Make an index that exists ready, in one step."),
+        "setup": ("setup:setup", "Make an index that exists ready, in one step."),
         "ingest": ("ingest:ingest", "Write documents with their fingerprints."),
         "find": ("look:find", "Find near-duplicates."),
         "report": ("report:report", "Count duplicates and groups, or write a page."),
@@ -35,7 +35,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "passages": ("look:passages", "Find documents that share passages with a text."),
         "history": ("remove:history", "Say where a removed document has gone."),
         "tune": ("report:tune", "Recommend a preset for the texts of an index."),
-        "fingerprint": ("look:fingerprint", "Print the fingerprints of texts."),
+        "fingerprint": ("fingerprint:fingerprint", "Print the fingerprints of texts."),
         "export": ("export:app", "Print or install mapping, templates, pipeline, charts."),
         "remove-fields": ("index:remove_fields", "Remove the fields from an index."),
         "mcp": ("local:mcp", "Serve agents, which can read and change nothing."),

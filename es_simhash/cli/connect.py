@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from es_simhash import IndexSettings, InvalidInputError, NoIndexError, Scheme, SimHashClient
 from es_simhash.cli.failures import EndedError, WrongUseError, describe, kind_of
 from es_simhash.cli.options import To, files_of_environment
-from es_simhash.cli.show import tracking, warn
+from es_simhash.cli.show import count, tracking, warn
 from es_simhash.cli.stopping import watch_requests
 from es_simhash.client.port import run
 from es_simhash.connection import (
@@ -130,3 +130,34 @@ def connect(
         if os.environ.get("ES_SIMHASH_DEBUG"):
             raise
         raise EndedError(describe(error, url=server.url, like=like), kind_of(error)) from error
+
+
+def warn_of_lacking(
+    connection: Connection,
+    to: To,
+    index: str,
+    lacking: tuple[int, int] | None = None,
+    *,
+    unfilled: str = "they are in no group",
+    ungrouped: str | None = "the index shows no group of them",
+) -> None:
+    """
+    Say which documents of *index* nobody has looked at, or grouped: a setup was interrupted, or others write.
+    *lacking*: how many; by default they are counted, with a request or two. *unfilled*, *ungrouped*: what follows.
+    """
+    from es_simhash.groups.read import count_lacking  # noqa: PLC0415 -- loads numpy
+
+    if lacking is None:
+        settings, with_groups = connection.settings(index), ungrouped is not None
+        try:
+            lacking = connection.run(lambda server: count_lacking(server, index, settings, with_groups=with_groups))
+        except Exception:  # noqa: BLE001 -- the command itself says what is wrong with the index
+            return
+    no_fingerprint = "with a text field and without fingerprint (texts without letters get none)"
+    for number, kind, what, so in (
+        (lacking[0], "without_fingerprint", no_fingerprint, unfilled),
+        (lacking[1], "ungrouped", "never grouped", ungrouped),
+    ):
+        if number and so is not None:
+            said = f"{count(number, 'document')} {what}: {so}; run {to.command('setup', index, '--yes')}"
+            warn(said, kind=kind, number=number)

@@ -9,13 +9,7 @@ import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from es_simhash.errors import (
-    IncompleteSearchError,
-    InvalidInputError,
-    NoIndexError,
-    SimHashError,
-    shorten,
-)
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, NoIndexError, SimHashError, shorten
 from es_simhash.hashing.scheme import Scheme
 from es_simhash.transport.server_failures import describe_failure, is_of_client, unblocking as unblocking  # noqa: PLC0414 -- what commands know of servers
 

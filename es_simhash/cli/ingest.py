@@ -19,8 +19,8 @@ from es_simhash.cli.failures import WrongUseError, unblocking
 from es_simhash.cli.lines import Format, Reader, Record, document_of, read_delimiter, to_action
 from es_simhash.cli.options import RULE, TextFields, To, reads, takes
 from es_simhash.cli.output_files import end_report, open_report
-from es_simhash.cli.remove import DRY
 from es_simhash.cli.show import (
+    DRY,
     PARTLY,
     SHOWN_FAILURES,
     Tracker,

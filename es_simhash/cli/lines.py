@@ -11,24 +11,20 @@ import gzip
 import io
 import json
 import re
-import select
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
 from es_simhash import InvalidInputError
 from es_simhash.arguments import check_input
 from es_simhash.cli.app import STDIN
-from es_simhash.cli.failures import WrongUseError
 from es_simhash.errors import shorten
 from es_simhash.transport.raw_json import JsonObject, keep_text, read_json
 
-_READ_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 16
 ONE_EACH = "write one document on each line"
 
@@ -149,52 +145,6 @@ def read_text(path: str) -> str:
         raise InvalidInputError(f"{shorten(path)} is not a file: give the path of a text")
     with Path(path).open("rb") as file:
         return decode(file.read(LONGEST_LINE + 1), path)
-
-
-def read_subject(text: str | None, file: str | None, **others: Any) -> str | None:
-    """
-    Return *text*, or that of *file*, or of stdin where nothing is given; ``None`` if one of *others* is given.
-    Exactly one thing may be given.
-    """
-    given = [name for name, subject in {"TEXT": text, "--file": file, **others}.items() if subject is not None]
-    ways = f"exactly one of TEXT, --file, {', '.join(others)}"
-    if not given and sys.stdin is not None and not sys.stdin.isatty():
-        if piped := read_text(STDIN):
-            return piped
-        raise WrongUseError(f"stdin is empty: pass {ways}, or send a text")
-    if len(given) != 1:
-        raise WrongUseError(f"pass {ways}")
-    return read_text(STDIN) if text == STDIN else read_text(file) if file is not None else text
-
-
-def read_lines() -> Iterator[tuple[int, str] | None]:
-    """Yield the number and the text of each line of stdin, and ``None`` wherever the next line has not come yet."""
-    stream = cast("BufferedIOBase", sys.stdin.buffer)
-    number = 0
-    begun = bytearray()
-    while True:
-        if not _is_ready(stream):
-            yield None
-        read = stream.read1(_READ_BYTES)
-        first, *more = read.split(b"\n")
-        begun += first
-        # Each line break ends a line; at the end of the stream so does the end, if anything is left.
-        for rest in more if read else [b""] * bool(begun):
-            number += 1
-            yield number, decode(bytes(begun), f"line {number}").removesuffix("\r")
-            begun = bytearray(rest)
-        if len(begun) > LONGEST_LINE:
-            decode(bytes(begun), f"line {number + 1}")
-        if not read:
-            return
-
-
-def _is_ready(stream: BufferedIOBase) -> bool:
-    """Return whether a read returns at once. Windows cannot say that of a pipe, and nothing of bytes in memory."""
-    try:
-        return bool(select.select([stream], [], [], 0)[0])
-    except (OSError, ValueError):  # then batches are larger, and a line waits for its answer
-        return True
 
 
 Format = Literal["auto", "jsonl", "csv"]

@@ -1,12 +1,12 @@
-"""``find``, ``passages``, ``groups``, ``explain`` and ``fingerprint``: near-duplicates, looked at. None writes."""
+"""``find``, ``passages``, ``groups`` and ``explain``: near-duplicates, looked at. None writes."""
 
 from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -20,15 +20,12 @@ from es_simhash import (
     SimHashClient,
     fingerprint as fingerprint_of,
     from_hex,
-    get_scheme,
-    to_hex,
 )
 from es_simhash.cli.app import STDIN
-from es_simhash.cli.connect import Connection, connect
+from es_simhash.cli.connect import Connection, connect, warn_of_lacking
 from es_simhash.cli.failures import UnfingerprintedText, WrongUseError, describe, kind_of
-from es_simhash.cli.lines import Reader, Record, document_of, read_lines, read_subject, read_text
-from es_simhash.cli.options import Described, To, reads, takes
-from es_simhash.cli.remove import warn_of_lacking
+from es_simhash.cli.lines import Reader, Record, document_of, read_text
+from es_simhash.cli.options import To, reads, takes
 from es_simhash.cli.show import (
     PARTLY,
     Output,
@@ -43,7 +40,6 @@ from es_simhash.cli.show import (
     show,
     warn,
 )
-from es_simhash.hashing.pool import FingerprintPool, Pending
 from es_simhash.lookup.paste import MOST_KQL_BITS, Form, paste_lookup
 from es_simhash.mapping.fields import read_text as read_document
 from es_simhash.tables.notebook import Sheet
@@ -53,6 +49,22 @@ _FEW = 3
 """So few near-duplicates, and the nearest that were rejected are shown too."""
 
 Id = Annotated[str | None, Parameter(name="--id", help="Search for this document of the index; it is left out.")]
+
+
+def read_subject(text: str | None, file: str | None, **others: Any) -> str | None:
+    """
+    Return *text*, or that of *file*, or of stdin where nothing is given; ``None`` if one of *others* is given.
+    Exactly one thing may be given.
+    """
+    given = [name for name, subject in {"TEXT": text, "--file": file, **others}.items() if subject is not None]
+    ways = f"exactly one of TEXT, --file, {', '.join(others)}"
+    if not given and sys.stdin is not None and not sys.stdin.isatty():
+        if piped := read_text(STDIN):
+            return piped
+        raise WrongUseError(f"stdin is empty: pass {ways}, or send a text")
+    if len(given) != 1:
+        raise WrongUseError(f"pass {ways}")
+    return read_text(STDIN) if text == STDIN else read_text(file) if file is not None else text
 
 
 @takes(SimHashClient.find_near_dups, "max_distance preset verify numbers size filter source routing")
@@ -474,85 +486,3 @@ def explain(texts: tuple[str, ...], /, *, file: bool = False, to: To = To()) -> 
         first, second = (read_text(path) if file else path for path in (a, b))
         found = explain_texts(first, second, scheme=DEFAULT_SCHEME)
     show(found)
-
-
-_BATCH_TEXTS = 1_000
-_BATCH_CHARACTERS = 4_000_000
-
-NO_FEATURES = "-"
-
-_Named: TypeAlias = tuple[str | int | None, str]
-
-
-def fingerprint(
-    text: str | None = None,
-    /,
-    *,
-    file: tuple[str, ...] = (),
-    workers: int | None = None,
-    described: Described = Described(),
-) -> None:
-    """
-    Print the fingerprints of texts.
-
-    TEXT is one text; - reads all of stdin as one text. Without TEXT and --file, each line of stdin is a text. The
-    command prints one line for each text: 16 hex digits, or - if the text has no features (it is blank, or only
-    punctuation).
-
-    A line is answered as soon as no further line waits, so another program may keep the command open, write a line to
-    its stdin and read the answer from its stdout. Windows does not tell whether a line waits.
-
-    For example:
-
-        es-simhash fingerprint "the quick brown fox"
-        es-simhash fingerprint --scheme keywords --set top=50 --file a.txt --file b.txt
-        jq -r .title news.jsonl | es-simhash fingerprint --json
-
-    Args:
-        text:
-            One text.
-        file:
-            Read the whole file as one text. Repeatable.
-        workers:
-            Compute fingerprints in so many additional processes.
-    """
-    if text is not None and file:
-        raise WrongUseError("give either TEXT or --file, not both")
-    scheme = get_scheme(described.build() or DEFAULT_SCHEME)
-    if file:
-        named: Iterable[_Named | None] = ((name, read_text(name)) for name in file)
-    elif text is not None:
-        named = [(None, read_text(STDIN) if text == STDIN else text)]
-    else:
-        named = read_lines()
-    begun: deque[tuple[list[str | int | None], Pending]] = deque()
-    with FingerprintPool(scheme, workers=workers) as pool:
-        for batch, is_pause in _batches(named):
-            if batch:
-                begun.append(([name for name, _ in batch], pool.submit([text for _, text in batch])))
-            while len(begun) > (0 if is_pause else pool.ahead):
-                names, pending = begun.popleft()
-                for name, hashes in zip(names, pending(), strict=True):
-                    _print_fingerprint(name, hashes.fingerprint, str(scheme))
-                sys.stdout.flush()
-
-
-def _print_fingerprint(name: str | int | None, found: int | None, scheme: str) -> None:
-    digits = None if found is None else to_hex(found)
-    place: dict[str, Any] = {} if name is None else {"file" if isinstance(name, str) else "line": name}
-    beside = f"  {name}" if isinstance(name, str) else ""
-    show({**place, "fingerprint": digits, "scheme": scheme}, f"{digits or NO_FEATURES}{beside}")
-
-
-def _batches(named: Iterable[_Named | None]) -> Iterator[tuple[list[_Named], bool]]:
-    """Yield batches, and whether the source pauses or ends after each; ``None`` says that it pauses."""
-    batch: list[_Named] = []
-    characters = 0
-    for item in named:
-        if item is not None:
-            batch.append(item)
-            characters += len(item[1])
-        if item is None or len(batch) == _BATCH_TEXTS or characters >= _BATCH_CHARACTERS:
-            yield batch, item is None
-            batch, characters = [], 0
-    yield batch, True

@@ -14,11 +14,12 @@ from typing import IO, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from es_simhash import DuplicateResult, Removed, Restored, SimHashClient, removal_history
-from es_simhash.cli.connect import Connection, connect
+from es_simhash.cli.connect import connect, warn_of_lacking
 from es_simhash.cli.failures import WrongUseError
 from es_simhash.cli.options import RULE, DryRun, To, Yes, takes
 from es_simhash.cli.output_files import end_report, open_report, refuse_output, write_whole
 from es_simhash.cli.show import (
+    DRY,
     PARTLY,
     SHOWN_FAILURES,
     Output,
@@ -32,7 +33,6 @@ from es_simhash.cli.show import (
     show,
     warn,
 )
-from es_simhash.groups.read import count_lacking
 from es_simhash.removal.decisions import in_words
 from es_simhash.removal.guard_rails import allowing
 from es_simhash.removal.removal_file import RemovalFile, open_archived
@@ -352,38 +352,6 @@ def _cells_of_removed(removed: Removed) -> dict[str, Any]:
         "file": removed.path,
         "approved by": in_words(removed.approved) or None,
     }
-
-
-DRY = "; dry run: nothing was written"
-
-
-def warn_of_lacking(
-    connection: Connection,
-    to: To,
-    index: str,
-    lacking: tuple[int, int] | None = None,
-    *,
-    unfilled: str = "they are in no group",
-    ungrouped: str | None = "the index shows no group of them",
-) -> None:
-    """
-    Say which documents of *index* nobody has looked at, or grouped: a setup was interrupted, or others write.
-    *lacking*: how many; by default they are counted, with a request or two. *unfilled*, *ungrouped*: what follows.
-    """
-    if lacking is None:
-        settings, with_groups = connection.settings(index), ungrouped is not None
-        try:
-            lacking = connection.run(lambda server: count_lacking(server, index, settings, with_groups=with_groups))
-        except Exception:  # noqa: BLE001 -- the command itself says what is wrong with the index
-            return
-    no_fingerprint = "with a text field and without fingerprint (texts without letters get none)"
-    for number, kind, what, so in (
-        (lacking[0], "without_fingerprint", no_fingerprint, unfilled),
-        (lacking[1], "ungrouped", "never grouped", ungrouped),
-    ):
-        if number and so is not None:
-            said = f"{count(number, 'document')} {what}: {so}; run {to.command('setup', index, '--yes')}"
-            warn(said, kind=kind, number=number)
 
 
 @dataclass(slots=True)

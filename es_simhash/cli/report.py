@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from es_simhash import SimHashClient
-from es_simhash.cli.connect import connect
+from es_simhash.cli.connect import connect, warn_of_lacking
 from es_simhash.cli.failures import WrongUseError
 from es_simhash.cli.options import To, takes
 from es_simhash.cli.output_files import refuse_output, write_whole
-from es_simhash.cli.remove import warn_of_lacking
 from es_simhash.cli.show import PARTLY, Output, count, note, print_json, print_line, show, warn
 
 _TABLES = {"time": "over time", "source": "by source"}

@@ -31,6 +31,8 @@ PARTLY = 3
 
 SHOWN_FAILURES = 10
 
+DRY = "; dry run: nothing was written"
+
 
 class Output:
     """How the command that runs prints: its answers as JSON or as tables, its messages as JSON or as sentences."""
@@ -102,6 +104,13 @@ def _say(name: str, message: str, *, prefix: str | None = None, **data: Any) -> 
     line = to_json({name: {**data, "message": message}}) if Output.says_json else visible(f"{prefix}{message}")
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
+
+
+def settled(index: str, *, is_settled: bool) -> int:
+    """Return the exit code of a grouping, and say so where it *is_settled* not."""
+    if not is_settled:
+        error("documents changed while they were grouped: run it again", kind="unsettled", indices=[index])
+    return 0 if is_settled else PARTLY
 
 
 class _Saying(logging.Handler):

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from es_simhash.cli import lines
+from es_simhash.cli import fingerprint, lines
 from es_simhash.cli.app import STDIN
-from es_simhash.cli.lines import Reader, read_lines, read_text, to_action
+from es_simhash.cli.fingerprint import read_lines
+from es_simhash.cli.lines import Reader, read_text, to_action
 from es_simhash.errors import InvalidInputError
 
 
@@ -289,7 +290,8 @@ def test_an_id_may_be_a_part_of_id(read):
 def test_a_line_of_stdin_that_is_too_long_ends_the_command(monkeypatch):
     """It is not held in memory to its end; nor is a text that is all of stdin."""
     monkeypatch.setattr(lines, "LONGEST_LINE", 50)
-    monkeypatch.setattr(lines, "_READ_BYTES", 20)
+    monkeypatch.setattr(fingerprint, "_READ_BYTES", 20)
+    monkeypatch.setattr(fingerprint, "LONGEST_LINE", 50)
     content = io.BytesIO(b"short\n" + b"x" * 500)
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=content))
     read = filter(None, read_lines())

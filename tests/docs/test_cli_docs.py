@@ -90,7 +90,7 @@ def test_help_imports_no_command_and_no_client():
     """`es-simhash --help` is quick because it loads neither the commands nor a search client."""
     code = (
         "import sys\n"
-        "THEMES = 'index ingest look remove report export local mcp'.split()\n"
+        "THEMES = 'setup fingerprint index ingest look remove report export local mcp'.split()\n"
         "from es_simhash.cli.app import run\n"
         "assert run(['--help']) == 0\n"
         "loaded = [n for n in sys.modules if n in ('numpy', 'elasticsearch', 'opensearchpy', 'jieba')]\n"
