@@ -17,13 +17,13 @@ from es_simhash.cli.show import (
     print_json,
     print_line,
     print_sheets,
+    settled,
     warn,
 )
 from es_simhash.tables.notebook import Sheet, percent
 
 if TYPE_CHECKING:
     from es_simhash import Setup
-from es_simhash.cli.show import settled
 
 # Most failures are of the documents themselves, and stay.
 _MEND = "mend these, and run it again"
