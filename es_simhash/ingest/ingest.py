@@ -43,7 +43,7 @@ from es_simhash.writes.targets import read_source_modes, refuse_masked_values, r
 
 
 @contextmanager
-def _told_how_to_create(index: str) -> Iterator[None]:
+def _told_how_to_create() -> Iterator[None]:
     """Let the error of the client for an index that does not exist say how to make one."""
     try:
         yield
@@ -67,7 +67,7 @@ async def ingest(
     if not isinstance(documents, Feed):
         check_iterable("documents", documents)
     with ExitStack() as stack:
-        stack.enter_context(_told_how_to_create(index))
+        stack.enter_context(_told_how_to_create())
         server = await reading_primaries(server, index)
         if dry_run:
             resolved = await resolve_index(server, index)
