@@ -165,7 +165,7 @@ def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, m
         SchemeError: If the scheme is unknown.
 
     Examples:
-        >>> found = explain("The boat leaves at nine.", "the boat leaves at nine!")
+        >>> found = explain("The boat leaves the pier at nine.", "the boat leaves the pier at nine!")
         >>> found.because, found.distance, found.similarity
         (None, 0, 1.0)
     """

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.servers.command_line import failed
-from tests.servers.support import ONE_SHARD
+from tests.servers.support import ONE_SHARD, put
 
 TEXT = (
     "The council approved the new bridge over the river on Tuesday after a long debate about its cost. Residents had "
@@ -111,3 +111,12 @@ def test_what_a_check_says_to_run_mends_the_index(run, server, index, simhash, k
     assert run(*command, *(["--yes"] if command[0] == "setup" else [])).exit_code == 0
     server.request("POST", f"/{index}/_refresh")
     assert simhash.check_sample(index).is_healthy
+
+
+def test_setup_says_what_the_choice_is_worth(run, server, index):
+    """The share that decides, of each preset up to the one that was chosen."""
+    texts = {str(number): f"{TEXT} Meeting {number} of {number * 7} in room {number * 11}." for number in range(60)}
+    put(server, index, [{"_id": id_, "body": text} for id_, text in texts.items()])
+    shown = run("setup", index, "-t", "body").stdout
+    chosen = re.search(r"preset (\w+)", shown)[1]
+    assert re.search(rf"stay 80 % the same: identical .*{chosen} [0-9.]+ %; 98 % is enough", " ".join(shown.split()))
