@@ -189,13 +189,19 @@ def _compare_texts(first: Content, second: Content, bound: float, measure: TextM
     return Comparison(None if score.similarity >= bound else "texts", score)
 
 
-def why_apart(first: Content, second: Content, rule: PairRule) -> tuple[Literal["texts", "numbers", "short"], float]:
-    """Return what keeps two texts apart that *rule* rejects, and their exact similarity, whatever their numbers."""
+def why_apart(
+    first: Content, second: Content, rule: PairRule
+) -> tuple[Literal["texts", "numbers", "short"], float | None]:
+    """
+    Return what keeps two texts apart that *rule* rejects, and their exact similarity, whatever their numbers; ``None``
+    for long texts with less than half of what the rule wants.
+    """
+    wanted = rule.similarity or 0.0
     both = first.prepared(rule.measure), second.prepared(rule.measure)
-    share = rule.measure.share(*both)
+    share = rule.measure.share(*both, bound=wanted / 2)
     if not all(prepared.size for prepared in both):
         return "short", share
-    return ("texts" if share < (rule.similarity or 0.0) else "numbers"), share
+    return ("texts" if share is None or share < wanted else "numbers"), share
 
 
 def prepare_together(contents: Iterable[Content], measure: TextMeasure) -> None:

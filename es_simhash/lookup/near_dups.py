@@ -130,9 +130,13 @@ Reason = Literal["distance", "texts", "numbers", "short", "per", "within"]
 
 
 def words_apart(because: Reason, rule: PairRule, distance: int, similarity: float | None) -> str:
-    """Return for people why *rule* keeps two documents apart; *similarity* is that of their texts."""
+    """
+    Return for people why *rule* keeps two documents apart; *similarity* is that of their texts, ``None`` where nobody
+    asked, or it is less than half of what the rule wants.
+    """
     bits = count(distance, "bit")
-    share = f"{bits}, {100 * cut(similarity or 0.0):g} % {rule.measure.of_what}"
+    part = f"{100 * cut(similarity):g} %" if similarity is not None else f"less than {50 * (rule.similarity or 0):g} %"
+    share = f"{bits}, {part} {rule.measure.of_what}"
     match because:
         case "distance":
             return f"{bits}, more than {rule.max_distance}"

@@ -8,6 +8,7 @@ from es_simhash.lookup.content import Content
 from es_simhash.lookup.find import Scope, find
 from es_simhash.lookup.judge import accept, choose_rule
 from es_simhash.lookup.lookup_options import LookupOptions
+from es_simhash.lookup.near_dups import words_apart
 from es_simhash.mapping.context import Context, IndexStats
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.quality import sampling
@@ -237,6 +238,7 @@ def test_the_nearest_that_were_rejected_are_noted():
     assert nearest.near_dup.similarity == similarity
     assert str(nearest) == f"7: 2 bits, {100 * cut(similarity):g} % of the 7-letter shingles, below 80 %"
     assert answer.to_dict()["rejected"][0]["at_least"] == 0.8
+    assert words_apart("texts", answer.rule, 3, None) == "3 bits, less than 40 % of the 7-letter shingles, below 80 %"
 
 
 def test_texts_of_few_candidates_come_with_the_search(monkeypatch):

@@ -260,6 +260,16 @@ def test_edit_similarity_is_that_of_the_textbook(first, second, bound, unit):
     assert found.containment is None
 
 
+@given(LONGER, LONGER, BOUNDS)
+def test_a_long_text_has_the_share_of_a_short_one_or_none_below_the_bound(first, second, bound):
+    """So what keeps two texts apart is the same, however long they are."""
+    one, other = LETTERS.prepare([first, second])
+    exact = LETTERS.share(one, other, bound=bound)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("es_simhash.texts.measures._LONG", -1)
+        assert LETTERS.share(one, other, bound=bound) == (None if exact < bound or exact == 0 else exact)
+
+
 @given(st.lists(TEXTS, min_size=2, max_size=5))
 def test_shingles_of_characters_are_runs_of_letters(texts):
     """However many texts are cut together."""
