@@ -335,13 +335,6 @@ def decide_items(
 def find_near(items: Sequence[Item], existing: Existing, known: Known) -> list[Item]:
     """Return those of *items* that something may be near: another one of them, of the index, or a known one."""
     prints = [item.fingerprint for item in items if item.fingerprint is not None]
-    near, counts = known.near(prints), Counter(prints)
-    found = []
-    for item in items:
-        fingerprint = item.fingerprint
-        if fingerprint is None or not item.is_decided:
-            continue
-        is_near = fingerprint in near or fingerprint in known.by_fingerprint or counts[fingerprint] > 1
-        if is_near or any(other.id != item.id for other in existing.of(fingerprint)):
-            found.append(item)
-    return found
+    near = {*known.near(prints), *existing.near, *(value for value, times in Counter(prints).items() if times > 1)}
+    near |= known.by_fingerprint.keys() & prints
+    return [item for item in items if item.is_decided and item.fingerprint in near]
