@@ -51,7 +51,7 @@ def read_queries(path: FilePath) -> list[Query]:
         lines = Path(path).read_text(encoding="utf-8-sig").split("\n")  # a text may have other marks of lines
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"queries {shorten(str(path))} is not in UTF-8: convert it") from error
-    places = [(f"line {number} of {shorten(str(path))}", line.strip()) for number, line in enumerate(lines, 1)]
+    places = [(f"line {number} of {shorten(Path(path).name)}", line.strip()) for number, line in enumerate(lines, 1)]
     found = [_read_query(place, line) for place, line in places if line]
     if not found:
         raise InvalidInputError(f"queries {shorten(str(path))} has no search: give one a line")
