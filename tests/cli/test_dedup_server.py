@@ -254,7 +254,7 @@ def test_a_plan_that_is_looked_at_is_compared_with_the_index(run, grouped, serve
     shown = run(*command)
     assert (shown.exit_code, f"2 documents of {grouped} would be deleted" in shown.stdout) == (0, True), shown.output
     server.request("DELETE", f"/{grouped}/_doc/d?refresh=true")
-    failed(run(*command), "2 of 3 documents", "allow it with max_share=0.667")
+    failed(run(*command), "2 of 3 documents", "allow it with --max-share 0.667")
     shown = run(*command, "--max-share", 0.7)
     assert (shown.exit_code, f"2 documents of {grouped} would be deleted" in shown.stdout) == (0, True), shown.output
     server.remove(grouped)
