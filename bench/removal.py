@@ -1,5 +1,5 @@
 """
-A removal that compares texts, one by bits alone, and a plain bulk delete of the same documents, in turns in one run.
+A removal, and a plain bulk delete of the same documents, in turns in one run.
 
     python bench/removal.py --product opensearch --documents 2000 --rounds 3 --texts reuters21578
 
@@ -36,12 +36,12 @@ def fill(client: Any, helpers: Any, simhash: SimHashClient, index: str, texts: l
     client.indices.refresh(index=index)
 
 
-def measure(simhash: SimHashClient, index: str, folder: Path, **options: Any) -> dict[str, float]:
+def measure(simhash: SimHashClient, index: str, folder: Path) -> dict[str, float]:
     """Return how many documents a second were planned, and deleted."""
     plan = folder / "removal.db"
     plan.unlink(missing_ok=True)
     started = time.perf_counter()
-    made = simhash.plan_removal(index, plan, max_share=1.0, **options)
+    made = simhash.plan_removal(index, plan, max_share=1.0)
     planned = time.perf_counter()
     deleted = sum(record.action == "deleted" for record in simhash.apply_removal(plan))
     ended = time.perf_counter()
@@ -75,34 +75,28 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     options = parser.parse_args()
     texts = read_texts(options.data, options.texts, options.documents // 2)
-    ways = {"verified": {"verify": 0.8}, "by_bits": {"verify": False}}
     rounds: list[dict[str, dict[str, float]]] = []
     running = nullcontext() if options.url else embedded_server(options.product, heap="1g")
     with running as server, tempfile.TemporaryDirectory() as folder:
         client, helpers = connect(options.product, options.url or server.url)
         simhash = SimHashClient(client)
         try:
-            for number in range(options.rounds):
-                found = {}
-                for name in sorted(ways, reverse=bool(number % 2)):
-                    fill(client, helpers, simhash, "bench-removal", texts)
-                    found[name] = measure(simhash, "bench-removal", Path(folder), **ways[name])
+            for _ in range(options.rounds):
                 fill(client, helpers, simhash, "bench-removal", texts)
-                found["plain"] = delete_plainly(client, helpers, "bench-removal", texts)
-                rounds.append(found)
+                removal = measure(simhash, "bench-removal", Path(folder))
+                fill(client, helpers, simhash, "bench-removal", texts)
+                plain_delete = delete_plainly(client, helpers, "bench-removal", texts)
+                rounds.append({"removal": removal, "plain": plain_delete})
         finally:
             client.indices.delete(index="bench-removal", ignore_unavailable=True)
             client.close()
     report: dict[str, Any] = {"documents": 2 * len(texts), "texts": options.texts, "product": options.product}
-    for name in ways:
-        for step in ("plan", "apply", "both"):
-            rates = [each[name][step] for each in rounds]
-            report[f"{name}_{step}_per_second"] = round(statistics.median(rates))
+    for step in ("plan", "apply", "both"):
+        report[f"{step}_per_second"] = round(statistics.median(found["removal"][step] for found in rounds))
     report["plain_delete_per_second"] = round(statistics.median(each["plain"]["delete"] for each in rounds))
     plain = ("plain", "delete")
     report["ratios"] = {
-        "verified to by bits, both steps": ratio(rounds, ("verified", "both"), ("by_bits", "both")),
-        **{f"verified {step} to plain delete": ratio(rounds, ("verified", step), plain) for step in ("plan", "apply")},
+        f"{step} to plain delete": ratio(rounds, ("removal", step), plain) for step in ("plan", "apply")
     }
     print(json.dumps(report, indent=2))
 

@@ -49,7 +49,7 @@ def write_archive(path: Path, index: str, documents: dict[str, dict[str, Any]]) 
     canonical = PlannedDocument("d", index, None, 1, 1, "")
     with PlanWriter(path) as writer:
         for id_ in documents:
-            writer.add(PlannedRemoval(PlannedDocument(id_, index, None, 1, 1, ""), canonical, 0, 1.0))
+            writer.add(PlannedRemoval(PlannedDocument(id_, index, None, 1, 1, ""), canonical, 0, 1.0, "same"))
         writer.finish(header)
     lines = [
         Archived(index, id_, None, json.dumps(source), canonical.key, n)

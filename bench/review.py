@@ -37,7 +37,7 @@ def main() -> None:
                 text = texts[n % len(texts)][:10_000]
                 one = PlannedDocument(f"d{n}", "news", None, n, 1, "", {"body": text})
                 other = PlannedDocument(f"c{n}", "news", None, n, 1, "", {"body": f"{text}!"})
-                writer.add(PlannedRemoval(one, other, 1, 0.8 + n % 20 / 100))
+                writer.add(PlannedRemoval(one, other, 1, 0.8 + n % 20 / 100, "same"))
             writer.finish(PlanHeader({"news": "u"}, "simhash", {}, len(writer), decided_by={"news": ("body",)}))
         started = time.perf_counter()
         size = sum(len(part.encode("utf-8", "surrogatepass")) for part in Review(path).html())

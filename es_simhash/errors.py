@@ -70,20 +70,19 @@ class WrongTypeError(InvalidInputError, TypeError):
 
 class GuardRailError(InvalidInputError):
     """
-    A removal would take a larger share than is allowed, or documents that are hardly copies.
+    A removal would take a larger share than is allowed, or too many documents for one.
 
     Attributes:
         excess:
-            Each share that is too large, with its numbers.
-        doubt:
-            How many documents have another title than what stays, or go for one document; ``None`` if that is not the
-            reason.
+            The share that is too large, with its numbers; ``None`` if that is not the reason.
+        large_group:
+            How many documents go for one document; ``None`` if that is not the reason.
     """
 
-    def __init__(self, message: str, *, excess: tuple[Any, ...] = (), doubt: Any = None) -> None:
+    def __init__(self, message: str, *, excess: Any = None, large_group: Any = None) -> None:
         super().__init__(message)
         self.excess = excess
-        self.doubt = doubt
+        self.large_group = large_group
 
 
 class SchemeError(InvalidInputError):

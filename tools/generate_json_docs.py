@@ -307,16 +307,16 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
         "With `--out` one object; else the fields of [Outcome](#outcome), an object a line.",
         Shape(
             package.RemovalPlan,
-            "path sha256 count documents duplicates left_out excess without_fingerprint ungrouped unmet rule differing "
-            "doubts",
+            "path sha256 count documents duplicates left_out excess large_group without_fingerprint ungrouped unmet "
+            "rule held losses kept_is_shorter newer date also examples",
         ),
     ),
     "review": (
         "One object.",
         Shape(
             None,
-            "plan at indices grouping asked shown max_share protect excess titles decisions kept total fields "
-            "similarity groups canonicals lowest differences differing",
+            "plan at indices grouping asked shown also max_share excess large_group decisions kept total losses "
+            "similarity groups canonicals lowest differing",
             {
                 "plan": "SHA-256 of the plan.",
                 "at": "When it was made.",
@@ -325,18 +325,17 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
                 "asked": "The options that it was made with.",
                 "shown": "The fields that it shows.",
                 "max_share": "Largest share of the documents that may go.",
-                "protect": "Field for whose values that share counts too.",
-                "excess": "The shares that are larger.",
-                "titles": "How many documents have another title than what stays.",
+                "also": "The classes that are taken in.",
+                "excess": "The share that would go, where it is larger.",
+                "large_group": "How many documents would go for one, where they are very many.",
                 "decisions": "What people decided.",
                 "kept": "How many documents stay because of that.",
                 "total": "How many documents would go, and of how many.",
-                "fields": "The same for each value of fields whose values repeat.",
                 "similarity": "How many removals there are at each similarity of the texts.",
                 "groups": "The documents that stand for most removals.",
                 "canonicals": "How many different documents stay.",
                 "lowest": "The smallest similarity.",
-                "differences": "How many removals there are by how the texts differ.",
+                "losses": "How many duplicates have each class, what is held back too.",
                 "differing": "For each field, how many documents have another value than what stays.",
             },
         ),

@@ -238,6 +238,16 @@ _OTHERWISE: dict[str, Any] = {
         tuple[str, ...] | None,
         Parameter(metavar="REMOVAL", help="Leave out what people kept in this earlier removal. Repeatable."),
     ],
+    "also": Annotated[
+        tuple[str, ...] | None,
+        Parameter(
+            metavar="CLASSES",
+            converter=_split_tokens,
+            help="Remove these classes as well: few (a few words of its own, and no number), numbers (only numbers "
+            "differ), title (its title stands nowhere in what stays), rewritten (more of its own). Separated by "
+            "commas, or repeated.",
+        ),
+    ],
     "show": Annotated[
         tuple[str, ...] | None,
         Parameter(

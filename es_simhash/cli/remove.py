@@ -34,9 +34,8 @@ from es_simhash.cli.show import (
     warn,
 )
 from es_simhash.removal.decisions import in_words
-from es_simhash.removal.guard_rails import allowing
 from es_simhash.removal.removal_file import RemovalFile, open_archived
-from es_simhash.removal.review import Review
+from es_simhash.removal.review import Review, example_line
 from es_simhash.removal.sqlite_file import DamagedError
 from es_simhash.removal.take_decisions import decisions_name
 from es_simhash.tables.notebook import Sheet
@@ -45,19 +44,20 @@ SHOWN = 20
 """Lines about single documents that are printed for people."""
 
 
-@takes(SimHashClient.plan_removal, f"after filter limit max_share protect show {RULE}")
+@takes(SimHashClient.plan_removal, f"after also filter limit max_share show {RULE}")
 def plan(index: str, /, *, out: str | None = None, to: To = To(), **how: Any) -> None:
     """
     Plan which duplicates of INDEX to delete, and for what. INDEX is not changed.
 
-    Without --out the first lines of the plan are printed. With --out there is a file: look at it with es-simhash
-    review, then delete with es-simhash apply. --max-share and --protect refuse no plan: they judge the apply, and a
-    plan says what will be refused. The canonical of each group stays.
+    Only documents go of which nothing is lost: what stays has the same text, or all of it. The others are held back:
+    --also takes them in, by class. Without --out the first lines of the plan are printed. With --out there is a file:
+    look at it with es-simhash review, then delete with es-simhash apply. --max-share refuses no plan: it judges the
+    apply, and a plan says what will be refused. The canonical of each group stays.
 
     For example:
 
         es-simhash plan news
-        es-simhash plan news --out removal.db --preset near --protect source --show title,url
+        es-simhash plan news --out removal.db --preset near --also few,numbers --show title,url
         es-simhash plan news --out removal2.db --after removal.db
 
     Args:
@@ -89,8 +89,11 @@ def plan(index: str, /, *, out: str | None = None, to: To = To(), **how: Any) ->
         return
     place = f"{out}: " if out else ""
     print_line(f"{place}{count(made.count, 'document')} of {made.documents:,} would be removed, nothing changed")
-    for name, number in made.differing.items():
-        print_line(f"in {number:,} of {made.count:,} the field {name} differs from that of what stays")
+    print_line(made.loss_words)
+    for line in made.examples:
+        print_folded([f"  {line.loss}: {example_line(line)}"])
+    for advice in made.advice:
+        print_line(advice)
     print_line(f"rule: {made.rule}")
     if made.left_out:
         print_line(f"left out: {', '.join(made.left_out_words)}")
@@ -99,15 +102,14 @@ def plan(index: str, /, *, out: str | None = None, to: To = To(), **how: Any) ->
     if out:
         print_line(f"sha256: {made.sha256}")
         print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")
-        _print_next(out, made.count, allowing(made.excess, made.doubts))
+        _print_next(out, made.count)
     elif made.count:
         print_line("next: the same command with --out FILE, which makes a removal of it")
 
 
-def _print_next(path: str, removals: int, allowed: list[str]) -> None:
+def _print_next(path: str, removals: int) -> None:
     if removals:
-        then = "then, if these are duplicates" if allowed else "then"
-        print_line(f"{then}: {shlex.join(['es-simhash', 'apply', path, *allowed, '--yes'])}")
+        print_line(f"then: {shlex.join(['es-simhash', 'apply', path, '--yes'])}")
         print_line(f"with what the page decides: --decisions {shlex.quote(str(decisions_name(path)))}")
 
 
@@ -117,9 +119,10 @@ def review(
     """
     Show the plan in the file REMOVAL: how many documents would go, and what stays beside each of them.
 
-    The least similar ones come first, with the words that differ: [-those of the document that goes-] and {+those of
-    the one that stays+}. No server is asked, and nothing is removed. With --json the numbers alone are printed.
-    On the page one can decide what is kept after all, and save that as a file for es-simhash apply --decisions.
+    What loses most comes first, and of that the least similar, with the words that differ: [-those of the document
+    that goes-] and {+those of the one that stays+}. No server is asked, and nothing is removed. With --json the numbers
+    alone are printed. On the page one can decide what is kept, or removed, after all, and save that as a file for
+    es-simhash apply --decisions.
 
     For example:
 
@@ -134,10 +137,10 @@ def review(
         language:
             Language of the page.
         limit:
-            Number of removals printed, least similar first. Default: 20. The page has all of them.
+            Number of lines printed, what loses most first. Default: 20. The page has all of them.
     """
     with Review(removal) as found:
-        number = found.summary.total.removals
+        number = sum(found.summary.losses.values())
         if html is not None:
             refuse_output(html, inputs=[removal])
             write_whole(Path(html), found.html(language=language))
@@ -145,17 +148,17 @@ def review(
             print_json(found.to_dict())
             return
         if html is not None:
-            said = f"{count(number, 'removal')} {'is' if number == 1 else 'are'} shown in {html}"
-            print_line(f"{said}: open it in a browser; what is to be kept can be decided there")
+            said = f"{count(number, 'duplicate')} {'is' if number == 1 else 'are'} shown in {html}"
+            print_line(f"{said}: open it in a browser; what stays and what goes can be decided there")
             print_line(f"sha256: {found.sha256}")
         else:
             print_folded(found.text(limit=limit))
             if (rest := number - limit) > 0:
-                note(f"{count(rest, 'more removal')}: raise --limit, or write a page with --html FILE")
-        _print_next(removal, number, found.allowing)
+                note(f"{count(rest, 'more line')}: raise --limit, or write a page with --html FILE")
+        _print_next(removal, number)
 
 
-@takes(SimHashClient.apply_removal, "sha256 max_share other_titles large_groups")
+@takes(SimHashClient.apply_removal, "sha256 max_share large_groups")
 def apply(
     removal: str,
     /,
@@ -170,8 +173,8 @@ def apply(
     Delete what the file REMOVAL plans, as es-simhash plan made it.
 
     A document is deleted only after it was archived in the file, and only if what decided about it and about its
-    canonical, which stays, is as it was when it was planned: their texts, and the fields of --per, --within,
-    --canonical, --protect and --filter. es-simhash restore undoes it. A command that was killed goes on when it is
+    canonical, which stays, is as it was when it was planned: their texts and titles, and the fields of --per, --within,
+    --canonical and --filter. es-simhash restore undoes it. A command that was killed goes on when it is
     given again.
 
     For example:
@@ -183,12 +186,12 @@ def apply(
         removal:
             The file, as es-simhash plan --out made it.
         decisions:
-            Keep what this file of the review page names, now and in later runs. Repeatable.
+            Keep, or remove, what this file of the review page says, now and in later runs. Repeatable.
         quiet:
             Print a summary and what went wrong, and no line for each document.
     """
     with RemovalFile(removal, is_checked=False) as file:
-        header = file.header
+        header, going = file.header, file.count_lines("going")
     names = sorted(header.index_uuids)
     with connect(to, names[0]) as connection:
         connection.to_refresh.update(names)
@@ -198,7 +201,7 @@ def apply(
     if not yes:
         kept, hint = (f", and kept in {removal}", ", pass --yes to do it") if counts.done else ("", "")
         what = f"{count(counts.done, 'document')} of {', '.join(names)} would be deleted{kept}"
-        plain = {"plan": removal, "count": header.count, "indices": names}
+        plain = {"plan": removal, "count": going, "indices": names}
         show(
             {**plain, "would_delete": counts.done, "kept": counts.kept},
             f"{what}{counts.decided_words}; nothing changed{hint}",
@@ -469,4 +472,4 @@ def _cells(record: DuplicateResult) -> dict[str, Any]:
     )
     which = {"index": one, "duplicate of": record.canonical, "in": two}
     why = "by decision" if record.kind == "decided" else None
-    return what | which | {"bits": record.distance, "similarity": record.similarity, "why": why}
+    return what | which | {"loss": record.loss, "similarity": record.similarity, "why": why}

@@ -25,7 +25,6 @@ from es_simhash.quality.health import (
 from es_simhash.quality.read_stats import count_groups
 from es_simhash.quality.sampling import SampleOptions, sample_documents
 from es_simhash.removal.find_shown import find_shown
-from es_simhash.removal.guard_rails import FEWEST_SAME, SHORT_BYTES, OneText
 from es_simhash.transport.answers import Gap, find_gaps, sentences
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.pages import Hits
@@ -36,6 +35,9 @@ from es_simhash.upkeep.check import check_indices
 _MISSING = 200
 # Faults of an index whose documents cannot be updated: lookups work, but what is missing cannot be filled in.
 _HELPLESS = ("no_source", "partial_source")
+# Of a short text that says nothing, such as "No description available.", in UTF-8; more documents than these have it,
+# and their titles differ in more than this share.
+SHORT_BYTES, FEWEST_SAME, MOST_TITLES = 100, 2, 0.5
 # Frequent texts that are looked at, and documents read of each.
 _FREQUENT, _READ = 10, 20
 
@@ -103,10 +105,11 @@ async def find_short_texts(server: Port, index: Index) -> list[Finding]:
         read = [hit.get("_source") or {} for hit in hits]
         text = " ".join(str(value) for name in texts for value in read_values(read[0], name)) if read else ""
         titles = [str(value).casefold() for source in read for value in read_values(source, title)[:1]]
-        one = OneText(title, text, len({*titles}), len(titles))
-        if one.is_suspicious and 0 < len(text.encode("utf-8", "replace")) <= SHORT_BYTES:
+        different = len({*titles})
+        has_many = len(titles) > FEWEST_SAME and different > MOST_TITLES * len(titles)
+        if has_many and 0 < len(text.encode("utf-8", "replace")) <= SHORT_BYTES:
             options = " ".join(f"--text-field {shlex.quote(name)}" for name in (title, *texts))
-            values = {"documents": bucket["doc_count"], "text": text, "titles": one.titles, "whole": one.documents}
+            values = {"documents": bucket["doc_count"], "text": text, "titles": different, "whole": len(titles)}
             values |= {"field": title, "options": options, "index": index_key(index)}
             found.append(Finding("warning", "short_text", values))
     return found

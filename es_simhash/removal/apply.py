@@ -9,23 +9,22 @@ canonical, or creates its duplicate again.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from typing import Literal
 
 from es_simhash.arguments import FilePath, check_input, check_inputs, check_name
-from es_simhash.errors import InvalidInputError, WritesRefusedError, shorten
+from es_simhash.errors import GuardRailError, InvalidInputError, WritesRefusedError, shorten
 from es_simhash.mapping.fields import full_name, now
 from es_simhash.mapping.port import Around, Port
 from es_simhash.removal.delete import Deletion, delete_documents, put_back, read_planned
-from es_simhash.removal.guard_rails import Share, check_max_share, refuse_doubts, refuse_excess
-from es_simhash.removal.make_plan import SIZES, RemovalSizes, count_shares, read_uuids
+from es_simhash.removal.guard_rails import check_max_share
+from es_simhash.removal.make_plan import SIZES, RemovalSizes, count_shown, read_uuids
 from es_simhash.removal.may_delete import state_of, version_of
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.present import Items, judge, read_decisive
-from es_simhash.removal.records import AGAIN, Archived, DuplicateKind, DuplicateResult, PlannedRemoval
+from es_simhash.removal.records import Archived, DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.removal.regroup import names_within, regroup
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.take_decisions import take_in
@@ -46,7 +45,6 @@ async def apply_removal(
     decisions: Sequence[FilePath] = (),
     sha256: str | None = None,
     max_share: float | None = None,
-    other_titles: bool = False,
     large_groups: bool = False,
     sizes: RemovalSizes = SIZES,
     dry_run: bool = False,
@@ -64,8 +62,9 @@ async def apply_removal(
         if share is not None:
             guards = replace(removal.header.guards, max_share=share)
             removal.header = replace(removal.header, guards=guards)
-        _, doubts = await server.compute(removal.refusals)
-        refuse_doubts(doubts, {"other_titles": other_titles, "large_groups": large_groups})
+        large = await server.compute(removal.find_large_group, removal.header.guards.documents)
+        if large is not None and not large_groups:
+            raise GuardRailError(large.refusal(), large_group=large)
         async with aclosing(_apply(server, removal, sizes, dry_run=dry_run)) as parts:
             async for part in parts:
                 yield part
@@ -102,7 +101,8 @@ async def _apply(
     if standing:
         await _check_guards(server, removal, view, standing, sizes)
     longest = [sizes.characters]
-    batches = _portions(removal.batches(sizes.removed), longest, sizes.characters)
+    batches = _portions(removal.batches(sizes.removed, "going"), longest, sizes.characters)
+    going = await server.compute(removal.count_lines, "going")
     done = 0
     gone: set[str] = set()
     back: set[str] = set()
@@ -125,7 +125,7 @@ async def _apply(
                 yield [record]
             last.refuse_hindered()
             done += len(lines)
-            server.tell(Progress(done, header.count, "comparing documents" if dry_run else "removing documents"))
+            server.tell(Progress(done, going, "comparing documents" if dry_run else "removing documents"))
         if standing and not dry_run:
             await refresh(server, standing)
         if standing and not dry_run and (gone or back):
@@ -189,37 +189,30 @@ async def _check_guards(
     server: Port, removal: RemovalFile, view: Sequence[str], names: Sequence[str], sizes: RemovalSizes
 ) -> None:
     """Refuse the plan if what could go now is too large a share of the documents that are there now."""
-    guards = await server.compute(removal.count_guards)
     await refresh(server, names)  # what an earlier run has deleted is not among the documents any more
-    planned = {value: share.removals for value, share in guards.values.items()}
     # Counted first: what another run of the plan deletes meanwhile is then in both numbers, or in the smaller one.
-    present = await count_shares(server, view, names, guards, planned)
-    if present.find_excess(len(removal)):
-        left, by_value = await _count_left(server, removal, view, sizes)
-        shares = {value: Share(by_value[value], share.documents) for value, share in present.values.items()}
-        refuse_excess(replace(present, values=shares).find_excess(left))
+    guards = replace(removal.header.guards, documents=await count_shown(server, view, names))
+    if guards.find_excess(await server.compute(removal.count_going)) is None:
+        return
+    if excess := guards.find_excess(await _count_left(server, removal, view, sizes)):
+        raise GuardRailError(excess.refusal(), excess=excess)
 
 
-async def _count_left(
-    server: Port, removal: RemovalFile, view: Sequence[str], sizes: RemovalSizes
-) -> tuple[int, Counter[str]]:
-    """Return how many documents would go now, and of these how many have each protected value. Cost: a dry run."""
-    left, by_value = 0, Counter[str]()
-    batches = removal.batches(sizes.removed)
+async def _count_left(server: Port, removal: RemovalFile, view: Sequence[str], sizes: RemovalSizes) -> int:
+    """Return how many documents would go now. Cost: a dry run."""
+    left = 0
+    batches = removal.batches(sizes.removed, "going")
     while lines := await server.compute(next, batches, None):
-        found = await judge(server, removal, lines, view, with_source=False)
-        for number, fate in found.fates.items():
-            if fate in ("delete", "unsure", *AGAIN):
-                left += 1
-                by_value.update(lines[number].protected or ())
-    return left, by_value
+        found = await judge(server, removal, lines, view)
+        left += len(found.that("delete", "unsure", "unreadable"))
+    return left
 
 
 async def _preview(
     server: Port, removal: RemovalFile, lines: Mapping[int, PlannedRemoval], view: Sequence[str]
 ) -> list[DuplicateResult]:
     """Return what would become of those of *lines* that no earlier run carried out."""
-    found = await judge(server, removal, lines, view, with_source=False)
+    found = await judge(server, removal, lines, view)
     would = {place: DuplicateResult.of(lines[place], "would delete") for place in found.that("delete", "unsure")}
     records = {**found.records, **would}
     return [records[number] for number in lines if number in records]
@@ -270,7 +263,7 @@ class _Batch:
 
     async def _attempt(self, server: Port, lines: Mapping[int, PlannedRemoval]) -> dict[int, PlannedRemoval]:
         """Read, archive and delete; return the lines whose documents were written meanwhile."""
-        found = await judge(server, self._removal, lines, self._view, with_source=True)
+        found = await judge(server, self._removal, lines, self._view)
         self._records |= found.records
         self._before += found.that("deleted_before")
         unsure = found.that("unsure")

@@ -2,11 +2,12 @@
 Decisions about a plan of removal: which documents stay, who decided, when, and why. The review page makes a file.
 
     {"format": "es-simhash-decisions", "version": 1, "plan_sha256", "by", "at", "reason",
-     "keep": [{"index", "id", "routing"}]}
+     "keep": [{"index", "id", "routing"}], "remove": [{"index", "id", "routing"}]}
 
 A file that is not exactly this is refused whole: whoever edited it may have meant to keep more. "by" is required,
-"reason" may be empty, and "keep" too: the plan is then approved as it is. Files are taken into that of the removal,
-which keeps all of them; what one of them keeps is kept.
+"reason" may be empty, and the lists too: the plan is then approved as it is. "remove" names documents that the plan
+holds back. Files are taken into that of the removal, which keeps all of them; what one of them keeps is kept, whatever
+another one removes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ LONGEST_REASON = 1_000
 
 # Letters that show as nothing.
 _BLANK = "\u115f\u1160\u3164\uffa0"
-_NAMES = ("format", "version", "plan_sha256", "by", "at", "reason", "keep")
+_NAMES = ("format", "version", "plan_sha256", "by", "at", "reason", "keep", "remove")
 _KEYS = ("index", "id", "routing")
 
 
@@ -49,6 +50,8 @@ class Decisions(Record):
             Why.
         keep:
             Documents that stay.
+        remove:
+            Documents that go, though the plan holds them back.
         plan_sha256:
             SHA-256 of the plan.
         taken_in:
@@ -59,13 +62,15 @@ class Decisions(Record):
     at: str
     reason: str
     keep: frozenset[Key]
+    remove: frozenset[Key]
     plan_sha256: str = ""
     taken_in: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
         values = {name: getattr(self, name) for name in self.__slots__}
-        return {**values, "keep": [key._asdict() for key in sorted(self.keep, key=str)]}
+        keys = {name: [key._asdict() for key in sorted(values[name], key=str)] for name in ("keep", "remove")}
+        return values | keys
 
 
 def approvals(log: Iterable[Decisions]) -> tuple[tuple[str, str], ...]:
@@ -105,10 +110,10 @@ def _to_decisions(plain: Any) -> Decisions:
         raise ValueError("'by' is empty, and must say who decides")
     if datetime.fromisoformat(at).tzinfo is None:
         raise ValueError("'at' has no time zone")
-    keys = Counter(map(_parse_key, _take(plain, "keep", list)))
-    if twice := next((key for key, number in keys.items() if number > 1), None):
-        raise ValueError(f"it keeps {shown(twice)} twice")
-    return Decisions(by, at, reason, frozenset(keys), _take(plain, "plan_sha256", str))
+    keep, remove = ([_parse_key(key, name) for key in _take(plain, name, list)] for name in ("keep", "remove"))
+    if twice := next((key for key, number in Counter(keep + remove).items() if number > 1), None):
+        raise ValueError(f"it decides about {shown(twice)} twice")
+    return Decisions(by, at, reason, frozenset(keep), frozenset(remove), _take(plain, "plan_sha256", str))
 
 
 def _once(pairs: Collection[tuple[str, Any]]) -> dict[str, Any]:
@@ -123,12 +128,12 @@ def _refuse_other(plain: Mapping[str, Any], names: Collection[str]) -> None:
         raise ValueError(f"{shorten(other[0])} is not known")
 
 
-def _parse_key(plain: Any) -> Key:
+def _parse_key(plain: Any, name: str) -> Key:
     if not isinstance(plain, dict):
-        raise ValueError("an entry of 'keep' is no object")  # noqa: TRY004 -- the text is wrong, not its type
+        raise ValueError(f"an entry of {name!r} is no object")  # noqa: TRY004 -- the text is wrong, not its type
     _refuse_other(plain, _KEYS)
     if "routing" not in plain:
-        raise ValueError("'routing' is missing in an entry of 'keep'")
+        raise ValueError(f"'routing' is missing in an entry of {name!r}")
     return Key(_take(plain, "index", str), _take(plain, "id", str), _take(plain, "routing", str, type(None)))
 
 

@@ -56,6 +56,11 @@ async def find_shown(server: Port, index: Index, resolved: Resolved, asked: Sequ
     return {**given, **{name: kind for name, kind in found.items() if not asked or kind == "title"}}
 
 
+def name_of(kind: str, shown: Mapping[str, str]) -> str | None:
+    """Return the field of that *kind* among those *shown*, if there is one."""
+    return next((name for name, own in shown.items() if own == kind), None)
+
+
 def choose(names: Iterable[str], sources: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """
     Return for each kind the first of *names* that has a value in one of *sources*.

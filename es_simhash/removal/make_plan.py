@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import FilePath, check_output
-from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError, shorten
+from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.groups.read import count_lacking
 from es_simhash.groups.reconcile import read_groups
-from es_simhash.groups.recorded import find_field, settle_grouping
+from es_simhash.groups.recorded import settle_grouping
 from es_simhash.lookup.query import check_filter
 from es_simhash.mapping.context import Context, Resolved
 from es_simhash.mapping.fields import Fields, now, read_values
@@ -23,16 +24,17 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import resolve_index
 from es_simhash.mapping.rule import Grouping, parse_key
 from es_simhash.mapping.shards import reading_primaries
-from es_simhash.mapping.user_fields import MappedField, copy_targets, countable_field, walk_fields
-from es_simhash.removal.find_shown import find_shown
-from es_simhash.removal.guard_rails import Guards, Share, find_doubts
+from es_simhash.mapping.user_fields import MappedField, copy_targets, walk_fields
+from es_simhash.removal.classes import RISKY_FIRST
+from es_simhash.removal.find_shown import find_shown, name_of
+from es_simhash.removal.guard_rails import Guards
 from es_simhash.removal.may_delete import Candidate, Compared, Comparer
-from es_simhash.removal.plan_options import PlanHeader, PlanOptions
+from es_simhash.removal.plan_options import PlanHeader, PlanOptions, allowed_with
 from es_simhash.removal.records import PlannedRemoval, RemovalPlan
 from es_simhash.removal.removal_file import PlanWriter
 from es_simhash.removal.take_decisions import Kept, read_kept
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.buckets import aggregate, count_whole
+from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.conversation import unless_refused
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import Index, Key, Progress, document_key, index_key, names_in
@@ -46,9 +48,10 @@ BATCH, FIRST = 500, 25
 """Most documents that are compared at once, and how many at first."""
 CHARACTERS = 8_000_000
 PAGE = 1_000
-VALUES = 1_000
 ASIDE = 200
 """Characters of a value in a plan that is in no file."""
+EXAMPLES = 3
+"""Lines that are shown of each class that is held back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +111,14 @@ async def make_plan(
     # Date math means other indices tomorrow.
     view = () if "<" in index_key(index) else tuple(names_in(index))
     shown = await find_shown(server, index, resolved, options.show)
-    comparer = _comparer(server.context, resolved, options, grouping, tuple(shown))
-    protected: dict[str, MappedField] = {}
-    if options.protect is not None:
-        check_protected({name: resolved.mappings[name] for name in names}, options.protect)
-        protected = {name: MappedField.find(resolved.mappings[name], options.protect) for name in names}
+    comparer = _comparer(server.context, resolved, options, grouping, shown)
     uuids = await read_uuids(server, names)
-    planning = _Planning(options, comparer, writer, earlier, view, protected)
+    planning = _Planning(options, comparer, writer, earlier, view)
     _, groups = await read_groups(server, index, resolved, grouping)
     found = await planning.add_all(server, groups)
-    left = await server.compute(writer.keep_only, found.lines, options.limit)
-    lost = await server.compute(writer.count_protected) if options.protect else {}
-    guards = await count_shares(server, index, names, Guards(options.max_share, options.protect), lost)
+    writer.allowed = allowed_with(options.also)
+    cut = await server.compute(writer.keep_only, found.lines, options.limit)
+    guards = Guards(options.max_share, await count_shown(server, index, names))
     without_fingerprint, ungrouped = await count_lacking(
         server.patient, index, resolved.settings_of, mappings=resolved.mappings
     )
@@ -133,70 +132,78 @@ async def make_plan(
         index_uuids=uuids,
         prefix=server.prefix,
         grouping=recorded,
-        count=len(left),
+        count=len(found.lines) - cut,
         guards=guards,
         at=at,
         view=view,
         decided_by=decided_by,
+        text_fields={name: tuple(fields) for name, fields in comparer.text_fields.items()},
+        also=tuple(options.also),
         filter=tuple(check_filter(options.filter)),
         decided=decided or None,
         shown=shown,
         asked={"index": index_key(index), **options.asked()},
     )
     sha256 = await server.compute(writer.finish, header)
+    losses = await server.compute(writer.count_losses)
+    looked_at = await server.compute(_look_at, writer, header)
     left_out = {kind: number for kind, number in found.left_out.items() if number}
-    left_out |= {"limit": cut} if (cut := len(found.lines) - len(left)) else {}
+    left_out |= {"limit": cut} if cut else {}
     before = frozenset[Key]().union(*(removal.keys for removal in earlier))
     made = RemovalPlan(
         path="",
         sha256=sha256,
-        count=len(left),
+        count=sum(number for loss, number in losses.items() if loss in header.allowed),
+        held=sum(number for loss, number in losses.items() if loss not in header.allowed),
+        losses=losses,
+        also=header.also,
         documents=guards.documents,
         duplicates=found.found,
         left_out=left_out,
-        excess=tuple(header.excess),
         without_fingerprint=without_fingerprint,
         ungrouped=ungrouped,
         unmet=max(0, len(before) - decided),
         rule=header.rule,
-        differing=await server.compute(_count_differing, writer, list(shown)) if shown else {},
-        doubts=tuple(await server.compute(find_doubts, writer, header)),
+        **looked_at,
     )
     return made, header
 
 
-def _count_differing(writer: PlanWriter, names: Sequence[str]) -> dict[str, int]:
-    """Return how often each of the fields *names* that differs does so."""
-    found = Counter(name for removal in writer.removals() for name in names if removal.differs(name))
-    return {name: found[name] for name in names if name in found}
+def _look_at(writer: PlanWriter, header: PlanHeader) -> dict[str, Any]:
+    """Return what a plan says of its lines beside their numbers."""
+    held = [loss for loss in RISKY_FIRST if loss not in header.allowed]
+    return {
+        "examples": tuple(line for loss in held for line in islice(writer.removals(loss), EXAMPLES)),
+        "kept_is_shorter": writer.count_kept_shorter(),
+        "newer": writer.count_newer(header.date) if header.date else 0,
+        "date": header.date or "",
+        "excess": header.guards.find_excess(writer.count_going()),
+        "large_group": writer.find_large_group(header.guards.documents),
+    }
 
 
 def _comparer(
-    context: Context, resolved: Resolved, options: PlanOptions, grouping: Grouping, shown: Sequence[str]
+    context: Context, resolved: Resolved, options: PlanOptions, grouping: Grouping, shown: Mapping[str, str]
 ) -> Comparer:
-    bound = options.bound(grouping)
-    text_fields = resolved.text_fields
-    if bound is not None:
-        require_text_fields(text_fields, "texts cannot be compared", "compare none (verify=False)")
-    schemes = {name: own.scheme for name, own in resolved.settings_of.items()}
-    used = used_fields(grouping.to_dict(), options.protect)
+    text_fields = {name: tuple(resolved.text_fields.get(name, ())) for name in resolved.settings_of}
+    require_text_fields(resolved.text_fields, "texts cannot be compared")
+    used = used_fields(grouping.to_dict())
+    title = name_of("title", shown)
     decided_by = {}
     for name in resolved.settings_of:
         mapping = resolved.mappings[name]
         # A moment of ours is no part of a document: a reconcile after the plan may give the first one.
         theirs = (field for field in used if field != Fields(context.prefix).at)
-        names = [*text_fields.get(name, ()), *(MappedField.find(mapping, field).path for field in theirs)]
-        decided_by[name] = decisive_fields(mapping, names, used)
-        if bound is None:
-            decided_by[name][Fields(context.prefix).fingerprint] = False
-    prefix, longest = context.prefix, options.max_field_chars
-    return Comparer(text_fields, schemes, prefix, bound, decided_by, shown, longest, grouping.measure.sparing_numbers())
+        names = [*text_fields[name], *(MappedField.find(mapping, field).path for field in theirs)]
+        decided_by[name] = decisive_fields(mapping, names + ([title] if title else []), used)
+    bound, longest = options.bound(grouping), options.max_field_chars
+    return Comparer(text_fields, bound, decided_by, tuple(shown), title, longest, grouping.measure)
 
 
-def used_fields(grouping: Mapping[str, Any], protect: str | None) -> list[str]:
+def used_fields(grouping: Mapping[str, Any]) -> list[str]:
     """Return the fields whose values a plan with the recorded *grouping* goes by, texts left out."""
     fields = [parse_key(key).field for key in grouping.get("canonical") or ()]
-    fields += [grouping.get("per") or "", *(grouping.get("within") or ())[:1], protect or ""]
+    fields += [grouping.get("per") or "", *(grouping.get("within") or ())[:1]]
     return [name for name in dict.fromkeys(fields) if name]
 
 
@@ -227,8 +234,7 @@ class Found:
 class _Planning:
     """
     Adds duplicates of an index to a plan, a batch at a time.
-    *protected*: how each index maps the protected field. *dropped*: documents with a value of it that the server does
-    not index. *characters*: how many were read lately.
+    *characters*: how many were read lately.
     """
 
     options: PlanOptions
@@ -236,8 +242,6 @@ class _Planning:
     writer: PlanWriter
     earlier: Sequence[Kept]
     view: Sequence[str]
-    protected: Mapping[str, MappedField]
-    dropped: set[Key] = field(default_factory=set)
     characters: int = 0
 
     async def add_all(self, server: Port, groups: Groups) -> Found:
@@ -258,57 +262,33 @@ class _Planning:
 
     async def add(self, server: Port, candidates: Sequence[Candidate]) -> list[int | str]:
         """Return of each candidate the number of its line, or why it is left out."""
-        values: dict[Key, tuple[str, ...]] = {}
         stay = {row.key: "decided" for row, *_ in candidates if any(kept.holds(row.key) for kept in self.earlier)}
         shown = [candidate for candidate in candidates if candidate[0].key not in stay]
-        if shown and (self.options.filter is not None or self.options.protect is not None):
-            values = await self._search(server, [document for document, _, _ in shown])
-            hidden = "changed" if self.options.filter is None else "filtered"  # without a filter it is gone
-            stay |= {candidate[0].key: hidden for candidate in shown if candidate[0].key not in values}
-            shown = [candidate for candidate in shown if candidate[0].key in values]
+        if shown and self.options.filter is not None:
+            matching = await self._search(server, [document for document, _, _ in shown])
+            stay |= {candidate[0].key: "filtered" for candidate in shown if candidate[0].key not in matching}
+            shown = [candidate for candidate in shown if candidate[0].key in matching]
         results: Iterator[int | str] = iter(())
         if shown:
             items = await self._read(server, shown)
             judged = await server.compute(self.comparer.compare, shown, items)
-            results = iter(await server.compute(self._write, judged, values))
+            results = iter(await server.compute(self._write, judged))
         return [stay[candidate[0].key] if candidate[0].key in stay else next(results) for candidate in candidates]
 
-    def _write(self, judged: Sequence[Compared], values: Mapping[Key, tuple[str, ...]]) -> list[int | str]:
-        results: list[int | str] = []
-        for verdict in judged:
-            if not isinstance(verdict, PlannedRemoval):
-                results.append(verdict)
-                continue
-            if verdict.document.key in self.dropped:
-                raise MappingError(
-                    f"document {shorten(verdict.document.id)} of index {verdict.document.index!r} has a value of field "
-                    f"{self.options.protect!r} that is longer than its ignore_above, so it cannot be protected: leave "
-                    "such documents out with a filter, or protect another field"
-                )
-            own = values.get(verdict.document.key, ())
-            removal = verdict if self.options.protect is None else replace(verdict, protected=own)
-            results.append(self.writer.add(removal))
-        return results
+    def _write(self, judged: Sequence[Compared]) -> list[int | str]:
+        return [self.writer.add(found) if isinstance(found, PlannedRemoval) else found for found in judged]
 
-    async def _search(self, server: Port, rows: Sequence[Row]) -> dict[Key, tuple[str, ...]]:
-        """Return those of *rows* that match the filter, with their values of the protected field."""
-        found: dict[Key, tuple[str, ...]] = {}
-        field = self.options.protect
+    async def _search(self, server: Port, rows: Sequence[Row]) -> set[Key]:
+        """Return those of *rows* that match the filter."""
+        found: set[Key] = set()
 
         def note(hits: Hits) -> None:
-            for hit in hits:
-                key = document_key(hit)
-                found[key] = tuple(map(str, (hit.get("fields") or {}).get(field, ())))
-                # OpenSearch does not name fields whose values it ignored.
-                if field in hit.get("_ignored", ()) or (field and self.protected[key.index].drops(hit["_source"])):
-                    self.dropped.add(key)
+            found.update(map(document_key, hits))
 
         ids, names = (sorted({getattr(row, name) for row in rows}) for name in ("id", "index"))
         clauses: list[Any] = [{"ids": {"values": ids}}, {"terms": {"_index": names}}]
         clauses += check_filter(self.options.filter)
         body: dict[str, Any] = {"query": {"bool": {"filter": clauses}}, "_source": False}
-        if field is not None:
-            body |= {"docvalue_fields": [field], "_source": sorted({mapped.path for mapped in self.protected.values()})}
         check_whole(await read_each(server, list(self.view) or names, body, note, page=PAGE))
         return found
 
@@ -351,36 +331,7 @@ async def read_uuids(server: Port, names: Sequence[str]) -> dict[str, str]:
     return {name: uuid for name, settings in held.items() if (uuid := (settings.get("index") or {}).get("uuid"))}
 
 
-def check_protected(mappings: Mapping[str, Mapping[str, Any]], field: str) -> None:
-    """Raise MappingError if *field* is not, in each index, a keyword with doc values."""
-    for name, mapping in mappings.items():
-        node = find_field(mapping, field)
-        found = node.get("type") or ("object" if "properties" in node else None)
-        if found not in ("keyword", "constant_keyword") or node.get("doc_values") is False:
-            without = " without doc values" if node.get("doc_values") is False else ""
-            state = "is not mapped" if found is None else f"is mapped as {found!r}{without}"
-            below = countable_field(field, {name: mapping})
-            raise MappingError(
-                f"field {field!r} of index {name!r} {state}: only the values of a keyword field with doc "
-                f"values can be protected: {'name another field' if below == field else f'use {below!r}'}"
-            )
-
-
-async def count_shares(
-    server: Port, index: Index, names: Sequence[str], guards: Guards, removals: Mapping[str, int]
-) -> Guards:
-    """
-    Return *guards* with the present numbers of the documents that *index* shows of the indices *names*.
-    What an alias does not show is not counted. *removals* are counts by value of the protected field.
-    """
+async def count_shown(server: Port, index: Index, names: Sequence[str]) -> int:
+    """Return how many documents *index* shows of the indices *names*; what an alias does not show is not counted."""
     query = {"match_all": {}} if names_in(index) == list(names) else {"terms": {"_index": list(names)}}
-    documents = await count_whole(server.patient, index, query)
-    shares: dict[str, Share] = {}
-    lost = sorted(removals) if guards.protect else []
-    for begin in range(0, len(lost), VALUES):
-        part = lost[begin : begin + VALUES]
-        terms = {"field": guards.protect, "include": part, "size": len(part)}
-        found = await aggregate(server, index, [query], {"values": {"terms": terms}})
-        counts = {bucket["key"]: bucket["doc_count"] for bucket in found["values"]["buckets"]}
-        shares |= {value: Share(removals[value], counts.get(value, 0)) for value in part}
-    return Guards(guards.max_share, guards.protect, documents, shares)
+    return await count_whole(server.patient, index, query)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.hashing import Scheme, fingerprint as compute_fingerprint, to_hex
 from es_simhash.mapping.fields import read_text, read_values
+from es_simhash.removal.classes import Document, Loss, find_loss, is_kept_shorter
 from es_simhash.removal.records import KeptKind, LeftOut, PlannedDocument, PlannedRemoval
-from es_simhash.texts.measures import WORD_SHINGLES, Prepared, TextMeasure, difference_of, prepare_text
+from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:
@@ -30,82 +31,65 @@ Decisive: TypeAlias = Mapping[str, bool]
 """Fields of ``_source`` that decide about the documents of an index, and for each whether a null in it is a value."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A document as it is now: what the plan notes of it, and its text; ``None`` for no text."""
-
-    planned: PlannedDocument
-    text: str | None
+def read_document(source: Mapping[str, Any], text_fields: Sequence[str], title: str | None) -> Document | None:
+    """Return what is compared of a document; ``None`` if its text cannot be read, or it has none."""
+    try:
+        text = read_text(source, text_fields)
+    except InvalidInputError:
+        return None
+    if text is None:
+        return None
+    titles = [] if title is None else [str(value) for value in read_values(source, title) if value is not None]
+    return Document.of(text, "\n".join(titles))
 
 
 @dataclass(frozen=True, slots=True)
 class Comparer:
     """
     Compares documents as they are now.
-    *text_fields* (by index name; empty if unknown) and *schemes* (by index name) say how texts are read and hashed.
-    *decided_by* (by index name): what is digested, whole. *bound*: the smallest similarity of a
-    duplicate to its canonical; ``None`` compares no texts, only fingerprints.
-    *shown*: fields that people see before these and the text. *max_field_chars*: longer values are cut in the plan.
+    *text_fields* (by index name) say how texts are read. *decided_by* (by index name): what is digested, whole.
+    *bound*: the smallest similarity of a duplicate to its canonical. *shown*: fields that people see before these and
+    the text. *title*: the one of them that counts as text. *max_field_chars*: longer values are cut in the plan.
     """
 
     text_fields: Mapping[str, Sequence[str]]
-    schemes: Mapping[str, Scheme]
-    prefix: str
-    bound: float | None
+    bound: float
     decided_by: Mapping[str, Decisive]
     shown: Sequence[str] = ()
+    title: str | None = None
     max_field_chars: int = 10_000
     measure: TextMeasure = WORD_SHINGLES
 
     @property
     def source_fields(self) -> list[str]:
         by_index = [*self.text_fields.values(), *self.decided_by.values()]
-        names = (name for fields in by_index for name in fields)
-        return sorted({*names, *self.shown, f"{self.prefix}.fingerprint"})
+        return sorted({*(name for fields in by_index for name in fields), *self.shown})
 
     def compare(self, candidates: Sequence[Candidate], items: Mapping[Key, Mapping[str, Any]]) -> list[Compared]:
         """
         Return for each candidate its line of the plan, or why it is left out. *items* has each multi-get item. Memory:
         two prepared texts at a time, each up to 60 times as large as the text.
         """
-        rows = {row.key: row for pair in candidates for row in pair[:2]}
-        read = {key: self._read(row, items[key]) for key, row in rows.items()}
         judged: list[Compared] = []
-        for key, pairs in groupby(candidates, key=lambda pair: pair[1].key):
-            prepared = self._prepare(read[key])
-            judged += [self._judge(read[row.key], read[key], bits, prepared) for row, _, bits in pairs]
+        for _, pairs in groupby(candidates, key=lambda pair: pair[1].key):
+            stays: _Read | LeftOut | None = None
+            for row, canonical, distance in pairs:
+                stays = stays or self._read(canonical, items[canonical.key])
+                goes = self._read(row, items[row.key])
+                judged.append(self._judge(goes, stays, distance))
         return judged
 
-    def _prepare(self, document: _Read | LeftOut) -> tuple[Any, Prepared] | None:
-        """Return the text of *document*, prepared for both comparisons; ``None`` if there is nothing to compare."""
-        if self.bound is None or not isinstance(document, _Read) or document.text is None:
-            return None
-        return self.measure.prepare([document.text])[0], prepare_text(document.text)
-
-    def _judge(
-        self,
-        document: _Read | LeftOut,
-        canonical: _Read | LeftOut,
-        distance: int,
-        prepared: tuple[Any, Prepared] | None,
-    ) -> Compared:
-        """Return the line of *document*; *prepared* is the text of *canonical*, prepared."""
-        if not isinstance(document, _Read):
-            return document
-        if not isinstance(canonical, _Read):
-            return canonical
-        if self.bound is None:
-            return PlannedRemoval(document.planned, canonical.planned, distance, None, "distance")
-        first = self._prepare(document)
-        if first is None or prepared is None:
-            return "unreadable"
-        score = self.measure.compare(first[0], prepared[0], bound=self.bound)
-        similarity = score.similarity
+    def _judge(self, goes: _Read | LeftOut, stays: _Read | LeftOut, distance: int) -> Compared:
+        if isinstance(goes, str):
+            return goes
+        if isinstance(stays, str):
+            return stays
+        similarity = self.measure.compare(goes.shingles, stays.shingles, bound=self.bound).similarity
         if similarity < self.bound:
-            return "numbers" if self.measure.spares(score) else "not_similar"
-        difference = difference_of(first[1], prepared[1])
-        planned = document.planned, canonical.planned
-        return PlannedRemoval(*planned, distance, similarity, "similarity", difference=difference)
+            return "not_similar"
+        loss = find_loss(goes.document, stays.document)
+        shorter = is_kept_shorter(goes.document, stays.document, loss)
+        return PlannedRemoval(goes.planned, stays.planned, distance, similarity, loss, shorter)
 
     def _read(self, row: Row, item: Mapping[str, Any]) -> _Read | LeftOut:
         if "error" in item:
@@ -113,34 +97,19 @@ class Comparer:
         if not item.get("found"):
             return "changed"
         source = item.get("_source") or {}
-        fields = self.text_fields.get(row.index, ())
-        try:
-            text = read_text(source, fields)
-        except InvalidInputError:
+        document = read_document(source, self.text_fields[row.index], self.title)
+        if document is None:
             return "unreadable"
-        if text is None and fields:
-            return "unreadable"
-        if self.bound is None and (left_out := self._judge_fingerprint(row, source, text)) is not None:
-            return left_out
         values, cut = self._values(source, row.index)
         digest = digest_of(source, self.decided_by[row.index])
-        return _Read(PlannedDocument(row.id, row.index, row.routing, *version_of(item), digest, values, cut), text)
-
-    def _judge_fingerprint(self, row: Row, source: Mapping[str, Any], text: str | None) -> LeftOut | None:
-        """Return why a document cannot go by its fingerprint alone; ``None`` if it can."""
-        if read_values(source, f"{self.prefix}.fingerprint") != [to_hex(row.fingerprint)]:
-            return "changed"
-        scheme = self.schemes.get(row.index)
-        if text is not None and scheme is not None and compute_fingerprint(text, scheme=scheme) != row.fingerprint:
-            return "stale"
-        return None
+        planned = PlannedDocument(row.id, row.index, row.routing, *version_of(item), digest, values, cut)
+        return _Read(planned, document, self.measure)
 
     def _values(self, source: Mapping[str, Any], index: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Return the values to note in the plan, and the names of those that were cut."""
         values: dict[str, Any] = {}
         cut = []
-        decided_by = (name for name in self.decided_by[index] if name != f"{self.prefix}.fingerprint")
-        for name in dict.fromkeys([*self.shown, *self.text_fields.get(index, ()), *decided_by]):
+        for name in dict.fromkeys([*self.shown, *self.text_fields[index], *self.decided_by[index]]):
             found = read_values(source, name)
             if not found:
                 continue
@@ -151,6 +120,19 @@ class Comparer:
                 cut.append(name)
             values[name] = value
         return values, tuple(cut)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A document as it is now: what the plan notes of it, and what is compared."""
+
+    planned: PlannedDocument
+    document: Document
+    measure: TextMeasure
+
+    @cached_property
+    def shingles(self) -> Any:
+        return self.measure.prepare([self.document.text.text])[0]
 
 
 def digest_of(source: Mapping[str, Any], fields: Decisive) -> str:
@@ -201,10 +183,13 @@ def state_of(planned: PlannedDocument, item: Mapping[str, Any], decided_by: Mapp
         return "same"
     if item.get("_routing") != planned.routing:
         return "changed"  # another document, which its shard keeps under the same id
+    return "same" if digest_of(source_of(item), decided_by[planned.index]) == planned.digest else "changed"
+
+
+def source_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the ``_source`` of an item, which may be text."""
     source = item.get("_source") or {}
-    if isinstance(source, str):
-        source = json.loads(source, parse_int=_read_int)
-    return "same" if digest_of(source, decided_by[planned.index]) == planned.digest else "changed"
+    return json.loads(source, parse_int=_read_int) if isinstance(source, str) else source
 
 
 def _read_int(text: str) -> int | str:
@@ -221,7 +206,8 @@ class Evidence:
     What is known of a line of a plan now.
     *is_index_planned*: both indices have the UUIDs of the plan. *document*, *canonical*: their multi-get items.
     *decided_by*: by which fields they are judged. *shown*: the versions in which the names of the plan show them, and
-    *matched*: those in which the filter matches; ``None`` where that need not be asked. *is_kept*: people decided so.
+    *matched*: those in which the filter matches; ``None`` where that need not be asked. *loss*: the class of
+    the line by the present texts; *allowed*: what the plan removes. *is_decided*, *is_kept*: people decided so.
     *was_tried*: an earlier run began to delete the document, and did not note that it stayed.
     """
 
@@ -231,6 +217,9 @@ class Evidence:
     decided_by: Mapping[str, Decisive] = field(default_factory=dict)
     shown: Mapping[Key, Version] | None = None
     matched: Mapping[Key, Version] | None = None
+    loss: Loss = "unread"
+    allowed: Collection[Loss] = ()
+    is_decided: bool = False
     is_kept: bool = False
     was_tried: bool = False
 
@@ -254,6 +243,8 @@ def may_delete(line: PlannedRemoval, found: Evidence) -> Fate:
         return "canonical_missing" if stays == "missing" else "canonical_changed"
     if goes != "same":
         return "missing" if goes == "missing" else "changed"
+    if found.loss not in found.allowed and not found.is_decided:
+        return "not_allowed"
     shown, matched = found.shown, found.matched
     if (shown is not None and document.key not in shown) or (matched is not None and document.key not in matched):
         return "changed"

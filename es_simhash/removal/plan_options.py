@@ -11,6 +11,7 @@ from typing import Any
 from es_simhash.arguments import (
     Count,
     FilePath,
+    check_choice,
     check_field,
     check_inputs,
     check_items,
@@ -23,12 +24,18 @@ from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.rule import Grouping, rule_words
 from es_simhash.record import Record, read_record
-from es_simhash.removal.guard_rails import DEFAULT_MAX_SHARE, Excess, Guards, check_max_share
-from es_simhash.texts.measures import DEFAULT_SIMILARITY, check_bound
+from es_simhash.removal.classes import LOSSLESS, TAKEN_IN, Loss
+from es_simhash.removal.find_shown import name_of
+from es_simhash.removal.guard_rails import DEFAULT_MAX_SHARE, Guards, check_max_share
+from es_simhash.texts.measures import DEFAULT_SIMILARITY
 
 
 def _check_shown(name: str, value: Any) -> tuple[str, ...]:
     return tuple(check_field(name, item) for item in check_items(name, value, of="names of fields"))
+
+
+def _check_also(name: str, value: Any) -> tuple[Loss, ...]:
+    return tuple(check_choice(name, item, TAKEN_IN) for item in check_items(name, value, of="classes"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +49,20 @@ class PlanOptions:
             similarity, where these are not given beside it.
         verify:
             Smallest similarity of a duplicate to its canonical, 0 to 1, or a :class:`Verification`; by default what
-            the index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
-            those of the present texts.
+            the index's grouping records, else 0.8. A plan always compares texts.
         grouping:
             As for :meth:`ingest`; they need not be those that are recorded.
         filter:
             A query, or a list of queries, that the duplicates match.
-        min_similarity:
-            Smallest similarity of a document that goes to what stays, where it is larger than that of the grouping.
+        also:
+            Classes that are removed as well, where by default only ``"same"`` and ``"contained"`` are, which lose
+            nothing: ``"few"`` (a few words of its own, and no number), ``"numbers"`` (only numbers differ),
+            ``"title"`` (its title stands nowhere in what stays), ``"rewritten"`` (more of its own).
         limit:
             Largest number of removals; the most similar are taken.
         max_share:
             Largest share of all documents that :meth:`apply_removal` may remove, 0 to 1. A plan beyond it is made,
             and its ``excess`` says what will be refused.
-        protect:
-            Keyword field: of the documents with any one value of it no larger share may be removed either.
         after:
             Files of earlier removals: what people kept there is not in this plan, also after a reindex under the
             same alias, where the id counts. Files of which none keeps a document of these indices are refused.
@@ -69,18 +75,17 @@ class PlanOptions:
 
     grouping: GroupingRequest = field(default_factory=GroupingRequest)
     filter: Filter = None
-    min_similarity: float | None = option(None, check_bound)
+    also: Sequence[Loss] = option((), _check_also)
     limit: int | None = option(None, Count(0))
     max_share: float = option(DEFAULT_MAX_SHARE, lambda _, share: check_max_share(share))
-    protect: str | None = option(None, check_field)
     after: Sequence[FilePath] = option((), check_inputs)
     show: Sequence[str] = option((), _check_shown)
     max_field_chars: int = option(10_000, Count(0))
 
     def __post_init__(self) -> None:
         check_filter(self.filter)
-        if self.min_similarity is not None and self.grouping.verify is False:
-            raise InvalidInputError("min_similarity needs a plan with verification: leave verify out")
+        if self.grouping.verify is False:
+            raise InvalidInputError("a plan compares texts: leave verify=False out, or give a smallest similarity")
         check_options(self)
 
     @classmethod
@@ -101,12 +106,14 @@ class PlanOptions:
         written: dict[str, Any] = json.loads(json.dumps(plain, default=str))
         return written
 
-    def bound(self, grouping: Grouping) -> float | None:
-        """Return the smallest similarity of a duplicate to its canonical; ``None`` if texts are not compared."""
-        if self.grouping.verify is False:
-            return None
-        similarity = DEFAULT_SIMILARITY if grouping.similarity is None else grouping.similarity
-        return max(similarity, self.min_similarity or 0.0)
+    def bound(self, grouping: Grouping) -> float:
+        """Return the smallest similarity of a duplicate to its canonical."""
+        return DEFAULT_SIMILARITY if grouping.similarity is None else grouping.similarity
+
+
+def allowed_with(also: Sequence[Loss]) -> frozenset[Loss]:
+    """Return the classes that go without a decision of a person: those that lose nothing, and *also* these."""
+    return frozenset((*LOSSLESS, *also))
 
 
 def _say(words: Mapping[str, str], key: str, **values: object) -> str:
@@ -120,13 +127,14 @@ class PlanHeader(Record):
     *index_uuids*: UUID of each concrete index, by name. *grouping*: as ``_meta`` records one. *at*: ISO 8601. *view*:
     the names that the user gave, such as an alias: documents that they do not show are neither counted nor regrouped.
     It is empty for date math. *decided_by*: the fields of each index that the digests of documents are made of.
-    *filter*: the queries that every document that goes must match. *decided*: how many duplicates are not in it because
-    earlier decisions keep them. *shown*: the fields that people are shown first, and what each is, such as the title.
-    *asked*: the arguments that the plan was made with.
+    *text_fields*: those of them that are the text. *filter*: the queries that every document that goes must match.
+    *decided*: how many duplicates are not in it because earlier decisions keep them. *also*: the classes that go beside
+    those that lose nothing. *count*: all lines. *shown*: the fields that people are shown first, and what each is, such
+    as the title. *asked*: the arguments that the plan was made with.
     """
 
-    _NAMES = "at index_uuids view prefix grouping decided_by filter decided count guards shown asked"
-    _OPTIONAL = "view filter decided"
+    _NAMES = "at index_uuids view prefix grouping decided_by text_fields filter decided also count guards shown asked"
+    _OPTIONAL = "view filter decided also"
 
     index_uuids: Mapping[str, str]
     prefix: str
@@ -136,8 +144,10 @@ class PlanHeader(Record):
     at: str = ""
     view: tuple[str, ...] = ()
     decided_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    text_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     filter: tuple[Mapping[str, Any], ...] = ()
     decided: int | None = None
+    also: tuple[Loss, ...] = ()
     shown: Mapping[str, str] = field(default_factory=dict)
     asked: Mapping[str, Any] = field(default_factory=dict)
 
@@ -149,12 +159,17 @@ class PlanHeader(Record):
     @property
     def title(self) -> str | None:
         """The field of titles, where one is shown."""
-        return next((name for name, kind in self.shown.items() if kind == "title"), None)
+        return name_of("title", self.shown)
 
     @property
-    def excess(self) -> list[Excess]:
-        """The shares that are too large by the numbers of the plan."""
-        return self.guards.find_excess(self.count)
+    def date(self) -> str | None:
+        """The field of dates, where one is shown."""
+        return name_of("date", self.shown)
+
+    @property
+    def allowed(self) -> frozenset[Loss]:
+        """The classes that go without a decision of a person."""
+        return allowed_with(self.also)
 
     @property
     def rule(self) -> str:
@@ -177,5 +192,5 @@ class PlanHeader(Record):
             raise ValueError("'decided_by' lacks an index")
         # What requests are made of.
         names = [*header.index_uuids, *header.view, header.prefix]
-        check_sendable("it", [*names, header.grouping, header.decided_by, header.filter])
+        check_sendable("it", [*names, header.grouping, header.decided_by, header.text_fields, header.filter])
         return header

@@ -8,10 +8,21 @@ from typing import Any
 
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import reading_primaries
+from es_simhash.removal.classes import Document, find_loss
 from es_simhash.removal.decisions import in_words
-from es_simhash.removal.delete import read_planned
+from es_simhash.removal.delete import read_documents
 from es_simhash.removal.make_plan import decisive_fields, read_uuids, used_fields
-from es_simhash.removal.may_delete import Decisive, Evidence, Fate, Version, is_written, may_delete, version_of
+from es_simhash.removal.may_delete import (
+    Decisive,
+    Evidence,
+    Fate,
+    Version,
+    is_written,
+    may_delete,
+    read_document,
+    source_of,
+    version_of,
+)
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import RemovalFile
@@ -40,9 +51,7 @@ class Judged:
         return [number for number, fate in self.fates.items() if fate in fates]
 
 
-async def judge(
-    server: Port, removal: RemovalFile, lines: Mapping[int, PlannedRemoval], view: Sequence[str], *, with_source: bool
-) -> Judged:
+async def judge(server: Port, removal: RemovalFile, lines: Mapping[int, PlannedRemoval], view: Sequence[str]) -> Judged:
     """
     Return what is to be done with *lines*. *view*: the names under which their documents are searched.
     Where the plan was made for names that may show a part, such as an alias, all lines are searched, because it may
@@ -53,8 +62,9 @@ async def judge(
     standing = {name for name, uuid in uuids.items() if header.index_uuids.get(name) == uuid}
     fitting = {number: planned for number, planned in lines.items() if standing.issuperset(_indices(planned))}
     goes, stays = ([getattr(planned, name) for planned in fitting.values()] for name in ("document", "canonical"))
-    items = await read_planned(server, [*goes, *stays], source=[row.key for row in goes] if with_source else [])
-    decided_by = await read_decisive(server, header, [*goes, *stays], None if with_source else items)
+    keys = [row.key for row in (*goes, *stays)]
+    items = await read_documents(server, keys, source=keys)
+    decided_by = await read_decisive(server, header, [*goes, *stays])
     written = {row.key for row in [*goes, *stays] if is_written(row, items[row.key])}
     in_view = {row.key for row in [*goes, *stays]} if header.has_view else set()
     filtered = written & {row.key for row in goes} if header.filter else set()
@@ -64,13 +74,17 @@ async def judge(
     matched = await _search(server, view, filtered, header.filter) if filtered else {}
 
     def decide() -> dict[int, Fate]:
-        return {number: may_delete(planned, evidence(number, planned)) for number, planned in lines.items()}
+        texts = {row.key: _read_text(header, row, items[row.key]) for row in (*goes, *stays)}
+        return {number: may_delete(planned, evidence(number, planned, texts)) for number, planned in lines.items()}
 
-    def evidence(number: int, line: PlannedRemoval) -> Evidence:
+    def evidence(number: int, line: PlannedRemoval, texts: Mapping[Key, Document | None]) -> Evidence:
         key = line.document.key
         if number not in fitting:
             return Evidence(is_index_planned=False)
         return Evidence(
+            loss=find_loss(texts[key], texts[line.canonical.key]),
+            allowed=removal.allowed,
+            is_decided=number in removal.decided,
             is_index_planned=True,
             document=items[key],
             canonical=items[line.canonical.key],
@@ -94,6 +108,12 @@ async def judge(
     return Judged(fates, records, items)
 
 
+def _read_text(header: PlanHeader, planned: PlannedDocument, item: Mapping[str, Any]) -> Document | None:
+    if not item.get("found"):
+        return None
+    return read_document(source_of(item), header.text_fields.get(planned.index, ()), header.title)
+
+
 async def read_decisive(
     server: Port, header: PlanHeader, documents: Sequence[PlannedDocument], items: Items | None = None
 ) -> dict[str, Decisive]:
@@ -106,7 +126,7 @@ async def read_decisive(
     if not names:
         return {}
     mappings = await server.patient.get_mapping(index=names, ignore_unavailable=True)
-    used = used_fields(header.grouping, header.guards.protect)
+    used = used_fields(header.grouping)
     return {
         name: decisive_fields((mappings.get(name) or {}).get("mappings") or {}, header.decided_by[name], used)
         for name in names

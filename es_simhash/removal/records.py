@@ -5,21 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from es_simhash.arguments import check_sendable
 from es_simhash.errors import has_lone_surrogate
 from es_simhash.record import Record, read_record
-from es_simhash.texts.measures import Difference
+from es_simhash.removal.classes import LOSSLESS, LOST, TAKEN_IN, Loss
 from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:
-    from es_simhash.removal.guard_rails import Doubt, Excess
+    from es_simhash.removal.guard_rails import Excess, OneStays
 
 TOGETHER = 8 << 20
-
-Reason = Literal["similarity", "distance"]
 
 
 def add_detail(sentence: str, detail: str) -> str:
@@ -55,35 +55,33 @@ class PlannedDocument(Record):
         """Sequence number and primary term."""
         return self.seq_no, self.primary_term
 
-    def shown(self, name: str) -> list[str]:
-        """Return its value of a field, as text, in which neither case nor spaces count; nothing if it has none."""
-        return ["".join(json.dumps(self.fields[name]).casefold().split())] if name in self.fields else []
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedRemoval(Record):
     """
-    One line of a plan: a duplicate that would be removed, and the document that stays for it.
-    *distance* is in bits. *similarity* (0 to 1, by the measure of the grouping) is ``None`` in a plan by distance
-    alone.
-    *protected*: values of the protected field of the duplicate, as the guard rails count them; ``None`` without such a
-    field. *difference*: what the duplicate's text is to the other; ``None`` where texts were not compared.
+    One line of a plan: a duplicate, and the document that stays for it.
+    *distance* is in bits. *similarity*: 0 to 1, by the measure of the grouping. *loss*: what is lost if the duplicate
+    goes. *is_kept_shorter*: all that the document that stays has stands in the duplicate, which has more.
     """
 
-    _OPTIONAL = "protected difference"
+    _OPTIONAL = "is_kept_shorter"
 
     document: PlannedDocument
     canonical: PlannedDocument
     distance: int
-    similarity: float | None
-    reason: Reason = "similarity"
-    protected: tuple[str, ...] | None = None
-    difference: Difference | None = None
+    similarity: float
+    loss: Loss
+    is_kept_shorter: bool = False
 
     def differs(self, name: str) -> bool:
         """Return whether both documents show other values of a field; how a value is spaced does not count."""
         one, other = (json.dumps(row.fields.get(name)) for row in (self.document, self.canonical))
         return "".join(one.split()) != "".join(other.split())
+
+    def is_newer(self, date: str) -> bool:
+        """Return whether the document that goes has a later *date* than what stays, as far as both are known."""
+        goes, stays = (_moment(row.fields.get(date)) for row in (self.document, self.canonical))
+        return goes is not None and stays is not None and goes > stays
 
     def to_dict(self) -> dict[str, Any]:
         """Return the line as plain JSON values: those of the document, and beside them all else."""
@@ -99,6 +97,16 @@ class PlannedRemoval(Record):
         # An id goes into the body of a request, which can hold it.
         check_sendable("it", [removal.document.index, removal.canonical.index])
         return removal
+
+
+def _moment(value: Any) -> float | None:
+    """Return a date as a number: ISO 8601, or a number that a server takes for one; else ``None``."""
+    with suppress(TypeError, ValueError, OverflowError):
+        found = datetime.fromisoformat(value)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    with suppress(TypeError, ValueError, OverflowError):
+        return float(value)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +177,8 @@ class Event:
 DuplicateAction: TypeAlias = Literal["deleted", "would delete", "kept", "restored"]
 
 KeptKind = Literal[
-    "changed", "missing", "canonical_changed", "canonical_missing", "index_replaced", "unreadable"
-]  # fmt: skip
+    "changed", "missing", "canonical_changed", "canonical_missing", "index_replaced", "unreadable", "not_allowed"
+]
 """Why a document of a plan is kept."""
 
 DuplicateKind: TypeAlias = KeptKind | Literal["conflict", "refused", "not_restored", "unarchived", "decided"]
@@ -190,6 +198,7 @@ _SENTENCES: dict[str, str] = {
     "not_restored": "its canonical was deleted, and the server refused to take it back; it is in the archive",
     "unarchived": "the file of the removal does not give its text back: look for a copy of the file, or plan again",
     "decided": "it was decided to keep it",
+    "not_allowed": "more would be lost by its going than the plan allows",
 }
 
 
@@ -218,14 +227,16 @@ class DuplicateResult(Record):
         detail:
             What more is known, such as the server's own words.
         similarity:
-            Similarity of the two texts, where they were compared.
+            Similarity of the two texts.
+        loss:
+            What is lost by its going, as a class.
         routing:
             Its routing value, where it has one.
         earlier:
             Whether an earlier run of the same plan deleted it, and this one found it gone.
     """
 
-    _NAMES = "id index canonical canonical_index distance similarity action kind reason routing earlier"
+    _NAMES = "id index canonical canonical_index distance similarity loss action kind reason routing earlier"
     _OPTIONAL = "routing earlier"
 
     id: str
@@ -237,6 +248,7 @@ class DuplicateResult(Record):
     kind: DuplicateKind | None = None
     detail: str = ""
     similarity: float | None = None
+    loss: Loss | None = None
     routing: str | None = None
     earlier: bool = False
 
@@ -262,12 +274,11 @@ class DuplicateResult(Record):
         """Return the record of a line of a plan."""
         document, canonical = removal.document, removal.canonical
         where = document.id, document.index, canonical.id, canonical.index, removal.distance
-        return cls(*where, action, kind, detail, removal.similarity, document.routing)
+        return cls(*where, action, kind, detail, removal.similarity, removal.loss, document.routing)
 
 
 LEFT_OUT: Mapping[str, str] = {
     "not_similar": "with a text that is not similar enough",
-    "numbers": "with a text that differs in nothing but numbers or signs",
     "unreadable": "with a text that could not be read, or is masked for this login",
     "changed": "changed or deleted meanwhile",
     "stale": "with a fingerprint that is not that of the present text",
@@ -294,6 +305,21 @@ class RemovalPlan:
             SHA-256 of the plan: who approved this one approved no other.
         count:
             Number of documents that would be removed.
+        held:
+            Number of duplicates that are held back: something would be lost, and the plan was not asked to take them in
+            (*also*). A person can decide to remove them.
+        losses:
+            How many duplicates, of both, have each class: what is lost if they go.
+        kept_is_shorter:
+            How many of those held back have all that stays for them, and more: ``canonical="longest"`` lets them stay.
+        newer:
+            How many of the documents that would be removed are newer than what stays, by :attr:`date`.
+        date:
+            The date field that is shown; empty for none.
+        also:
+            The classes that are taken in.
+        examples:
+            Of each class that is held back three lines, the least similar.
         documents:
             Number of documents of the indices.
         duplicates:
@@ -301,7 +327,9 @@ class RemovalPlan:
         left_out:
             How many documents are not in the plan, by kind; :attr:`left_out_words` has the meanings.
         excess:
-            Each share that is larger than *max_share*; where there is any, ``apply_removal`` refuses the plan as it is.
+            The share that is removed, where it is larger than *max_share*: ``apply_removal`` refuses the plan as it is.
+        large_group:
+            How many documents go for one, where they are very many: ``apply_removal`` refuses the plan as it is.
         without_fingerprint:
             How many documents have a text field and no fingerprint, so that they were not looked at: ``backfill`` adds
             it where the text has letters.
@@ -312,10 +340,6 @@ class RemovalPlan:
             How many documents that were kept before are of another index or routing, gone, or no duplicates.
         rule:
             By what the documents are duplicates, in words.
-        differing:
-            For each field that is shown, of how many documents it differs from that of what stays.
-        doubts:
-            Why else ``apply_removal`` refuses the plan as it is: many other titles, or very many documents for one.
         removals:
             What would go, least similar first, if the plan is in no file.
     """
@@ -326,13 +350,19 @@ class RemovalPlan:
     documents: int
     duplicates: int
     left_out: Mapping[str, int] = field(default_factory=dict)
-    excess: tuple[Excess, ...] = ()
+    excess: Excess | None = None
+    large_group: OneStays | None = None
     without_fingerprint: int = 0
     ungrouped: int = 0
     unmet: int = 0
     rule: str = ""
-    differing: Mapping[str, int] = field(default_factory=dict)
-    doubts: tuple[Doubt, ...] = ()
+    held: int = 0
+    losses: Mapping[Loss, int] = field(default_factory=dict)
+    kept_is_shorter: int = 0
+    newer: int = 0
+    date: str = ""
+    also: tuple[Loss, ...] = ()
+    examples: tuple[PlannedRemoval, ...] = field(default=(), repr=False)
     removals: tuple[PlannedRemoval, ...] = field(default=(), repr=False)
 
     @property
@@ -341,11 +371,31 @@ class RemovalPlan:
         return tuple(f"{number:,} {LEFT_OUT[kind]}" for kind, number in self.left_out.items())
 
     @property
+    def loss_words(self) -> str:
+        """What is lost by class, and what takes in the classes that are held back, in words."""
+        lossless = sum(self.losses.get(loss, 0) for loss in LOSSLESS)
+        said = [f"{lossless:,} lose nothing by going"]
+        for loss, number in self.losses.items():
+            if loss in TAKEN_IN:
+                said.append(f"{number:,} {LOST[loss]} ({'taken in' if loss in self.also else f'--also {loss}'})")
+        return f"{self.count + self.held:,} repeat another: {'; '.join(said)}"
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """Which other order of canonicals would lose less, in words."""
+        found = []
+        if self.kept_is_shorter:
+            number = f"{self.kept_is_shorter:,} of those held back"
+            found.append(f"{number} have all that stays for them, and more: --canonical longest lets them stay")
+        if self.newer:
+            which = f"in {self.newer:,} of {self.count:,} the newer one by {self.date} goes"
+            found.append(f"{which}: --canonical -{self.date} lets the latest stay")
+        return tuple(found)
+
+    @property
     def refusals(self) -> tuple[str, ...]:
         """Why ``apply_removal`` refuses the plan as it is, and what allows it; a sentence for each reason."""
-        from es_simhash.removal.guard_rails import doubt_refusal, refusal  # noqa: PLC0415 -- which stands above
-
-        return (*([refusal(self.excess)] if self.excess else []), *map(doubt_refusal, self.doubts))
+        return tuple(found.refusal() for found in (self.excess, self.large_group) if found is not None)
 
 
 RestoredAction: TypeAlias = Literal["restored", "would restore", "exists", "differs", "refused"]

@@ -3,7 +3,7 @@ The file of a removal, an sqlite3 database: the plan, what people decided, what 
 
     removal    one row: *header* (``PlanHeader`` as JSON) and *sha256*, of the header and of each line in their order,
                each with a line feed after it
-    lines      a document that goes and the one that stays for it, as JSON; the least similar first
+    lines      a duplicate and the document that stays for it, as JSON; the least similar first
     decisions  the files of decisions, as they were taken in
     texts      ``_source`` of archived documents, as the server sent it, many together, compressed by zlib
     archived   a document that was archived to be deleted: its key, and where its text is
@@ -33,8 +33,9 @@ from typing import Any, Literal, Self, TypeAlias
 
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, shorten
+from es_simhash.removal.classes import LOSSES, Loss
 from es_simhash.removal.decisions import Decisions, approvals, parse_decisions
-from es_simhash.removal.guard_rails import FEWEST_LARGE, Doubt, Excess, Guards, Share, find_doubts
+from es_simhash.removal.guard_rails import FEWEST_LARGE, Excess, OneStays
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import TOGETHER, Archived, Event, EventKind, PlannedRemoval, in_parts, to_json
 from es_simhash.removal.sqlite_file import (
@@ -52,7 +53,6 @@ from es_simhash.removal.sqlite_file import (
     identity,
     sync_folder,
 )
-from es_simhash.texts.measures import Difference
 from es_simhash.transport.protocol import Key
 
 VERSION = 1
@@ -62,8 +62,8 @@ _SCHEMA = [
     f"CREATE {definition}"
     for definition in (
         "TABLE removal (header TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT",
-        """TABLE lines (number INTEGER PRIMARY KEY, similarity REAL, distance INTEGER NOT NULL, line TEXT NOT NULL)
-        STRICT""",
+        """TABLE lines (number INTEGER PRIMARY KEY, similarity REAL NOT NULL, distance INTEGER NOT NULL,
+        loss TEXT NOT NULL, line TEXT NOT NULL) STRICT""",
         "INDEX in_order ON lines (similarity, distance DESC, number)",
         """TABLE decisions (number INTEGER PRIMARY KEY, at TEXT NOT NULL, file BLOB NOT NULL, sha256 TEXT NOT NULL)
         STRICT""",
@@ -82,12 +82,22 @@ _ARCHIVED = "line, name, id, routing, canonical_name, canonical_id, distance, cr
 PLAN_AGAIN = "make the plan again"
 _NO_LINE = (KeyError, TypeError, ValueError, RecursionError, DamagedError)
 
-Which: TypeAlias = Literal["all"] | Difference | None
-"""Lines of a plan: all, or those whose texts differ so (``None``: unknown how)."""
+Which: TypeAlias = Literal["all", "going"] | Loss
+"""Lines of a plan: all, those that go, or those of a class."""
+_GOING = "loss IN (SELECT value FROM json_each(?2)) OR number IN (SELECT value FROM json_each(?3))"
+_WHICH = f"(?1 = 'all' OR loss = ?1 OR (?1 = 'going' AND ({_GOING})))"
 
 
 class Lines:
-    """The lines of a plan, by number, least similar first; those of one similarity by distance, the largest first."""
+    """
+    The lines of a plan, by number, least similar first; those of one similarity by distance, the largest first.
+    *allowed*: the classes that go. *decided*: the numbers of other lines that people decided to remove. *kept*: the
+    keys of documents that people keep.
+    """
+
+    allowed: Collection[Loss] = ()
+    decided: Collection[int] = ()
+    kept: frozenset[Key] = frozenset()
 
     def __init__(self, path: Path, database: sqlite3.Connection, *, writes: bool = False) -> None:
         self.path, self._db, self.writes = path, database, writes
@@ -98,35 +108,61 @@ class Lines:
     def batches(self, size: int, which: Which = "all") -> Iterator[dict[int, PlannedRemoval]]:
         """Yield the lines, or some of them, *size* at a time."""
         for rows in self._rows(size, which):
-            yield {number: self._parse(line, number) for number, _, _, line in rows}
+            yield {number: self._parse(line, number) for number, *_, line in rows}
 
     def _rows(self, size: int, which: Which = "all") -> Iterator[list[Any]]:
         """Yield rows of the table, in order. No cursor stays open: one would keep the file open when it is closed."""
-        query = f"SELECT number FROM lines WHERE ?1 = 'all' OR json_extract(line, '$.difference') IS ?1 {_ORDER}"
-        with self._reading(), closing(self._db.execute(query, (which,))) as found:
+        query = f"SELECT number FROM lines WHERE {_WHICH} {_ORDER}"
+        with self._reading(), closing(self._db.execute(query, self._asked(which))) as found:
             numbers = array("q", (number for (number,) in found))
         for begin in range(0, len(numbers), size):
             part = numbers[begin : begin + size]
             marks = ", ".join("?" * len(part))
-            query = f"SELECT number, similarity, distance, line FROM lines WHERE number IN ({marks}) {_ORDER}"
+            query = f"SELECT number, similarity, distance, loss, line FROM lines WHERE number IN ({marks}) {_ORDER}"
             yield self._all(query, part)
+
+    def _asked(self, which: Which) -> tuple[str, str, str]:
+        return which, json.dumps(sorted(self.allowed)), json.dumps(sorted(self.decided))
 
     def removals(self, which: Which = "all") -> Iterator[PlannedRemoval]:
         """Yield the lines, or some of them."""
         for batch in self.batches(BATCH, which):
             yield from batch.values()
 
-    def count_crowds(self) -> Counter[Key]:
-        """Return for how many documents each canonical stays, where that is much."""
+    def count_losses(self) -> dict[Loss, int]:
+        """Return how many lines have each class, in the order of the classes."""
+        counts = dict(self._all("SELECT loss, count(*) FROM lines GROUP BY loss"))
+        return {loss: counts[loss] for loss in LOSSES if loss in counts}
+
+    def count_lines(self, which: Which = "all") -> int:
+        return int(self._one(f"SELECT count(*) FROM lines WHERE {_WHICH}", *self._asked(which))[0])
+
+    def count_going(self) -> int:
+        """Return how many documents go: of those that people keep, none."""
+        if self.kept:
+            return sum(line.document.key not in self.kept for line in self.removals("going"))
+        return self.count_lines("going")
+
+    def count_kept_shorter(self) -> int:
+        """Return in how many of the lines that are held back the longer document would go."""
+        query = f"SELECT count(*) FROM lines WHERE json_extract(line, '$.is_kept_shorter') AND NOT {_WHICH}"
+        return int(self._one(query, *self._asked("going"))[0])
+
+    def count_newer(self, date: str) -> int:
+        """Return how many of the documents that go have a later *date* than what stays."""
+        return sum(line.is_newer(date) for line in self.removals("going"))
+
+    def find_large_group(self, documents: int) -> OneStays | None:
+        """Return the document for which very many of *documents* go, if there is one."""
         names = ("index", "id", "routing")
         key = ", ".join(f"json_extract(line, '$.canonical.{name}')" for name in names)
-        found = self._all(f"SELECT {key}, count(*) FROM lines GROUP BY 1, 2, 3 HAVING count(*) >= ?", [FEWEST_LARGE])
-        return Counter({Key(*row[:3]): row[3] for row in found})
-
-    def count_protected(self, kept: Collection[Key] = ()) -> Counter[str]:
-        """Return how many documents have each value of the protected field, without those *kept*."""
-        left = (removal for removal in self.removals() if removal.document.key not in kept)
-        return Counter(value for removal in left for value in removal.protected or ())
+        query = f"SELECT {key}, count(*) FROM lines WHERE {_WHICH} GROUP BY 1, 2, 3 HAVING count(*) >= ?4"
+        found = self._all(query, [*self._asked("going"), FEWEST_LARGE])
+        crowds = Counter({Key(*row[:3]): row[3] for row in found})
+        if crowds and self.kept:
+            crowds.subtract(line.canonical.key for line in self.removals("going") if line.document.key in self.kept)
+        largest = [OneStays(key.id, number, documents) for key, number in crowds.most_common(1)]
+        return next((group for group in largest if group.is_suspicious), None)
 
     def close(self) -> None:
         self._db.close()
@@ -204,20 +240,21 @@ class PlanWriter(Lines):
         """Add a line, and return its number."""
         with self._reading():
             self._db.execute(
-                "INSERT INTO lines (number, similarity, distance, line) VALUES (?, ?, ?, ?)",
-                (self._count, removal.similarity, removal.distance, to_json(removal.to_dict())),
+                "INSERT INTO lines VALUES (?, ?, ?, ?, ?)",
+                (self._count, removal.similarity, removal.distance, removal.loss, to_json(removal.to_dict())),
             )
         self._count += 1
         return self._count - 1
 
-    def keep_only(self, numbers: Collection[int], limit: int | None) -> list[int]:
-        """Leave out the other lines, then all but the *limit* most similar ones; return which are left."""
+    def keep_only(self, numbers: Collection[int], limit: int | None) -> int:
+        """Leave out the other lines; of those that go, all but the *limit* most similar: return how many."""
         with self._reading():
             others = set(range(self._count)).difference(numbers)
             self._db.executemany("DELETE FROM lines WHERE number = ?", [(other,) for other in others])
-            if limit is not None and (more := len(numbers) - limit) > 0:
-                self._db.execute(f"DELETE FROM lines WHERE number IN (SELECT number FROM lines {_ORDER} LIMIT {more})")
-        return [number for (number,) in self._all("SELECT number FROM lines")]
+            more = 0 if limit is None else max(0, self.count_going() - limit)
+            cut = f"SELECT number FROM lines WHERE {_WHICH} {_ORDER} LIMIT {more}"
+            self._db.execute(f"DELETE FROM lines WHERE number IN ({cut})", self._asked("going"))
+        return more
 
     def finish(self, header: PlanHeader) -> str:
         """Write the header, make the plan last, and return its SHA-256."""
@@ -235,8 +272,8 @@ class PlanWriter(Lines):
 class RemovalFile(Lines):
     """
     The file of a removal, open. *writes*: for this process alone, until it is closed.
-    *header*, *sha256*: of the plan. *kept*, *approved*: what is decided now. With *is_checked* all lines are read once,
-    and must be those that were planned. *is_damaged*: see :func:`open_archived`.
+    *header*, *sha256*: of the plan. *kept*, *decided*, *approved*: what people decided so far. With *is_checked* all
+    lines are read once, and must be those that were planned. *is_damaged*: see :func:`open_archived`.
     """
 
     is_damaged = False
@@ -262,20 +299,17 @@ class RemovalFile(Lines):
         self._text: tuple[int, bytes] = (0, b"")
         self.decision_files: list[bytes] = []
         self.log: list[Decisions] = []
-        self.kept: frozenset[Key] = frozenset()
         self.approved: tuple[tuple[str, str], ...] = ()
         try:
             self._check_schema()
             self.header, self.sha256 = self._read_header()
+            self.allowed = self.header.allowed
             if is_checked:
                 self._check_lines()
             self._read_decisions()
         except BaseException:
             self.close()
             raise
-
-    def __len__(self) -> int:
-        return self.header.count - len(self.kept)
 
     def close(self) -> None:
         try:
@@ -291,14 +325,25 @@ class RemovalFile(Lines):
         rows = self._all("SELECT at, file, sha256 FROM decisions ORDER BY number")
         if any(not isinstance(data, bytes) or hashlib.sha256(data).hexdigest() != sha256 for _, data, sha256 in rows):
             raise damaged(self.path, "a file of decisions is not as it was")
-        for at, data, _ in rows:
-            self._count(data, at)
+        self._count([(data, at) for at, data, _ in rows])
 
-    def _count(self, data: bytes, at: str) -> None:
-        self.decision_files.append(data)
-        self.log.append(replace(parse_decisions(data, f"a file of decisions in {self.path}"), taken_in=at))
+    def _count(self, files: Sequence[tuple[bytes, str]]) -> None:
+        for data, at in files:
+            self.decision_files.append(data)
+            self.log.append(replace(parse_decisions(data, f"a file of decisions in {self.path}"), taken_in=at))
         self.kept = frozenset[Key]().union(*(decisions.keep for decisions in self.log))
+        removed = frozenset[Key]().union(*(decisions.remove for decisions in self.log))
+        self.decided = frozenset(self.find_numbers(removed - self.kept).values())
         self.approved = approvals(self.log)
+
+    def find_numbers(self, keys: Collection[Key]) -> dict[Key, int]:
+        """Return the lines of the documents *keys*, as far as the plan has them."""
+        return {
+            line.document.key: number
+            for batch in (self.batches(BATCH) if keys else ())
+            for number, line in batch.items()
+            if line.document.key in keys
+        }
 
     def add_decisions(self, data: bytes, at: str) -> None:
         """Let a file of decisions count, from now on; in a file that is only read, until it is closed."""
@@ -306,20 +351,13 @@ class RemovalFile(Lines):
             with self._changing():
                 row = at, data, hashlib.sha256(data).hexdigest()
                 self._db.execute("INSERT INTO decisions (at, file, sha256) VALUES (?, ?, ?)", row)
-        self._count(data, at)
+        self._count([(data, at)])
 
-    def refusals(self) -> tuple[list[Excess], list[Doubt]]:
+    def refusals(self) -> list[Excess | OneStays]:
         """Return what ``apply`` refuses of what is not kept, by the numbers of the plan."""
-        return self.count_guards().find_excess(len(self)), find_doubts(self, self.header, self.kept)
-
-    def count_guards(self) -> Guards:
-        """Return the guard rails, without what is kept."""
         guards = self.header.guards
-        if not (self.kept and guards.protect):
-            return guards
-        left = self.count_protected(self.kept)
-        values = {value: Share(left[value], own.documents) for value, own in guards.values.items() if value in left}
-        return replace(guards, values=values)
+        found = guards.find_excess(self.count_going()), self.find_large_group(guards.documents)
+        return [refusal for refusal in found if refusal is not None]
 
     # What was archived
 
@@ -498,9 +536,9 @@ class RemovalFile(Lines):
         if (sha256, *self._one("SELECT count(*) FROM lines")) != (self.sha256, self.header.count):
             raise self._changed()
 
-    def _checked(self, number: int, similarity: float | None, distance: int, line: str) -> str:
+    def _checked(self, number: int, similarity: float, distance: int, loss: str, line: str) -> str:
         removal = self._parse(line, number)
-        if (removal.similarity, removal.distance) != (similarity, distance):
+        if (removal.similarity, removal.distance, removal.loss) != (similarity, distance, loss):
             raise self._changed()
         return line
 

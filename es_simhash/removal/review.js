@@ -83,11 +83,15 @@ let isSaved = true;
 for (const part of parts) {
   first.set(part, removals.length);
   part.kept = 0;
+  const held = part.closest(".band").hasAttribute("data-held");
   for (const [key, stays] of JSON.parse(part.dataset.removals)) {
     const name = JSON.stringify(stays);
     if (!groups.has(name)) groups.set(name, { members: [], kept: 0 });
-    groups.get(name).members.push(removals.length);
-    removals.push({ key, group: groups.get(name), part, boxes: null });
+    const group = groups.get(name);
+    group.members.push(removals.length);
+    // What is held back stays, until somebody takes its tick away.
+    if (held) { kept.add(removals.length); group.kept += 1; part.kept += 1; }
+    removals.push({ key, group, part, held, boxes: null });
   }
 }
 
@@ -169,16 +173,17 @@ const tellForm = (text) => { document.querySelector("#said").textContent = text;
 function save() {
   const [by, reason] = ["#by", "#reason"].map((each) => document.querySelector(each).value.trim());
   if (!/[\p{L}\p{N}]/u.test(by)) return say("Say who decides: it is recorded.");
-  const places = [...kept].sort((one, other) => one - other);
-  const keys = places.map((place) => removals[place].key).map(([index, id, routing]) => ({ index, id, routing }));
-  const decisions = { format: FORMAT, version: 1, plan_sha256: form.dataset.plan, by, at: new Date().toISOString(), reason, keep: keys };
+  const named = (fits) => removals.filter(fits).map(({ key: [index, id, routing] }) => ({ index, id, routing }));
+  const keep = named((each, place) => !each.held && kept.has(place));
+  const remove = named((each, place) => each.held && !kept.has(place));
+  const decisions = { format: FORMAT, version: 1, plan_sha256: form.dataset.plan, by, at: new Date().toISOString(), reason, keep, remove };
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([`${JSON.stringify(decisions, null, 1)}\n`], { type: "application/json" }));
   link.download = form.dataset.file;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   isSaved = true;
-  return say("{file} keeps {number} of {all}. Your browser saves it.", { file: link.download, number: number(places.length), all: number(removals.length) });
+  return say("{file} keeps {number} of {all}. Your browser saves it.", { file: link.download, number: number(kept.size), all: number(removals.length) });
 }
 
 // Returns why a file is refused, as a whole; otherwise its decisions are added to those that are here.
@@ -186,20 +191,23 @@ async function load(file) {
   const name = file.name;
   let found = null;
   try { found = JSON.parse(await file.text()); } catch { /* told below */ }
-  const isOurs = found?.format === FORMAT && found.version === 1 && Array.isArray(found.keep);
+  const isOurs = found?.format === FORMAT && found.version === 1 && Array.isArray(found.keep) && Array.isArray(found.remove);
   if (!isOurs || typeof found.by !== "string" || typeof found.reason !== "string") {
     return say("{name} is not a file of decisions: choose one that this page has made.", { name });
   }
   if (found.plan_sha256 !== form.dataset.plan) return say("{name} decides about another plan: open the page of that plan.", { name });
   const known = new Map(removals.map((each, place) => [JSON.stringify(each.key), place]));
-  const places = found.keep.map((each) => known.get(JSON.stringify([each?.index, each?.id, each?.routing])));
-  if (places.includes(undefined)) return say("{name} keeps what is not in this plan: choose one that this page has made.", { name });
-  keep(places, true);
+  const placesOf = (keys) => keys.map((each) => known.get(JSON.stringify([each?.index, each?.id, each?.routing])));
+  const [stay, go] = [placesOf(found.keep), placesOf(found.remove)];
+  if ([...stay, ...go].includes(undefined)) return say("{name} decides about what is not in this plan: choose one that this page has made.", { name });
+  keep(go, false);
+  keep(stay, true);
+  const size = removals.filter((each) => each.held).length - go.length + stay.length;
   const fields = ["by", "reason"].map((each) => [document.querySelector(`#${each}`), found[each]]);
   for (const [field, value] of fields) field.value ||= value;
-  isSaved = kept.size === places.length && fields.every(([field, value]) => field.value === value);
+  isSaved = kept.size === size && fields.every(([field, value]) => field.value === value);
   const added = "What {name} keeps is added: {number} are kept now.";
-  return say(kept.size === places.length ? "The boxes are as in {name}." : added, { name, number: number(kept.size) });
+  return say(kept.size === size ? "The boxes are as in {name}." : added, { name, number: number(kept.size) });
 }
 
 const classes = []; // of each its removals, and the box that keeps all of them

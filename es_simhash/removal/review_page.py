@@ -1,8 +1,8 @@
 """
 The review page: one HTML file with its style, its script and every removal, which loads nothing.
 
-Removals stand in classes, by how their texts differ. Its words are English; ``review_words.zh.json`` has the Chinese
-ones.
+Lines stand in classes, by what is lost; those that are held back have a tick: they stay. Its words are English;
+``review_words.zh.json`` has the Chinese ones.
 
 A long page keeps removals as text in script elements that hold no script, which a browser reads a hundred
 times faster than elements; the page's script inserts a part when it is opened. The page is made in pieces, so
@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from es_simhash.removal.classes import SAID, Loss
 from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON
-from es_simhash.removal.review import MOST_VALUES, Portion, Summary, band_name, compare_fields, percent_similar
+from es_simhash.removal.review import Summary, band_name, compare_fields, percent_similar
 from es_simhash.removal.take_decisions import decisions_name
 from es_simhash.tables.notebook import Html, percent, template
 from es_simhash.tables.words import Words
-from es_simhash.texts.measures import SAID, Difference
 
 if TYPE_CHECKING:
     from es_simhash.removal.decisions import Decisions
@@ -49,17 +49,17 @@ LONGEST_TEXT, SHORTEST_TEXT = 4_000, 120
 class ReviewPage:
     """
     What a page shows of the plan with the digest *sha256*.
-    *facts* are terms and texts; *lines* returns the removals of a class, smallest similarity first. *log*: what was
-    decided so far. *allowing*: the options without which an apply would be refused.
+    *facts* are terms and texts; *lines* returns the lines of a class, smallest similarity first. *allowed*: the classes
+    that go. *log*: what was decided so far.
     """
 
     title: str
     sha256: str
     facts: Mapping[str, str]
     summary: Summary
-    lines: Callable[[Difference | None], Iterable[PlannedRemoval]]
+    lines: Callable[[Loss], Iterable[PlannedRemoval]]
+    allowed: Collection[Loss]
     log: Sequence[Decisions] = ()
-    allowing: Sequence[str] = ()
 
 
 CATALOGUE = "removal/review_words"
@@ -67,7 +67,7 @@ CATALOGUE = "removal/review_words"
 
 
 def write_page(page: ReviewPage, say: Words) -> Iterator[str]:
-    total = page.summary.total.removals
+    total = sum(page.summary.losses.values())
     decisions = str(decisions_name(page.title))
     is_detailed = total <= DETAILED
     return template("removal/review.html.jinja").generate(
@@ -77,7 +77,7 @@ def write_page(page: ReviewPage, say: Words) -> Iterator[str]:
         page=page,
         summary=page.summary,
         total=total,
-        tables=_tables(page.summary, say),
+        tables=_tables(page.summary, total, say),
         classes=_classes(page, say),
         compare=partial(compare_fields, max_changes=6 if is_detailed else 3),
         keys=_keys,
@@ -91,18 +91,20 @@ def write_page(page: ReviewPage, say: Words) -> Iterator[str]:
         decisions=decisions,
         commands=[
             [shlex.quote(word) for word in ["es-simhash", *words]]
-            for words in [["apply", page.title, *page.allowing, "--decisions", decisions, "--yes"]]
+            for words in [["apply", page.title, "--decisions", decisions, "--yes"]]
         ],
         longest_name=LONGEST_NAME,
         longest_reason=LONGEST_REASON,
     )
 
 
-def _classes(page: ReviewPage, say: Words) -> Iterator[tuple[str, int, Iterator[tuple[int, list[PlannedRemoval]]]]]:
-    """Yield each class of removals: what it is, its number, and its removals, some at a time."""
+def _classes(
+    page: ReviewPage, say: Words
+) -> Iterator[tuple[str, bool, int, Iterator[tuple[int, list[PlannedRemoval]]]]]:
+    """Yield each class: what it is, whether it is held back, its number, and its lines, some at a time."""
     before = 0
-    for kind, number in page.summary.classes.items():
-        yield _class_name(kind, say), number, _parts(page.lines(kind), before)
+    for loss, number in page.summary.losses.items():
+        yield _class_name(loss, say), loss not in page.allowed, number, _parts(page.lines(loss), before)
         before += number
 
 
@@ -114,8 +116,8 @@ def _parts(removals: Iterable[PlannedRemoval], before: int) -> Iterator[tuple[in
         before += len(part)
 
 
-def _class_name(difference: Difference | None, say: Words) -> str:
-    return say("Texts not compared" if difference is None else SAID[difference].capitalize())
+def _class_name(loss: Loss, say: Words) -> str:
+    return say(SAID[loss].capitalize())
 
 
 # In JSON they stand only inside strings, and in an attribute they would have to be escaped once more, or be seen.
@@ -132,10 +134,10 @@ def _keys(part: Sequence[PlannedRemoval]) -> Html:
 _Table = tuple[str, list[str], list[tuple[list[str], list[str], float]]]
 
 
-def _tables(summary: Summary, say: Words) -> Iterator[_Table]:
-    """Yield the tables by class, by similarity, by index, by field, and of the largest groups."""
-    total, removals = summary.total.removals, say("removals")
-    classes = {_class_name(difference, say): number for difference, number in summary.classes.items()}
+def _tables(summary: Summary, total: int, say: Words) -> Iterator[_Table]:
+    """Yield the tables by class, by similarity, and of the largest groups."""
+    removals = say("removals")
+    classes = {_class_name(loss, say): number for loss, number in summary.losses.items()}
     bands = {band_name(band, say): number for band, number in summary.bands.items()}
     for title, name, counts in (("By class", "class", classes), ("By similarity", "similarity", bands)):
         most = max(counts.values(), default=1)
@@ -145,26 +147,7 @@ def _tables(summary: Summary, say: Words) -> Iterator[_Table]:
         ]
         if rows:
             yield say(title), [say(name), removals, say("share")], rows
-    if summary.indices:
-        yield _shares(say("By index"), say("index"), summary.indices, total, say)
-    for name, shares in summary.fields.items():
-        if shares:
-            yield _shares(say("By {name}", name=name), name, shares, total, say)
     if groups := summary.groups:
         rows = [([id_, index], [f"{number:,}"], number / groups[0][2]) for index, id_, number in groups]
         title = say("What stays for most removals ({number} of {total})", number=len(groups), total=summary.canonicals)
         yield title, [say("document that stays"), say("index"), removals], rows
-
-
-def _shares(title: str, name: str, shares: Sequence[Portion], total: int, say: Words) -> _Table:
-    is_known = any(portion.documents is not None for portion in shares)
-    rows = []
-    for portion in shares:
-        numbers = [f"{portion.removals:,}"]
-        if is_known:
-            documents = "" if portion.documents is None else f"{portion.documents:,}"
-            numbers += [documents, say.in_percent(percent(portion.share))]
-        share = portion.share if is_known and portion.share is not None else portion.removals / total
-        rows.append(([portion.name if portion.name is not None else say("(none)")], numbers, share))
-    more = say(" (the {number} with most removals)", number=MOST_VALUES) if len(shares) == MOST_VALUES else ""
-    return title + more, [name, say("would go"), *([say("of"), say("share")] if is_known else [])], rows

@@ -11,7 +11,7 @@ from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.fields import now
 from es_simhash.removal.decisions import DECIDE_AGAIN, parse_decisions, shown, unusable
-from es_simhash.removal.removal_file import BATCH, RemovalFile
+from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.transport.protocol import Key
 
 LONGEST_FILE = 256 << 20
@@ -43,17 +43,12 @@ def _take(removal: RemovalFile, path: Path, data: bytes) -> None:
             f"{path} decides about another plan, and not about {removal.path}: give the removal that was reviewed, or "
             "plan again without what was kept there (after=that removal)"
         )
-    numbers = {
-        line.document.key: number
-        for batch in (removal.batches(BATCH) if found.keep else ())
-        for number, line in batch.items()
-        if line.document.key in found.keep
-    }
-    if unknown := found.keep.difference(numbers):
+    numbers = removal.find_numbers(found.keep | found.remove)
+    if unknown := (found.keep | found.remove).difference(numbers):
         raise InvalidInputError(
-            f"{path} keeps {shown(min(unknown, key=str))}, which {removal.path} does not name: {DECIDE_AGAIN}"
+            f"{path} decides about {shown(min(unknown, key=str))}, which {removal.path} does not name: {DECIDE_AGAIN}"
         )
-    if gone := sum(map(removal.may_have_deleted, numbers.values())):
+    if gone := sum(removal.may_have_deleted(numbers[key]) for key in found.keep):
         again = f"restore({str(removal.path)!r}) puts it back"
         warnings.warn(f"{gone:,} of what {path} keeps was deleted already: {again}", stacklevel=2)
     removal.add_decisions(data, now())

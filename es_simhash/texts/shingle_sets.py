@@ -242,13 +242,3 @@ def _renumber(units: Shingles, shared: Shingles, other: int) -> Shingles:
 
 def _to_text(units: Shingles) -> str:
     return units.astype("<u4").tobytes().decode("utf-32-le")
-
-
-def trim_ends(first: Units, second: Units) -> tuple[Units, Units]:
-    """Return what is left of two texts without what both begin and end with; nothing of it needs an edit."""
-    for _ in range(2):
-        size = min(first.size, second.size)
-        same = np.append(first[:size] == second[:size], False)
-        # From what differs on; reversed, so that the next turn is about the end.
-        first, second = first[same.argmin() :][::-1], second[same.argmin() :][::-1]
-    return first, second

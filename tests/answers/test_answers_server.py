@@ -161,11 +161,11 @@ def removal(server, simhash, index, path):
     """Return the lines of a plan, what it deletes, and what comes back."""
     before = {}
     planned = simhash.plan_removal(index).removals
-    lines = [[row.document.id, row.canonical.id, *pick([row], "distance similarity difference")] for row in planned]
+    lines = [[row.document.id, row.canonical.id, *pick([row], "distance similarity loss")] for row in planned]
     for row in planned:
         before[row.document.id] = raw_source(server, index, row.document.id)
     plan = simhash.plan_removal(index, path)
-    guards = {"max_share": 1.0, "large_groups": True, "other_titles": True}
+    guards = {"max_share": 1.0, "large_groups": True}
     deleted = sorted(pick(simhash.apply_removal(path, sha256=plan.sha256, **guards), "id action canonical distance"))
     left = stored(server, index)
     restored = sorted(pick(simhash.restore(path), "id action canonical"))

@@ -15,7 +15,7 @@ from tests.servers.support import put, read_all
 @pytest.fixture
 def news(run, server, index):
     """An index of which b and c are duplicates of a."""
-    put(server, index, [{"_id": "a", "body": TEXT}, {"_id": "b", "body": TEXT.upper()}, {"_id": "c", "body": NEAR}])
+    put(server, index, [{"_id": "a", "body": NEAR}, {"_id": "b", "body": NEAR.upper()}, {"_id": "c", "body": TEXT}])
     server.request("POST", f"/{index}/_refresh")
     assert run("setup", index, "-t", "body", "-d", 16, "--verify", "0.5", "--yes").exit_code == 0
     return index
@@ -64,7 +64,7 @@ def test_a_plan_is_approved_and_applied(run, news, server, plan, tmp_path, monke
     done = run(*command, "--yes", "--decisions", decisions)
     assert (done.exit_code, done.stderr) == (0, ""), done.output
     assert re.search("\nkept +c +a ", done.stdout)
-    assert "1 of them stay, by Ann" in " ".join(run("review", plan).stdout.split())
+    assert "1 stay and 0 go after all, by Ann" in " ".join(run("review", plan).stdout.split())
     [told] = json.loads(run("review", plan, "--json").stdout)["decisions"]
     assert (told["by"], told["keep"]) == ("Ann\x1b[31m", [{"index": news, "id": "c", "routing": None}])
     assert f"1 document deleted, kept in {plan}; 1 stays by decision" in done.stdout
@@ -127,7 +127,7 @@ def test_decisions_about_another_index(run, news, server, plan, tmp_path):
     """Of several removals, those that fit nothing are counted."""
     take(plan, decide(tmp_path / "c", plan, "c"))
     other, second = f"{news}-2", tmp_path / "second.db"
-    put(server, other, [{"_id": "a", "body": TEXT}, {"_id": "b", "body": TEXT.upper()}, {"_id": "c", "body": NEAR}])
+    put(server, other, [{"_id": "a", "body": NEAR}, {"_id": "b", "body": NEAR.upper()}, {"_id": "c", "body": TEXT}])
     assert run("setup", other, "-t", "body", "-d", 16, "--verify", "0.5", "--yes").exit_code == 0
     made = run("plan", other, "--max-share", 1, "--after", plan)
     assert "left out: 1 kept by people before" in made.stdout  # in another index, the id counts
@@ -205,23 +205,30 @@ def test_what_was_not_approved_is_refused(run, news, server, plan, tmp_path):
     assert sorted(read_all(server, news)) == ["a", "b", "c"]
 
 
-def test_other_titles_are_allowed_by_an_option(run, server, index, tmp_path):
-    """Texts with the same words whose titles differ may be different documents, such as laws."""
-    laws = [{"_id": f"{n}", "body": TEXT, "title": f"Law {n}"} for n in range(4)]
+def test_what_is_held_back_is_shown_and_decided(run, server, index, tmp_path):
+    """Three of each class, and what takes them in; no command that is printed removes more than the plan."""
+    laws = [{"_id": f"{n}", "body": TEXT, "title": f"Law {n}"} for n in range(5)]
     put(server, index, laws)
     assert run("setup", index, "-t", "body", "--yes").exit_code == 0
     path = tmp_path / "removal.db"
     made = run("plan", index, "--out", path, "--max-share", 1)
-    assert "in 3 of 3 the field title differs from that of what stays" in made.stdout
-    said = "3 of 3 documents that have the same words as what stays have another title: they may be different documents"
-    page = run("review", path, "--html", tmp_path / "page.html")
-    for shown in (made, run("review", path), page):
-        assert shown is page or f"apply will refuse this: {said}" in " ".join(shown.stdout.split())
-        assert f"then, if these are duplicates: es-simhash apply {path} --other-titles --yes\n" in shown.stdout
-    for command in (("apply", path), ("apply", path, "--yes")):
-        assert "allow it with --other-titles" in failed(run(*command))
-    assert len(read_all(server, index)) == 4
-    assert "3 documents deleted" in run("apply", path, "--yes", "--other-titles").stdout
+    assert "0 documents of 5 would be removed" in made.stdout
+    assert "4 repeat another: 0 lose nothing by going; 4 have a title of their own (--also title)" in made.stdout
+    shown = [
+        f"  title: {n}, for which 0 would stay: title: [-Law {n}-] {{+Law 0+}}" in made.stdout for n in range(1, 5)
+    ]
+    assert sum(shown) == 3
+    assert "0 documents deleted" in run("apply", path, "--yes").stdout
+    review = run("review", path)
+    assert f"100 %  {index}/1 is held back, 0 stays" in review.stdout
+    assert "title: the title of what goes stands nowhere in what stays" in review.stdout
+    found = read_plan(path)
+    decided = decide_file(tmp_path / "d.json", found.sha256, [], [(index, "3", None)], by="Ann")
+    done = run("apply", path, "--yes", "--decisions", decided)
+    assert "1 document deleted" in done.stdout, done.output
+    assert json.loads(run("history", "3", path, "--json").stdout)["removals"][0]["approved"][0][0] == "Ann"
+    also = run("plan", index, "--also", "title,few", "--max-share", 1, "--json")
+    assert {json.loads(line)["id"] for line in also.stdout.splitlines()} == {"1", "2", "4"}
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ HOSTILE = {
     "ids": (*LISTS, [""], [5], [HALF], None),
     "object": OBJECTS,
     "filter": (*OBJECTS, {}, {"a": 1, "b": 2}, [{}]),
+    "choices": (5, THING, "few", ["same"], ["no such"], [THING], {"few": 1}),
     "choice": (5, THING, "", "no such", LONG, ["tag"], {"tag": 1}),
     "canonical": (5, THING, "", [], ["id", "id"], HALF, f"a:{HALF}", "-", "a:", LONG + ":", [5], "a..b"),
     "pair": (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -12,8 +10,7 @@ from hypothesis.stateful import rule
 
 from tests.estates.base import Base
 from tests.estates.model import Seen, expected_groups, names_of, told_groups, wrong_groups
-from tests.estates.values import GROUPING, clients, groupings, looked_at
-from tests.servers.removals import read_plan
+from tests.estates.values import clients, groupings, looked_at
 
 GROUPS = ("group", "duplicate_of")
 LONG_AGO = "2020-01-01T00:00:00Z"  # before every document that was ever grouped
@@ -70,53 +67,6 @@ class Groups(Base):
             again, _ = self.ask("one", "reconcile", self.name(where), since=since)
             assert again is None or again.changed == 0, again
         assert error or dry_run or report.is_settled or self.faults, report
-
-    @rule(who=clients, where=looked_at, grouping=groupings, dry_run=st.booleans())
-    def duplicates(self, who, where, grouping, dry_run) -> None:
-        """Duplicates are shown or deleted; their canonicals stay."""
-        seen = self.seen_in(where)
-        recorded = self.grouping_of(where)
-        may_fail = self.may_be_refused(where, grouping)
-        options = {} if recorded else dict(grouping)
-        options |= {"verify": False, "max_share": 1.0, "may_fail": may_fail}  # by bits alone, as the model groups
-        records, error = self._delete(who, self.name(where), options, dry_run=dry_run)
-        asked = {key: grouping[key] for key in ("max_distance", "canonical") if key in grouping}
-        applied = (recorded or self.grouping_of(where) or [GROUPING | asked])[0] | {"similarity": None}
-        answers = expected_groups(seen, applied)
-        duplicates = [{place for place in answer if answer[place][1] is not None} for answer in answers]
-        if not dry_run:
-            done = Counter((each.index, each.id) for each in records or () if each.action == "deleted")
-            possible = set().union(*duplicates)
-            for each in seen:
-                told = (each.place.index, each.place.id)
-                # Documents in several shards may share an id: a report names no shard.
-                same = [other.place for other in seen if (other.place.index, other.place.id) == told]
-                if each.place not in possible:
-                    assert done[told] <= len(possible.intersection(same)), f"{each} was deleted, and is no duplicate"
-                elif done[told] or self.faults:
-                    is_sure = len(duplicates) == 1 and done[told] == len(possible.intersection(same))
-                    self.model.change(each.place, lambda _: None, is_sure=is_sure)
-            if error is None and not self.faults and len(self.grouping_of(where)) < 2:
-                self.judge_survivors(seen, self.seen_in(where), (self.grouping_of(where) or [None])[0])
-        if may_fail or error or self.faults or not records:
-            return
-        told = Counter((each.index, each.id) for each in records)
-        wanted = [Counter((place.index, place.id) for place in some) for some in duplicates]
-        # A document whose fingerprint is not the one of its present text is not deleted.
-        assert any(told <= some for some in wanted), records
-
-    def _delete(self, who: str, name: str, options: dict[str, Any], *, dry_run: bool) -> tuple[Any, Any]:
-        """Plan, and apply the plan unless it is a dry run; return what was, or would be, deleted, and the error."""
-        path = Path(tempfile.mkdtemp(dir=self.folder.name)) / "plan"
-        _, error = self.ask(who, "plan_removal", name, path, **options)
-        if error is not None:
-            return None, error
-        if dry_run:
-            return [each.document for each in read_plan(path).removals()], None
-        faults = self.faults
-        done = self.ask(who, "apply_removal", path, may_fail=options["may_fail"])
-        self.faults = [*faults, *self.faults]
-        return done
 
     def judge_survivors(self, before: list[Seen], after: list[Seen], grouping: dict[str, Any] | None) -> None:
         """Documents were removed, or put back: no other has a wrong group by that, or names one that is gone."""

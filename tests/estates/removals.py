@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from es_simhash import GuardRailError
+from es_simhash.removal.classes import LOSSLESS, TAKEN_IN
 from tests.estates.groups import Groups
 from tests.estates.model import Doc, Place, Seen, canonicals, see, similarity
 from tests.estates.values import FEW, GROUPING, REMOVED, clients, groupings, looked_at, planned
@@ -33,7 +34,6 @@ class Planned:
     path: Path
     max_share: float
     n: int | None  # the duplicates have it
-    is_by_bits: bool
     uuids: dict[str, str]
     schemes: dict[str, str]
     lines: list[tuple[Place, Place]]  # the document that goes, the one that stays
@@ -62,27 +62,26 @@ class Removals(Groups):
     @rule(
         who=clients,
         where=planned,
-        way=st.sampled_from(("bits", "bits", "texts")),
+        also=st.sampled_from(((), TAKEN_IN)),
         grouping=groupings,
         max_share=st.sampled_from((1.0, 1.0, 0.5, 0.2)),
         n=st.sampled_from((None, None, 0, 1)),
         limit=st.sampled_from((None, None, None, 2)),
         further=st.integers(0, 2),
     )
-    def plan(self, who, where, way, grouping, max_share, n, limit, further) -> None:
+    def plan(self, who, where, also, grouping, max_share, n, limit, further) -> None:
         """A plan has the duplicates that the model has."""
         seen = self.seen_in(where)
-        applied = {**GROUPING, **grouping, "similarity": SIMILARITY if way == "texts" else None}
+        applied = {**GROUPING, **grouping, "similarity": SIMILARITY}
         asked = {key: applied[key] for key in ("max_distance", "canonical")}
-        options = {**asked, "verify": SIMILARITY if way == "texts" else False}
+        options = {**asked, "verify": SIMILARITY, "also": also}
         options |= {} if n is None else {"filter": {"term": {"n": n}}}
         path = Path(tempfile.mkdtemp(dir=self.folder.name)) / "removal.db"
         report, error = self.ask(
             who, "plan_removal", self.name(where), path, max_share=max_share, limit=limit, **options, may_fail=True
         )
         cannot = self.may_be_refused(where, {"canonical": applied["canonical"]})
-        cannot |= way != "bits" and not self.has_text_fields(where)
-        fresh = {each.place for each in seen if self.settings_of(each.place.index).give(each.doc) == each.doc}
+        cannot |= not self.has_text_fields(where)
         if error is not None:
             assert cannot or self.faults, error
             return
@@ -90,22 +89,23 @@ class Removals(Groups):
         [header], *rest = _rows(path, "SELECT header FROM removal"), _rows(path, LINES)
         header, lines = json.loads(header[0]), [json.loads(line) for (line,) in rest[0]]
         pairs = [(self._place_of(line), self._place_of(line["canonical"])) for line in lines]
+        going = [pair for pair, line in zip(pairs, lines, strict=True) if line["loss"] in (*LOSSLESS, *also)]
         docs = {each.place: each for each in seen}
         schemes = self.schemes_of(where)
-        planned = Planned(where, path, max_share, n, way == "bits", header["index_uuids"], schemes, pairs, docs)
-        assert len(lines) == report.count
-        is_excess = len(lines) > Fraction(str(max_share)) * len(seen)
-        assert bool(report.excess) == is_excess, f"{len(lines)} of {len(seen)}: {report.excess}"
+        planned = Planned(where, path, max_share, n, header["index_uuids"], schemes, going, docs)
+        assert (len(going), len(lines)) == (report.count, report.count + report.held)
+        is_excess = len(going) > Fraction(str(max_share)) * len(seen)
+        assert bool(report.excess) == is_excess, f"{len(going)} of {len(seen)}: {report.excess}"
         assert {place for place, _ in pairs} <= fits
-        answers = self._duplicates(seen, applied, fresh, fits)
+        answers = self._duplicates(seen, applied, fits)
         # What could not be read through a faulty wire is left out.
         assert any(
             dict(pairs).items() <= each.items()
-            and (self.faults or len(pairs) == min(len(each), len(each) if limit is None else limit))
+            and (self.faults or len(pairs) == len(each) or (limit is not None and len(going) == limit < len(each)))
             for each in answers
         ), f"planned {pairs} of {answers[0]}"
         self.plans.append(planned)
-        self.tally[f"plans, {way}, of {'some' if lines else 'no'} removals"] += 1
+        self.tally[f"plans of {'some' if going else 'no'} removals"] += 1
         if further > 0:
             self.apply(who, 0, None, None)
         if further > 1:
@@ -114,16 +114,12 @@ class Removals(Groups):
     def _place_of(self, line: dict[str, Any]) -> Place:
         return self.place(*map(line.get, ("index", "id", "routing")))
 
-    def _duplicates(
-        self, seen: list[Seen], grouping: dict[str, Any], fresh: set[Place], fits: set[Place]
-    ) -> list[dict[Place, Place]]:
+    def _duplicates(self, seen: list[Seen], grouping: dict[str, Any], fits: set[Place]) -> list[dict[Place, Place]]:
         """Return the duplicates that a plan may have, each with its canonical."""
         docs = {each.place: each for each in seen}
         bound = grouping["similarity"]
 
         def is_compared(place: Place, canonical: Place) -> bool:
-            if bound is None:
-                return {place, canonical} <= fresh
             return similarity(*(docs[each].doc.source["body"] for each in (place, canonical))) >= bound
 
         return [
@@ -198,7 +194,7 @@ class Removals(Groups):
         if found.version == then.version:
             return True
         decided = [(each.doc.routing, each.doc.source["body"]) for each in (found, then)]
-        return decided[0] == decided[1] and (not plan.is_by_bits or found.doc.fingerprint == then.doc.fingerprint)
+        return decided[0] == decided[1]
 
     def _fits(self, plan: Planned, place: Place, now: Iterable[Seen], *, n: int | None) -> bool:
         """Return whether a document is as planned, and where it was written, still what the plan is about."""

@@ -210,7 +210,7 @@ def fuzz_decisions(data: bytes) -> None:
         }
         head |= {"at": "2026-11-27T10:00:00Z", "plan_sha256": removal_summary(path)["plan"]}
         keep = [{"index": "i", "id": "b", "routing": None}]
-        whole = json.dumps(head | {"keep": keep}).encode()
+        whole = json.dumps(head | {"keep": keep, "remove": []}).encode()
         place = (source.below(256) * 256 + source.below(256)) % len(whole)
         end = place + source.below(4)
         file.write_bytes(whole[:place] + source.rest() + whole[end:])
@@ -235,7 +235,7 @@ def _plan(path: Path) -> bytes:
     documents = [PlannedDocument(id_, "i", None, 1, 1, "", {"body": "text"}) for id_ in "abc"]
     with PlanWriter(path) as writer:
         for each in documents[1:]:
-            writer.add(PlannedRemoval(each, documents[0], 2, 0.9))
+            writer.add(PlannedRemoval(each, documents[0], 2, 0.9, "same"))
         writer.finish(PlanHeader({"i": "u"}, "simhash", {}, 2, decided_by={"i": ("body",)}))
     with RemovalFile(path, writes=True) as removal:
         for each in ARCHIVED:

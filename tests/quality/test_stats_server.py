@@ -228,8 +228,6 @@ def test_what_cannot_be_counted(server, simhash, index, tmp_path):
     for name in ("body.keyword", "body"):
         found = simhash.stats(index, source_field=name, time_field="published")
         assert found.sources.parts.keys() == {"text"}
-    with pytest.raises(MappingError, match=r"use 'body\.keyword'"):
-        simhash.plan_removal(index, tmp_path / "plan", protect="body")
     with pytest.raises(MappingError, match=r"\(per\): name 'body\.keyword'"):
         simhash.reconcile(index, per="body")
 

@@ -7,7 +7,7 @@ import pytest
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON
-from es_simhash.removal.guard_rails import Guards, Share
+from es_simhash.removal.guard_rails import Guards
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
@@ -25,14 +25,12 @@ def document(id_, routing=None):
 
 @pytest.fixture
 def plan(tmp_path):
-    """The file of a removal with four lines, each of one of two sources."""
+    """The file of a removal with four lines, of which the last is held back."""
     path = tmp_path / "removal.db"
-    values = {"x": Share(3, 10), "y": Share(1, 1)}
     with PlanWriter(path) as writer:
         for n, id_ in enumerate(IDS):
-            protected = ("y",) if n == 0 else ("x",)
-            writer.add(PlannedRemoval(document(id_, f"r{n}"), document("stays"), 1, 0.9, protected=protected))
-        guards = Guards(0.2, "source", 20, values)
+            writer.add(PlannedRemoval(document(id_, f"r{n}"), document("stays"), 1, 0.9, "few" if n == 3 else "same"))
+        guards = Guards(0.2, 20)
         writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}, 4, guards, decided_by={"news": ("body",)}))
     return path
 
@@ -49,7 +47,9 @@ def write(plan, tmp_path):
     def made(*keep, **changed):
         keys = [{"index": "news", "id": IDS[n], "routing": f"r{n}"} for n in keep]
         head = {"format": "es-simhash-decisions", "version": 1, "plan_sha256": sha256_of(plan), "by": "Ann"}
-        plain = head | {"at": "2026-11-27T10:00:00.000Z", "reason": "other parties", "keep": keys} | changed
+        plain = (
+            head | {"at": "2026-11-27T10:00:00.000Z", "reason": "other parties", "keep": keys, "remove": []} | changed
+        )
         path = tmp_path / "removal.decisions.json"
         path.write_text(json.dumps({name: value for name, value in plain.items() if value != "absent"}))
         return path
@@ -65,14 +65,27 @@ def decided(plan, path):
 
 
 def test_what_is_kept_is_counted_no_more(plan, write):
-    """The length of the plan and the shares of protected values are those of what still goes; the lines stay."""
+    """The number of what goes is that of what still goes; the lines stay."""
     before = sha256_of(plan)
     kept, approved = decided(plan, write(0, 1))
     assert kept == {Key("news", IDS[0], "r0"), Key("news", IDS[1], "r1")}
     assert approved == (("Ann", "other parties"),)
     with RemovalFile(plan) as removal:
-        assert (len(removal), len(list(removal.removals())), removal.sha256) == (2, 4, before)
-        assert removal.count_guards().values == {"x": Share(2, 10)}
+        assert (removal.count_going(), len(list(removal.removals())), removal.sha256) == (1, 4, before)
+
+
+def test_what_is_held_back_is_decided(plan, write):
+    """A person removes it, and one who keeps it goes before; nobody need have kept it."""
+    key = {"index": "news", "id": IDS[3], "routing": "r3"}
+    with RemovalFile(plan) as removal:
+        assert (removal.count_going(), removal.decided) == (3, frozenset())
+    take(plan, write(remove=[key]))
+    with RemovalFile(plan) as removal:
+        assert (removal.count_going(), removal.decided) == (4, {3})
+        assert [line.document.id for line in removal.removals("going")] == IDS
+    take(plan, write(3, by="Bob"))
+    with RemovalFile(plan) as removal:
+        assert (removal.count_going(), removal.decided) == (3, frozenset())
 
 
 def test_what_several_files_decide(plan, write):
@@ -161,16 +174,18 @@ KEY = {"index": "news", "id": IDS[0], "routing": "r0"}
         ({"keep": None}, "'keep' is missing or of a wrong type"),
         ({"keep": {}}, "'keep' is missing or of a wrong type"),
         ({"keep": ["plain"]}, "no object"),
-        ({"keep": [KEY, KEY]}, "keeps 'news'/'plain' twice"),
+        ({"remove": "absent"}, "'remove' is missing or of a wrong type"),
+        ({"keep": [KEY], "remove": [KEY]}, "decides about 'news'/'plain' twice"),
+        ({"keep": [KEY, KEY]}, "decides about 'news'/'plain' twice"),
         ({"keep": [{"index": "news", "id": "plain"}]}, "'routing' is missing"),
         ({"keep": [KEY | {"id": 7}]}, "'id' is missing or of a wrong type"),
         ({"keep": [KEY | {"routing": True}]}, "'routing' is missing or of a wrong type"),
         ({"keep": [KEY | {"why": "x"}]}, "'why' is not known"),
         ({"keeps": []}, "'keeps' is not known"),
-        ({"keep": [KEY | {"id": "other"}]}, "keeps 'news'/'other', which"),
-        ({"keep": [KEY | {"routing": None}]}, "keeps 'news'/'plain', which"),
-        ({"keep": [KEY | {"index": "blogs"}]}, "keeps 'blogs'/'plain', which"),
-        ({"keep": [{"index": "news", "id": "stays", "routing": None}]}, "keeps 'news'/'stays', which"),
+        ({"keep": [KEY | {"id": "other"}]}, "decides about 'news'/'other', which"),
+        ({"keep": [KEY | {"routing": None}]}, "decides about 'news'/'plain', which"),
+        ({"keep": [KEY | {"index": "blogs"}]}, "decides about 'blogs'/'plain', which"),
+        ({"keep": [{"index": "news", "id": "stays", "routing": None}]}, "decides about 'news'/'stays', which"),
     ],
 )
 def test_a_file_that_was_edited_into_something_else_is_refused(plan, write, changed, said):

@@ -20,7 +20,7 @@ DAY = "2026-01-{:02d}T00:00:00.000Z".format
 def removed(id_, canonical, day, *, index="news", other="news", routing=None):
     """Return a line of a plan, and when its document is archived."""
     document = PlannedDocument(id_, index, routing, 1, 1, "", {"title": f"title {id_}"})
-    return PlannedRemoval(document, PlannedDocument(canonical, other, None, 1, 1, ""), 3, 0.9), day
+    return PlannedRemoval(document, PlannedDocument(canonical, other, None, 1, 1, ""), 3, 0.9, "same"), day
 
 
 @pytest.fixture

@@ -6,13 +6,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from es_simhash.errors import GuardRailError
 from es_simhash.groups.table import Row
-from es_simhash.hashing import get_scheme
-from es_simhash.removal.guard_rails import Guards, Share, Titles, refuse_doubts, refuse_excess
+from es_simhash.removal.guard_rails import Guards
 from es_simhash.removal.make_plan import decisive_fields
-from es_simhash.removal.may_delete import Comparer, digest_of, state_of
-from es_simhash.removal.records import PlannedDocument
+from es_simhash.removal.may_delete import Comparer, Evidence, digest_of, may_delete, state_of
+from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.texts.measures import Score
 
 
@@ -56,7 +54,7 @@ def test_few_texts_are_prepared_at_once():
     }
     measure = Measure()
     decided_by = {"news": {"body": False}}
-    comparer = Comparer({"news": ["body"]}, {"news": get_scheme()}, "simhash", 0.8, decided_by, measure=measure)
+    comparer = Comparer({"news": ["body"]}, 0.8, decided_by, measure=measure)
     pairs = [("a1", "a"), ("lost", "a"), ("a2", "a"), ("x", "b"), ("b1", "b"), ("a1", "lost")]
     judged = comparer.compare([(rows[one], rows[other], 3) for one, other in pairs], items)
     found = [each if isinstance(each, str) else (each.document.id, each.canonical.id) for each in judged]
@@ -98,30 +96,29 @@ def test_a_source_that_came_without_its_text_is_not_archived(source, state):
 @given(st.integers(1, 1000), st.integers(0, 100))
 def test_a_share_that_is_exact_is_allowed(hundreds, percent):
     """Also where floating point has another opinion, as for 29 of 100."""
-    share = Share(hundreds * percent, hundreds * 100)
-    assert not share.exceeds(percent / 100)
-    assert replace(share, removals=share.removals + 1).exceeds(percent / 100)
+    guards = Guards(percent / 100, hundreds * 100)
+    assert guards.find_excess(hundreds * percent) is None
+    assert guards.find_excess(hundreds * percent + 1) is not None
 
 
-def test_guards():
-    """A share of exactly the largest is allowed; of a value too."""
-    guards = Guards(0.2, "source", 10, {"a": Share(1, 4), "b": Share(1, 5)})
-    assert [(each.field, each.value) for each in guards.find_excess(2)] == [("source", "a")]
-    assert [(each.field, each.value) for each in guards.find_excess(3)] == [(None, None), ("source", "a")]
-    assert Guards(1.0, None, 3).find_excess(3) == []
-    with pytest.raises(GuardRailError) as caught:
-        refuse_excess(guards.find_excess(3))
-    assert len(caught.value.excess) == 2
-
-
-def test_titles():
-    """Of few texts that are only similar, other titles say nothing; of many, or with the same words, they do."""
-    for differ, number, same_words, is_refused in (
-        (3, 3, True, True), (2, 2, True, True), (1, 1, True, False),
-        (1, 2, True, False), (19, 19, False, False), (11, 20, False, True), (10, 20, False, False),
-    ):  # fmt: skip
-        titles = Titles("title", differ, number, same_words)
-        assert titles.is_suspicious == is_refused
-        if is_refused:
-            with pytest.raises(GuardRailError, match=f"{differ} of {number} documents .*another title"):
-                refuse_doubts([titles], {"other_titles": False})
+@pytest.mark.parametrize(
+    ("loss", "decided", "fate"),
+    [
+        ("same", False, "delete"),
+        ("few", False, "delete"),  # the plan takes it in
+        ("title", False, "not_allowed"),
+        ("unread", False, "not_allowed"),
+        ("title", True, "delete"),
+    ],
+)
+def test_what_the_plan_does_not_allow_stays(loss, decided, fate):
+    """By the class of the texts as they are now; a person may decide otherwise, of texts that are as they were."""
+    planned = [PlannedDocument(id_, "news", None, 3, 1, digest_of({"body": "x"}, {"body": False})) for id_ in "ab"]
+    item = {"found": True, "_seq_no": 3, "_primary_term": 1, "_source": {"body": "x"}}
+    line = PlannedRemoval(*planned, 1, 0.9, "same")
+    known = {"decided_by": {"news": {"body": False}}, "loss": loss, "allowed": {"same", "contained", "few"}}
+    evidence = Evidence(is_index_planned=True, document=item, canonical=item, is_decided=decided, **known)
+    assert may_delete(line, evidence) == fate
+    changed = {**item, "_source": {"body": "y"}}
+    assert may_delete(line, replace(evidence, canonical=changed)) == "canonical_changed"
+    assert may_delete(line, replace(evidence, is_kept=True)) == "decided"

@@ -1,6 +1,5 @@
 """Plans of removal, and what applying them does to documents that others change, on real servers."""
 
-import itertools
 import json
 import subprocess
 import sys
@@ -8,8 +7,9 @@ import sys
 import pytest
 
 from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint, fingerprint_fields
-from es_simhash.removal import apply as apply_module, make_plan
+from es_simhash.removal import apply as apply_module, make_plan, may_delete
 from es_simhash.removal.apply import apply_removal
+from es_simhash.removal.guard_rails import Excess
 from es_simhash.removal.make_plan import RemovalSizes
 from es_simhash.removal.may_delete import Comparer
 from es_simhash.removal.removal_file import RemovalFile
@@ -32,6 +32,8 @@ from tests.servers.removals import (
 )
 from tests.servers.support import ONE_SHARD, put, send_lines
 
+CUT = TEXT.removesuffix(" and its use.")
+
 
 def described(plan):
     with RemovalFile(plan) as removal:
@@ -45,7 +47,7 @@ def lines_of(plan):
 
 def test_a_plan_is_made_and_applied(server, index, simhash, plan):
     """What the plan names goes, is in the archive as it was, and the canonicals stay."""
-    documents = copies(3) | {"b0001": TEXT + " indeed", "c": OTHER + " today", "z": "alone"}
+    documents = copies(3) | {"b0001": CUT, "c": OTHER + " today", "z": "alone"}
     fill(server, index, simhash, documents)
     before = sources(server, index)
     made = simhash.plan_removal(index, plan, max_distance=12, verify=0.8, **ALL)
@@ -105,43 +107,40 @@ def test_texts_decide_not_bits(server, index, simhash, plan):
     put(server, index, [{"_id": "e", **sources(server, index)["a"], "body": None}])
     made = simhash.plan_removal(index, plan, max_distance=3, **ALL)
     assert (made.count, made.duplicates, made.left_out) == (1, 1, {"unreadable": 1})
-    made = plan_again(simhash, index, plan, verify=False, **ALL)
-    assert (made.count, made.left_out) == (1, {"stale": 2, "unreadable": 1})
-    [line] = lines_of(plan).values()
-    assert (line.document.id, line.similarity, line.reason) == ("c", None, "distance")
     assert outcomes(simhash.apply_removal(plan)) == {"c": ("deleted", None)}
+    with pytest.raises(InvalidInputError, match="a plan compares texts"):
+        simhash.plan_removal(index, plan, verify=False)
 
 
-def test_without_text_fields_only_an_explicit_plan(server, index, simhash, plan):
+def test_without_text_fields_is_no_plan(server, index, simhash, plan):
     """Nothing says which texts to compare."""
     simhash.create_index(index, settings=ONE_SHARD)
     put(server, index, [{"_id": id_, **fingerprint_fields(7)} for id_ in "ab"])
     with pytest.raises(InvalidInputError, match="record it with setup"):
         simhash.plan_removal(index, plan, **ALL)
     assert not plan.exists()
-    assert plan_again(simhash, index, plan, verify=False, **ALL).count == 1
 
 
 def test_options_of_a_plan(server, index, simhash, plan):
-    """Filter, limit and smallest similarity leave lines out, and the plan shows what is asked for."""
+    """Filter, limit and similarity leave lines out, and the plan shows what is asked for."""
     documents = {
         "a": {"body": TEXT, "lang": "en"},
-        "b": {"body": TEXT.upper(), "lang": "en", "n": [1, 2], "by": {"name": "x" * 50}},
-        "c": {"body": TEXT + " indeed", "lang": "en"},
+        "b": {"body": TEXT.upper(), "lang": "en", "n": [1, 2], "by": {"city": "x" * 50}},
+        "c": {"body": CUT, "lang": "en"},
         "d": {"body": TEXT + ".", "lang": "de"},
     }
     fill(server, index, simhash, documents, mappings={"properties": {"lang": {"type": "keyword"}}})
     options = {"max_distance": 12, **ALL}
-    made = simhash.plan_removal(index, plan, filter={"term": {"lang": "en"}}, show=["by.name", "n"], **options)
+    made = simhash.plan_removal(index, plan, filter={"term": {"lang": "en"}}, show=["by.city", "n"], **options)
     assert (made.count, made.left_out) == (2, {"filtered": 1})
     line = lines_of(plan)["b"]
-    assert line.document.fields == {"body": TEXT.upper(), "by.name": "x" * 50, "n": [1, 2]}
-    made = plan_again(simhash, index, plan, min_similarity=0.99, max_field_chars=20, show=["by.name"], **options)
-    assert (set(lines_of(plan)), made.left_out) == ({"b", "d"}, {"not_similar": 1})
+    assert line.document.fields == {"body": TEXT.upper(), "by.city": "x" * 50, "n": [1, 2]}
+    made = plan_again(simhash, index, plan, verify=0.99, max_field_chars=20, show=["by.city"], **options)
+    assert (set(lines_of(plan)), made.left_out) == ({"b", "d"}, {})
     line = lines_of(plan)["b"]
     assert (line.document.fields, set(line.document.cut)) == (
-        {"body": TEXT.upper()[:20], "by.name": "x" * 20},
-        {"body", "by.name"},
+        {"body": TEXT.upper()[:20], "by.city": "x" * 20},
+        {"body", "by.city"},
     )
     made = plan_again(simhash, index, plan, limit=2, **options)
     assert (set(lines_of(plan)), made.left_out) == ({"b", "d"}, {"limit": 1})
@@ -161,74 +160,107 @@ def test_a_plan_at_any_distance_leaves_the_grouping_alone(server, index, simhash
     assert read_plan(plan).header.grouping["max_distance"] == 10
 
 
-def shares(error):
-    """Return what *error*, or a plan, says of shares that are too large: value, removals, documents."""
-    return {(each.value, each.share.removals, each.share.documents) for each in error.excess}
-
-
 def test_guard_rails(server, index, simhash, plan):
-    """By the whole index, and by each value of a field: a plan is made and says it, the apply refuses it."""
-    documents = {id_: {"body": text, "source": "x" if id_[0] < "r" else "y"} for id_, text in copies(4).items()}
-    documents |= {f"z{n}": {"body": " ".join(f"{w}{n}" for w in OTHER.split()), "source": "Z"} for n in range(40)}
-    documents["z0"]["source"], documents["z1"]["source"] = "xy"
-    mappings = {"properties": {"source": {"type": "keyword"}, "n": {"type": "long"}}}
-    fill(server, index, simhash, documents, mappings=mappings)
+    """By the whole index: a plan is made and says it, the apply refuses it."""
+    fill(server, index, simhash, copies(4) | {f"z{n}": " ".join(f"{w}{n}" for w in OTHER.split()) for n in range(40)})
     made = simhash.plan_removal(index, plan)
-    assert (made.count, made.documents, made.excess) == (8, 50, ())
+    assert (made.count, made.documents, made.excess) == (8, 50, None)
     made = plan_again(simhash, index, plan, max_share=0.1)
-    assert shares(made) == {(None, 8, 50)}
+    assert made.excess == Excess(8, 50, 0.1)
     assert {"apply will refuse this"} < described(plan).keys()
     for dry_run in (True, False):
         with pytest.raises(GuardRailError, match=r"allow it with max_share=0\.16$") as caught:
             list(simhash.apply_removal(plan, dry_run=dry_run))
-        assert shares(caught.value) == {(None, 8, 50)}
+        assert caught.value.excess == made.excess
     with pytest.raises(InvalidInputError, match="max_share"):
         list(simhash.apply_removal(plan, max_share=1.1))
     assert len(list(simhash.apply_removal(plan, max_share=0.16, dry_run=True))) == 8
-    made = plan_again(simhash, index, plan, protect="source")
-    assert shares(made) == {("x", 4, 6), ("y", 4, 6)}
-    with pytest.raises(MappingError, match="keyword"):
-        plan_again(simhash, index, plan, protect="n")
-    made = simhash.plan_removal(index, plan, protect="source", max_share=0.7)
-    header = read_plan(plan).header
-    assert (made.excess, "apply will refuse this" in described(plan)) == ((), False)
-    assert header.guards.to_dict()["values"] == {value: {"removals": 4, "documents": 6} for value in "xy"}
-    assert header.index_uuids.keys() == {index}
     server.request("DELETE", f"/{index}/_doc/z0?refresh=true")
     with pytest.raises(GuardRailError) as caught:
         list(simhash.apply_removal(plan))
-    assert shares(caught.value) == {("x", 4, 5)}
+    assert caught.value.excess == Excess(8, 49, 0.1)
     assert archived(plan) == {}
     found = outcomes(simhash.apply_removal(plan, max_share=1))
     assert set(found.values()) == {("deleted", None)}
 
 
-def _killed():
-    raise RuntimeError("killed")
+EDITED = {
+    "a": {"body": f"{TEXT} {OTHER}", "title": "Bridge", "date": "2026-01-02"},
+    "same": {"body": f"{TEXT} {OTHER}".upper(), "title": "bridge!", "date": "2026-01-03"},
+    "cut": {"body": TEXT, "title": "The council approved", "date": "2026-01-01"},
+    "tit": {"body": f"{TEXT} {OTHER}", "title": "Ferries", "date": "2026-01-04"},
+    "num": {"body": f"{TEXT} {OTHER}".replace("a thousand", "a hundred"), "date": "2026-01-05"},
+    "few": {"body": f"{TEXT} {OTHER} dpa", "date": "2026-01-06"},
+    "rew": {"body": f"{TEXT} {OTHER} Nobody had expected so many cars.", "date": "2026-01-07"},
+}
 
 
-@pytest.mark.parametrize("field", ["source", "title.raw"])
-def test_an_interrupted_removal_goes_on_with_a_protected_field(server, index, sync_simhash, plan, monkeypatch, field):
-    """Values are counted in one way, also where a normalizer or a multi-field gives others than the document has."""
-    lower = {"type": "custom", "filter": ["lowercase"]}
-    normalized = {"type": "keyword", "normalizer": "lower"}
-    mappings = {"properties": {"source": normalized, "title": {"type": "text", "fields": {"raw": {"type": "keyword"}}}}}
-    documents = {
-        id_: {"body": text, "source": ["Reuters", "REUTERS"], "title": "Agency"} for id_, text in copies(4).items()
-    }
-    settings = {**ONE_SHARD, "analysis": {"normalizer": {"lower": lower}}}
-    fill(server, index, sync_simhash, documents, settings=settings, mappings=mappings)
-    sync_simhash.plan_removal(index, plan, protect=field, max_share=0.8)
-    delete, batches = apply_module.delete_documents, itertools.count()
+def test_only_what_loses_nothing_goes(server, index, simhash, plan):
+    """By default; a class can be asked for, and a person can decide about a line; what is held back is shown."""
+    fill(server, index, simhash, EDITED)
+    options = {"verify": 0.5, "max_distance": 64, "canonical": "id", **ALL}
+    made = simhash.plan_removal(index, plan, **options)
+    losses = {"title": 1, "same": 1, "contained": 1, "numbers": 1, "few": 1, "rewritten": 1}
+    assert (dict(made.losses), made.count, made.held, made.kept_is_shorter) == (losses, 2, 4, 2)
+    assert [(line.document.id, line.loss) for line in made.examples] == [
+        ("tit", "title"),
+        ("num", "numbers"),
+        ("rew", "rewritten"),
+        ("few", "few"),
+    ]
+    assert "2 lose nothing by going; 1 have a title of their own (--also title)" in made.loss_words
+    assert made.advice == (
+        "2 of those held back have all that stays for them, and more: --canonical longest lets them stay",
+        "in 1 of 2 the newer one by date goes: --canonical -date lets the latest stay",
+    )
+    assert set(outcomes(simhash.apply_removal(plan, dry_run=True))) == {"same", "cut"}
+    with pytest.raises(InvalidInputError, match="also"):
+        plan_again(simhash, index, plan, also=["same"])
+    made = plan_again(simhash, index, plan, also=["few", "numbers"], **options)
+    assert (made.count, made.held) == (4, 2)
+    decided = decide_file(plan.with_name("d"), made.sha256, [(index, "few", None)], [(index, "rew", None)])
+    found = outcomes(simhash.apply_removal(plan, decisions=[decided]))
+    assert found == {**dict.fromkeys(("same", "cut", "num", "rew"), ("deleted", None)), "few": ("kept", "decided")}
+    assert sources(server, index).keys() == {"a", "few", "tit"}
+
+
+def test_the_longer_one_stays_if_that_is_asked_for(server, index, simhash, plan):
+    """What was held back as longer then has the others removed for it; what both have of their own stays."""
+    first, second = "Two ships came in from the south.", "Cars may pass on Sunday."
+    documents = {"b": TEXT, "a": f"{TEXT} {first}", "c": f"{TEXT} {second}"}
+    fill(server, index, simhash, documents)
+    options = {"verify": 0.3, "max_distance": 64, **ALL}
+    made = simhash.plan_removal(index, plan, canonical="id", **options)
+    assert (dict(made.losses), made.kept_is_shorter) == ({"contained": 1, "rewritten": 1}, 0)
+    server.request("DELETE", f"/{index}/_doc/a?refresh=true")
+    made = plan_again(simhash, index, plan, canonical="id", **options)
+    assert (made.count, made.kept_is_shorter) == (0, 1)
+    made = plan_again(simhash, index, plan, canonical="longest", **options)
+    assert (made.count, made.held) == (1, 0)
+    assert outcomes(simhash.apply_removal(plan)) == {"b": ("deleted", None)}
+
+
+def test_parts_of_a_whole_lose_nothing_of_each_other(server, index, simhash, plan):
+    """Each line is judged against the document that stays, and never against one that goes."""
+    parts = [TEXT, OTHER, "Two ships came in from the south, and nobody knew where they had been."]
+    documents = {"a": " ".join(parts), "b": " ".join(parts[:2]), "c": " ".join(parts[1:]), "d": parts[0] + " Really."}
+    fill(server, index, simhash, documents)
+    for canonical in ("id", "longest"):
+        made = plan_again(simhash, index, plan, verify=0.2, max_distance=64, canonical=canonical, **ALL)
+        assert made.count == 2
+        assert set(outcomes(simhash.apply_removal(plan, dry_run=True))) == {"b", "c"}
+
+
+def test_a_class_that_the_texts_have_no_more_is_not_allowed(server, index, sync_simhash, plan, monkeypatch):
+    """It is computed again by the texts that are there, whatever the file says."""
+    fill(server, index, sync_simhash, {"a": TEXT, "b": f"{TEXT} Nobody had expected so many cars."})
     with monkeypatch.context() as patch:
-        patch.setattr(
-            apply_module, "delete_documents", lambda *given: delete(*given) if next(batches) < 2 else _killed()
-        )
-        with pytest.raises(RuntimeError, match="killed"):
-            list(apply_in_batches(sync_simhash, plan, 3))
-    assert len(archived(plan)) == 8
-    assert outcomes(sync_simhash.apply_removal(plan)).keys() == lines_of(plan).keys()
-    assert set(sources(server, index)) == {"a", "r"}
+        patch.setattr(may_delete, "find_loss", lambda *_: "same")
+        assert sync_simhash.plan_removal(index, plan, verify=0.5, max_distance=64, **ALL).count == 1
+    for dry_run in (True, False):
+        [record] = sync_simhash.apply_removal(plan, dry_run=dry_run)
+        assert (record.action, record.kind) == ("kept", "not_allowed")
+    assert sources(server, index).keys() == {"a", "b"}
 
 
 def change_text(server, index, id_):
@@ -387,81 +419,10 @@ def test_fields_to_show_are_found(server, index, simhash, plan):
     made = simhash.plan_removal(index, plan, **ALL)
     header = read_plan(plan).header
     assert header.shown == {"Headline": "title", "url": "url", "published_at": "date"}
-    assert (made.differing, made.doubts[0].differ) == ({"Headline": 2, "url": 2}, 2)
-    with pytest.raises(GuardRailError, match="have another Headline"):
-        list(simhash.apply_removal(plan))
-    assert outcomes(simhash.apply_removal(plan, other_titles=True)) == dict.fromkeys("bc", ("deleted", None))
-    plan_again(simhash, index, plan, show=["url"], **ALL)
+    assert (dict(made.losses), made.count) == ({"title": 2}, 0)
+    plan_again(simhash, index, plan, show=["url"], also=["title"], **ALL)
+    assert outcomes(simhash.apply_removal(plan)) == dict.fromkeys("bc", ("deleted", None))
     assert read_plan(plan).header.shown == {"url": "url", "Headline": "title"}
-
-
-@pytest.mark.parametrize("text", ["No description available.", "暂无商品描述，敬请期待", TEXT])
-def test_a_short_text_with_many_titles(server, index, simhash, plan, text):
-    """It says nothing, so that its documents may be different ones; copies of others do not hide that."""
-    documents = {f"p{n}": {"body": text, "title": f"Thing {n // 3}"} for n in range(3 * 2 + 1)}
-    documents |= {f"q{n}": {"body": OTHER, "title": "News"} for n in range(40)}
-    fill(server, index, simhash, documents)
-    made = simhash.plan_removal(index, plan, **ALL)
-    assert not made.doubts
-    documents = {f"p{n}": {"body": text, "title": f"Thing {n}"} for n in range(7)}
-    put(server, index, [{"_id": id_, **each} for id_, each in documents.items()])
-    list(simhash.backfill(index))
-    made = plan_again(simhash, index, plan, **ALL)
-    if text is TEXT:  # more than 100 bytes
-        assert not made.doubts
-        return
-    assert [(each.text, each.titles, each.documents) for each in made.doubts] == [(text, 7, 7)]
-    with pytest.raises(GuardRailError, match="7 documents have the short text .*, and 7 different values of title"):
-        list(simhash.apply_removal(plan))
-    kept = decide_file(plan.with_name("kept"), made.sha256, [(index, f"p{n}", None) for n in range(1, 6)])
-    assert {each.action for each in simhash.apply_removal(plan, decisions=[kept])} == {"deleted", "kept"}
-
-
-def test_titles_that_few_documents_have_are_compared(server, index, simhash, plan):
-    """Also where the first documents have none; documents without a title are not counted."""
-    texts = {f"a{n:02d}": OTHER for n in range(30)} | {f"z{n:02d}": TEXT for n in range(3)}
-    documents = {
-        id_: {"body": text, "url": id_} | ({"title": id_} if id_[0] == "z" else {}) for id_, text in texts.items()
-    }
-    fill(server, index, simhash, documents)
-    made = simhash.plan_removal(index, plan, **ALL)
-    assert (made.count, made.doubts[0].differ, made.doubts[0].number, made.doubts[0].same_words) == (31, 2, 2, True)
-    with pytest.raises(GuardRailError, match="2 of 2 documents that have the same words"):
-        list(simhash.apply_removal(plan))
-
-
-@pytest.mark.parametrize(
-    ("field", "state"),
-    [
-        ("nowhere", "is not mapped"),
-        ("body", "is mapped as 'text'"),
-        ("bare", "is mapped as 'keyword' without doc values"),
-    ],
-)
-def test_a_field_that_cannot_be_protected(index, simhash, tmp_path, field, state):
-    """The message says what the field is; no field of ours is missing."""
-    mappings = {"properties": {"body": {"type": "text"}, "bare": {"type": "keyword", "doc_values": False}}}
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
-    with pytest.raises(MappingError, match=state) as caught:
-        simhash.plan_removal(index, tmp_path / "plan.jsonl", protect=field)
-    assert caught.value.problems == ()
-
-
-@pytest.mark.parametrize("node", [{"ignore_above": 5}, {"fields": {"raw": {"type": "keyword", "ignore_above": 5}}}])
-def test_values_that_no_index_keeps(server, index, simhash, tmp_path, node):
-    """A document that has such a value and would go is refused; one that stays is none of the plan's business."""
-    field, plan = "source.raw" if "fields" in node else "source", tmp_path / "plan.jsonl"
-    options = {"protect": field, "max_share": 0.9}
-    documents = {id_: {"body": text, "source": ["abc", "ab"]} for id_, text in copies(2).items()}
-    documents["z"] = {"body": "alone", "source": "too long, and stays"}
-    mappings = {"properties": {"source": {"type": "keyword", **node}}}
-    fill(server, index, simhash, documents, mappings=mappings)
-    assert simhash.plan_removal(index, plan, **options).count == 4
-    server.request("POST", f"/{index}/_update/b0001?refresh=true", {"doc": {"source": ["abc", "too long"]}})
-    with pytest.raises(MappingError, match="document 'b0001' .* longer than its ignore_above"):
-        plan_again(simhash, index, plan, **options)
-    others = {"bool": {"must_not": {"ids": {"values": ["b0001"]}}}}
-    assert plan_again(simhash, index, plan, **options, filter=others).count == 3
 
 
 def test_more_indices_than_a_request_can_name(server, index, simhash, plan):
@@ -474,8 +435,7 @@ def test_more_indices_than_a_request_can_name(server, index, simhash, plan):
         put(server, name, [{"_id": f"d{number:02d}", **own}])
     server.request("POST", "/_aliases", {"actions": [{"add": {"index": f"{index}-*", "alias": f"{index}-all"}}]})
     simhash.reconcile(f"{index}-all", max_distance=3)
-    chosen = {"filter": {"term": {"source": "s"}}, "protect": "source"}
-    made = simhash.plan_removal(f"{index}-all", plan, **chosen, **ALL)
+    made = simhash.plan_removal(f"{index}-all", plan, filter={"term": {"source": "s"}}, **ALL)
     assert (made.count, made.documents) == (19, 20)
     assert {each.action for each in simhash.apply_removal(plan, dry_run=True)} == {"would delete"}
     assert {each.action for each in simhash.apply_removal(plan)} == {"deleted"}

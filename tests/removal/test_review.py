@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -20,7 +21,8 @@ from hypothesis import given, settings, strategies as st
 from es_simhash.cli.remove import show_records
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import review_page as page_module
-from es_simhash.removal.guard_rails import Guards, Share
+from es_simhash.removal.classes import LOSSES, LOSSLESS
+from es_simhash.removal.guard_rails import Guards
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
@@ -43,18 +45,36 @@ def document(id_, *, index="news", **fields):
     return PlannedDocument(id_, index, None, 1, 1, "", fields)
 
 
-def removal(id_="goes", canonical="stays", *, similarity=0.9, goes="one two three", stays="one two four", **fields):
+def sendable(name):
+    """Return a name without half a character, which no index has."""
+    return name.encode("utf-8", "replace").decode()
+
+
+def removal(
+    id_="goes", canonical="stays", *, similarity=0.9, goes="one two three", stays="one two four", loss="same", **fields
+):
     """Return a line of a plan."""
-    return PlannedRemoval(document(id_, body=goes, **fields), document(canonical, body=stays, **fields), 2, similarity)
-
-
-def render(removals, guards=None):
-    """Return the page of *removals*."""
-    summary = summarize(removals, guards or Guards(documents=10 * len(removals)))
-    page = ReviewPage(
-        "removal.db", "0" * 64, {"made": "today"}, summary, lambda kind: [r for r in removals if r.difference == kind]
+    return PlannedRemoval(
+        document(id_, body=goes, **fields), document(canonical, body=stays, **fields), 2, similarity, loss
     )
-    return "".join(write_page(page, Words("en", CATALOGUE)))
+
+
+@contextmanager
+def written(removals):
+    """The lines of a plan that is in no file."""
+    with PlanWriter(None) as writer:
+        writer.allowed = LOSSLESS
+        for line in removals:
+            writer.add(line)
+        yield writer
+
+
+def render(removals):
+    """Return the page of *removals*."""
+    with written(removals) as lines:
+        summary = summarize(lines, 10 * len(removals))
+        page = ReviewPage("removal.db", "0" * 64, {"made": "today"}, summary, lines.removals, LOSSLESS)
+        return "".join(write_page(page, Words("en", CATALOGUE)))
 
 
 @pytest.fixture
@@ -70,7 +90,8 @@ def plan(tmp_path):
                 writer.add(each)
             names = {"index_uuids": {"news": "uuid"}, "decided_by": {"news": ("body",)}}
             asked = {"prefix": "simhash", "grouping": grouping, "guards": Guards(**guards), "at": "2026-01-01"}
-            writer.finish(PlanHeader(**names, **asked, count=len(removals), shown={"title": "title"}))
+            shown = {"title": "title", "day": "date"}
+            writer.finish(PlanHeader(**names, **asked, count=len(removals), shown=shown))
         return path
 
     return write
@@ -97,8 +118,8 @@ def test_the_page_has_the_keys_for_decisions(monkeypatch):
     monkeypatch.setattr(page_module, "STATIC", 0)
     monkeypatch.setattr(page_module, "PART", 4)
     ids = [*HOSTILE, "\x7f", "'"]
-    keys = [PlannedDocument(each, f"i{each}", each or None, 1, 1, "") for each in ids]
-    html = render([PlannedRemoval(each, document("stays"), 1, 0.9) for each in keys])
+    keys = [PlannedDocument(each, f"i{sendable(each)}", each or None, 1, 1, "") for each in ids]
+    html = render([PlannedRemoval(each, document("stays"), 1, 0.9, "same") for each in keys])
     found = [each for part in re.findall(r"data-removals='([^']*)'", html) for each in json.loads(unescape(part))]
     assert found == [[list(each.key), ["news", "stays", None]] for each in keys]
     assert not CONTROL.search(html)
@@ -109,13 +130,17 @@ def test_the_page_has_the_keys_for_decisions(monkeypatch):
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_texts_are_only_text(hostile):
     """In ids, names of indices and fields, short values and long ones."""
-    one = PlannedDocument(f"1{hostile}", f"i{hostile}", None, 1, 1, "", {hostile: hostile, "body": LONG + hostile})
-    other = PlannedDocument(f"2{hostile}", f"i{hostile}", None, 1, 1, "", {hostile: "x", "body": LONG + hostile[::-1]})
+    one = PlannedDocument(
+        f"1{hostile}", f"i{sendable(hostile)}", None, 1, 1, "", {hostile: hostile, "body": LONG + hostile}
+    )
+    other = PlannedDocument(
+        f"2{hostile}", f"i{sendable(hostile)}", None, 1, 1, "", {hostile: "x", "body": LONG + hostile[::-1]}
+    )
     plain = document("1", body=LONG)
-    html = render([PlannedRemoval(one, other, 3, 0.9)])
+    html = render([PlannedRemoval(one, other, 3, 0.9, "same")])
     html.encode()
     assert not CONTROL.search(html)
-    usual = set(Checked(render([PlannedRemoval(plain, document("2", body=LONG + "x"), 3, 0.9)])).tags)
+    usual = set(Checked(render([PlannedRemoval(plain, document("2", body=LONG + "x"), 3, 0.9, "same")])).tags)
     assert set(Checked(html).tags) <= usual | {
         "td",
         "th",
@@ -191,9 +216,10 @@ def test_a_page_is_made_in_pieces():
             read += 1
             yield removal(f"d{n}")
 
-    summary = summarize(lines(), Guards())
-    read = 0
-    for piece in write_page(ReviewPage("removal.db", "0" * 64, {}, summary, lambda _: lines()), Words("en", CATALOGUE)):
+    with written([removal()]) as one:
+        summary = replace(summarize(one, 1), losses={"same": number})
+    page = ReviewPage("removal.db", "0" * 64, {}, summary, lambda _: lines(), LOSSLESS)
+    for piece in write_page(page, Words("en", CATALOGUE)):
         shown = re.findall(r"<bdi>d(\d+)</bdi> would go", piece)
         assert len(shown) <= 1
         assert all(0 < read - int(n) <= page_module.PART + 1 for n in shown)
@@ -216,48 +242,40 @@ def test_nothing_ends_a_part_that_waits(hostile, monkeypatch):
 
 
 def test_numbers(plan):
-    """Of how many, by index, by field, by similarity, and what stays for most."""
-    rows = [removal(f"d{n}", "c", similarity=1.0, source="a" if n % 2 else "b") for n in range(6)]
-    rows.append(removal("e", "f", similarity=None, source="b"))
-    rows.append(removal("g", "h", similarity=0.83, source=None))
-    review = Review(plan(rows, documents=40, protect="source", values={"a": Share(3, 4), "b": Share(4, 9)}))
+    """Of how many, by what is lost, by similarity, and what stays for most; what is held back does not go."""
+    rows = [removal(f"d{n}", "c", similarity=1.0) for n in range(6)]
+    rows += [removal("e", "f", similarity=0.99, loss="few"), removal("i", "c", similarity=0.7, loss="rewritten")]
+    rows += [removal("g", "h", similarity=0.83, loss="contained", day="2026-01-01")]
+    rows[7] = replace(rows[7], is_kept_shorter=True)
+    rows[8] = replace(rows[8], document=document("g", body="one two", day="2026-01-02"))
+    review = Review(plan(rows, documents=40))
     found = review.to_dict()
-    assert found["total"] == {"name": None, "removals": 8, "documents": 40, "share": 0.2}
-    assert found["similarity"] == [
-        {"from": None, "removals": 1},
-        {"from": 0.8, "removals": 1},
-        {"from": 1.0, "removals": 6},
-    ]
-    assert [(each["name"], each["removals"], each["documents"]) for each in found["fields"]["source"]] == [
-        ("b", 4, 9),
-        ("a", 3, 4),
-        (None, 1, None),
-    ]
+    assert found["total"] == {"removals": 7, "documents": 40, "share": 0.175}
+    assert found["losses"] == {"rewritten": 1, "few": 1, "contained": 1, "same": 6}
+    assert list(found["losses"]) == ["rewritten", "few", "contained", "same"]
+    assert found["similarity"] == [{"from": 0.8, "removals": 1}, {"from": 1.0, "removals": 6}]
+    assert [line.document.id for line in review.removals()][:3] == ["i", "e", "g"]
+    text = "\n".join(review.text())
+    assert "news/i is held back, c stays (2 bits apart, more of its own goes, kept is shorter)" in text
+    assert "kept is shorter: 1 of these have all that stays for them: --canonical longest" in text
+    assert "who stays: in 1 of 7 the newer one by day goes; --canonical -day: the latest stays" in text
     assert found["groups"] == [{"index": "news", "id": "c", "removals": 6}]
-    assert (found["canonicals"], found["lowest"]) == (3, 0.83)
+    assert (found["canonicals"], found["lowest"]) == (2, 0.83)
 
 
 def test_what_apply_refuses_is_judged_by_what_people_left(plan):
-    """Shares of the whole and of a value, titles, and many for one: as ``apply`` does."""
-    rows = [removal(f"d{n}", "c", similarity=1.0, source="a", title=f"t{n}") for n in range(4)]
-    rows = [replace(row, difference="same", protected=("a",)) for row in rows]
-    path = plan(rows, documents=9, protect="source", values={"a": Share(4, 9)})
+    """The share of the whole: as ``apply`` does."""
+    rows = [removal(f"d{n}", "c", similarity=1.0) for n in range(4)]
+    path = plan([*rows, removal("h", "c", loss="few")], documents=9)
     with Review(path) as review:
         sha256 = review.sha256
-        assert review.allowing == ["--max-share", "0.445", "--other-titles"]
-        assert len(review.to_dict()["excess"]) == 2
+        assert "allow it with max_share=0.445" in "".join(review.text())
+        assert review.to_dict()["excess"] == {"removals": 4, "documents": 9, "max_share": 0.2}
     kept = decide_file(path.with_name("kept"), sha256, [("news", f"d{n}", None) for n in range(3)])
     take(path, kept)
     with Review(path) as review:
-        assert (review.allowing, review.to_dict()["excess"]) == ([], [])
+        assert review.to_dict()["excess"] is None
         assert "will refuse" not in "".join(review.text())
-
-
-def test_titles_are_no_source():
-    """A field whose values do not repeat, or are long, is not counted by."""
-    rows = [removal(f"d{n}", title=f"title {n}", lang="en") for n in range(10)]
-    assert set(summarize(rows, Guards()).fields) == {"body", "lang"}
-    assert set(summarize([removal(goes=LONG), *rows], Guards()).fields) == {"lang"}
 
 
 def test_white_space_is_no_difference():
@@ -271,7 +289,8 @@ def test_what_is_spaced_otherwise_does_not_differ():
     """As the plan counts it: both say the same number."""
     rows = [removal(f"d{n}", title=["a  b", "a b", "c"][n]) for n in range(3)]
     rows = [replace(each, canonical=replace(each.canonical, fields={"title": "a b"})) for each in rows]
-    assert summarize(rows, Guards()).differing == {"title": 1, "body": 3}
+    with written(rows) as lines:
+        assert summarize(lines, 3).differing == {"title": 1, "body": 3}
     assert sum(each.differs("title") for each in rows) == 1
 
 
@@ -303,7 +322,7 @@ def test_limit(plan):
     path = plan([removal(f"d{n}", similarity=n / 10) for n in range(1, 10)])
     result = invoke(["review", str(path), "--limit", "2"])
     assert [f"news/d{n} would go" in result.stdout for n in range(1, 10)] == [True, True] + [False] * 7
-    assert "7 more removals" in result.stderr
+    assert "7 more lines" in result.stderr
 
 
 def test_a_file_that_is_no_plan(tmp_path, plan):
@@ -342,14 +361,16 @@ def test_a_page_in_chinese_has_no_english_sentence(tmp_path, monkeypatch):
     """What the plan says of itself, too: its rule, why it is refused, and what was decided."""
     path = tmp_path / "removal.db"
     grouping = {"rule": "star", "max_distance": 3, "similarity": 0.8, "canonical": ["source:a>*", "id"]}
-    removals = [removal(f"d{n}", title=f"t{n}") for n in range(2)]
-    removals = [replace(each, difference="same", canonical=document("stays", title="x")) for each in removals]
-    shares = {f"v{n}": Share(2, 2) for n in range(5)}
+    removals = [removal(f"d{n}", title=f"t{n}", day="2026-01-02") for n in range(9)]
+    removals = [replace(line, canonical=document("stays", title="x", day="2026-01-01")) for line in removals]
+    removals = [
+        replace(line, loss=loss, is_kept_shorter=True) for line, loss in zip(removals, LOSSES * 2, strict=False)
+    ]
     with PlanWriter(path) as writer:
-        for each in [*removals, replace(removals[0], document=document("e"), similarity=None)]:
-            writer.add(each)
-        header = PlanHeader({"news": "u"}, "simhash", grouping, len(writer), Guards(0.2, "source", 9, shares))
-        made = writer.finish(replace(header, decided_by={"news": ()}, decided=3, shown={"title": "title"}))
+        for line in removals:
+            writer.add(line)
+        header = PlanHeader({"news": "u"}, "simhash", grouping, len(writer), Guards(0.1, 9), decided=3)
+        made = writer.finish(replace(header, decided_by={"news": ()}, shown={"title": "title", "day": "date"}))
     take(path, decide_file(tmp_path / "d.json", made, [("news", "d0", None)]))
     left, call = set(), Words.__call__
 
@@ -364,7 +385,9 @@ def test_a_page_in_chinese_has_no_english_sentence(tmp_path, monkeypatch):
     assert left == set()
     with RemovalFile(path) as found:
         said = describe(found, Words("zh", CATALOGUE), "zh")
-    assert not re.search("[a-z]+ [a-z]+ [a-z]+", " ".join(said.values()).replace("es-simhash review", ""))
+    assert not re.search(
+        "[a-z]+ [a-z]+ [a-z]+", " ".join(said.values()).replace("es-simhash review", "").replace("--canonical", "")
+    )
 
 
 def test_what_stays_for_most_says_how_many_are_shown(plan):

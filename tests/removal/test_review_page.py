@@ -162,12 +162,13 @@ def document(id_, routing=None):
 def show(browser, tmp_path):
     """Return a function that opens the page of a plan, of pairs of an id and of what stays; and returns the plan."""
 
-    def made(*pairs, routing=None, name="removal.db"):
+    def made(*pairs, routing=None, name="removal.db", losses=("same",)):
         path, page = tmp_path / name, tmp_path / "page.html"
         path.unlink(missing_ok=True)
         with PlanWriter(path) as writer:
             for n, (id_, stays) in enumerate(pairs):
-                writer.add(PlannedRemoval(document(id_, routing), document(stays), 1, 0.9 + n / len(pairs) / 25))
+                loss = losses[n % len(losses)]
+                writer.add(PlannedRemoval(document(id_, routing), document(stays), 1, 0.9 + n / len(pairs) / 25, loss))
             writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}, len(writer), decided_by={"news": ("body",)}))
         page.write_text(review_html(path), encoding="utf-8")
         browser.open(page)
@@ -237,6 +238,26 @@ def test_boxes_of_removals_and_groups(browser, show):
     assert {each.partition(":")[0] for each in browser.requests} <= {"file", "blob"}
 
 
+def test_what_is_held_back_goes_if_somebody_says_so(browser, show, tmp_path):
+    """Its box is ticked from the start; the file says what goes after all, and comes back."""
+    plan = show(("a", "c"), ("b", "c"), ("d", "c"), ("e", "x"), losses=("same", "few"))
+    assert told(browser) == "2 kept, 2 of 4 still go"
+    assert [state(browser, id_) for id_ in "abde"] == [False, True, False, True]
+    assert (state(browser, "a", 1), browser.has_text("A few words of its own go: 2, held back")) == (None, True)
+    tick(browser, "b")
+    tick(browser, "d")
+    fill_in(browser)
+    file = shutil.copy(browser.saved(), tmp_path / "mine.json")
+    assert kept(plan, file) == {"d"}
+    with RemovalFile(plan) as removal:
+        assert [line.document.id for line in removal.removals("going")] == ["a", "b", "d"]
+    show(("a", "c"), ("b", "c"), ("d", "c"), ("e", "x"), losses=("same", "few"))
+    browser.choose("#earlier", file)
+    browser.wait("document.querySelector('#said').textContent === 'The boxes are as in mine.json.'")
+    assert [state(browser, id_) for id_ in "abde"] == [False, False, True, True]
+    assert browser.log == []
+
+
 def test_a_whole_class(browser, show):
     """One box keeps all of it, and shows where a part is kept."""
     plan = show(*GROUPS)
@@ -249,7 +270,7 @@ def test_a_whole_class(browser, show):
     assert browser.run(f"[{box}.checked, {box}.indeterminate]") == [False, True]
     fill_in(browser)
     assert kept(plan, browser.saved()) == {id_ for id_, _ in GROUPS} - {"d1"}
-    assert ("checkbox", "Keep the whole class of 10: Texts not compared") in browser.names()
+    assert ("checkbox", "Keep the whole class of 10: The same letters and numbers") in browser.names()
 
 
 def test_parts_that_are_not_in_place(browser, show, monkeypatch):
@@ -294,10 +315,13 @@ def test_going_on_with_a_file(browser, show, tmp_path):
     for n, (changed, said) in enumerate(
         [
             (whole | {"plan_sha256": "0" * 64}, "decides about another plan: open the page of that plan."),
-            (whole | {"keep": [{"index": "news", "id": "none", "routing": None}]}, "keeps what is not in this plan"),
+            (
+                whole | {"keep": [{"index": "news", "id": "none", "routing": None}]},
+                "decides about what is not in this plan",
+            ),
             (whole | {"version": 2}, "is not a file of decisions"),
             (whole | {"keep": {}}, "is not a file of decisions"),
-            (whole | {"keep": [None, 7]}, "keeps what is not in this plan"),
+            (whole | {"keep": [None, 7]}, "decides about what is not in this plan"),
             (None, "is not a file of decisions"),
         ]
     ):
@@ -335,7 +359,7 @@ def test_words_that_differ_are_two_when_they_are_copied(browser, tmp_path):
     before, after = (f"{'the price is as it was ' * 9}{price} today" for price in ("price", "82"))
     goes, stays = (replace(document(id_), fields={"body": body}) for id_, body in (("d", before), ("c", after)))
     with PlanWriter(path) as writer:
-        writer.add(PlannedRemoval(goes, stays, 1, 0.9))
+        writer.add(PlannedRemoval(goes, stays, 1, 0.9, "rewritten"))
         writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}, len(writer), decided_by={"news": ("body",)}))
     page.write_text(review_html(path), encoding="utf-8")
     browser.open(page)

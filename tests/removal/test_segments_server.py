@@ -38,7 +38,7 @@ def groups(server, index):
 
 def remove_and_restore(server, index, simhash, plan, begin_restore=lambda: None):
     """Remove a duplicate, and put it back into its group."""
-    simhash.plan_removal(index, plan, max_share=1.0)
+    simhash.plan_removal(index, plan, also=["rewritten"], max_share=1.0)
     assert outcomes(simhash.apply_removal(plan)) == {"b": ("deleted", None)}
     assert groups(server, index) == {"a": "a", "c": "c", "d": "d"}
     begin_restore()

@@ -43,7 +43,11 @@ def write_archive(path, lines, at=AT, created="", header=None):
     """Make a removal that archived ``(index, id, routing, source, canonical)``, of indices *created* then."""
     removals = [
         PlannedRemoval(
-            PlannedDocument(id_, index, routing, 1, 1, "d"), PlannedDocument(canonical, index, None, 1, 1, "d"), 3, 0.9
+            PlannedDocument(id_, index, routing, 1, 1, "d"),
+            PlannedDocument(canonical, index, None, 1, 1, "d"),
+            3,
+            0.9,
+            "same",
         )
         for index, id_, routing, _, canonical in lines
     ]

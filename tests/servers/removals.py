@@ -153,12 +153,12 @@ def events_of(path):
         return database.execute(f"{query} ORDER BY events.line, events.number").fetchall()
 
 
-def decide_file(path, plan, keep, *, by="Ann", reason="", at="2026-11-27T10:00:00Z"):
-    """Write a file of decisions about the plan with the SHA-256 *plan* that keeps *keep*, and return its name."""
+def decide_file(path, plan, keep, remove=(), *, by="Ann", reason="", at="2026-11-27T10:00:00Z"):
+    """Write a file of decisions about the plan with the SHA-256 *plan*, and return its name."""
     names = ("index", "id", "routing")
-    kept = [dict(zip(names, each, strict=True)) for each in keep]
+    kept, removed = ([dict(zip(names, key, strict=True)) for key in keys] for keys in (keep, remove))
     plain = {"format": "es-simhash-decisions", "version": 1, "plan_sha256": plan, "by": by, "at": at, "reason": reason}
-    path.write_text(json.dumps(plain | {"keep": kept}))
+    path.write_text(json.dumps(plain | {"keep": kept, "remove": removed}))
     return path
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from es_simhash.lookup.lookup_options import Verify
     from es_simhash.lookup.query import Filter
     from es_simhash.mapping.rule import Canonical
+    from es_simhash.removal.classes import Loss
     from es_simhash.removal.records import DuplicateResult, RemovalPlan, Restored
     from es_simhash.texts.measures import Preset
 
@@ -37,10 +38,9 @@ class AsyncRemovalMethods(AsyncBase):
         per: str | Literal[False] | None = None,
         within: tuple[str, str] | Literal[False] | None = None,
         filter: Filter = None,
-        min_similarity: float | None = None,
+        also: Sequence[Loss] = (),
         limit: int | None = None,
         max_share: float = 0.2,
-        protect: str | None = None,
         after: Sequence[FilePath] = (),
         show: Sequence[str] = (),
         max_field_chars: int = 10000,
@@ -50,9 +50,9 @@ class AsyncRemovalMethods(AsyncBase):
         Make the file *path* of a removal, with a plan: which duplicates of *index* would be deleted, and for what.
 
         Nothing is written into the index. A duplicate is in the plan only if the texts that it and its canonical have
-        now were read and are similar enough. The lines are ordered by similarity, smallest first. The guard rails
-        (*max_share*, *protect*, titles) judge :meth:`apply_removal`: a plan beyond them is made, and names what will be
-        refused. See docs/removal.md.
+        now were read and are similar enough. By default only those are removed of which nothing is lost: the canonical
+        has the same text, or all of it; the others are held back, and *also* takes them in, by class. *max_share*
+        judges :meth:`apply_removal`: a plan beyond it is made, and names what will be refused. See docs/removal.md.
 
         Args:
             index:
@@ -65,21 +65,20 @@ class AsyncRemovalMethods(AsyncBase):
                 similarity, where these are not given beside it.
             verify:
                 Smallest similarity of a duplicate to its canonical, 0 to 1, or a :class:`Verification`; by default what
-                the index's grouping records, else 0.8. ``False`` goes by distance alone; then the fingerprints must be
-                those of the present texts.
+                the index's grouping records, else 0.8. A plan always compares texts.
             max_distance, canonical, per, within:
                 As for :meth:`ingest`; they need not be those that are recorded.
             filter:
                 A query, or a list of queries, that the duplicates match.
-            min_similarity:
-                Smallest similarity of a document that goes to what stays, where it is larger than that of the grouping.
+            also:
+                Classes that are removed as well, where by default only ``"same"`` and ``"contained"`` are, which lose
+                nothing: ``"few"`` (a few words of its own, and no number), ``"numbers"`` (only numbers differ),
+                ``"title"`` (its title stands nowhere in what stays), ``"rewritten"`` (more of its own).
             limit:
                 Largest number of removals; the most similar are taken.
             max_share:
                 Largest share of all documents that :meth:`apply_removal` may remove, 0 to 1. A plan beyond it is made,
                 and its ``excess`` says what will be refused.
-            protect:
-                Keyword field: of the documents with any one value of it no larger share may be removed either.
             after:
                 Files of earlier removals: what people kept there is not in this plan, also after a reindex under the
                 same alias, where the id counts. Files of which none keeps a document of these indices are refused.
@@ -94,7 +93,6 @@ class AsyncRemovalMethods(AsyncBase):
         Raises:
             IncompleteSearchError: If not every document could be looked at.
             InvalidInputError: If an argument cannot be used, or the text field is not known.
-            MappingError: If the documents with a value of *protect* cannot be counted.
         """
         from es_simhash.groups.grouping_request import GroupingRequest
         from es_simhash.removal.make_plan import plan_removal
@@ -105,10 +103,9 @@ class AsyncRemovalMethods(AsyncBase):
                 preset=preset, verify=verify, max_distance=max_distance, canonical=canonical, per=per, within=within
             ),
             filter=filter,
-            min_similarity=min_similarity,
+            also=also,
             limit=limit,
             max_share=max_share,
-            protect=protect,
             after=after,
             show=show,
             max_field_chars=max_field_chars,
@@ -122,7 +119,6 @@ class AsyncRemovalMethods(AsyncBase):
         decisions: Sequence[str | os.PathLike[str]] = (),
         sha256: str | None = None,
         max_share: float | None = None,
-        other_titles: bool = False,
         large_groups: bool = False,
         dry_run: bool = False,
         progress: OnProgress | None = None,
@@ -131,8 +127,9 @@ class AsyncRemovalMethods(AsyncBase):
         Delete what the removal in the file *path* plans, and yield a record of each line.
 
         Each document is archived in the file, and that on the disk, before it is deleted; it is deleted only if what
-        decided about it and its canonical, such as their texts, is as it was when the plan was made. What no longer
-        fits is kept, and its record says why. What people decided to keep stays. At the end the documents that name a
+        decided about it and its canonical, such as their texts, is as it was when the plan was made, and of what it
+        says no more is lost than the plan allows. What no longer fits is kept, and its record says why. What people
+        decided to keep stays, and what they decided to remove goes. At the end the documents that name a
         removed one get the group that they belong to now, so read all records. A run that was ended or killed goes on
         with the same file. Searches show it all after the next refresh. See docs/removal.md.
 
@@ -140,16 +137,14 @@ class AsyncRemovalMethods(AsyncBase):
             path:
                 File of a removal.
             decisions:
-                Files that the review page has made, or a program: what one of them keeps is not deleted, now and in
-                later runs. An error if a file does not fit the plan, or if the one that the page names, such as
-                ``removal.decisions.json`` for ``removal.db``, lies beside the removal and was not given.
+                Files that the review page has made, or a program: what one of them keeps is not deleted, and what one
+                removes goes though it is held back, now and in later runs. An error if a file does not fit the plan, or
+                if the one that the page names, such as ``removal.decisions.json`` for ``removal.db``, lies beside the
+                removal and was not given.
             sha256:
                 Digest of the plan that was approved, 64 hex digits; any other plan is refused.
             max_share:
-                Largest share of all documents, and of those with a protected value, that may be removed, 0 to 1; by
-                default the one of the plan.
-            other_titles:
-                Allow that most documents have another title than what stays for them.
+                Largest share of all documents that may be removed, 0 to 1; by default the one of the plan.
             large_groups:
                 Allow that more than 1,000 documents, and 1 % of the index, go for one that stays.
             dry_run:
@@ -159,19 +154,18 @@ class AsyncRemovalMethods(AsyncBase):
 
         Raises:
             InvalidInputError: If a file cannot be used, or cannot be written; then nothing more is deleted.
-            GuardRailError: If by the present numbers a larger share would be removed, or documents that are hardly
-                copies; nothing is deleted then.
+            GuardRailError: If by the present numbers a larger share would be removed, or very many documents for one;
+                nothing is deleted then.
         """
         from es_simhash.removal.apply import apply_removal
 
-        self._check_flags(other_titles=other_titles, large_groups=large_groups, dry_run=dry_run)
+        self._check_flags(large_groups=large_groups, dry_run=dry_run)
         flow = apply_removal(
             self._server(progress, is_dry=dry_run),
             path,
             decisions=decisions,
             sha256=sha256,
             max_share=max_share,
-            other_titles=other_titles,
             large_groups=large_groups,
             dry_run=dry_run,
         )

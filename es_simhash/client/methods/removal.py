@@ -30,9 +30,9 @@ class RemovalMethods(SyncBase):
         Make the file *path* of a removal, with a plan: which duplicates of *index* would be deleted, and for what.
 
         Nothing is written into the index. A duplicate is in the plan only if the texts that it and its canonical have
-        now were read and are similar enough. The lines are ordered by similarity, smallest first. The guard rails
-        (*max_share*, *protect*, titles) judge :meth:`apply_removal`: a plan beyond them is made, and names what will be
-        refused. See docs/removal.md.
+        now were read and are similar enough. By default only those are removed of which nothing is lost: the canonical
+        has the same text, or all of it; the others are held back, and *also* takes them in, by class. *max_share*
+        judges :meth:`apply_removal`: a plan beyond it is made, and names what will be refused. See docs/removal.md.
 
         Args:
             path:
@@ -43,7 +43,6 @@ class RemovalMethods(SyncBase):
         Raises:
             IncompleteSearchError: If not every document could be looked at.
             InvalidInputError: If an argument cannot be used, or the text field is not known.
-            MappingError: If the documents with a value of *protect* cannot be counted.
         """
         from es_simhash.removal.make_plan import plan_removal
 
@@ -56,7 +55,6 @@ class RemovalMethods(SyncBase):
         decisions: Sequence[str | os.PathLike[str]] = (),
         sha256: str | None = None,
         max_share: float | None = None,
-        other_titles: bool = False,
         large_groups: bool = False,
         dry_run: bool = False,
         progress: OnProgress | None = None,
@@ -65,8 +63,9 @@ class RemovalMethods(SyncBase):
         Delete what the removal in the file *path* plans, and yield a record of each line.
 
         Each document is archived in the file, and that on the disk, before it is deleted; it is deleted only if what
-        decided about it and its canonical, such as their texts, is as it was when the plan was made. What no longer
-        fits is kept, and its record says why. What people decided to keep stays. At the end the documents that name a
+        decided about it and its canonical, such as their texts, is as it was when the plan was made, and of what it
+        says no more is lost than the plan allows. What no longer fits is kept, and its record says why. What people
+        decided to keep stays, and what they decided to remove goes. At the end the documents that name a
         removed one get the group that they belong to now, so read all records. A run that was ended or killed goes on
         with the same file. Searches show it all after the next refresh. See docs/removal.md.
 
@@ -74,16 +73,14 @@ class RemovalMethods(SyncBase):
             path:
                 File of a removal.
             decisions:
-                Files that the review page has made, or a program: what one of them keeps is not deleted, now and in
-                later runs. An error if a file does not fit the plan, or if the one that the page names, such as
-                ``removal.decisions.json`` for ``removal.db``, lies beside the removal and was not given.
+                Files that the review page has made, or a program: what one of them keeps is not deleted, and what one
+                removes goes though it is held back, now and in later runs. An error if a file does not fit the plan, or
+                if the one that the page names, such as ``removal.decisions.json`` for ``removal.db``, lies beside the
+                removal and was not given.
             sha256:
                 Digest of the plan that was approved, 64 hex digits; any other plan is refused.
             max_share:
-                Largest share of all documents, and of those with a protected value, that may be removed, 0 to 1; by
-                default the one of the plan.
-            other_titles:
-                Allow that most documents have another title than what stays for them.
+                Largest share of all documents that may be removed, 0 to 1; by default the one of the plan.
             large_groups:
                 Allow that more than 1,000 documents, and 1 % of the index, go for one that stays.
             dry_run:
@@ -92,8 +89,8 @@ class RemovalMethods(SyncBase):
 
         Raises:
             InvalidInputError: If a file cannot be used, or cannot be written; then nothing more is deleted.
-            GuardRailError: If by the present numbers a larger share would be removed, or documents that are hardly
-                copies; nothing is deleted then.
+            GuardRailError: If by the present numbers a larger share would be removed, or very many documents for one;
+                nothing is deleted then.
         """
         from es_simhash.removal.apply import apply_removal
 
@@ -103,7 +100,6 @@ class RemovalMethods(SyncBase):
             decisions=decisions,
             sha256=sha256,
             max_share=max_share,
-            other_titles=other_titles,
             large_groups=large_groups,
             dry_run=dry_run,
         )

@@ -1,0 +1,108 @@
+"""
+What a removal would lose on real sets: the lines of a plan by class, and whether those that lose nothing do so.
+
+    python bench/losses.py DATA_FOLDER [--sets reuters21578,xwlb_zh] [--read 500]
+
+Lines are what the preset ``similar`` deletes (``bench/deletions.py``), in the order of the set. A checker that shares
+no code with the classes reads lines of ``same`` and ``contained``: it looks for a run of five words, or of nine
+characters, within a sentence and a line, and for a number, that what goes has and what stays has not. Prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import re
+import time
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from deletions import GROUPINGS, delete
+
+from es_simhash import fingerprints
+from es_simhash.removal.classes import LOSSES, LOSSLESS, Document, find_loss, is_kept_shorter
+
+SETS = "reuters21578,licenses,laws_tw,xwlb_zh,weibo_ced"
+_HAN = re.compile(r"[\u3400-\u9fff\u3040-\u30ff]")
+
+
+def read_set(folder: Path, most: int | None) -> tuple[dict[str, str], dict[str, str]]:
+    texts, titles = {}, {}
+    with gzip.open(folder / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for _, line in zip(range(most or 1 << 60), lines, strict=False):
+            document = json.loads(line)
+            texts[document["id"]], titles[document["id"]] = document["text"], document.get("title") or ""
+    return texts, titles
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _runs(text: str) -> Iterator[str]:
+    for part in re.split(r"[!?…。;\n]|\.(?=\W|$)", _plain(text)):
+        words = re.findall(r"[^\W_]+", part)
+        letters = "".join(words)
+        if _HAN.search(part):
+            yield from (letters[n : n + 9] for n in range(len(letters) - 8))
+        else:
+            yield from (" ".join(words[n : n + 5]) for n in range(len(words) - 4))
+
+
+def find_lost(goes: str, stays: str) -> list[str]:
+    """Return runs and numbers that stand in *goes* and not in *stays*."""
+    whole = _plain(stays)
+    spaced, letters = " ".join(re.findall(r"[^\W_]+", whole)), "".join(re.findall(r"[^\W_]+", whole))
+    lost = [run for run in _runs(goes) if run not in spaced and run.replace(" ", "") not in letters]
+    numbers = [Counter(re.findall(r"\d+", _plain(text).replace(",", ""))) for text in (goes, stays)]
+    return lost + list(numbers[0] - numbers[1])
+
+
+def measure(name: str, texts: dict[str, str], titles: dict[str, str], read: int) -> dict[str, Any]:
+    removed = delete(texts, list(fingerprints(list(texts.values()))), GROUPINGS["similar"])
+    started = time.perf_counter()
+    lines: dict[str, list[tuple[str, str]]] = {loss: [] for loss in LOSSES}
+    shorter = 0
+    for id_, canonical in removed.items():
+        goes, stays = (Document.of(texts[one], titles[one]) for one in (id_, canonical))
+        loss = find_loss(goes, stays)
+        lines[loss].append((id_, canonical))
+        shorter += is_kept_shorter(goes, stays, loss)
+    seconds = time.perf_counter() - started
+    chance = random.Random(1)
+    found = {}
+    for loss in LOSSLESS:
+        some = chance.sample(lines[loss], min(read, len(lines[loss])))
+        lost = {one: what for one, other in some if (what := find_lost(texts[one], texts[other]))}
+        found[loss] = {"read": len(some), "lost": len(lost), "examples": dict(list(lost.items())[:3])}
+    by_class = {loss: len(pairs) for loss, pairs in lines.items()}
+    return {
+        "set": name,
+        "similar removes": len(removed),
+        **by_class,
+        "kept is shorter": shorter,
+        "still removed": round(sum(by_class[loss] for loss in LOSSLESS) / max(1, len(removed)), 3),
+        "checked": found,
+        "pairs_a_second": round(len(removed) / seconds),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--sets", default=SETS)
+    parser.add_argument("--read", type=int, default=500)
+    parser.add_argument("--documents", type=int, help="the first ones of each set alone")
+    options = parser.parse_args()
+    for name in options.sets.split(","):
+        texts, titles = read_set(options.data / name, options.documents)
+        print(json.dumps(measure(name, texts, titles, options.read), indent=1, ensure_ascii=False), flush=True)
+
+
+if __name__ == "__main__":
+    main()

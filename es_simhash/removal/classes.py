@@ -1,0 +1,314 @@
+"""
+What is lost if one document goes for another: the class of a line of a plan. Pure.
+
+A text is words, numbers and ends of sentences. A word of a script without spaces is one character; three words, or five
+such characters, are a run. A document is *contained* in another one if each of its sentences stands there whole: the
+first may lack its beginning there (an agency line), the last its end (a text that was cut). A sentence that is shorter
+than a run, such as a cell of a table, must stand beside its neighbour. Every number must stand there as often. So each
+run and each number of what goes stands in what stays.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Literal, get_args
+
+from es_simhash.hashing.characters import UNSPACED
+
+if TYPE_CHECKING:
+    from es_simhash.hashing.characters import Codes, Hashes
+
+Loss = Literal["unread", "title", "same", "contained", "numbers", "few", "rewritten"]
+"""What is lost if a document goes for another one; where several hold, the first."""
+
+LOSSES: tuple[Loss, ...] = get_args(Loss)
+LOSSLESS: tuple[Loss, ...] = ("same", "contained")
+"""What a plan removes without being asked to."""
+
+TAKEN_IN: tuple[Loss, ...] = ("few", "numbers", "title", "rewritten")
+"""What a plan can be asked to remove as well."""
+
+RISKY_FIRST: tuple[Loss, ...] = ("unread", "title", "numbers", "rewritten", "few", "contained", "same")
+
+SAID: dict[Loss, str] = {
+    "unread": "a text could not be read",
+    "title": "the title of what goes stands nowhere in what stays",
+    "same": "the same letters and numbers",
+    "contained": "all that goes stands in what stays",
+    "numbers": "only numbers differ",
+    "few": "a few words of its own go",
+    "rewritten": "more of its own goes",
+}
+"""Each class for people."""
+
+LOST: dict[Loss, str] = {
+    "title": "have a title of their own",
+    "numbers": "differ in numbers",
+    "few": "have a few words of their own",
+    "rewritten": "say more of their own",
+}
+"""What documents of a class that may be taken in would lose, for people."""
+
+FEW_WORDS, FEW_CHARACTERS, FEW_SHARE = 8, 20, 1 / 30
+
+# What a word and a character by itself count, and how long a run is: three words, or five characters.
+_WORD, _ALONE, _RUN = 5, 3, 15
+
+_UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
+_MARKS = (
+    r"\x00-/:-@\[-`{-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf\u2000-\u206f\u2190-\u2bff"
+    r"\u3000-\u3004\u3008-\u3020\u30fb\ufe30-\ufe4f\uff5b-\uff65"
+)
+_MANY = "十百千万萬亿億兆"
+_DIGIT = f"〇零一二三四五六七八九两兩壹贰叁肆伍陆柒捌玖拾{_MANY[0]}"
+_TOKEN = re.compile(
+    rf"""
+    (?P<number> (?: (?<![\w)\]]) [-+\u2212] )? \d+ (?: [.,:'’/\u2044] \d+ )* [{_MANY}]*
+      | (?: 星期 | 礼拜 | 禮拜 | 周 | 週 ) [一二三四五六日天]
+      | [{_DIGIT}] [{_DIGIT}{_MANY}]*
+      | [$¢£¥\u20a0-\u20cf%‰°✓✔✗✘☑☒☐↑↓▲▼★☆♀♂] )
+    | (?P<alone> [{_UNSPACED}] )
+    | (?P<word> [^\s\d{_UNSPACED}{_MARKS}]+ (?: [+\#]+ (?!\w) )? )
+    | (?P<end> [!?…。！？；;] | (?<!\b\w) \. (?!\w) )
+    | (?P<line> \n )
+    """,
+    re.VERBOSE,
+)
+
+_IS_ENDED = re.compile(r"(?<!\.)[.!?。！？．]\W*\Z").search
+_IS_NUMBER_WORD = re.compile(
+    r"""
+    zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen
+    |(?:twen|thir|for|fif|six|seven|eigh|nine)ty|(?:hundred|thousand|[mbtr]+illion|dozen)s?|half|quarter
+    |first|second|third|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf)th
+    |jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?
+    |oct(?:ober)?|nov(?:ember)?|dec(?:ember)?
+    |mon(?:day)?|tue(?:s|sday)?|wed(?:nesday)?|thu(?:r|rs|rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?
+    """,
+    re.VERBOSE,
+).fullmatch
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text, read for comparison; each part of it is made when it is asked for, and kept."""
+
+    text: str
+
+    @cached_property
+    def _read(self) -> tuple[list[str], list[str], list[int], list[int]]:
+        """Return the words, what each is, and before which of them a line and a sentence end."""
+        words: list[str] = []
+        kinds: list[str] = []
+        lines: list[int] = []
+        sentences: list[int] = []
+        for found in _TOKEN.finditer(unicodedata.normalize("NFKC", self.text)):
+            kind = found.lastgroup or ""
+            if kind == "line":
+                lines.append(len(words))
+            elif kind == "end":
+                sentences.append(len(words))
+            else:
+                word = found[0].casefold()
+                words.append(word)
+                kinds.append("number" if _IS_NUMBER_WORD(word) else kind)
+        return words, kinds, sorted([*lines, *sentences]), sentences
+
+    @property
+    def words(self) -> list[str]:
+        return self._read[0]
+
+    @cached_property
+    def joined(self) -> str:
+        return f" {' '.join(self.words)} "
+
+    @cached_property
+    def numbers(self) -> Counter[str]:
+        return Counter(word for word, kind in zip(*self._read[:2], strict=True) if kind == "number")
+
+    @cached_property
+    def without_numbers(self) -> str:
+        return "".join(word for word, kind in zip(*self._read[:2], strict=True) if kind != "number")
+
+    def units(self, *, by_line: bool) -> list[tuple[int, int]]:
+        """Return where each sentence begins and ends; *by_line*: the end of a line ends one too."""
+        ends = self._read[2 if by_line else 3]
+        return [(begin, end) for begin, end in pairwise([0, *ends, len(self.words)]) if begin < end]
+
+    @cached_property
+    def phrases(self) -> dict[bool, set[str]]:
+        """The sentences, by whether the end of a line ends one too."""
+        words = self.words
+        return {
+            by_line: {" ".join(words[begin:end]) for begin, end in self.units(by_line=by_line)}
+            for by_line in (True, False)
+        }
+
+    @cached_property
+    def _passed(self) -> list[int]:
+        """What the words before each place count."""
+        return [0, *accumulate(_ALONE if kind == "alone" else _WORD for kind in self._read[1])]
+
+    def is_short(self, begin: int, end: int) -> bool:
+        """Return whether these words are less than a run."""
+        return self._passed[end] - self._passed[begin] < _RUN
+
+    @cached_property
+    def _runs(self) -> list[tuple[int, int]]:
+        """Begin and end of the shortest run from each word on."""
+        passed, end, runs = self._passed, 0, list[tuple[int, int]]()
+        for begin in range(len(self.words)):
+            while passed[end] - passed[begin] < _RUN:
+                if end == len(self.words):
+                    return runs
+                end += 1
+            runs.append((begin, end))
+        return runs
+
+    @cached_property
+    def run_set(self) -> set[str]:
+        return {" ".join(self.words[begin:end]) for begin, end in self._runs}
+
+    def _stand(self, other: Text) -> list[bool]:
+        """Return which runs stand in *other*; what is behind the last run, where it is less than one, goes with it."""
+        found = [" ".join(self.words[begin:end]) in other.run_set for begin, end in self._runs]
+        found[-1:] = [f" {' '.join(self.words[max(0, len(found) - 1) :])} " in other.joined]
+        return found
+
+    def _reach(self, stand: list[bool]) -> list[int]:
+        """Return for each word the furthest end of a run that begins there or before, and does *stand*."""
+        last = len(self.words)
+        ends = [*(end for _, end in self._runs[:-1]), last]
+        found = list(accumulate((end if stands else 0 for end, stands in zip(ends, stand, strict=True)), max))
+        return found + found[-1:] * (last - len(found))
+
+    @cached_property
+    def folded(self) -> tuple[Codes, Hashes]:
+        """The letters by which verification compares texts, and the numbers."""
+        from es_simhash.texts.letters import compared_letters  # noqa: PLC0415 -- loads numpy
+        from es_simhash.texts.numbers import text_numbers  # noqa: PLC0415
+
+        return compared_letters([self.text])[0], text_numbers([self.text])[0]
+
+    def is_same(self, other: Text) -> bool:
+        """Return whether only spaces, case or marks differ."""
+        if self.words == other.words:
+            return True
+        from es_simhash.texts.numbers import compare_numbers  # noqa: PLC0415 -- loads numpy
+
+        (letters, numbers), (others, other_numbers) = self.folded, other.folded
+        return letters.tobytes() == others.tobytes() and compare_numbers(numbers, other_numbers) == "same"
+
+    def stands_in(self, other: Text) -> bool:
+        """Return whether every sentence and every number of this text stands in *other*."""
+        if self.numbers - other.numbers:
+            return False
+        # What ends at another place of a line, because it was wrapped anew, still ends where sentences do.
+        return any(self._stands_by(other, by_line=by_line) for by_line in (True, False))
+
+    @cached_property
+    def _end(self) -> str:
+        """What follows the last word: nothing if the text was cut, perhaps within it."""
+        return " " if _IS_ENDED(self.text) else ""
+
+    def _stands_by(self, other: Text, *, by_line: bool) -> bool:
+        there, last = other.phrases[by_line], len(self.words)
+        short: list[tuple[int, int]] = []
+        for begin, end in self.units(by_line=by_line):
+            phrase = " ".join(self.words[begin:end])
+            if self.is_short(begin, end):
+                short.append((begin, end))
+            elif not (
+                phrase in there
+                or (begin == 0 and any(whole.endswith(f" {phrase}") for whole in there))
+                or (end == last and any(whole.startswith(f"{phrase}{self._end}") for whole in there))
+            ):
+                return False
+        if not short:
+            return True
+        reach = self._reach(self._stand(other))
+        return all(reach[begin] >= end for begin, end in short)
+
+    def loses_few(self, other: Text) -> bool:
+        """Return whether only a few words of this text, and no number, stand nowhere in *other*."""
+        words, kinds, *_ = self._read
+        stand = self._stand(other)
+        own = {place for place, furthest in enumerate(self._reach(stand)) if furthest <= place}
+        borders = set(self._read[2])
+        for (begin, end), stands in zip(self._runs, stand, strict=False):
+            # Words that stand there, and not together: another one stood between them, or other ones around them.
+            if not stands and own.isdisjoint(range(begin, end)) and borders.isdisjoint(range(begin + 1, end)):
+                own.add(begin + 1)
+        if self.numbers - other.numbers or any(kinds[place] == "number" for place in own):
+            return False
+        alone = sum(kinds[place] == "alone" for place in own)
+        letters = sum(len(words[place]) for place in own)
+        is_little = alone / FEW_CHARACTERS + (len(own) - alone) / FEW_WORDS <= 1
+        return is_little and letters <= FEW_SHARE * sum(map(len, words))
+
+
+@dataclass(frozen=True)
+class Document:
+    """What is compared of a document: its text, and the title, which counts as text; empty for none."""
+
+    text: Text
+    title: Text
+
+    @classmethod
+    def of(cls, text: str, title: str = "") -> Document:
+        return cls(Text(text), Text(title))
+
+    def has_title_in(self, other: Document) -> bool:
+        title = self.title.joined
+        return title in other.title.joined or title in other.text.joined or self.title.is_same(other.title)
+
+
+def find_loss(goes: Document | None, stays: Document | None) -> Loss:
+    """
+    Return the class of a line: what is lost if *goes* is removed for *stays*; ``None`` for one that was not read.
+
+    >>> text = "The council approved the bridge over the river. It opens on March 1, and costs 6 million."
+    >>> cut, agency = text[:47], text.replace("The", "(Reuters) - The", 1)
+    >>> pairs = [(text.upper(), text), (cut, text), (text, agency), (text.replace("6", "six"), text), (text, cut)]
+    >>> [find_loss(Document.of(one), Document.of(other)) for one, other in pairs]
+    ['same', 'contained', 'contained', 'numbers', 'rewritten']
+    >>> find_loss(Document.of(text * 9 + "Agency report", "News"), Document.of(text * 9, "News of today"))
+    'few'
+    >>> find_loss(Document.of(text, "The new bridge"), Document.of(text, "The old bridge"))
+    'title'
+    >>> text = "市议会星期二批准在河上建造新桥。工程三月开始，费用是六千万元。"
+    >>> cut, later = text[:16], text.replace("三", "5")
+    >>> pairs = [(text.replace("。", "！"), text), (cut, text), (later, text), (text, cut)]
+    >>> [find_loss(Document.of(one), Document.of(other)) for one, other in pairs]
+    ['same', 'contained', 'numbers', 'rewritten']
+    >>> find_loss(Document.of(text * 9 + "（新华社）", "新桥"), Document.of(text * 9, "建造新桥"))
+    'few'
+    """
+    if goes is None or stays is None:
+        return "unread"
+    if goes.title.words and not goes.has_title_in(stays):
+        return "title"
+    one, other = goes.text, stays.text
+    if one.is_same(other):
+        return "same"
+    if one.stands_in(other):
+        return "contained"
+    if one.without_numbers == other.without_numbers:
+        return "numbers"
+    return "few" if one.loses_few(other) else "rewritten"
+
+
+def is_kept_shorter(goes: Document, stays: Document, loss: Loss) -> bool:
+    """
+    Return whether the document that stays has nothing of its own, and the one that goes has: the longer should stay.
+
+    >>> longer, shorter = Document.of("The bridge is open now. Cars may pass."), Document.of("The bridge is open now.")
+    >>> is_kept_shorter(longer, shorter, "rewritten"), is_kept_shorter(shorter, longer, "contained")
+    (True, False)
+    """
+    return loss not in LOSSLESS and find_loss(stays, goes) == "contained"
