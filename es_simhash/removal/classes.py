@@ -202,7 +202,7 @@ class Text:
         from es_simhash.texts.numbers import compare_numbers  # noqa: PLC0415 -- loads numpy
 
         (letters, numbers), (others, other_numbers) = self.folded, other.folded
-        return letters.tobytes() == others.tobytes() and compare_numbers(numbers, other_numbers) == "same"
+        return letters.tobytes() == others.tobytes() and compare_numbers(numbers, other_numbers)[0] == "same"
 
     def stands_in(self, other: Text) -> bool:
         """Return whether every sentence and every number of this text stands in *other*."""
