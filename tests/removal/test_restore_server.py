@@ -295,7 +295,7 @@ def test_a_removal_is_undone(server, index, simhash, run, tmp_path):
     simhash.reconcile(index)
     first = read_all(server, index)
     plan = tmp_path / "removal.db"
-    made = simhash.plan_removal(index, plan, max_share=1.0)
+    made = simhash.plan_removal(index, plan, max_share=1.0, also=("few", "rewritten"))
     records = list(simhash.apply_removal(plan))
     assert made.count == len(records) > 10
     assert set(read_all(server, index)) == {id_ for id_, source in first.items() if source["simhash"]["group"] == id_}
