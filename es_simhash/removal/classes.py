@@ -22,6 +22,7 @@ from es_simhash.hashing.characters import UNSPACED
 
 if TYPE_CHECKING:
     from es_simhash.hashing.characters import Codes, Hashes
+    from es_simhash.texts.measures import Replaced
 
 Loss = Literal["unread", "title", "same", "contained", "numbers", "few", "rewritten"]
 """What is lost if a document goes for another one; where several hold, the first."""
@@ -199,10 +200,17 @@ class Text:
         """Return whether only spaces, case or marks differ."""
         if self.words == other.words:
             return True
+        is_folded_alike = self.folded[0].tobytes() == other.folded[0].tobytes()
+        return is_folded_alike and self._compare_numbers(other) == "same"
+
+    def _compare_numbers(self, other: Text) -> Replaced:
         from es_simhash.texts.numbers import compare_numbers  # noqa: PLC0415 -- loads numpy
 
-        (letters, numbers), (others, other_numbers) = self.folded, other.folded
-        return letters.tobytes() == others.tobytes() and compare_numbers(numbers, other_numbers)[0] == "same"
+        return compare_numbers(self.folded[1], other.folded[1])[0]
+
+    def differs_in_numbers(self, other: Text) -> bool:
+        """Return whether nothing but numbers or signs differs; not whether these do."""
+        return self.without_numbers == other.without_numbers or self._compare_numbers(other) in ("only", "signs")
 
     def stands_in(self, other: Text) -> bool:
         """Return whether every sentence and every number of this text stands in *other*."""
@@ -298,7 +306,7 @@ def find_loss(goes: Document | None, stays: Document | None) -> Loss:
         return "same"
     if one.stands_in(other):
         return "contained"
-    if one.without_numbers == other.without_numbers:
+    if one.differs_in_numbers(other):
         return "numbers"
     return "few" if one.loses_few(other) else "rewritten"
 
