@@ -1,12 +1,15 @@
 """What a release is made by: the workflow file and the bill of materials. Neither is run on a forge here."""
 
+import inspect
 import json
+import os
 import re
 import tomllib
 
 import pytest
 import yaml
 
+import es_simhash
 from tests.docs.blocks import ROOT, load_tool
 
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
@@ -45,6 +48,24 @@ def test_every_supported_python_is_tested():
     supported = [line.rpartition(" ")[2] for line in project["classifiers"] if ":: Python :: 3." in line]
     assert WORKFLOW["jobs"]["test"]["strategy"]["matrix"]["python"] == supported
     assert f"| Python | {', '.join(supported)} |" in (ROOT / "COMPATIBILITY.md").read_text(encoding="utf-8")
+
+
+def test_public_names_are_those_that_were_promised():
+    """
+    Names, methods, parameters and fields. From 0.1.0 on a line goes only after a year of warnings (docs/promises.md);
+    ``ES_SIMHASH_NAMES=write`` writes the list anew.
+    """
+    path, lines = ROOT / "tests" / "public_names.txt", []
+    for name in sorted(es_simhash.__all__):
+        found = getattr(es_simhash, name)
+        members = inspect.getmembers(found) if inspect.isclass(found) else []
+        called = [(f"{name}.{own}", value) for own, value in members if own[0] != "_" and inspect.isfunction(value)]
+        for whole, value in [(name, found), *called]:
+            is_ours = inspect.isfunction(value) or (inspect.isclass(value) and "__init__" in vars(value))
+            lines.append(" ".join([whole, *(inspect.signature(value).parameters if is_ours else ())]))
+    if os.environ.get("ES_SIMHASH_NAMES") == "write":
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert path.read_text(encoding="utf-8").splitlines() == lines
 
 
 @pytest.fixture(scope="module")
