@@ -97,6 +97,12 @@ def plan(tmp_path):
     return write
 
 
+def read_text(path):
+    """Return the lines of the review of *path*."""
+    with Review(path) as review:
+        return list(review.text())
+
+
 LONG = "the ship left the harbour at nine and came back with nothing but salt on the deck. " * 3
 
 
@@ -248,14 +254,14 @@ def test_numbers(plan):
     rows += [removal("g", "h", similarity=0.83, loss="contained", day="2026-01-01")]
     rows[7] = replace(rows[7], is_kept_shorter=True)
     rows[8] = replace(rows[8], document=document("g", body="one two", day="2026-01-02"))
-    review = Review(plan(rows, documents=40))
-    found = review.to_dict()
+    with Review(plan(rows, documents=40)) as review:
+        found, text = review.to_dict(), "\n".join(review.text())
+        first = [line.document.id for line in review.removals()][:3]
     assert found["total"] == {"removals": 7, "documents": 40, "share": 0.175}
     assert found["losses"] == {"rewritten": 1, "few": 1, "contained": 1, "same": 6}
     assert list(found["losses"]) == ["rewritten", "few", "contained", "same"]
     assert found["similarity"] == [{"from": 0.8, "removals": 1}, {"from": 1.0, "removals": 6}]
-    assert [line.document.id for line in review.removals()][:3] == ["i", "e", "g"]
-    text = "\n".join(review.text())
+    assert first == ["i", "e", "g"]
     assert "news/i is held back, c stays (2 bits apart, more of its own goes, kept is shorter)" in text
     assert "kept is shorter: 1 of these have all that stays for them: --canonical longest" in text
     assert "who stays: in 1 of 7 the newer one by day goes; --canonical -day: the latest stays" in text
@@ -394,7 +400,7 @@ def test_what_stays_for_most_says_how_many_are_shown(plan):
     """The table has ten; the others are counted."""
     path = plan([removal(f"d{n}", f"c{n % 12}") for n in range(24)])
     assert "What stays for most removals (10 of 12)" in Checked(review_html(path)).text
-    assert "what stays for most removals (10 of 12)" in Review(path).text()
+    assert "what stays for most removals (10 of 12)" in read_text(path)
     assert "（12 篇中的 10 篇）" in Checked(review_html(path, language="zh")).text
 
 
@@ -407,7 +413,7 @@ def test_similarities_are_cut_alike(plan, capsys):
     ):
         line = removal(similarity=similarity)
         path = plan([line])
-        assert f"\n{share} " in "\n".join(Review(path).text())
+        assert f"\n{share} " in "\n".join(read_text(path))
         assert share in Checked(review_html(path)).text
         show_records([DuplicateResult.of(line, "deleted")])
         assert f" {number}\n" in capsys.readouterr().out
