@@ -28,7 +28,6 @@ from es_simhash.mapping.user_fields import may_hold, no_such_field
 from es_simhash.quality.check_sample import find_large_group, find_short_texts
 from es_simhash.quality.health import Finding
 from es_simhash.quality.read_stats import count_groups
-from es_simhash.quality.steps import StepFigures
 from es_simhash.quality.tune import PresetFigures, TuneOptions, Tuning, tune
 from es_simhash.texts.measures import DEFAULT_PRESET, PRESETS
 from es_simhash.transport.buckets import count_whole
@@ -87,12 +86,10 @@ class Setup:
             What *preset*, or where that is ``None`` the recommended one, finds of edited copies of these texts.
         presets:
             The same of every preset; empty where nothing was measured.
-        steps:
-            Steps before features that the texts ask for, with the copies that each finds. ``html`` is chosen where no
-            scheme is recorded or asked for; ``links`` is for you to choose: posts that differ in their links alone are
-            then one.
         notes:
-            Why some documents could not be drawn or counted, when the texts were measured.
+            Why some documents could not be drawn or counted, when the texts were measured; how many were too short to
+            compare; steps before features that find more copies. ``html`` is chosen where no scheme is recorded or
+            asked for; ``links`` is for you to choose: posts that differ in their links alone are then one.
         findings:
             A group of very many documents, as :meth:`SimHashClient.check_sample` finds it, and a short text of many
             titles: what speaks against removing duplicates before somebody has looked.
@@ -121,7 +118,6 @@ class Setup:
     sampled: int = 0
     measured: PresetFigures | None = None
     presets: tuple[PresetFigures, ...] = ()
-    steps: tuple[StepFigures, ...] = ()
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     filled: BackfillProgress | None = None
@@ -231,8 +227,8 @@ async def setup(
         measured=wanted.measured,
     )
     if (tuning := wanted.tuning) is not None:
-        found = replace(found, sampled=tuning.sampled, presets=tuning.presets, notes=tuning.reasons)
-        found = replace(found, steps=() if resolved.settings_of else tuning.steps)
+        found = replace(found, sampled=tuning.sampled, presets=tuning.presets)
+        found = replace(found, notes=(*tuning.reasons, *tuning.remarks(agreed.scheme.preprocess)))
     if with_fingerprint:
         found = replace(found, outside=(await count_groups(server, index)).lost)
     if not dry_run:
@@ -279,8 +275,10 @@ async def _decide(
     if documents and (is_free or preset_of(grouping, settings) is None):
         options = TuneOptions(sample=SAMPLE, text_field=future.text_fields.all)
         tuning = await tune(server, index, options, scheme=settings.scheme)
-        is_new = not resolved.settings_of and server.context.wanted is None
-        if is_new and (html := next((step for step in tuning.steps if step.step == "html"), None)) is not None:
+        if resolved.settings_of:  # another scheme is for another prefix
+            tuning = replace(tuning, steps=())
+        is_asked = server.context.wanted is not None
+        if not is_asked and (html := next((step for step in tuning.steps if step.step == "html"), None)) is not None:
             scheme = replace(settings.scheme, preprocess=html.preprocess)
             future = with_our_fields(server.context, resolved, named, scheme=scheme)
             settings = agree(future, server.context)

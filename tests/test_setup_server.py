@@ -266,8 +266,9 @@ def test_a_step_that_the_texts_ask_for(run, server, index, simhash, step):
     is_html = step == "html"
     assert f" more copies are found without {'tags or' if is_html else 'links: --preprocess links'}" in shown
     assert ("(chosen)" in shown) == is_html
+    assert "measured: similar finds " in shown
     found = simhash.setup(index, text_field="body")
-    assert [each.step for each in found.steps] == [step]
+    assert [said.endswith("(chosen)") for said in found.notes] == [is_html]
     assert found.scheme == ("shingles-3(preprocess=html)" if is_html else "shingles-3")
     assert len(simhash.find_near_dups(index, html_to_text(bodies[7]))) == 1
     assert simhash.setup(index).is_already

@@ -134,7 +134,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "Presets": Shape(
         PresetFigures,
-        "preset max_distance similarity recall recall_similar by_edit",
+        "preset max_distance similarity recall recall_similar by_edit found copies pairs",
         {
             "preset": "Its name.",
             "max_distance": "Its largest distance.",
@@ -142,6 +142,9 @@ SHAPES: dict[str, Shape] = {
             "recall": "Share of the edited copies that it finds.",
             "recall_similar": "Share of those that share 80 % of their words.",
             "by_edit": "Share of the copies with each kind of edit.",
+            "found": "How many of the edited copies it finds.",
+            "copies": "How many edited copies there are.",
+            "pairs": "How many pairs of the texts themselves it takes for near-duplicates that share less than 80 %.",
         },
     ),
     "Steps": Shape(
@@ -204,7 +207,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "Tuning": Shape(
         Tuning,
-        "index documents sampled copies presets recommended enough_distance steps reasons",
+        "index documents sampled copies presets recommended enough_distance steps reasons short",
         {
             "index": "Name of the index.",
             "documents": "All documents.",
@@ -215,6 +218,7 @@ SHAPES: dict[str, Shape] = {
             "enough_distance": "The smallest distance that finds enough.",
             "steps": "Steps before features by which more copies are found.",
             "reasons": "Why not every document could be looked at.",
+            "short": "How many texts were left out as too short to compare.",
         },
         {"presets": "Presets", "steps": "Steps"},
     ),
@@ -249,11 +253,10 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
         Shape(
             package.Setup,
             "index indices text_fields scheme max_distance grouping preset recorded documents missing sampled measured "
-            "presets steps notes findings filled groups outside rollover is_already is_complete dry_run",
+            "presets notes findings filled groups outside rollover is_already is_complete dry_run",
             _DRY,
             {
                 "presets": "Presets",
-                "steps": "Steps",
                 "measured": "Presets",
                 "findings": "Finding",
                 "filled": "Filled",

@@ -158,12 +158,11 @@ def _show_measured(found: Setup, to: To) -> None:
             for kind in found.presets[0].by_edit
         ]
         print_sheets(Sheet(f"found of edited copies of {found.sampled:,} of your texts", rows))
+        print_line(f"measured: {'; '.join(map(str, sorted(found.presets, key=lambda preset: preset != figures)))}")
         if figures is not None and figures.preset == found.preset:
             place = [preset.preset for preset in found.presets].index(found.preset)
             shares = [f"{preset.preset} {percent(preset.recall_similar)}" for preset in found.presets[: place + 1]]
             print_line(f"of the copies that stay 80 % the same: {', '.join(shares)}; 98 % is enough to choose a preset")
-    for step in found.steps:
-        print_line(f"note: {step}{' (chosen)' if f'preprocess={step.step}' in found.scheme else ''}")
     for message in found.notes:
         print_line(f"note: {message}")
     if figures is not None and found.preset is None and figures.max_distance > found.grouping["max_distance"]:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.errors import InvalidInputError, MappingError, shorten
-from es_simhash.groups.all_pairs import distances_between
+from es_simhash.errors import InvalidInputError, MappingError, count, shorten
+from es_simhash.groups.all_pairs import distances_between, near_pairs
 from es_simhash.hashing import DEFAULT_SCHEME, Scheme, fingerprint_array, get_scheme
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.port import Port
@@ -25,13 +25,26 @@ from es_simhash.quality.steps import StepFigures, measure_steps
 from es_simhash.record import Record
 from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
-from es_simhash.texts.measures import DEFAULT_PRESET, DEFAULT_SIMILARITY, PRESETS, WORD_SHINGLES, compare_pairs
+from es_simhash.texts.letters import have_fewer
+from es_simhash.texts.measures import (
+    DEFAULT_PRESET,
+    DEFAULT_SIMILARITY,
+    FEWEST_LETTERS,
+    PRESETS,
+    WORD_SHINGLES,
+    Preset,
+    TextMeasure,
+    compare_pairs,
+)
 from es_simhash.transport.answers import sentences
 from es_simhash.transport.buckets import count_documents
 from es_simhash.transport.protocol import Index, Progress, check_index, index_key
 
 DISTANCES = (0, 3, 5, 8, 10, 12, 16)
 """The distances, in bits, of which one is enough by bits alone."""
+
+MOST_PAIRS = 5_000
+"""Most pairs of sampled texts that are compared: more are of one form."""
 
 LONGEST = 100_000
 """The letters of a text that are measured; what is longer is cut."""
@@ -45,7 +58,9 @@ class PresetFigures(Record):
     """
     What a preset finds.
     *recall*: share of the edited copies that it reports; ``None`` without copies. *recall_similar*: the same among the
-    copies that share 80 % of their shingles with the original. *by_edit*: recall by kind of edit.
+    copies that share 80 % of their shingles with the original. *by_edit*: recall by kind of edit. *found*, *copies*:
+    the numbers behind *recall*. *pairs*: how many pairs of the sampled texts themselves it takes for near-duplicates
+    that share less than 80 %: edited much, or of one form.
     """
 
     preset: str
@@ -54,6 +69,14 @@ class PresetFigures(Record):
     recall: float | None
     recall_similar: float | None = None
     by_edit: Mapping[str, float] = field(default_factory=dict)
+    found: int = 0
+    copies: int = 0
+    pairs: int = 0
+
+    def __str__(self) -> str:
+        """Return what it finds, in numbers of the index."""
+        pairs = f", and {count(self.pairs, 'pair')} of these texts that share less than 80 %" if self.pairs else ""
+        return f"{self.preset} finds {self.found:,} of {self.copies:,} copies{pairs}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +88,7 @@ class Tuning(Tabular, Record):
     :func:`recommend` chose; ``None`` without copies. *enough_distance*: the smallest distance by bits alone whose
     recall is 0.02 below the best at most, with the scheme of the index: for a scheme that no preset has. *reasons*: why
     some documents could not be drawn or counted; empty if all could. *steps*: those before features by which the
-    recommended preset, else ``similar``, finds more copies.
+    recommended preset, else ``similar``, finds more copies. *short*: texts that were left out as too short to compare.
     """
 
     index: str
@@ -77,6 +100,13 @@ class Tuning(Tabular, Record):
     enough_distance: int | None = None
     reasons: tuple[str, ...] = ()
     steps: tuple[StepFigures, ...] = ()
+    short: int = 0
+
+    def remarks(self, chosen: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return what the sample shows beside: texts too short to compare, and steps, some *chosen*, that find more."""
+        short = f"{count(self.short, 'text')} of fewer than {FEWEST_LETTERS} letters left out: they are near nothing"
+        steps = (f"{step}{' (chosen)' if step.step in chosen else ''}" for step in self.steps)
+        return (*([short] if self.short else []), *steps)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a row for each preset."""
@@ -109,7 +139,7 @@ class Tuning(Tabular, Record):
         return [self.found(), Sheet("By kind of edit", copies)]
 
     def _notes(self) -> Mapping[str, Sequence[str]]:
-        return {"not every document was looked at": self.reasons, "with a step": tuple(map(str, self.steps))}
+        return {"not every document was looked at": self.reasons, "beside": self.remarks()}
 
 
 def recommend(figures: Sequence[PresetFigures]) -> str | None:
@@ -160,13 +190,16 @@ async def tune(server: Port, index: Index, options: TuneOptions, *, scheme: Sche
     used = settings.scheme if settings else scheme or get_scheme(server.context.wanted or DEFAULT_SCHEME)
     texts, documents, reasons = await _draw(server, index, options, fields, mappings.values())
     server.tell(Progress(0, None, "measuring presets"))
+    are_short = have_fewer(texts, FEWEST_LETTERS)
+    texts = [text for text, is_short in zip(texts, are_short.tolist(), strict=True) if not is_short]
     found: Tuning = await server.compute(measure, texts, used, options.seed)
     server.tell(Progress(len(texts), len(texts), "measuring presets"))
     preset = PRESETS[found.recommended or DEFAULT_PRESET.name]
     if used.has_features_of(get_scheme(preset.scheme)):
         steps = await server.compute(tuple, measure_steps(texts, used, preset, seed=options.seed))
         found = replace(found, steps=steps)
-    return replace(found, index=name, documents=documents, reasons=tuple(dict.fromkeys(reasons)))
+    reasons = tuple(dict.fromkeys(reasons))
+    return replace(found, index=name, documents=documents, reasons=reasons, short=int(are_short.sum()))
 
 
 async def _draw(
@@ -221,9 +254,23 @@ def measure(texts: Sequence[str], scheme: Scheme, seed: int) -> Tuning:
         found = (distances(used) <= preset.max_distance) & (similarity >= bound)
         by_kind = {kind: _share(found[[other == kind for other in kinds]]) or 0.0 for kind in dict.fromkeys(kinds)}
         shares = _share(found), _share(found[is_alike])
-        presets.append(PresetFigures(preset.name, preset.max_distance, preset.similarity, *shares, by_kind))
+        numbers = int(found.sum()), len(copies), _count_pairs(texts, used, preset, compared)
+        presets.append(PresetFigures(preset.name, preset.max_distance, preset.similarity, *shares, by_kind, *numbers))
     enough = _find_enough(distances(scheme))
     return Tuning("", 0, len(texts), dict(Counter(kinds)), tuple(presets), recommend(presets), enough)
+
+
+def _count_pairs(texts: Sequence[str], scheme: Scheme, preset: Preset, compared: TextMeasure) -> int:
+    """Return how many pairs of *texts* the *preset* accepts that share less than 80 % of their shingles."""
+    if preset.similarity >= DEFAULT_SIMILARITY:
+        return 0
+    values, known = fingerprint_array(texts, scheme=scheme)
+    places = np.flatnonzero(known)
+    found = [np.stack([pair.left, pair.right]) for pair in near_pairs(values[places], preset.max_distance)]
+    left, right = places[np.concatenate([np.empty((2, 0), np.int64), *found], axis=1)[:, :MOST_PAIRS]]
+    similarity, _ = compare_pairs(texts, left, right, measure=compared, bound=preset.similarity)
+    by_words, _ = compare_pairs(texts, left, right)
+    return int(((similarity >= preset.similarity) & (by_words < DEFAULT_SIMILARITY)).sum())
 
 
 def _share(found: NDArray[np.bool_]) -> float | None:

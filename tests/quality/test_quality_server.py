@@ -183,7 +183,7 @@ def test_tune_counts_texts_without_words(server, index, simhash):
     texts = ["The storm closed all schools today", "…", "Trains stopped in the north again"]
     send(server, index, {str(number): {"body": text} for number, text in enumerate(texts)})
     found = simhash.tune(index, text_field="body")
-    assert (found.documents, found.sampled) == (3, 3)
+    assert (found.documents, found.sampled, found.short) == (3, 2, 1)
 
 
 def test_tune(filled, simhash):
