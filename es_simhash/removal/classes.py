@@ -1,11 +1,12 @@
 """
 What is lost if one document goes for another: the class of a line of a plan. Pure.
 
-A text is words, numbers and ends of sentences. A word of a script without spaces is one character; three words, or five
-such characters, are a run. A document is *contained* in another one if each of its sentences stands there whole: the
-first may lack its beginning there (an agency line), the last its end (a text that was cut). A sentence that is shorter
-than a run, such as a cell of a table, must stand beside its neighbour. Every number must stand there as often. So each
-run and each number of what goes stands in what stays.
+A text is words, numbers and ends of sentences. Symbols (a minus, <, an arrow, an emoji) count as numbers. A word of a
+script without spaces is one character; three words, or five such characters, are a run. A document is *contained* in
+another one if each of its sentences stands there whole: the first may lack its beginning there, if that ends as an
+agency line does; the last may lack its end, if the text goes on there (it was cut). A sentence that is shorter than a
+run, and a short line without an end, such as a cell of a table, must stand between its neighbours. Every number must
+stand there as often. So each run and each number of what goes stands in what stays.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ FEW_WORDS, FEW_CHARACTERS, FEW_SHARE = 8, 20, 1 / 30
 
 # What a word and a character by itself count, and how long a run is: three words, or five characters.
 _WORD, _ALONE, _RUN = 5, 3, 15
+# Eight words: a line that is shorter, and ends no sentence, may be a cell of a table.
+_LINE = 40
 
 _UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
 _MARKS = (
@@ -67,21 +70,38 @@ _MARKS = (
 )
 _MANY = "十百千万萬亿億兆"
 _DIGIT = f"〇零一二三四五六七八九两兩壹贰叁肆伍陆柒捌玖拾{_MANY[0]}"
+_SYMBOLS = "".join(
+    f"\\{character}" if character in "^~" else character
+    for character in map(chr, (*range(0x2500), *range(0x2580, 0x10000), *range(0x1F000, 0x20000)))
+    if character in "^%‰′″" or (unicodedata.category(character) in {"Sc", "Sm", "So"} and character not in "|©®™")
+)
+"""All but what draws lines and boxes."""
+_DASHES = r"\-\u2010-\u2015\u2212"
+_GROUPED = re.compile(r"(?<=\d)[,'’ \u00a0\u2009\u202f](?=\d{3}(?!\d))")
+_SUPERSCRIPTS = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+")
 _TOKEN = re.compile(
     rf"""
-    (?P<number> (?: (?<![\w)\]]) [-+\u2212] )? \d+ (?: [.,:'’/\u2044] \d+ )* [{_MANY}]*
+    (?P<rule> ([=~+<>*_\#-]) \2{{2,}} )
+    | (?P<number> \.? \d+ (?: [.,:'’/\u2044] \d+ )* [{_MANY}]*
       | (?: 星期 | 礼拜 | 禮拜 | 周 | 週 ) [一二三四五六日天]
       | [{_DIGIT}] [{_DIGIT}{_MANY}]*
-      | [$¢£¥\u20a0-\u20cf%‰°✓✔✗✘☑☒☐↑↓▲▼★☆♀♂] )
+      | [{_DASHES}] (?= [ $€£¥]? \d )
+      | (?<=\w) [-\u2212] (?! [\w\r\n] )
+      | \( (?= [$€£¥]? [\d.,]+ \) )
+      | != | (?<!\w) ! (?=\w) | (?<=\d) ! | && | \|\| | (?<=\w) \# (?=\w) | (?<=[^\n\t]) \t (?=\t)
+      | [{_SYMBOLS}] )
     | (?P<alone> [{_UNSPACED}] )
-    | (?P<word> [^\s\d{_UNSPACED}{_MARKS}]+ (?: [+\#]+ (?!\w) )? )
+    | (?P<word> [^\s\d{_UNSPACED}{_MARKS}{_SYMBOLS}]+ (?: [+\#]+ (?!\w) )? )
     | (?P<end> [!?…。！？；;] | (?<!\b\w) \. (?!\w) )
     | (?P<line> \n )
+    | (?P<lead> (?<=\s) [{_DASHES}]+ (?=\s) | [:)\]】] | (?<=[电電讯訊]) [ \u3000] )
     """,
     re.VERBOSE,
 )
+_IS_CASED = re.compile(r"[kmgt]?(?:w|wh|b|bit|v|a|hz|pa|j|bq)").fullmatch
+"""Units whose case says which: 5 mW and 5 MW."""
 
-_IS_ENDED = re.compile(r"(?<!\.)[.!?。！？．]\W*\Z").search
+_IS_ENDED = re.compile(r"(?<![.…])[.!?。！？．](?![.…])\W*\Z").search
 _IS_NUMBER_WORD = re.compile(
     r"""
     zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen
@@ -102,23 +122,23 @@ class Text:
     text: str
 
     @cached_property
-    def _read(self) -> tuple[list[str], list[str], list[int], list[int]]:
-        """Return the words, what each is, and before which of them a line and a sentence end."""
+    def _read(self) -> tuple[list[str], list[str], list[int], list[int], list[int]]:
+        """Return the words, what each is, and before which of them a line, a sentence, an agency line end."""
         words: list[str] = []
         kinds: list[str] = []
-        lines: list[int] = []
-        sentences: list[int] = []
-        for found in _TOKEN.finditer(unicodedata.normalize("NFKC", self.text)):
+        ends: dict[str, list[int]] = {"line": [], "end": [], "lead": [], "rule": []}
+        text = _SUPERSCRIPTS.sub(lambda found: f"^{found[0]}", _GROUPED.sub("", self.text))
+        for found in _TOKEN.finditer(unicodedata.normalize("NFKC", text)):
             kind = found.lastgroup or ""
-            if kind == "line":
-                lines.append(len(words))
-            elif kind == "end":
-                sentences.append(len(words))
-            else:
-                word = found[0].casefold()
-                words.append(word)
-                kinds.append("number" if _IS_NUMBER_WORD(word) else kind)
-        return words, kinds, sorted([*lines, *sentences]), sentences
+            if kind in ends:
+                ends[kind].append(len(words))
+                continue
+            word = found[0].casefold()
+            if kinds[-1:] == ["number"] and _IS_CASED(word):
+                word, kind = found[0], "number"
+            words.append(word)
+            kinds.append("number" if _IS_NUMBER_WORD(word) else kind)
+        return words, kinds, sorted([*ends["line"], *ends["end"]]), ends["end"], ends["lead"]
 
     @property
     def words(self) -> list[str]:
@@ -129,8 +149,12 @@ class Text:
         return f" {' '.join(self.words)} "
 
     @cached_property
+    def numbers_in_order(self) -> list[str]:
+        return [word for word, kind in zip(*self._read[:2], strict=True) if kind == "number"]
+
+    @cached_property
     def numbers(self) -> Counter[str]:
-        return Counter(word for word, kind in zip(*self._read[:2], strict=True) if kind == "number")
+        return Counter(self.numbers_in_order)
 
     @cached_property
     def without_numbers(self) -> str:
@@ -154,10 +178,6 @@ class Text:
     def _passed(self) -> list[int]:
         """What the words before each place count."""
         return [0, *accumulate(_ALONE if kind == "alone" else _WORD for kind in self._read[1])]
-
-    def is_short(self, begin: int, end: int) -> bool:
-        """Return whether these words are less than a run."""
-        return self._passed[end] - self._passed[begin] < _RUN
 
     @cached_property
     def _runs(self) -> list[tuple[int, int]]:
@@ -200,6 +220,8 @@ class Text:
         """Return whether only spaces, case or marks differ."""
         if self.words == other.words:
             return True
+        if self.numbers_in_order != other.numbers_in_order:
+            return False
         is_folded_alike = self.folded[0].tobytes() == other.folded[0].tobytes()
         return is_folded_alike and self._compare_numbers(other) == "same"
 
@@ -220,27 +242,37 @@ class Text:
         return any(self._stands_by(other, by_line=by_line) for by_line in (True, False))
 
     @cached_property
-    def _end(self) -> str:
-        """What follows the last word: nothing if the text was cut, perhaps within it."""
-        return " " if _IS_ENDED(self.text) else ""
+    def _is_ended(self) -> bool:
+        return bool(_IS_ENDED(self.text))
 
     def _stands_by(self, other: Text, *, by_line: bool) -> bool:
-        there, last = other.phrases[by_line], len(self.words)
-        short: list[tuple[int, int]] = []
+        there = other.phrases[by_line]
+        sentences = {*self._read[3]}
         for begin, end in self.units(by_line=by_line):
-            phrase = " ".join(self.words[begin:end])
-            if self.is_short(begin, end):
-                short.append((begin, end))
-            elif not (
-                phrase in there
-                or (begin == 0 and any(whole.endswith(f" {phrase}") for whole in there))
-                or (end == last and any(whole.startswith(f"{phrase}{self._end}") for whole in there))
-            ):
+            is_open = end == len(self.words) and not self._is_ended
+            if is_open and self._is_cut(begin, other):
+                continue
+            is_whole = " ".join(self.words[begin:end]) in there or (begin == 0 and self._follows_lead(end, other))
+            weight = self._passed[end] - self._passed[begin]
+            if weight < _RUN or (end not in sentences and weight < _LINE):
+                beside = " ".join(self.words[max(0, begin - 1) : end + 1])
+                is_whole = f" {beside} " in other.joined and (is_whole or not is_open)
+            if not is_whole:
                 return False
-        if not short:
-            return True
-        reach = self._reach(self._stand(other))
-        return all(reach[begin] >= end for begin, end in short)
+        return True
+
+    def _follows_lead(self, end: int, other: Text) -> bool:
+        """Return whether the first sentence stands in *other* behind an agency line, whole."""
+        ends = {*other._read[2], len(other.words)}
+        first = self.words[:end]
+        return any(place + end in ends and other.words[place : place + end] == first for place in other._read[4])
+
+    def _is_cut(self, begin: int, other: Text) -> bool:
+        """Return whether *other* has what begins here, and goes on: the last word may be cut too."""
+        rest = " ".join(self.words[max(0, begin - 1) :])
+        place = other.joined.find(f" {rest}")
+        after = other.joined[place + 1 + len(rest) :] if place >= 0 else ""
+        return len(after) > _RUN
 
     def loses_few(self, other: Text) -> bool:
         """Return whether only a few words of this text, and no number, stand nowhere in *other*."""

@@ -73,6 +73,29 @@ def loss(goes, stays, *titles):
         ("apples 5\npears 5\nplums 7", "apples 5\npears 6\nplums 7", "numbers"),
         ("apples 5\npears 5\nplums 7", "apples 5\npears\nplums 7\nkiwis 8", "rewritten"),
         (f"{LONG} It has 7 parts.", LONG, "rewritten"),
+        # symbols, and where cells are empty
+        *(
+            (f"{SNOW} It is {one} here.", f"{SNOW} It is {other} here.", "numbers")
+            for pair in [
+                *("👍 👎", "<5 >5", "≥5 ≤5", "±5 5", "½ 12", "10⁶ 106", "m³ m3", "AA- AA", "–5 5", "(500) 500"),
+                *("3+4 3-4", "EUR-5 EUR5", "→ ←", "🇩🇪 🇫🇷", "1,5 1.5", "a!=b a==b", "●●○ ●○○", "✅ ❌", "2/3 2-3"),
+            ]
+            for one, _, other in [pair.partition(" ")]
+        ),
+        (f"{SNOW} p < 5 here.", f"{SNOW} p > 5 here.", "numbers"),
+        (f"{SNOW} 5 mW here.", f"{SNOW} 5 MW here.", "numbers"),
+        (f"{SNOW} Prices in $ here.", f"{SNOW} Prices in € here.", "numbers"),
+        (f"{SNOW} It has 1,500 kg.", f"{SNOW} It has 1.500 kg.", "numbers"),
+        ("Row\t\t5\t7\n" + SNOW, "Row\t5\t\t7\n" + SNOW, "numbers"),
+        (f"====\n{SNOW}\n====", SNOW, "same"),
+        # a beginning and an end that turn what is said, and lines that belong to others
+        (f"Guilty on all counts, the court said. {SNOW}", f"Not guilty on all counts, the court said. {SNOW}", "few"),
+        (f"同意建造新桥的计划。{XIN}", f"不同意建造新桥的计划。{XIN}", "few"),
+        (f"{SNOW} Admission is free of charge.", f"{SNOW} Admission is free of charge for members only.", "few"),
+        (f"{SNOW} Tickets are sold", f"{SNOW} Tickets are sold out", "few"),
+        (f"{SNOW} Written by John Smith", f"{SNOW} Written by John Smithson", "rewritten"),
+        (f"Red wine\n12 net\nOld tea\n9 net\n{SNOW}", f"Red wine\n9 net\nOld tea\n12 net\n{SNOW}", "numbers"),
+        (f"Red ink\nof Rome\nOld tea\nof Bonn\n{SNOW}", f"Red ink\nof Bonn\nOld tea\nof Rome\n{SNOW}", "few"),
         # little of its own
         (f"{LONG} Agency report", LONG, "few"),
         (LONG.replace("such as w21", "such as w2l"), LONG, "rewritten"),  # a number of a word is one
