@@ -95,7 +95,7 @@ def loss(goes, stays, *titles):
         (f"{SNOW} Tickets are sold", f"{SNOW} Tickets are sold out", "few"),
         (f"{SNOW} Written by John Smith", f"{SNOW} Written by John Smithson", "rewritten"),
         (f"Red wine\n12 net\nOld tea\n9 net\n{SNOW}", f"Red wine\n9 net\nOld tea\n12 net\n{SNOW}", "numbers"),
-        (f"Red ink\nof Rome\nOld tea\nof Bonn\n{SNOW}", f"Red ink\nof Bonn\nOld tea\nof Rome\n{SNOW}", "few"),
+        (f"Red ink\nof Rome\nOld tea\nof Bonn\n{SNOW}", f"Red ink\nof Bonn\nOld tea\nof Rome\n{SNOW}", "rewritten"),
         # little of its own
         (f"{LONG} Agency report", LONG, "few"),
         (LONG.replace("such as w21", "such as w2l"), LONG, "rewritten"),  # a number of a word is one
