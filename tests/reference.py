@@ -286,7 +286,7 @@ def compare_numbers(first, second):
     if without_digits(first) != without_digits(second):
         return "replaced" if mine & others else "same"
     if not mine & others and all(is_weak for *_, is_weak in one ^ other):
-        return "same"
+        return "same" if letters_only(first) == letters_only(second) else "only"
     return "signs" if letters_only(first) == letters_only(second) else "only"
 
 

@@ -1,12 +1,13 @@
 """
 The numbers and signs of texts, and which of two texts has others in the same places.
 
-A number is a run of digits of any script, with a point or comma between two of them: 2.5 and 2,5 are one number and the
-same. A point, comma, apostrophe or blank before exactly three digits only groups them: 1,500 and 1 500 are 1500, and so
-is 1,00,000 a 100000. 12:30 and 2026-01-31 are two and three numbers. A minus before a number belongs to it, brackets
-around it, a currency or percent beside it, an exponent. What is written with letters is none: 1.5 thousand is 1.5 and a
-word, and 二 is a word, but a Roman number in capitals after part, chapter and such is one. Words of letters and signs
-(C++, C#, .NET) count as numbers; so do marks such as ✓ and ✗, where both texts have one.
+A number is a run of digits of any script, with a point or comma between two of them: 2.5 and 2,5 are one number and
+the same. A point, comma, apostrophe or blank before exactly three digits only groups them: 1,500 and 1 500 are 1500,
+and so is 1,00,000 a 100000. 12:30 and 2026-01-31 are two and three numbers. A minus before a number belongs to it,
+brackets around it, a currency or percent beside it, an exponent. What is written with letters is none: 1.5 thousand
+is 1.5 and a word, and 二 is a word, but a Roman number in capitals is one: I, C and such after part, chapter and the
+like. Words of letters and signs (C++, C#, .NET) count as numbers; so do marks such as ✓, → and emoji, where both
+texts have one. <, ≤, ± and such before a number belong to it; not the end of a tag.
 
 A number stands in a place: six letters before it, or six after it. Digits are no letters. If two texts have the same
 place, and each has a number there that the other does not have there, a number was replaced. A number in a passage that
@@ -57,7 +58,7 @@ _HIGH = np.uint64(32)
 # The last bit of what counts only where the other text has another one in its place.
 _WEAK = np.uint64(1)
 
-_POINT, _BLANK, _EXPONENT, _PLUS, _MINUS, _UNIT, _OPENING, _TICK, _ROMAN = range(1, 10)
+_POINT, _BLANK, _EXPONENT, _PLUS, _MINUS, _UNIT, _OPENING, _TICK, _ROMAN, _RELATION = range(1, 11)
 _KINDS = {
     _POINT: ".,'’\u066b\u066c，．",
     _BLANK: " \u00a0\u2009\u202f",
@@ -66,12 +67,19 @@ _KINDS = {
     _MINUS: "-−–﹣－",
     _UNIT: "$€£¥₹₽₩₺₪฿₫%‰°＄￥％",
     _OPENING: '\1([{:=;|"“„「（：\n\r\t\u3000',
-    _TICK: "✓✔✗✘☑☒☐↑↓▲▼★☆♀♂",
-    _ROMAN: "IVXLCDM",
+    _TICK: "".join(
+        map(chr, (*range(0x2190, 0x2200), *range(0x25A0, 0x27C0), *range(0x1F1E6, 0x1F200), *range(0x1F300, 0x1FB00)))
+    ),
+    _ROMAN: "IVXLCDM" + "".join(map(chr, range(0x2160, 0x2180))),
+    _RELATION: "<>≤≥±~≈≠√",
 }
 _WIDE_UNITS = {"＄": "$", "￥": "¥", "％": "%"}
+_IS_ROMAN = re.compile(
+    r"[ivx\u2160-\u217f]{2,}|(?!mix)m{0,3}(?:c[md]|d?c{0,3})(?:x[cl]|l?x{0,3})(?:i[xv]|v?i{0,3})"
+).fullmatch
+_SHORT_ROMAN = 2
 _COUNTED_BY_ROMANS = re.compile(
-    r"(?<!\w)(?:part|parte|partie|teil|chapter|chapitre|capitulo|capitolo|kapitel|volume|vol|band|tome|tomo|book|buch|livre|"
+    r"(?<!\w)(?:war|no|nr|article|artikel|class|type|stage|mark|schedule|parts|chapters|ch|part|parte|partie|teil|chapter|chapitre|capitulo|capitolo|kapitel|volume|vol|band|tome|tomo|book|buch|livre|"
     r"libro|section|sektion|abschnitt|titre|titulo|title|act|akt|acte|annex|appendix|phase|grade) {1,3}\Z"
 )
 _LONGEST_COUNTED = 14
@@ -99,8 +107,8 @@ def compare_numbers(first: Hashes, second: Hashes) -> tuple[Replaced, bool]:
     are_most = replaced > max(_PLACES, kept)
     if first[-3] != second[-3]:
         return ("replaced" if replaced else "same"), are_most
-    if not replaced and (np.append(mine, others) & _WEAK).all():
-        return "same", False
+    if not replaced and (np.append(mine, others) & _WEAK).all():  # the same numbers may have changed their places
+        return ("same" if first[-2] == second[-2] else "only"), False
     return ("signs" if first[-2] == second[-2] else "only"), are_most
 
 
@@ -167,8 +175,13 @@ def _find_romans(values: Codes, is_numeral: Flags, is_word: Flags) -> Flags:
         sums = np.append(0, np.cumsum(is_numeral))
         is_whole = sums[stops] - sums[starts] == stops - starts
         for start, stop in zip(starts[is_whole].tolist(), stops[is_whole].tolist(), strict=True):
-            before = values[max(0, start - _LONGEST_COUNTED) : start].tobytes().decode("utf-32-le", "replace")
-            found[start:stop] = _COUNTED_BY_ROMANS.search(before) is not None
+            word, before = (
+                values[begin:end].tobytes().decode("utf-32-le", "replace")
+                for begin, end in ((start, stop), (max(0, start - _LONGEST_COUNTED), start))
+            )
+            is_number = set(word) <= {*"ivx"} or len(word) > _SHORT_ROMAN  # CD and DC are words
+            is_sure = len(word) >= _SHORT_ROMAN and is_number and _IS_ROMAN(word)
+            found[start:stop] = bool(is_sure or _COUNTED_BY_ROMANS.search(before))
     return found
 
 
@@ -219,8 +232,14 @@ def _beside(codes: Codes, kinds: NDArray[np.uint8], starts: Places, stops: Place
         units[units == ord(wide)] = ord(narrow)
     signs = before - (kinds[before] == _UNIT)
     is_minus = (kinds[signs] == _MINUS) & np.isin(kinds[signs - 1], (_BLANK, _OPENING))
+    relations = np.zeros(starts.size, np.uint64)
+    for place in (before - (kinds[before] == _BLANK), before):
+        is_tag = (codes[place] == ord(">")) & (kinds[place - 1] != _BLANK)
+        relations = np.where((kinds[place] == _RELATION) & ~is_tag, codes[place], relations)
     in_brackets = np.isin(codes[before], _BRACKETS[0]) & np.isin(codes[after], _BRACKETS[1])
-    found: Hashes = units + np.uint64(1 << 21) * is_minus + np.uint64(1 << 22) * in_brackets
+    found: Hashes = (
+        units + np.uint64(1 << 21) * is_minus + np.uint64(1 << 22) * in_brackets + (relations << np.uint64(24))
+    )
     return found
 
 
