@@ -109,7 +109,8 @@ def test_pairs_groups_and_duplicates_of_one_id_in_several_shards(server, index, 
     server.request("POST", f"/{index}/_refresh")
     [group] = simhash.groups(index)
     assert sorted(each.routing for each in group.members) == routed
-    deleted = list(delete_duplicates(simhash, index, tmp_path / "removed.db", verify=0.0, max_share=1.0))
+    options = {"verify": 0.0, "also": ["numbers", "rewritten"], "max_share": 1.0}
+    deleted = list(delete_duplicates(simhash, index, tmp_path / "removed.db", **options))
     assert [(each.id, each.action) for each in deleted] == [("7", "deleted")] * 2
     server.request("POST", f"/{index}/_refresh")
     left = [each.routing for each in simhash.find_near_dups(index, fingerprint=0)]

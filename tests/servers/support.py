@@ -148,7 +148,7 @@ class ByDistance:
 
     def __getattr__(self, name):
         method = getattr(self._simhash, name)
-        if name not in ("ingest", "reconcile", "plan_removal"):
+        if name not in ("ingest", "reconcile"):
             return method
         return lambda *args, **options: method(*args, **{"verify": False, **options})
 
