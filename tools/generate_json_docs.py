@@ -202,7 +202,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "Outcome": Shape(
         package.DuplicateResult,
-        "id index canonical canonical_index distance similarity action kind reason routing earlier",
+        "id index canonical canonical_index distance similarity loss action kind reason routing earlier",
         {"reason": "Why it was kept or restored, as a sentence."},
     ),
     "Tuning": Shape(

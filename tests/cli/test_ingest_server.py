@@ -273,6 +273,6 @@ def test_a_reconcile_after_an_ingest_rewrites_nothing(run, index, server):
     assert ("0 would be rewritten" in told.stdout, told.stderr) == (True, "")
 
 
-def test_no_index_names_both_ways_to_make_one(run, index):
+def test_no_index_names_the_way_to_make_one(run, index):
     told = run("ingest", index, "-", stdin=json.dumps({"body": TEXT}))
-    failed(told, "no such index", "or ingest --create")
+    failed(told, "no such index", "es-simhash create INDEX makes it")

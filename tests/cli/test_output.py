@@ -221,11 +221,11 @@ def test_off_a_terminal_progress_is_a_line_now_and_then(capsys):
 
 
 @pytest.mark.parametrize(
-    ("number", "last"), [(20, "would tag  d19  a                1"), (430, "and 410 more (--json prints all)")]
+    ("number", "last"), [(20, "would delete  d19  a                  1.000"), (430, "and 410 more (--json prints all)")]
 )
 def test_the_first_lines_are_printed(capsys, monkeypatch, number, last):
     """A plan of some hundred lines does not hide its summary; what is for programs has every line."""
-    records = [DuplicateResult(f"d{n}", "news", "a", "news", 1, "would tag") for n in range(number)]
+    records = [DuplicateResult(f"d{n}", "news", "a", "news", 1, "would delete", similarity=1.0) for n in range(number)]
     assert show_records(iter(records)).done == number
     lines = capsys.readouterr().out.splitlines()
     assert (len(lines), lines[-1]) == (22 + (number > 20), last)
