@@ -179,9 +179,10 @@ def _check_text_field(reader: Reader, text_field: Sequence[str], skip: int) -> N
             names |= dict.fromkeys(found) if lines <= FIRST else {}
             names.pop("_id", None)
     if names:
+        quoted = [name if name == name.strip() else repr(name) for name in names]
         raise InvalidInputError(
             f"none of {count(lines, 'line')} has a field {shorten(', '.join(text_field))}, so nothing was created or "
-            f"written: pass --text-field with one of {shorten(', '.join(names))}"
+            f"written: pass --text-field with one of {shorten(', '.join(quoted))}"
         )
 
 

@@ -241,7 +241,7 @@ def _read(name: str, content: IO[bytes], format_: str, delimiter: str | None) ->
     try:
         head = peek(content)
         fault = _TSV if format_ == "tsv" else find_fault(head, is_json=format_ == "jsonl")
-        if fault := fault or (_BULK if format_ == "jsonl" and _begins_with_action(head) else None):
+        if fault := fault or (_find_json_fault(head) if format_ == "jsonl" else None):
             yield Record(name, 1, reason=f"the file is {fault}")
         elif format_ == "csv":
             yield from _rows(lines, head, delimiter)
@@ -311,12 +311,27 @@ def _parse(name: str, number: int, text: str) -> Record:
         return Record(name, number, reason=f"not usable JSON: {error}")
 
 
-def _begins_with_action(head: bytes) -> bool:
-    """Return whether the first line that a file begins with is an action line of _bulk."""
+def _find_json_fault(head: bytes) -> str | None:
+    """Return what a file is instead of JSON Lines, by its first lines: for _bulk, or one value on several lines."""
+    first, _, rest = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
+    first = first.strip()
+    if _is_action(_value_of(first)):
+        return _BULK
+    # Else a first line that is broken would cost all others.
+    goes_on = _value_of(rest.partition(b"\n")[0]) is None
+    if first == b"{" and goes_on:
+        return f"a JSON object on several lines: {ONE_EACH} (jq -c . does)"
+    is_begun = first.startswith(b"[") and first.endswith(b",") and isinstance(_value_of(first[1:-1]), Mapping)
+    if is_begun or (first in (b"[", b"[{") and (goes_on or rest.rstrip().endswith(b"]"))):
+        return f"a JSON array on several lines: {ONE_EACH} (jq -c '.[]' does)"
+    return None
+
+
+def _value_of(line: bytes) -> Any:
     try:
-        return _is_action(json.loads(head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]))
+        return json.loads(line)
     except (ValueError, RecursionError):
-        return False
+        return None
 
 
 def _is_action(value: Any) -> bool:

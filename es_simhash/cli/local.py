@@ -17,6 +17,7 @@ from cyclopts import Parameter, validators
 
 from es_simhash import EmbeddedServerError, InvalidInputError, MissingDependencyError, SimHashError
 from es_simhash.cli.connect import connect, find_server
+from es_simhash.cli.failures import WrongUseError
 from es_simhash.cli.options import To, files_of_environment, split_names
 from es_simhash.cli.show import Output, note, print_sheets, print_text, show
 from es_simhash.errors import shorten
@@ -75,6 +76,8 @@ def serve(
     """
     from es_simhash.servers import EmbeddedServer, embedded_server  # noqa: PLC0415 -- an extra
 
+    if wait and (demo or port == 0):
+        raise WrongUseError(f"--wait and {'--demo' if demo else '--port 0'} do not go together: leave one out")
     port = (0 if demo else 9200) if port is None else port
     folder = data or (None if demo else _default_folder(product))
     if wait:
@@ -153,7 +156,7 @@ export ES_SIMHASH_URL=http://localhost:9200
 # what it would do; then do it: fingerprints and groups
 {program} setup news --text-field body --time-field published
 {program} setup news --text-field body --time-field published --yes
-# near-duplicates of 4711, an id of yours; setup prints one
+# near-duplicates of 4711: put an id of yours
 {program} find news --id 4711
 # how many there are, and which words differ
 {program} report news --out report.html

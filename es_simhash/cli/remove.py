@@ -82,7 +82,9 @@ def plan(index: str, /, *, out: str | None = None, to: To = To(), **how: Any) ->
         said = f"{count(made.unmet, 'document')} kept before, and not met now: {why}"
         warn(said, kind="decisions_unmet", number=made.unmet)
     if out is None:
-        show_records(DuplicateResult.of(line, "would delete") for line in made.removals)
+        show_records(
+            DuplicateResult.of(line, "would delete" if made.goes(line) else "held back") for line in made.removals
+        )
     elif Output.as_json:
         print_json({name: value for name, value in asdict(made).items() if name != "removals"})
     if Output.as_json:
@@ -102,13 +104,15 @@ def plan(index: str, /, *, out: str | None = None, to: To = To(), **how: Any) ->
     if out:
         print_line(f"sha256: {made.sha256}")
         print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")
-        _print_next(out, made.count)
+        _print_next(out, made.count, made.held)
     elif made.count:
         print_line("next: the same command with --out FILE, which makes a removal of it")
 
 
-def _print_next(path: str, removals: int) -> None:
-    if removals:
+def _print_next(path: str, removals: int, held: int) -> None:
+    if not removals and held:
+        print_line("nothing goes as it is: decide on the page, or plan with --also")
+    elif removals:
         print_line(f"then: {shlex.join(['es-simhash', 'apply', path, '--yes'])}")
         print_line(f"with what the page decides: --decisions {shlex.quote(str(decisions_name(path)))}")
 
@@ -155,7 +159,7 @@ def review(
             print_folded(found.text(limit=limit))
             if (rest := number - limit) > 0:
                 note(f"{count(rest, 'more line')}: raise --limit, or write a page with --html FILE")
-        _print_next(removal, number)
+        _print_next(removal, found.summary.removals, number - found.summary.removals)
 
 
 @takes(SimHashClient.apply_removal, "sha256 max_share large_groups")
@@ -270,7 +274,11 @@ def restore(
     show({"dry_run": dry_run, "documents": dict(counts.actions)}, counts.sentence() + ending)
     if damage is not None:
         raise damage
-    return PARTLY if counts.wrong else 0
+    if number := counts.kinds.total():
+        by_kind = ", ".join(f"{kind} {found:,}" for kind, found in sorted(counts.kinds.items()))
+        said = f"{count(number, 'document')} not restored ({by_kind})"
+        error(said, kind="not_carried_out", number=number, kinds=dict(counts.kinds))
+    return PARTLY if counts.kinds else 0
 
 
 def _first_index(path: str) -> str:
@@ -284,16 +292,17 @@ class _Restored:
 
     def __init__(self) -> None:
         self.actions: Counter[str] = Counter()
-        self.wrong = 0
+        self.kinds: Counter[str] = Counter()
 
     def add(self, record: Restored, report: IO[str] | None) -> None:
         self.actions[record.action] += 1
         if report is not None:
             report.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
         if not record.is_done:
-            self.wrong += 1
-            if self.wrong <= SHOWN_FAILURES:
-                fields = record.to_dict() | {"kind": record.kind or record.action}
+            kind = record.kind or record.action
+            self.kinds[kind] += 1
+            if self.kinds.total() <= SHOWN_FAILURES:
+                fields = record.to_dict() | {"kind": kind}
                 error(f"{record.index}/{record.id}: {record.action}: {record.reason}", **fields)
 
     def sentence(self) -> str:

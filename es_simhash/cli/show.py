@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -96,9 +97,14 @@ def stopped(message: str) -> None:
     _say("error", message, prefix="", kind="stopped")
 
 
+# A user and a password in a URL, which may stand where no URL belongs.
+_LOGIN = re.compile(r"(?<=://)[^\s/@]*:[^\s@]*@")
+
+
 def _say(name: str, message: str, *, prefix: str | None = None, **data: Any) -> None:
     hide_progress()
-    message = in_shell(message)
+    message = _LOGIN.sub("***@", in_shell(message))
+    data = {name: _LOGIN.sub("***@", value) if isinstance(value, str) else value for name, value in data.items()}
     if prefix is None:
         prefix = f"{name}: "
     line = to_json({name: {**data, "message": message}}) if Output.says_json else visible(f"{prefix}{message}")

@@ -174,7 +174,7 @@ class Event:
     decisions: int
 
 
-DuplicateAction: TypeAlias = Literal["deleted", "would delete", "kept", "restored"]
+DuplicateAction: TypeAlias = Literal["deleted", "would delete", "held back", "kept", "restored"]
 
 KeptKind = Literal[
     "changed", "missing", "canonical_changed", "canonical_missing", "index_replaced", "unreadable", "not_allowed"
@@ -219,7 +219,8 @@ class DuplicateResult(Record):
         distance:
             Their distance in bits.
         action:
-            ``"deleted"``; in a dry run ``"would delete"``. ``"kept"`` where the plan no longer fits, the server
+            ``"deleted"``; in a dry run ``"would delete"``, and ``"held back"`` in a plan that does not take its class
+            in. ``"kept"`` where the plan no longer fits, the server
             refused, or it was decided to keep it. ``"restored"`` where it was deleted and came back, because its
             canonical was deleted or changed at the same moment.
         kind:
@@ -364,6 +365,10 @@ class RemovalPlan:
     also: tuple[Loss, ...] = ()
     examples: tuple[PlannedRemoval, ...] = field(default=(), repr=False)
     removals: tuple[PlannedRemoval, ...] = field(default=(), repr=False)
+
+    def goes(self, line: PlannedRemoval) -> bool:
+        """Return whether a *line* of the plan goes without a decision of a person; else it is held back."""
+        return line.loss in (*LOSSLESS, *self.also)
 
     @property
     def left_out_words(self) -> tuple[str, ...]:

@@ -218,8 +218,12 @@ def test_what_is_held_back_is_shown_and_decided(run, server, index, tmp_path):
         f"  title: {n}, for which 0 would stay: title: [-Law {n}-] {{+Law 0+}}" in made.stdout for n in range(1, 5)
     ]
     assert sum(shown) == 3
+    assert "nothing goes as it is: decide on the page, or plan with --also\n" in made.stdout
+    lines = run("plan", index, "--max-share", 1, "--json").stdout.splitlines()
+    assert [json.loads(line)["action"] for line in lines] == ["held back"] * 4
     assert "0 documents deleted" in run("apply", path, "--yes").stdout
     review = run("review", path)
+    assert "then: " not in review.stdout
     assert f"100 %  {index}/1 is held back, 0 stays" in review.stdout
     assert "title: the title of what goes stands nowhere in what stays" in review.stdout
     found = read_plan(path)
@@ -229,6 +233,10 @@ def test_what_is_held_back_is_shown_and_decided(run, server, index, tmp_path):
     assert json.loads(run("history", "3", path, "--json").stdout)["removals"][0]["approved"][0][0] == "Ann"
     also = run("plan", index, "--also", "title,few", "--max-share", 1, "--json")
     assert {json.loads(line)["id"] for line in also.stdout.splitlines()} == {"1", "2", "4"}
+    server.request("DELETE", f"/{index}")
+    gone = run("restore", path)
+    assert gone.exit_code == 3, gone.output
+    assert gone.stderr.endswith("error: 1 document not restored (index_missing 1)\n")
 
 
 @pytest.mark.parametrize(

@@ -148,12 +148,17 @@ def test_templates_fit_together(local):
         ["ingest", "index", "-", "--passages"],
         ["ingest", "index", "-", "--max-distance", "3", "--on-duplicate", "none"],
         ["create", "index", "--existing", "--settings", "{}"],
+        ["serve", "--wait", "--demo"],
+        ["serve", "--wait", "--port", "0"],
+        ["check", "index", "http://u:s3cret@h:1"],
+        ["http://u:s3cret@h:1"],
     ],
 )
 def test_wrong_usage_exits_with_two(local, arguments):
     result = local(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
+    assert "s3cret" not in result.stderr
 
 
 def test_version(local):

@@ -249,6 +249,11 @@ HARBOUR = "id,正文\n1,港务局周一早上把柜台搬到了二楼。\n2,港�
         (bz2.compress(b'{"a": 1}\n'), "compressed or binary data"),
         (b'{"index": {"_id": 0}}\n{"n": 1}\n{"delete": {"_id": "1"}}\n', "for _bulk"),
         (b'\xef\xbb\xbf\n{"create": {}}\n{"n": 1}\n', "give the documents alone"),
+        (b'[\n{"n": 1},\n{"n": 2}\n]\n', "a JSON array on several lines"),
+        (b'[\n{"n": 1}\n]\n', "jq -c '.[]'"),
+        (b'[{"n": 1},\n{"n": 2}]\n', "jq -c '.[]'"),
+        (b'[{\n  "n": 1\n}]\n', "jq -c '.[]'"),
+        (b'{\n  "n": 1\n}\n', "jq -c . does"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_told_once(read, content, said):
