@@ -115,7 +115,7 @@ def test_every_tool_answers_and_none_writes(server, filled, run, runner, tmp_pat
     """Each is marked as one that reads; its answer is that of the library; the index is as it was."""
     plans = tmp_path / "plans"
     plans.mkdir()
-    made = run("plan", filled, "--out", plans / "removal.db", "--max-share", "1")
+    made = run("plan", filled, "--out", plans / "removal.db", "--max-share", "1", "--also", "title")
     assert made.exit_code == 0, made.output
     before = everything(server, filled)
 
