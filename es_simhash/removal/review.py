@@ -169,7 +169,11 @@ class Review:
             yield "[-words-] are only in the document that would go, {+words+} only in what stays"
         for removal in islice(self.removals(), limit):
             yield ""
-            yield from removal_lines(removal, goes_now=removal.loss in self._removal.allowed)
+            yield from self.lines_of(removal)
+
+    def lines_of(self, removal: PlannedRemoval) -> Iterator[str]:
+        """Yield a line of the plan for people; of what the plan holds back it says so."""
+        return removal_lines(removal, goes_now=removal.loss in self._removal.allowed)
 
     def removals(self) -> Iterator[PlannedRemoval]:
         """Yield the lines by class, what loses most first, and the least similar of a class."""

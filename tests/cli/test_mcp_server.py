@@ -115,8 +115,9 @@ def test_every_tool_answers_and_none_writes(server, filled, run, runner, tmp_pat
     """Each is marked as one that reads; its answer is that of the library; the index is as it was."""
     plans = tmp_path / "plans"
     plans.mkdir()
-    made = run("plan", filled, "--out", plans / "removal.db", "--max-share", "1", "--also", "title")
-    assert made.exit_code == 0, made.output
+    for name, also in {"held.db": (), "removal.db": ("--also", "title")}.items():
+        made = run("plan", filled, "--out", plans / name, "--max-share", "1", *also)
+        assert made.exit_code == 0, made.output
     before = everything(server, filled)
 
     async def use():
@@ -160,10 +161,13 @@ def test_every_tool_answers_and_none_writes(server, filled, run, runner, tmp_pat
             assert (await ask("stats", source_field="source.keyword"))["duplicates"] == 29
             [checked] = (await ask("check"))["indices"]
             assert (checked["ready"], checked["documents"]) == (True, 34)
-            assert (await answer(client, "review"))["plans"] == [{"plan": "removal.db"}]
+            assert (await answer(client, "review"))["plans"] == [{"plan": "held.db"}, {"plan": "removal.db"}]
             review = await answer(client, "review", plan="removal.db", limit=1)
             assert (review["total"]["removals"], review["more"]) == (29, "call again with offset 1")
             assert "would go, 00 stays" in review["removals"][0]["lines"][0]
+            held = await answer(client, "review", plan="held.db", limit=1)
+            assert held["total"]["removals"] == 0
+            assert "is held back, 00 stays" in held["removals"][0]["lines"][0]
             for arguments, part in (
                 ({"index": "no-such-index", "text": "x"}, "no such index [no-such-index]"),
                 ({"index": f"{filled}-no*", "text": "x"}, "no index matches"),
