@@ -60,6 +60,8 @@ FEW_WORDS, FEW_CHARACTERS, FEW_SHARE = 8, 20, 1 / 30
 
 # What a word and a character by itself count, and how long a run is: three words, or five characters.
 _WORD, _ALONE, _RUN = 5, 3, 15
+_MORE = 10
+"""Characters that follow where a text was cut."""
 # Eight words: a line that is shorter, and ends no sentence, may be a cell of a table.
 _LINE = 40
 
@@ -272,7 +274,7 @@ class Text:
         rest = " ".join(self.words[max(0, begin - 1) :])
         place = other.joined.find(f" {rest}")
         after = other.joined[place + 1 + len(rest) :] if place >= 0 else ""
-        return len(after) > _RUN
+        return len(after) >= _MORE
 
     def loses_few(self, other: Text) -> bool:
         """Return whether only a few words of this text, and no number, stand nowhere in *other*."""
