@@ -17,8 +17,8 @@ from tests.servers.proxy import signalling_proxy
 PROGRAM = [sys.executable, "-m", "es_simhash"]
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
-TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
-NEAR = TEXT.replace("cost", "cost and its height")
+TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost"
+NEAR = f"{TEXT} and its height."
 OTHER = "Rain is expected in the north, with strong winds along the coast until Friday evening."
 
 
