@@ -180,7 +180,7 @@ def test_opposite_plans_at_once_lose_nothing(server, index, tmp_path, round_):
         documents = {}
         for n in range(COPIES):
             text = " ".join(f"{word}{n}" for word in TEXT.split())
-            documents |= {f"{n:04d}a": {"n": 1, "body": text}, f"{n:04d}b": {"n": 2, "body": text.upper()}}
+            documents |= {f"{n:04d}a": {"n": 1, "body": text}, f"{n:04d}b": {"n": 2, "body": f"{text}."}}
         fill(server, index, simhash, documents, mappings={"properties": {"n": {"type": "long"}}})
         before = sources(server, index)
         plans = []

@@ -156,7 +156,7 @@ def tenants(server, index, simhash, kind):
     for name, alias in zip(names, aliases):
         shown = {"filter": {"term": {"tenant": name}}} if kind == "filter" else {"routing": name}
         server.request("PUT", f"/{index}/_alias/{alias}", shown)
-    texts = {"z": TEXT, "a": TEXT.upper(), "y": f"{TEXT}!", "s": OTHER, "l": LONGER}
+    texts = {"z": TEXT, "a": TEXT.upper(), "y": f"{TEXT}.", "s": OTHER, "l": LONGER}
     for name, alias in zip(names, aliases):
         routing = {} if kind == "filter" else {"_routing": name}
         mine = [{"_id": f"{name}{id_}", "body": text, "tenant": name, **routing} for id_, text in texts.items()]

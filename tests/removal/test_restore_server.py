@@ -385,13 +385,13 @@ def test_the_command(server, made, run, tmp_path):
     report = tmp_path / "report.jsonl"
     result = run("restore", path, "--report", report, "--json")
     assert (result.exit_code, json.loads(result.stdout)["documents"]) == (3, {"restored": 3, "differs": 1})
-    assert len(result.stderr.splitlines()) == 1
+    assert len(result.stderr.splitlines()) == 2  # the document, and how many
     assert [json.loads(line)["action"] for line in report.read_text().splitlines()] == ["restored"] * 3 + ["differs"]
     result = run("restore", path)
     assert result.stdout.splitlines()[0].startswith("4 documents: ")
     (tmp_path / "no").write_text('{"_id": 1}\n')
     result = run("restore", tmp_path / "no")
-    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
+    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1), result.stderr
 
 
 def test_no_line_of_an_archive_is_lost_between_batches(server, made, sync_simhash, tmp_path):
