@@ -11,19 +11,19 @@ stand there as often. So each run and each number of what goes stands in what st
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
-from es_simhash.hashing.characters import UNSPACED
-
-if TYPE_CHECKING:
-    from es_simhash.hashing.characters import Codes, Hashes
-    from es_simhash.texts.measures import Replaced
+from es_simhash.hashing.characters import UNSPACED, Codes, Hashes
+from es_simhash.texts.letters import compared_letters
+from es_simhash.texts.measures import Replaced
+from es_simhash.texts.numbers import compare_numbers, text_numbers
 
 Loss = Literal["unread", "title", "same", "contained", "numbers", "few", "rewritten"]
 """What is lost if a document goes for another one; where several hold, the first."""
@@ -72,34 +72,11 @@ _MARKS = (
 )
 _MANY = "十百千万萬亿億兆"
 _DIGIT = f"〇零一二三四五六七八九两兩壹贰叁肆伍陆柒捌玖拾{_MANY[0]}"
-_SYMBOLS = "".join(
-    f"\\{character}" if character in "^~" else character
-    for character in map(chr, (*range(0x2500), *range(0x2580, 0x10000), *range(0x1F000, 0x20000)))
-    if character in "^%‰′″" or (unicodedata.category(character) in {"Sc", "Sm", "So"} and character not in "|©®™")
-)
-"""All but what draws lines and boxes."""
 _DASHES = r"\-\u2010-\u2015\u2212"
 _GROUPED = re.compile(r"(?<=\d)[,'’ \u00a0\u2009\u202f](?=\d{3}(?!\d))")
 _SUPERSCRIPTS = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+")
-_TOKEN = re.compile(
-    rf"""
-    (?P<rule> ([=~+<>*_\#-]) \2{{2,}} )
-    | (?P<number> \.? \d+ (?: [.,:'’/\u2044] \d+ )* [{_MANY}]*
-      | (?: 星期 | 礼拜 | 禮拜 | 周 | 週 ) [一二三四五六日天]
-      | [{_DIGIT}] [{_DIGIT}{_MANY}]*
-      | [{_DASHES}] (?= [ $€£¥]? \d )
-      | (?<=\w) [-\u2212] (?! [\w\r\n] )
-      | \( (?= [$€£¥]? [\d.,]+ \) )
-      | != | (?<!\w) ! (?=\w) | (?<=\d) ! | && | \|\| | (?<=\w) \# (?=\w) | (?<=[^\n\t]) \t (?=\t)
-      | [{_SYMBOLS}] )
-    | (?P<alone> [{_UNSPACED}] )
-    | (?P<word> [^\s\d{_UNSPACED}{_MARKS}{_SYMBOLS}]+ (?: [+\#]+ (?!\w) )? )
-    | (?P<end> [!?…。！？；;] | (?<!\b\w) \. (?!\w) )
-    | (?P<line> \n )
-    | (?P<lead> (?<=\s) [{_DASHES}]+ (?=\s) | [:)\]】] | (?<=[电電讯訊]) [ \u3000] )
-    """,
-    re.VERBOSE,
-)
+
+
 _IS_CASED = re.compile(r"[kmgt]?(?:w|wh|b|bit|v|a|hz|pa|j|bq)").fullmatch
 """Units whose case says which: 5 mW and 5 MW."""
 
@@ -117,6 +94,35 @@ _IS_NUMBER_WORD = re.compile(
 ).fullmatch
 
 
+@functools.cache
+def _tokens() -> re.Pattern[str]:
+    """Return what finds the parts of a text. Symbols are all but what draws lines and boxes: 50 ms to find them."""
+    symbols = "".join(
+        f"\\{character}" if character in "^~" else character
+        for character in map(chr, (*range(0x2500), *range(0x2580, 0x10000), *range(0x1F000, 0x20000)))
+        if character in "^%‰′″" or (unicodedata.category(character) in {"Sc", "Sm", "So"} and character not in "|©®™")
+    )
+    return re.compile(
+        rf"""
+    (?P<rule> ([=~+<>*_\#-]) \2{{2,}} )
+    | (?P<number> \.? \d+ (?: [.,:'’/\u2044] \d+ )* [{_MANY}]*
+      | (?: 星期 | 礼拜 | 禮拜 | 周 | 週 ) [一二三四五六日天]
+      | [{_DIGIT}] [{_DIGIT}{_MANY}]*
+      | [{_DASHES}] (?= [ $€£¥]? \d )
+      | (?<=\w) [-\u2212] (?! [\w\r\n] )
+      | \( (?= [$€£¥]? [\d.,]+ \) )
+      | != | (?<!\w) ! (?=\w) | (?<=\d) ! | && | \|\| | (?<=\w) \# (?=\w) | (?<=[^\n\t]) \t (?=\t)
+      | [{symbols}] )
+    | (?P<alone> [{_UNSPACED}] )
+    | (?P<word> [^\s\d{_UNSPACED}{_MARKS}{symbols}]+ (?: [+\#]+ (?!\w) )? )
+    | (?P<end> [!?…。！？；;] | (?<!\b\w) \. (?!\w) )
+    | (?P<line> \n )
+    | (?P<lead> (?<=\s) [{_DASHES}]+ (?=\s) | [:)\]】] | (?<=[电電讯訊]) [ \u3000] )
+    """,
+        re.VERBOSE,
+    )
+
+
 @dataclass(frozen=True)
 class Text:
     """A text, read for comparison; each part of it is made when it is asked for, and kept."""
@@ -130,7 +136,7 @@ class Text:
         kinds: list[str] = []
         ends: dict[str, list[int]] = {"line": [], "end": [], "lead": [], "rule": []}
         text = _SUPERSCRIPTS.sub(lambda found: f"^{found[0]}", _GROUPED.sub("", self.text))
-        for found in _TOKEN.finditer(unicodedata.normalize("NFKC", text)):
+        for found in _tokens().finditer(unicodedata.normalize("NFKC", text)):
             kind = found.lastgroup or ""
             if kind in ends:
                 ends[kind].append(len(words))
@@ -213,9 +219,6 @@ class Text:
     @cached_property
     def folded(self) -> tuple[Codes, Hashes]:
         """The letters by which verification compares texts, and the numbers."""
-        from es_simhash.texts.letters import compared_letters  # noqa: PLC0415 -- loads numpy
-        from es_simhash.texts.numbers import text_numbers  # noqa: PLC0415
-
         return compared_letters([self.text])[0], text_numbers([self.text])[0]
 
     def is_same(self, other: Text) -> bool:
@@ -228,8 +231,6 @@ class Text:
         return is_folded_alike and self._compare_numbers(other) == "same"
 
     def _compare_numbers(self, other: Text) -> Replaced:
-        from es_simhash.texts.numbers import compare_numbers  # noqa: PLC0415 -- loads numpy
-
         return compare_numbers(self.folded[1], other.folded[1])[0]
 
     def differs_in_numbers(self, other: Text) -> bool:
