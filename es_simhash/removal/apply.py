@@ -1,7 +1,7 @@
 """
 Applies a plan of removal: archive, delete, and check that every canonical is still there.
 
-``docs/removing.md`` has the steps of a batch, and what the next run does after a kill. A document is in the file, as it
+``docs/proofs.md`` has the steps of a batch, and what the next run does after a kill. A document is in the file, as it
 was last, whenever it is gone. Two runs with opposite plans may each delete what the other keeps; every deletion is
 followed by a check that sees the canonical, or else brings the duplicate back: the run that checks last finds its
 canonical, or creates its duplicate again.

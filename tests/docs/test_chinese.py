@@ -16,7 +16,6 @@ PAGES = {
     "README.md": "README.zh-CN.md",
     "docs/start.md": "docs/zh/start.md",
     "docs/removal.md": "docs/zh/removal.md",
-    "docs/approve.md": "docs/zh/approve.md",
     "docs/glossary.md": "docs/zh/glossary.md",
 }
 PART_OF_A_PAGE = "docs/zh/dedup.md"

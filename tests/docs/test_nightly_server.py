@@ -1,4 +1,4 @@
-"""The script of docs/nightly.md on real servers, night after night; and the files that run it, and who approves."""
+"""The script of docs/removal.md on real servers, night after night; and the files that run it, and who approves."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from tests.docs.blocks import ROOT
 from tests.servers.removals import OTHER, TEXT, decide_file
 from tests.servers.support import ONE_SHARD, put, random_texts, read_all
 
-PAGE = (ROOT / "docs/nightly.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/removal.md").read_text(encoding="utf-8")
 DEPLOY = ROOT / "deploy"
 SCRIPT = DEPLOY / "nightly"
 EXEC = "/opt/es-simhash/bin/nightly news "
@@ -142,7 +142,7 @@ def test_the_units_of_systemd(tmp_path):
     assert [line for line in done.stderr.splitlines() if "es-simhash" in line] == []
 
 
-@pytest.mark.parametrize(("page", "language"), [("docs/approve.md", "en"), ("docs/zh/approve.md", "zh")])
+@pytest.mark.parametrize(("page", "language"), [("docs/removal.md", "en"), ("docs/zh/removal.md", "zh")])
 def test_who_approves_finds_the_words_of_the_page(page, language):
     say, text = Words(language, CATALOGUE), (ROOT / page).read_text(encoding="utf-8").casefold()
     classes = [said.capitalize() for loss, said in SAID.items() if loss != "unread"]

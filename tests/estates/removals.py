@@ -213,7 +213,7 @@ class Removals(Groups):
         return is_shown and each.place.index in plan.uuids and (by_name or self._stands(plan, each.place.index))
 
     def _expected(self, plan: Planned, now: list[Seen]) -> list[tuple[tuple[Place, Place], str]]:
-        """Return what must become of each line of a plan, by docs/removing.md."""
+        """Return what must become of each line of a plan, by docs/proofs.md."""
         there = {each.place for each in now}
         standing = {name for name in plan.uuids if self._stands(plan, name)}
         expected = []
