@@ -16,7 +16,7 @@ from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.neighbourhood import group_touched
 from es_simhash.groups.read import grouped_without_fingerprint, lost_canonicals, read_all, read_texts
-from es_simhash.groups.recorded import check_recorded, field_kinds, settle_grouping
+from es_simhash.groups.recorded import check_recorded, field_kinds, finish_regrouping, settle_grouping
 from es_simhash.hashing import to_hex
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import GROUPED, Fields, clearing, group_fields, now, read_values
@@ -160,7 +160,8 @@ async def reconcile(
 ) -> Reconciled:
     """
     Make the groups of *index* what its rule says; rewrite only documents that say something else.
-    With *regroup*, the request replaces the recorded grouping first; any other run finishes one that is stopped then.
+    With *regroup*, the request replaces the recorded grouping first. Until a run has settled all documents, the mapping
+    says that this is not done, and *since* is ignored.
     With *since*, or *ids* (at most some thousand), only groups are judged that documents grouped since then, or with
     these ids, may have changed; without *may_lack*, no canonical was deleted since. With *if_grouped*, nothing is done
     where no index records a grouping. What is written is noted in *written*.
@@ -174,6 +175,8 @@ async def reconcile(
     resolved = await resolve_index(server, index)
     if if_grouped and not any(own.is_grouped for own in resolved.settings_of.values()):
         return Reconciled(0, 0, 0, 0)
+    is_regrouping = regroup or any(own.is_regrouping for own in resolved.settings_of.values())
+    since = None if is_regrouping else since
     if dry_run:
         for field in (Fields(server.prefix).group, Fields(server.prefix).duplicate_of):
             await refuse_masked_values(server, index, field, is_read=True)
@@ -213,6 +216,8 @@ async def reconcile(
     )
     if not dry_run:
         await refresh(server, index)
+        if is_regrouping and ids is None and report.is_settled:
+            await finish_regrouping(server, index, grouping)
     return report
 
 

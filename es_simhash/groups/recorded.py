@@ -16,11 +16,12 @@ from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest, choose_grouping
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.faults import find_group_faults, mapping_error
-from es_simhash.mapping.meta import IndexSettings, read_settings
+from es_simhash.mapping.meta import REGROUPING_KEY, IndexSettings, read_settings
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import agree, resolve_index
+from es_simhash.mapping.resolve import agree, narrowed, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import Way, countable_field, is_off, walk_fields
+from es_simhash.transport.conversation import unless_refused
 from es_simhash.transport.protocol import Index
 from es_simhash.writes.targets import write_settings
 
@@ -92,11 +93,25 @@ async def record_grouping(server: Port, resolved: Resolved, grouping: Grouping, 
             _compare(now, grouping)
         if own is None or Grouping.read(own) == grouping:
             continue
-        await _record(server, name, now.mappings[name], replace(own, extra=grouping.put(own.extra)))
+        begun = {REGROUPING_KEY: True} if own.is_grouped else {}
+        await _record(server, name, now.mappings[name], replace(own, extra=grouping.put(own.extra) | begun))
         missed = grouping.misses
         what = f"index {name!r} records its grouping now, for all that group or look something up: {grouping}"
         what += f"; {missed}" if missed else ""
         logger.info("%s; another one takes reconcile(index, regroup=True)", what)
+
+
+async def finish_regrouping(server: Port, index: Index, grouping: Grouping) -> None:
+    """
+    Note in the mappings of *index*, after all documents were looked at, that none has groups of another rule.
+    Not in those of which *index* shows a part; and a login that may not write mappings leaves them as they are.
+    """
+    resolved, hidden = await resolve_index(server, index), await narrowed(server, index)
+    for name, own in resolved.settings_of.items():
+        if own.is_regrouping and name not in hidden and Grouping.read(own) == grouping:
+            extra = {key: value for key, value in own.extra.items() if key != REGROUPING_KEY}
+            done = write_settings(server, name, resolved.mappings[name], replace(own, extra=extra))
+            await unless_refused(done, 401, 403)
 
 
 def _has_record(mapping: Mapping[str, Any], prefix: str) -> bool:

@@ -20,7 +20,7 @@ FaultKind = Literal[
     "not_searchable", "without_fingerprint", "no_source", "partial_source", "hidden_groups", "hidden_field",
     "template", "no_template", "not_verified", "no_marker", "several_markers", "pipeline_errors",
     "without_passages", "passages_partial", "no_fields", "users_field",
-    "unreadable_fingerprint", "other_parameter",
+    "unreadable_fingerprint", "other_parameter", "regrouping",
 ]
 # fmt: on
 
@@ -103,6 +103,10 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     "not_verified": (
         "documents are grouped by distance alone, so texts of one group may have little in common",
         "compare their texts with reconcile(index, regroup=True, preset=PRESET)",
+    ),
+    "regrouping": (
+        "the grouping was changed, and documents may still have groups of the one before",
+        "wait for the reconcile that runs now, or finish what it left with reconcile(index)",
     ),
     "no_marker": (
         "the mapping has no marker of its settings, so each lookup reads the mapping",

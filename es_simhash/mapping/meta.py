@@ -90,6 +90,11 @@ class IndexSettings:
         return GROUPING_KEY in self.extra
 
     @property
+    def is_regrouping(self) -> bool:
+        """Whether the grouping was changed, and documents may still have groups of the one before."""
+        return REGROUPING_KEY in self.extra
+
+    @property
     def allows_scripts(self) -> bool:
         """Whether scripts may read the signed copy: where it is not mapped, they fail."""
         return self.value and not self.is_assumed
@@ -254,6 +259,8 @@ def require_text_fields(text_fields: Mapping[str, Sequence[str]], so: str, inste
 
 # Where an index records the rule by which its documents are grouped.
 GROUPING_KEY = "grouping"
+# Stands there from the change of that rule until a reconcile has looked at all documents. No part of the marker.
+REGROUPING_KEY = "regrouping"
 
 _MARKER = re.compile(r"settings_[0-9a-f]{16}")
 # The marker stands for a field that all our mappings have, with few values. A server can derive a source from them.

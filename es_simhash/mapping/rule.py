@@ -19,6 +19,7 @@ from es_simhash.errors import InvalidInputError, MappingError, WrongTypeError, s
 from es_simhash.mapping.meta import (
     DEFAULT_MAX_DISTANCE,
     GROUPING_KEY,
+    REGROUPING_KEY,
     IndexSettings,
     check_max_distance,
     unreadable,
@@ -344,7 +345,7 @@ class Grouping(PairRule):
 
 def take_out(extra: Mapping[str, Any]) -> dict[str, Any]:
     """Return *extra* without a grouping."""
-    return {name: value for name, value in extra.items() if name != GROUPING_KEY}
+    return {name: value for name, value in extra.items() if name not in (GROUPING_KEY, REGROUPING_KEY)}
 
 
 def default_rule(settings: IndexSettings, *, has_texts: bool | None = None) -> PairRule:

@@ -239,8 +239,9 @@ def _judge_grouping(settings: IndexSettings | None) -> tuple[Grouping | None, li
         grouping = Grouping.read(settings)
     except SimHashError as error:
         return None, [Fault("bad_record", found=str(error))]
+    faults = [Fault("regrouping")] if settings.is_regrouping else []
     is_by_bits = grouping is not None and grouping.similarity is None
-    return grouping, [Fault("not_verified")] if is_by_bits else []
+    return grouping, [*faults, Fault("not_verified")] if is_by_bits else faults
 
 
 def judge_mapping(context: Context, mapping: Mapping[str, Any]) -> tuple[IndexSettings | None, list[Fault]]:

@@ -225,6 +225,30 @@ def test_another_change_of_the_grouping_is_not_undone():
         assert store.mapping["_meta"]["es_simhash"]["simhash"]["grouping"]["max_distance"] == 4
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_regroup_that_is_stopped_at_any_request_says_so(is_late):
+    """Until all groups are those of the new grouping, the mapping says that they may not be; the next run finishes."""
+
+    def regrouped(**trouble):
+        store = filled()
+        run_reconcile(store)
+        regroup(store, max_distance=12)
+        flow = reconcile(scripted(), INDEX, GroupingRequest(max_distance=3), regroup=True, batch=2)
+        return store, carry_out(flow, store, **trouble)
+
+    def is_said(store):
+        return "regrouping" in store.mapping["_meta"]["es_simhash"]["simhash"]
+
+    for step in range(regrouped()[1].steps):
+        store, run = regrouped(cancel_at=step, is_late=is_late)
+        assert isinstance(run.error, Cancelled)
+        is_recorded = store.mapping["_meta"]["es_simhash"]["simhash"]["grouping"]["max_distance"] == 3
+        assert not wrong(store) or is_said(store) or not is_recorded
+        if is_recorded:
+            assert run_reconcile(store, since="2100-01-01T00:00:00.000Z").result.is_settled
+            assert (wrong(store), is_said(store)) == ([], False)
+
+
 def test_every_write_is_conditional():
     """An update names the version that was judged."""
     run = run_reconcile(filled())

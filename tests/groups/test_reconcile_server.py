@@ -93,6 +93,30 @@ def test_a_document_without_a_moment_stays_the_oldest(server, index, simhash):
     assert set(stored_groups(read_all(server, index)).values()) == {"b"}
 
 
+@pytest.mark.parametrize("options", [{}, {"since": "2100-01-01"}, {"regroup": True}], ids=["all", "since", "again"])
+def test_a_regroup_that_is_stopped_is_known_and_finished(server, index, simhash, monkeypatch, options):
+    """Ctrl-C after some documents: check says what to run, which looks at all of them, whatever else it is asked."""
+    fill(simhash, server, index, texts(60), max_distance=3)
+    simhash.reconcile(index)
+    monkeypatch.setitem(reconcile.reconcile.__kwdefaults__, "batch", 5)
+
+    def stop(progress):
+        if progress.step == "rewriting groups":
+            raise OSError("stopped")
+
+    with pytest.raises(OSError, match="stopped"):
+        simhash.reconcile(index, regroup=True, max_distance=12, canonical="-n", progress=stop)
+    groups = stored_groups(read_all(server, index))
+    assert groups not in (expected_groups(read_all(server, index), 3), expected_groups(read_all(server, index), 12))
+    list(simhash.ingest(index, [{"_id": "new", "n": 100, "body": texts(1)[0]}]))
+    [said] = [text for text in simhash.check(index)[0].problems if "reconcile(index)" in text and "finish" in text]
+    assert said.startswith("the grouping was changed")
+    assert simhash.reconcile(index, **options).is_settled
+    documents = read_all(server, index)
+    assert stored_groups(documents) == expected_groups(documents, 12, lambda _, source: -source["n"])
+    assert {fault.kind for fault in simhash.check(index)[0].faults} == {"not_verified"}
+
+
 def test_what_was_never_grouped(server, index, simhash):
     """Plain documents, those without features left alone; rule and distance are recorded by the first reconcile."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)

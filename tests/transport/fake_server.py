@@ -78,6 +78,9 @@ class FakeServer:
         self.mapping["_meta"] = copied(body["_meta"])
         return {}
 
+    def get_alias(self, index):
+        return {INDEX: {}}
+
     def get_settings(self, index, name=None):
         return {INDEX: {"settings": {"index": {"uuid": "u", "number_of_shards": "1"}}}}
 

@@ -357,7 +357,8 @@ class AsyncGroupingMethods(AsyncBase):
                 Only count what would be changed; allowed for every grouping, whatever is recorded.
             regroup:
                 Change the recorded grouping to the one that is asked for; what is not given stays. A writer that goes
-                by the former one ends with an error. Run ``reconcile`` again if it was stopped.
+                by the former one ends with an error. Run ``reconcile`` again if it was stopped:
+                ``check`` says so until then.
             progress:
                 Is called with a :class:`Progress` after each part of the work.
 
