@@ -2,7 +2,7 @@
 The slow, obvious oracle: fingerprints in plain Python, one character and one bit at a time, and groups by comparison.
 
 No numpy and none of the library's own code, but for the shipped table of characters. What is done with its entries is
-spelt out here a second time, from docs/schemes.md.
+spelt out here a second time, from docs/design.md.
 """
 
 import functools
@@ -46,7 +46,7 @@ def hash_bytes(data, name="xxh3_64"):
 
 @functools.cache
 def letters_of(text):
-    """The letters of a text with their marks, one character at a time; docs/schemes.md says what the table holds."""
+    """The letters of a text with their marks, one character at a time; docs/design.md says what the table holds."""
     found, expansions = [None], expansion_values()
     for entry in character_entries(to_codes(text)).tolist():
         if entry >= MARK:

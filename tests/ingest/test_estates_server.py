@@ -273,7 +273,7 @@ def test_external_versions(index, simhash):
 
 
 def test_no_conditional_write_keeps_an_external_version(server, index):
-    """What docs/grouping.md quotes: the servers refuse every write that is conditional and keeps the owner's number."""
+    """What docs/design.md quotes: the servers refuse every write that is conditional and keeps the owner's number."""
     server.request("PUT", f"/{index}/_doc/1?version=7&version_type=external", {"n": 1})
     found = server.request("GET", f"/{index}/_doc/1")
     condition = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}

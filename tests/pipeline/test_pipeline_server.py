@@ -33,7 +33,7 @@ COMPUTED = [
     and each["scheme"]["parameters"]["hash"] == "xxh3_64"
     and not each["scheme"]["preprocess"]
 ]
-# `ES_SIMHASH_PIPELINE_TEXTS=100000` compares as many as docs/fingerprinting.md says.
+# `ES_SIMHASH_PIPELINE_TEXTS=100000` compares more.
 HOSTILE = int(os.environ.get("ES_SIMHASH_PIPELINE_TEXTS", "3000"))
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
 
