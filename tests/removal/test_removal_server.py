@@ -1,8 +1,13 @@
 """Plans of removal, and what applying them does to documents that others change, on real servers."""
 
+import gzip
 import json
+import re
+import shlex
 import subprocess
 import sys
+from collections import defaultdict
+from itertools import combinations
 
 import pytest
 
@@ -14,6 +19,9 @@ from es_simhash.removal.make_plan import RemovalSizes
 from es_simhash.removal.may_delete import Comparer
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.review import describe
+from tests.answers.sources import DATA
+from tests.docs.blocks import ROOT
+from tests.servers.command_line import invoke
 from tests.servers.removals import (
     ALL,
     OTHER,
@@ -443,3 +451,42 @@ def test_more_indices_than_a_request_can_name(server, index, simhash, plan):
     assert len(sources(server, f"{index}-all")) == 20
     for name in names[:10]:
         server.remove(name)
+
+
+def test_of_the_versions_of_a_law_the_newest_stays(server, index, simhash, plan):
+    """By the command of docs/removal.md; of 66 pairs of laws of one title, 56 were rewritten more, and stay."""
+    if not (folder := DATA / "laws_tw").exists():
+        pytest.skip("the data set laws_tw is not beside the checkout")
+    works = defaultdict(list)
+    with gzip.open(folder / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for law in map(json.loads, lines):
+            works[re.sub(r"\s*[（(].*?[)）]\s*", "", law["title"])].append(law)
+    documents = {
+        law["id"]: {"body": law["text"], "title": law["title"], "published": law["date"], "work": work}
+        for work, laws in works.items()
+        if len(laws) > 1
+        for law in laws
+    }
+    assert (len(documents), sum(1 for laws in works.values() for _ in combinations(laws, 2))) == (126, 66)
+    dates, keyword = {"type": "date", "format": "yyyyMMdd"}, {"type": "keyword"}
+    properties = {"published": dates, "work": keyword, "title": keyword}
+    fill(server, index, simhash, documents, mappings={"properties": properties})
+    [recipe] = re.findall(
+        r"^ +es-simhash (plan laws .*--per.*)$", (ROOT / "docs/removal.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    given = {"laws": index, "removal.db": str(plan)}
+    command = [given.get(word, word) for word in shlex.split(recipe)]
+    url = ["--url", server.url]
+    assert (
+        "in 10 of 10 the newer one by published goes"
+        in invoke(
+            [word.replace("-published", "published") for word in command if word not in ("--out", str(plan))] + url
+        ).stdout
+    )
+    made = invoke([*command, *url])
+    assert (made.exit_code, "newer" in made.stdout) == (0, False), made.stderr
+    assert invoke(["apply", plan, "--yes", *url]).exit_code == 0
+    stays = sources(server, index)
+    gone = [(documents[line.document.id], stays[line.canonical.id]) for line in read_plan(plan).removals()]
+    assert (len(gone), len(stays)) == (10, 116)
+    assert all(one["work"] == other["work"] and one["published"] <= other["published"] for one, other in gone)
