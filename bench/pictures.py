@@ -1,5 +1,5 @@
 """
-Draws the pictures of docs/dashboards.md: panels of the pack.
+Draws the pictures of docs/views.md: panels of the pack.
 
     python bench/pictures.py licenses/docs.jsonl.gz --out docs
 

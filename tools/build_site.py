@@ -39,7 +39,8 @@ _WHOLE = re.compile(r"(?<=[>\s])((?:--|es-)[a-z][a-z-]*)")
 _CLASSES = """\
 Classes
 
-Many results are tables too, with `to_dicts`, `to_pandas` and `to_polars` ([notebook.md](notebook.md)).
+Many results are tables too, with `to_dicts`, `to_pandas` and `to_polars`
+([views.md](views.md#notebooks-and-data-frames)).
 """
 _ASYNC = "Each of its methods is one of `SimHashClient`, to await; streams are read with `async for`.\n"
 

@@ -14,8 +14,11 @@ _CLIENTS = {"opensearch": ("opensearchpy", "OpenSearch"), "elasticsearch": ("ela
 
 
 def blocks(name: str, *languages: str) -> list[str]:
-    """Return the blocks in one of *languages* in the file *name*, in order."""
-    text = (ROOT / name).read_text(encoding="utf-8")
+    """Return the blocks in one of *languages* in the file *name*, or its section ``FILE#Heading``, in order."""
+    path, _, heading = name.partition("#")
+    text = (ROOT / path).read_text(encoding="utf-8")
+    if heading:
+        text = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return [body for kind, body in _BLOCK.findall(text) if kind in languages]
 
 

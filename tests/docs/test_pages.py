@@ -24,7 +24,8 @@ from tests.servers.support import ONE_SHARD, put, random_texts
 
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
 STARTS = ["README.md", "README.zh-CN.md", "docs/start.md", "docs/zh/start.md"]
-DASHBOARDS = (ROOT / "docs/dashboards.md").read_text(encoding="utf-8")
+VIEWS = "docs/views.md"
+DASHBOARDS = (ROOT / VIEWS).read_text(encoding="utf-8")
 PIPELINE = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
 REQUESTS = re.findall(r"```http\n(POST) (\S+)\n(.*?)```", PIPELINE, re.DOTALL)
 STREAMS = ("/_data_stream/logs-*", "/_index_template/logs")
@@ -120,10 +121,8 @@ def news(server):
 
 def test_dashboards(news):
     """The command prints the same objects as the Python examples, and finds its fields in the index of README."""
-    namespace = run_blocks("docs/dashboards.md")
-    [line] = [
-        line for block in blocks("docs/dashboards.md", "sh") for line in block.splitlines() if "es-simhash" in line
-    ]
+    namespace = run_blocks(f"{VIEWS}#Dashboards")
+    [line, *_] = blocks(f"{VIEWS}#Dashboards", "sh")[0].splitlines()
     assert f" {news} " in line
     done = invoke(shlex.split(line.partition(">")[0])[1:])
     assert done.exit_code == 0, done.stderr
@@ -194,7 +193,7 @@ def test_dedup_in_chinese(server):
 def test_kibana(server, news):
     """Each command of the page works, and prints what it names."""
     put(server, news, [{"_id": "4711", **fingerprint_fields(255)}])
-    first, *_ = blocks("docs/kibana.md", "sh")
+    first, *_ = blocks(f"{VIEWS}#Queries to paste", "sh")
     done = [invoke(shlex.split(line)[1:]) for line in first.splitlines()]
     assert [each.exit_code for each in done] == [0, 0, 0], [each.output for each in done]
     starts = ("POST /news/_search\n{", "(", 'FROM "news"')
@@ -203,7 +202,7 @@ def test_kibana(server, news):
 
 def test_the_alert(server, news):
     """The search of the page, and what moves `simhash.at`: writes and changed texts, and no regrouping."""
-    [body] = map(json.loads, blocks("docs/kibana.md", "json"))
+    [body] = map(json.loads, blocks(VIEWS, "json"))
     texts = dict(zip("abc", (f"{each}." for each in random_texts(3, 1)), strict=True))
     same = {"a": texts["a"], "b": texts["a"], "c": texts["c"]}
 
@@ -247,16 +246,10 @@ def test_the_alert(server, news):
         simhash.reconcile(news)
         # Two documents have another group now, and none of them another moment.
         assert (counted(), moments(), simhash.stats(news).duplicates) == (0, changed, 1)
-    [cron] = [line for block in blocks("docs/kibana.md", "sh") for line in block.splitlines() if "report" in line]
+    [*_, cron] = blocks(f"{VIEWS}#Queries to paste", "sh")
     done = invoke(shlex.split(cron.partition("|")[0])[1:])
     assert f"{json.loads(done.stdout)['share']:.3f}" == "0.333"
     assert "| jq -e '.share < " in cron
-
-
-def test_notebook(server):
-    pytest.importorskip("pandas")
-    with ran("docs/notebook.md", server) as namespace:
-        assert "client" in namespace
 
 
 def test_search(server):
@@ -348,12 +341,13 @@ def test_removal(server, page):
         assert any("1 document" in each for each in printed)
 
 
-def test_report(server):
-    """The Python blocks; then the commands, with the fields that they name."""
-    with ran("docs/report.md", server) as namespace:
+def test_views(server):
+    """The Python blocks; then the commands of the report, with the fields that they name."""
+    pytest.importorskip("pandas")
+    with ran(VIEWS, server) as namespace:
         more = {"published": {"type": "date"}, "agency": {"type": "keyword"}, "title": {"type": "text"}}
         namespace["client"].indices.put_mapping(index="news", body={"properties": more})
-        assert len(run_commands("docs/report.md")) == 8
+        assert len(run_commands(f"{VIEWS}#Numbers and a report")) == 8
 
 
 def test_rollover(server):
