@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test answers answers-write browser faults estates fuzz strangers integrations real check lint format types mappings docs site client dist wheel-test compat clean venv
+.PHONY: help demo test answers answers-write browser faults estates fuzz mutants strangers integrations real check lint format types mappings docs site client dist wheel-test compat clean venv
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 16
@@ -66,6 +66,10 @@ estates: $(VENV)/.dev ## Take random steps on real servers for 20 minutes each, 
 fuzz: $(VENV)/.dev ## Fuzz with atheris, each target for ES_SIMHASH_FUZZ_SECONDS (60)
 	$(PIP) --group fuzz
 	$(BIN)/python -m tests.fuzz.run
+
+mutants: $(VENV)/.dev ## Change the files that decide, one place at a time, and count which changes the tests see
+	$(PIP) --group mutants
+	$(BIN)/python -m tests.mutants --write
 
 strangers: $(VENV)/.dev ## Let programs from npm and Debian write and look up; installs them in .strangers/
 	$(BIN)/python -m tests.strangers.install .strangers
@@ -130,5 +134,5 @@ compat: $(VENV)/.made ## Test old and new Pythons, clients and servers, and writ
 	$(BIN)/python tools/compat.py --write
 
 clean: ## Remove everything that make has made
-	rm -rf $(VENV) .compat .fuzz .integrations .strangers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .compat .fuzz .integrations .mutants .strangers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

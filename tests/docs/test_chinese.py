@@ -74,12 +74,6 @@ def test_the_same_commands_and_options_in_the_text(english, chinese):
 
 
 @TRANSLATED
-def test_the_same_sections(english, chinese):
-    counts = [len(re.findall("^## ", read(name), re.MULTILINE)) for name in (english, chinese)]
-    assert counts[0] == counts[1]
-
-
-@TRANSLATED
 def test_each_page_leads_to_the_other(english, chinese):
     """Above the first section."""
     for name, label, other in ((english, "中文", chinese), (chinese, "English", english)):
@@ -105,11 +99,3 @@ def test_a_page_that_is_translated_in_part_has_nothing_of_its_own():
     assert f"    {example.removeprefix('$ ')}" in reference
     assert [each for each in named_in(PART_OF_A_PAGE) if f"`{each}" not in reference] == []
     assert "[English](../dedup.md)" in read(PART_OF_A_PAGE).partition("\n## ")[0]
-
-
-@pytest.mark.parametrize("name", [*PAGES.values(), PART_OF_A_PAGE])
-def test_chinese_is_set_as_chinese(name):
-    """Full-width punctuation; and bold text whose end GitHub sees: not a full stop before two stars and a character."""
-    text = re.sub(r"^```.*?^```$", "", read(name), flags=re.MULTILINE | re.DOTALL)
-    assert re.findall(r"[一-鿿][,;:?!]|[,;:?!(][一-鿿]", text) == []
-    assert re.findall(r"[。，：？）]\*\*[一-鿿]", text) == []

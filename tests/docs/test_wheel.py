@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 # Modules of extras that developers need not have, and Java packages, which JPype imports.
 ABSENT = {"haystack": "haystack-ai", "langchain_core": "langchain-core", "llama_index": "llama-index-core"}
 ABSENT |= {"pyspark": "pyspark", "pyarrow": "pyarrow"}
+GENERATED = {"docs/cli.md", "docs/json.md"}
+PAGES = sorted({str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")} - GENERATED)
 JAVA = {"java", "org"}
 BROUGHT_ALONG = {"mcp_types": ["mcp"], "pydantic": ["langchain-core", "llama-index-core"]}
 """What may be imported because a framework is built on it, and says so."""
@@ -73,29 +76,6 @@ def test_the_wheel_holds_no_tests_and_all_data(wheel):
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
-def test_the_wheel_works_with_the_source_gone(wheel, tmp_path):
-    """Fingerprints, the corpus and the command line, from an empty folder."""
-    site = tmp_path / "site"
-    options = ["--quiet", "--no-deps", "--no-compile", "--target", str(site)]
-    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(wheel)], check=True, capture_output=True)
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    code = (
-        "import sys, es_simhash, es_simhash.cli as cli, importlib.resources as resources;"
-        f"assert es_simhash.__file__.startswith({str(site)!r}), es_simhash.__file__;"
-        "assert resources.files('es_simhash.cli').joinpath('demo_corpus.jsonl').read_text('utf-8');"
-        "print(es_simhash.to_hex(es_simhash.fingerprint('the quick brown fox')));"
-        "sys.argv = ['es-simhash', 'fingerprint', 'the quick brown fox', '--scheme', 'keywords'];"
-        "cli.main()"
-    )
-    environment = {"PYTHONPATH": str(site), "PATH": ""}
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code], cwd=empty, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.split()[0]) == 16
-
-
 def test_what_is_imported_is_named():
     """Each module that the package imports is of a dependency or of an extra; what a dependency brings may leave it."""
     wanted = [*PROJECT["dependencies"], *chain(*PROJECT["optional-dependencies"].values())]
@@ -113,3 +93,13 @@ def test_what_is_imported_is_named():
                 if not named & {package.lower().replace("_", "-") for package in packages}:
                     unnamed.add((module, str(path.relative_to(ROOT))))
     assert not unnamed
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md", "llms.txt", *PAGES])
+def test_nothing_is_installed_by_a_name_that_no_index_has(page):
+    """Each line that installs names the checkout, and extras that it has; what a command says is another matter."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for line in re.findall(r"pip install ('[^']*'|\"[^\"]*\"|[^-\s`]+)", text):
+        wanted = re.fullmatch(r"\.(?:\[([a-z,-]+)\])?", shlex.split(line)[0])
+        assert wanted, line
+        assert set((wanted[1] or "").split(",")) - {""} <= PROJECT["optional-dependencies"].keys()

@@ -13,6 +13,7 @@ from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.rule import (
     Grouping,
     OrderKey,
+    PairRule,
     Within,
     check_order,
     parse_key,
@@ -46,6 +47,21 @@ def settings(grouping=None, *, text_fields=("body",), scheme="shingles-3", max_d
 def test_what_is_recorded_is_read_again(grouping):
     """As plain JSON values."""
     assert Grouping.from_dict(grouping.to_dict()) == grouping
+
+
+@pytest.mark.parametrize(
+    ("rule", "words", "is_narrower"),
+    [
+        (PairRule(1), "within 1 bit, texts not compared", True),
+        (PairRule(12), "within 12 bits, texts not compared", False),
+        (PairRule(12, 0.8), "within 12 bits, at least 80 % of the 7-letter shingles are the same", False),
+        (PairRule(12, 0.9), "within 12 bits, at least 90 % of the 7-letter shingles are the same", True),
+        (NOISY, "within 16 bits, at least 90 % of the letters are the same, most numbers the same", False),
+    ],
+)
+def test_what_a_rule_says_of_itself(rule, words, is_narrower):
+    """And whether it misses what the default finds: of another measure no bound says so."""
+    assert (rule.words, bool(rule.misses)) == (words, is_narrower)
 
 
 def test_what_stands_in_the_mapping():

@@ -15,6 +15,7 @@ SNOW = "Rain is expected in the north until Friday evening. Above a thousand met
 LONG = " ".join(
     f"Part {n} of the story has words such as {' '.join(f'w{n * 7 + k}' for k in range(9))}." for n in range(12)
 )
+LINE = "A line of more than eight words, and without an end"
 XIN = "市议会星期二批准在河上建造新桥。工程三月开始，费用是六千万元。"
 XUE = "预计北方的雨将下到星期五晚上。海拔一千米以上的山区有雪，请注意安全。"
 CHINESE = "".join(
@@ -53,6 +54,10 @@ def loss(goes, stays, *titles):
         (XIN + XUE, XUE + XIN + "完", "contained"),
         (XIN, f"本报讯 {XIN}", "contained"),
         ("Sports\n" + BRIDGE, f"Sports\n{BRIDGE}\n{SNOW}", "contained"),
+        (f"{LINE}\n{LINE} too\n{BRIDGE}", f"{LINE}\n{SNOW}\n{LINE} too\n{BRIDGE}", "contained"),  # line by line
+        (f"{LINE}\n{BRIDGE}", f"(Reuters) - {LINE}\n{BRIDGE}", "contained"),
+        # a short sentence that stands elsewhere
+        (f"{BRIDGE} Not so. {SNOW}", f"{BRIDGE} {SNOW} Not so.", "few"),
         # a statement that is made of others, or that a word has turned
         (f"{SNOW} The king of France said no.", f"{SNOW} The king of Spain. The head of France said no.", "few"),
         ("The minister did resign on Friday evening.", "The minister did not resign on Friday evening.", "rewritten"),

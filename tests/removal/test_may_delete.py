@@ -101,24 +101,66 @@ def test_a_share_that_is_exact_is_allowed(hundreds, percent):
     assert guards.find_excess(hundreds * percent + 1) is not None
 
 
+PLANNED = [PlannedDocument(id_, "news", None, 3, 1, digest_of({"body": "x"}, {"body": False})) for id_ in "ab"]
+GOES, STAYS = (planned.key for planned in PLANNED)
+SAME = {"found": True, "_seq_no": 3, "_primary_term": 1, "_source": {"body": "x"}}
+LATER = {**SAME, "_seq_no": 4}
+CHANGED, ELSEWHERE = {**LATER, "_source": {"body": "y"}}, {**LATER, "_routing": "r"}
+GONE, FULL = {"found": False}, {"error": {"type": "es_rejected_execution_exception"}}
+NO_INDEX, TRIED = {"error": {"type": "index_not_found_exception"}}, {"was_tried": True}
+THEN, NOW = (3, 1), (4, 1)
+
+
 @pytest.mark.parametrize(
-    ("loss", "decided", "fate"),
+    ("changes", "fate"),
     [
-        ("same", False, "delete"),
-        ("few", False, "delete"),  # the plan takes it in
-        ("title", False, "not_allowed"),
-        ("unread", False, "not_allowed"),
-        ("title", True, "delete"),
+        ({}, "delete"),
+        ({"document": LATER, "canonical": LATER}, "delete"),
+        ({"is_index_planned": False}, "index_replaced"),
+        ({"document": FULL, "canonical": NO_INDEX}, "unreadable"),
+        ({"document": CHANGED, "canonical": FULL}, "unreadable"),
+        ({"document": NO_INDEX}, "index_replaced"),
+        ({"document": GONE, "canonical": NO_INDEX, **TRIED}, "index_replaced"),
+        ({"document": GONE}, "missing"),
+        ({"document": GONE, "is_kept": True, **TRIED}, "deleted_before"),
+        (TRIED, "delete"),
+        ({"is_kept": True, "canonical": GONE}, "decided"),
+        ({"document": GONE, "canonical": GONE}, "canonical_missing"),
+        ({"canonical": CHANGED}, "canonical_changed"),
+        ({"document": CHANGED}, "changed"),
+        ({"document": ELSEWHERE}, "changed"),
+        # By the class of the texts as they are now; a person may decide otherwise, of texts that are as they were.
+        ({"loss": "few"}, "delete"),
+        ({"loss": "title"}, "not_allowed"),
+        ({"loss": "unread"}, "not_allowed"),
+        ({"loss": "title", "is_decided": True}, "delete"),
+        ({"loss": "title", "is_decided": True, "canonical": CHANGED}, "canonical_changed"),
+        ({"shown": {GOES: THEN, STAYS: THEN}, "matched": {GOES: THEN}}, "delete"),
+        ({"shown": {STAYS: THEN}}, "changed"),
+        ({"shown": {GOES: THEN}}, "canonical_changed"),
+        ({"matched": {STAYS: THEN}}, "changed"),
+        ({"shown": {GOES: NOW, STAYS: THEN}}, "unsure"),
+        ({"shown": {GOES: THEN, STAYS: NOW}}, "unsure"),
+        ({"matched": {GOES: NOW}}, "unsure"),
     ],
 )
-def test_what_the_plan_does_not_allow_stays(loss, decided, fate):
-    """By the class of the texts as they are now; a person may decide otherwise, of texts that are as they were."""
-    planned = [PlannedDocument(id_, "news", None, 3, 1, digest_of({"body": "x"}, {"body": False})) for id_ in "ab"]
-    item = {"found": True, "_seq_no": 3, "_primary_term": 1, "_source": {"body": "x"}}
-    line = PlannedRemoval(*planned, 1, 0.9, "same")
-    known = {"decided_by": {"news": {"body": False}}, "loss": loss, "allowed": {"same", "contained", "few"}}
-    evidence = Evidence(is_index_planned=True, document=item, canonical=item, is_decided=decided, **known)
-    assert may_delete(line, evidence) == fate
-    changed = {**item, "_source": {"body": "y"}}
-    assert may_delete(line, replace(evidence, canonical=changed)) == "canonical_changed"
-    assert may_delete(line, replace(evidence, is_kept=True)) == "decided"
+def test_the_fate_of_a_line(changes, fate):
+    known = {"document": SAME, "canonical": SAME, "decided_by": {"news": {"body": False}}, "loss": "same"}
+    evidence = Evidence(is_index_planned=True, allowed={"same", "contained", "few"}, **known)
+    assert may_delete(PlannedRemoval(*PLANNED, 1, 0.9, "same"), replace(evidence, **changes)) == fate
+
+
+def test_what_a_plan_notes_of_a_document():
+    """What is to be shown, its text, and what decides; an array of one value is that value, and long ones are cut."""
+    row = Row("a", "news", 1, None)
+    source = {"body": "a text of words", "day": 1, "tags": ["x"], "more": {"b": "some more words"}, "lang": "en"}
+    shown = {"shown": ["tags", "more", "absent"], "max_field_chars": 9}
+    comparer = Comparer({"news": ["body"]}, 0.8, {"news": {"day": False, "body": False}}, **shown)
+    [found] = comparer.compare([(row, row, 0)], {row.key: {**LATER, "_source": source}})
+    assert list(found.document.fields.items()) == [
+        ("tags", "x"),
+        ("more", '{"b": "so'),
+        ("body", "a text of"),
+        ("day", 1),
+    ]
+    assert (found.document.cut, found.document.version, found.similarity) == (("more", "body"), NOW, 1.0)

@@ -1,0 +1,147 @@
+"""
+Mutation testing of the files that decide (group ``mutants``). ``make mutants`` runs all; from the project's folder::
+
+    python -m tests.mutants                              # every file
+    python -m tests.mutants lookup/judge removal/classes # these
+    python -m tests.mutants --write                      # every file, and the table in CONTRIBUTING.md
+
+Cosmic Ray changes a copy of the tree in ``.mutants/``, one place at a time, and the tests that cover the file run until
+one fails. The seed is fixed: the same file has the same mutants. Their diffs are kept there, those that lived first.
+"""
+
+import ast
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from cosmic_ray.commands.init import _all_work_items
+from cosmic_ray.mutating import mutate_and_test, mutate_code
+from cosmic_ray.plugins import get_operator
+from cosmic_ray.work_item import TestOutcome
+
+TESTS = {
+    "lookup/judge": "lookup/test_judge lookup/test_refusals lookup/test_near_dups lookup/test_find_many",
+    "lookup/plan": "lookup/test_plan lookup/test_query lookup/test_plan_property",
+    "lookup/fingerprint_table": "lookup/test_fingerprint_table_property",
+    "transport/answers": "transport/test_refusals transport/test_pages lookup/test_find",
+    "transport/refusals": "transport/test_refusals transport/test_pages writes/test_bulk",
+    "groups/joins": "groups/test_joins_property",
+    "groups/assign": "groups/test_assign_property",
+    "ingest/decide": "ingest/test_decide_property",
+    "removal/classes": "removal/test_classes",
+    "removal/may_delete": "removal/test_may_delete",
+    "mapping/rule": "groups/test_rule mapping/test_mapping groups/test_content",
+}
+MUTANTS_A_FILE = int(os.environ.get("ES_SIMHASH_MUTANTS", "16"))
+FOLDER = Path(".mutants").absolute()
+PAGE = Path("CONTRIBUTING.md").absolute()
+
+
+def places_of(nodes) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Return where *nodes* begin and end."""
+    return [((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)) for node in nodes]
+
+
+def find_deciding(source: str):
+    """Return the predicate of places: in a function, and in no annotation. Constants of modules are mostly of speed."""
+    nodes = list(ast.walk(ast.parse(source)))
+    functions = places_of(node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    notes = [getattr(node, name, None) for node in nodes for name in ("annotation", "returns")]
+    annotations = places_of(filter(None, notes))
+    return lambda place: (
+        any(start <= place < end for start, end in functions)
+        and not any(start <= place < end for start, end in annotations)
+    )
+
+
+def compiles(source: str) -> bool:
+    """Return whether *source* is Python: a mutant that is none says nothing about the tests."""
+    try:
+        compile(source, "mutant", "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
+def choose_mutants(path: Path) -> list:
+    """Return the sample of mutations of the file at *path*, in order: of each place, at most one."""
+    source = path.read_text("utf-8")
+    is_deciding = find_deciding(source)
+    places: dict = {}
+    for item in _all_work_items([path], {}):
+        [mutation] = item.mutations
+        if is_deciding(mutation.start_pos):
+            places.setdefault(mutation.start_pos, []).append(mutation)
+    chance = random.Random(path.as_posix())
+    order = sorted(places)
+    chance.shuffle(order)
+    chosen = []
+    for place in order:
+        mutation = chance.choice(places[place])
+        operator = get_operator(mutation.operator_name)(**mutation.operator_args)
+        if compiles(mutate_code(source, operator, mutation.occurrence)):
+            chosen.append(mutation)
+        if len(chosen) == MUTANTS_A_FILE:
+            break
+    return sorted(chosen, key=lambda mutation: mutation.start_pos)
+
+
+def run_file(name: str) -> tuple[int, int]:
+    """Run the mutants of a file of ours; return how many died, and how many there were."""
+    files = [f"tests/{test}.py" for test in TESTS[name].split()]
+    command = f"{sys.executable} -m pytest -x -q -n 0 --durations 0 -p no:cacheprovider {' '.join(files)}"
+    began = time.monotonic()
+    if subprocess.run(command.split(), stdout=subprocess.DEVNULL, check=False).returncode:
+        raise SystemExit(f"the tests of {name} fail without a mutant: {command}")
+    timeout_seconds = 30 + 5 * (time.monotonic() - began)  # a mutant may have made an endless loop
+    lived, died = [], []
+    for mutation in choose_mutants(Path(f"es_simhash/{name}.py")):
+        result = mutate_and_test([mutation], command, timeout_seconds)
+        (lived if result.test_outcome == TestOutcome.SURVIVED else died).append(result.diff)
+    report = ["# lived", *lived, "# died", *died]
+    (FOLDER / f"{name.replace('/', '-')}.diff").write_text("\n".join(report), "utf-8")
+    say(f"{name}: {len(died)} of {len(lived) + len(died)} died")
+    for diff in lived:
+        say("\n".join(line for line in diff.splitlines() if re.match(r"@@|[-+](?![-+])", line)))
+    return len(died), len(lived) + len(died)
+
+
+def say(text: str) -> None:
+    """Print a line at once: a run takes most of an hour."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def copy_tree(target: Path) -> None:
+    """Make *target* a copy of what is in the project's folder, without what Git ignores."""
+    shutil.rmtree(target, ignore_errors=True)
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    for name in subprocess.run(listing, capture_output=True, text=True, check=True).stdout.split("\0"):
+        if name and Path(name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(name, target / name)
+
+
+def main() -> int:
+    """Run the mutants of the files named, or of all."""
+    names = [name for name in sys.argv[1:] if name != "--write"] or list(TESTS)
+    os.environ["CI"] = "1"  # Hypothesis tries the same examples each time
+    copy_tree(FOLDER / "tree")
+    os.chdir(FOLDER / "tree")
+    rows = {name: run_file(name) for name in names}
+    died, all_mutants = (sum(counts) for counts in zip(*rows.values()))
+    say(f"all: {died} of {all_mutants} died, {died / all_mutants:.0%}")
+    if "--write" in sys.argv:
+        table = "".join(f"| `{name}.py` | {count} of {tried} |\n" for name, (count, tried) in rows.items())
+        page = PAGE.read_text("utf-8")
+        PAGE.write_text(re.sub(r"(?<=\| mutants that die \|\n\|---\|---\|\n)(\|.*\n)+", table, page), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
