@@ -312,7 +312,7 @@ def test_an_alias(server, plain, simhash):
         assert found.indices == (plain, other)
         assert found.groups.duplicates == 13
         assert "rollover" in found.rollover
-        assert "docs/rollover.md" in found.rollover
+        assert "docs/your-index.md" in found.rollover
         assert meta_of(server, plain)["grouping"] == meta_of(server, other)["grouping"]
         assert len(set(stored_groups(read_all(server, alias)).values())) == 12
         assert simhash.setup(alias).is_already

@@ -192,7 +192,7 @@ def mcp(*, index: tuple[str, ...] = (), plans: Path | None = None, to: To = To()
     """
     Serve agents by the Model Context Protocol: they find and explain near-duplicates, and cannot change anything.
 
-    An agent starts this command and speaks to it over stdin and stdout (docs/agents.md). Its login needs the right to
+    An agent starts this command and speaks to it over stdin and stdout (docs/stores.md). Its login needs the right to
     read. An alias that fits --index is allowed with whatever it stands for.
 
     For example:
@@ -214,6 +214,6 @@ def mcp(*, index: tuple[str, ...] = (), plans: Path | None = None, to: To = To()
         raise InvalidInputError(f"plans {shorten(str(plans))} is not a folder: give the one that the plans are in")
     server, login = find_server(to)
     if sys.stdin is not None and sys.stdin.isatty():
-        note("an agent starts this command, and speaks to it over stdin: see docs/agents.md; Ctrl-C ends it")
+        note("an agent starts this command, and speaks to it over stdin: see docs/stores.md; Ctrl-C ends it")
     tools = Tools(server, login, split_names(index), plans, prefix=to.prefix, files=files_of_environment())
     asyncio.run(serve_agents(tools))

@@ -28,7 +28,7 @@ _ANEW = "use another prefix, or create a new index"
 _FILL = "run setup(index)"
 USE_COMPONENT = (
     "store what build_component_template() returns as a component template, and name it in composed_of of the index "
-    "template (docs/rollover.md)"
+    "template (docs/your-index.md)"
 )
 
 # Each kind's sentence, and what to do. The names in braces are attributes of the fault.
@@ -98,7 +98,7 @@ _SENTENCES: dict[FaultKind, tuple[str, str]] = {
     ),
     "no_template": (
         "a rollover of {wanted!r} creates an index without our fields, because {found}",
-        "store what build_component_template() and build_index_template() return (docs/rollover.md)",
+        "store what build_component_template() and build_index_template() return (docs/your-index.md)",
     ),
     "not_verified": (
         "documents are grouped by distance alone, so texts of one group may have little in common",

@@ -350,11 +350,11 @@ def test_views(server):
         assert len(run_commands(f"{VIEWS}#Numbers and a report")) == 8
 
 
-def test_rollover(server):
+def test_your_index(server):
     """Data streams on OpenSearch, since the local Elasticsearch has none."""
     has_streams = server.product == "opensearch"
     try:
-        with ran("docs/rollover.md", server, "python", *(["python opensearch"] if has_streams else [])) as namespace:
+        with ran("docs/your-index.md", server, "python", *(["python opensearch"] if has_streams else [])) as namespace:
             assert "client" in namespace
     finally:
         for path in (*(STREAMS if has_streams else ()), *TEMPLATES):

@@ -70,8 +70,8 @@ def test_the_pages_are_short(tool):
         "docs/json.md",
     }
     assert written >= {*user_pages, "README.md", "docs/proofs.md"}
-    assert sum(len(read(name).split()) for name in user_pages) <= 14_500
-    assert sum(len(read(name).split()) for name in written) <= 31_000
+    assert sum(len(read(name).split()) for name in user_pages) <= 16_000
+    assert sum(len(read(name).split()) for name in written) <= 32_000
 
 
 def test_no_link_of_the_site_is_dead(site, tool):
