@@ -33,6 +33,7 @@ from es_simhash.removal.plan_options import PlanHeader, PlanOptions, allowed_wit
 from es_simhash.removal.records import PlannedRemoval, RemovalPlan
 from es_simhash.removal.removal_file import PlanWriter
 from es_simhash.removal.take_decisions import Kept, read_kept
+from es_simhash.texts.measures import DEFAULT_SIMILARITY
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.conversation import unless_refused
@@ -197,7 +198,8 @@ def _comparer(
         names = [*text_fields[name], *(MappedField.find(mapping, field).path for field in theirs)]
         decided_by[name] = decisive_fields(mapping, names + ([title] if title else []), used)
     bound, longest = options.bound(grouping), options.max_field_chars
-    return Comparer(text_fields, bound, decided_by, tuple(shown), title, longest, grouping.measure)
+    measure = grouping.measure.for_bound(bound or DEFAULT_SIMILARITY)  # what is too short is removed for no other text
+    return Comparer(text_fields, bound, decided_by, tuple(shown), title, longest, measure)
 
 
 def used_fields(grouping: Mapping[str, Any]) -> list[str]:

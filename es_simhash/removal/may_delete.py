@@ -84,6 +84,8 @@ class Comparer:
             return goes
         if isinstance(stays, str):
             return stays
+        if not all(map(self.measure.size, (goes.shingles, stays.shingles))):
+            return "too_short"
         similarity = self.measure.compare(goes.shingles, stays.shingles, bound=self.bound).similarity
         if similarity < self.bound:
             return "not_similar"

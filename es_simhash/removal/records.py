@@ -280,6 +280,7 @@ class DuplicateResult(Record):
 
 LEFT_OUT: Mapping[str, str] = {
     "not_similar": "with a text that is not similar enough",
+    "too_short": "with a text too short to say anything",
     "unreadable": "with a text that could not be read, or is masked for this login",
     "changed": "changed or deleted meanwhile",
     "stale": "with a fingerprint that is not that of the present text",

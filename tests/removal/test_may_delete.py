@@ -36,6 +36,10 @@ class Measure:
         self.most = max(self.most, len(self.alive))
         return found
 
+    def size(self, prepared):
+        """Return how many shingles a prepared text has."""
+        return len(prepared.text)
+
     def compare(self, first, second, *, bound):
         """Return 1 for texts that begin alike."""
         return Score(float(first.text[0] == second.text[0]))

@@ -120,6 +120,18 @@ def test_texts_decide_not_bits(server, index, simhash, plan):
         simhash.plan_removal(index, plan, verify=False)
 
 
+@pytest.mark.parametrize(
+    ("given", "gone", "short"), [({"verify": False}, ["b"], 2), ({"preset": "identical"}, ["b", "y", "z"], 0)], ids=str
+)
+def test_a_text_too_short_to_say_anything_goes_for_no_other(server, index, simhash, plan, given, gone, short):
+    """Whatever found it, unless the rule asks for the same letters."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    texts = {"a": TEXT, "b": TEXT, "x": "N/A", "y": "N/A", "z": "n/a."}
+    list(simhash.ingest(index, [{"_id": id_, "body": text} for id_, text in texts.items()], **given))
+    made = simhash.plan_removal(index, plan, **ALL)
+    assert (sorted(lines_of(plan)), made.left_out.get("too_short", 0)) == (gone, short)
+
+
 def test_without_text_fields_is_no_plan(server, index, simhash, plan):
     """Nothing says which texts to compare."""
     simhash.create_index(index, settings=ONE_SHARD)
