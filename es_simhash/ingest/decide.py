@@ -64,12 +64,16 @@ _shown_order = attrgetter("at", "id")
 
 
 class Documents:
-    """The newest document of each id; *by_fingerprint*: those that others may duplicate, in the order of a search."""
+    """
+    The newest document of each id. *by_fingerprint*: those that others may duplicate, in the order of a search.
+    *copies*: the last duplicate of each fingerprint.
+    """
 
     def __init__(self) -> None:
         self.by_id: dict[str, Document] = {}
         self.by_fingerprint: dict[int, list[Document]] = {}
         self.members: dict[str, list[Document]] = {}
+        self.copies: dict[int | None, Document] = {}
 
     def add(self, document: Document) -> None:
         """Add *document* in place of that of its id; the copies of this may not be near it any more."""
@@ -82,6 +86,7 @@ class Documents:
         # Only canonicals attract other documents, and what stands for one.
         if document.is_member and document.canonicals is None:
             self.members.setdefault(document.group, []).append(document)
+            self.copies[document.fingerprint] = document
         else:
             self.attract(document)
         for member in self.members.pop(document.id, ()):
@@ -125,7 +130,7 @@ class Known(Documents):
 
     def clear(self) -> None:
         """Forget all, which a refresh has made visible to searches."""
-        for known in (self.by_id, self.by_fingerprint, self.members):
+        for known in (self.by_id, self.by_fingerprint, self.members, self.copies):
             known.clear()
         self._characters, self._table, self._waiting = 0, None, []
 
@@ -171,7 +176,8 @@ class Decision:
     """
     The decision about a document.
     *group*: its name; the id of the document if it is the canonical. *distance*: to the canonical, in bits; ``None`` if
-    its fingerprint is not known. *leader*: the document that it duplicates; *similarity* is to that one, if computed.
+    its fingerprint is not known. *similarity*: to that one, if computed. *leader*: the document that it duplicates: the
+    canonical, a copy of which that is gone or has another text (*is_stale*), or a copy of the same letters and numbers.
     *at*: milliseconds since 1970. *is_short*: another document is near, and its own text is too short to compare.
     """
 
@@ -183,6 +189,7 @@ class Decision:
     uncompared: Sequence[Uncompared] = ()
     at: int = 0
     is_short: bool = False
+    is_stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,9 +238,17 @@ def decide(
     return decisions
 
 
-def accepts(document: Document, found: Iterable[Document], known: Known, grouping: Grouping) -> bool:
-    """Return whether *document* has a neighbour among those *found* in the index, none of which was written again."""
-    return any(other.id not in known.by_id and _compare(document, other, grouping).accepts for other in found)
+Needed = Literal["none", "same", "near"]
+"""Which copies of the index decide about a document: those of its very fingerprint, or all that are near."""
+
+
+def needs_copies(document: Document, found: Iterable[Document], known: Known, rule: DecisionRule) -> Needed:
+    """Return which copies decide beside the canonicals *found* in the index; those written again do not count."""
+    comparisons = (_compare(document, other, rule.grouping) for other in found if other.id not in known.by_id)
+    accepted = next((comparison for comparison in comparisons if comparison.accepts), None)
+    if accepted is None:
+        return "near"
+    return "same" if rule.on_duplicate == "skip" and rule.grouping.measure.spares(accepted.score) else "none"
 
 
 def _compare(document: Document, other: Document, grouping: Grouping) -> Comparison:
@@ -289,8 +304,14 @@ class _Deciding:
             if comparison.accepts:
                 similarity = None if comparison.score is None else comparison.score.similarity
                 distance, at = leader.distance_to(fingerprint), self._at(document, leader)
-                verdict = self._verdict(document, comparison)
-                return Decision(verdict, leader.group, distance, leader, similarity, uncompared, at)
+                verdict, copied = self._verdict(document), leader
+                if verdict == "skip" and self._rule.grouping.measure.spares(comparison.score):
+                    # Skipped, a text that differs in nothing but numbers would be lost, unless it is there already.
+                    found = self._find_same(document)
+                    verdict, copied = ("tag", leader) if found is None else ("skip", found)
+                decision = Decision(verdict, leader.group, distance, copied, similarity, uncompared, at)
+                decision.is_stale = leader.is_member
+                return decision
             if comparison.because == "texts" and content is not None:
                 is_short |= not content.prepared(self._rule.grouping.measure).size
         at = self._at(document, None)
@@ -372,15 +393,24 @@ class _Deciding:
         there = (other for other in copy.canonicals if self._newest(other.id) is None)
         return any(_compare(copy, other, self._rule.grouping).accepts for other in there)
 
-    def _verdict(self, document: Document, comparison: Comparison) -> Verdict:
-        """
-        Return what becomes of a duplicate: skipping would leave what has its id with its old text, and lose a text that
-        differs in nothing but numbers.
-        """
+    def _verdict(self, document: Document) -> Verdict:
+        """Return what becomes of a duplicate: skipping would leave what has its id with its old text."""
         before = self._newest(document.id)
         is_there = before is not None and not before.is_deletion
-        is_spared = self._rule.grouping.measure.spares(comparison.score)
-        return "tag" if document.must_write or is_there or is_spared else self._rule.on_duplicate
+        return "tag" if document.must_write or is_there else self._rule.on_duplicate
+
+    def _find_same(self, document: Document) -> Document | None:
+        """Return another duplicate, as it is now, of the same letters and numbers."""
+        copies = [written.copies.get(document.fingerprint) for written in (self._own, self._known)]
+        copies += [
+            other for other in self._existing.of(document.fingerprint) if other.fingerprint == document.fingerprint
+        ]
+        for other in copies:
+            if other is not None and self._newest(other.id) in (None, other):
+                score = _compare(document, other, self._rule.grouping).score
+                if score is not None and (score.similarity, score.numbers) == (1, "same"):
+                    return other
+        return None
 
     def _compared_soon(self, batch: Sequence[Document]) -> Iterator[Content]:
         """Yield the contents that will be compared: of new documents near another, in the index or not, and of that."""

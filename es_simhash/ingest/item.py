@@ -98,7 +98,7 @@ class Item(Document):
             # A text that nobody can read is not read by reconcile either.
             may_find = gaps or any(one.why.kind != "text" for one in decision.uncompared)
             self.doubt = f"{self.missed}: run reconcile" if may_find else self.missed
-        elif leader is not None and leader.is_member:
+        elif leader is not None and decision.is_stale:
             self.doubt = (
                 f"{shorten(leader.id)} is near, and its canonical {shorten(decision.group)} is gone, or has another "
                 "text: run reconcile"

@@ -15,7 +15,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.groups.read import SMALLEST
-from es_simhash.ingest.decide import FIRST_COMPARED, Document, Existing, accepts
+from es_simhash.ingest.decide import FIRST_COMPARED, Document, Existing, Needed, needs_copies
 from es_simhash.ingest.facts import Facts, documents_near, in_order
 from es_simhash.ingest.item import Item
 from es_simhash.ingest.reading import EARLY, GroupedIngest
@@ -308,13 +308,16 @@ class NearLookup:
     async def with_copies(self, server: Port, items: Sequence[Item], existing: Existing) -> Existing:
         """
         Return *existing* with the copies near each of *items* that no canonical accepts, and their canonicals.
-        Such a copy counts if its canonical is gone, or has another text now. Cost: nothing if there are none, else one
-        search of their canonicals, and one of their texts; of copies that were not read, one more.
+        Such a copy counts if its canonical is gone, or has another text now. What differs from its canonical in numbers
+        only may be skipped for a copy of its very fingerprint. Cost: nothing if there are none, else one search of
+        their canonicals, and one of their texts; of copies that were not read, one more.
         """
-        alone = await server.compute(self._alone, items, existing)
-        if not alone:
+        needed = await server.compute(self._needed, items, existing)
+        if not needed:
             return existing
-        wanted = {value: existing.copies_unread[value] for value in alone}
+        wanted = {
+            value: existing.copies_unread[value] if need == "near" else (value,) for value, need in needed.items()
+        }
         crowded = [value for value, some in wanted.items() if not some]
         near, gaps = _near_of(await self._ask_crowded(server, crowded, copies=True))
         wanted |= near
@@ -330,21 +333,25 @@ class NearLookup:
             existing, near=found, gaps={**existing.gaps, **{value: some for value, some in every.items() if some}}
         )
 
-    def _alone(self, items: Iterable[Item], existing: Existing) -> list[int]:
-        """Return the fingerprints of *items* that copies may be near, and of which no canonical is a neighbour."""
+    def _needed(self, items: Iterable[Item], existing: Existing) -> dict[int, Needed]:
+        """Return the fingerprints of *items* about which copies may decide, and which of these."""
         items = list(items)
         ids = {str(item.operation.header.get("_id")) for item in items if item.operation is not None}
-        asked: list[tuple[Document, list[Document]]] = []
+        asked: list[tuple[int, Document, list[Document]]] = []
         for item in _looked_up(items):
-            if item.fingerprint in existing.copies_unread:
+            if item.fingerprint is not None and item.fingerprint in existing.copies_unread:
                 # Those of ids that are written now are not what they were.
-                asked.append((item, [near for near in existing.of(item.fingerprint) if near.id not in ids]))
+                there = [near for near in existing.of(item.fingerprint) if near.id not in ids]
+                asked.append((item.fingerprint, item, there))
         if self._grouping.similarity is not None:
-            soon = (document.content for item, there in asked for document in (item, *there[:FIRST_COMPARED]))
+            soon = (document.content for _, item, there in asked for document in (item, *there[:FIRST_COMPARED]))
             prepare_together((content for content in soon if content is not None), self._grouping.measure)
-        known, grouping = self._ingest.known, self._grouping
-        alone = (item.fingerprint for item, there in asked if not accepts(item, there, known, grouping))
-        return list(dict.fromkeys(fingerprint for fingerprint in alone if fingerprint is not None))
+        needed: dict[int, Needed] = {}
+        for fingerprint, document, there in asked:
+            need = needs_copies(document, there, self._ingest.known, self._ingest.rule)
+            if need != "none" and needed.get(fingerprint) != "near":
+                needed[fingerprint] = need
+        return needed
 
 
 def _near_of(answers: Mapping[int, NearDups]) -> tuple[dict[int, list[int]], dict[int, tuple[str, ...]]]:

@@ -110,7 +110,7 @@ def report(item: Item, *, prefix: str) -> Written:
         written.updated = outcome.status == UPDATED and operation is not None and operation.kind == "index"
     if decision is not None and item.fingerprint is not None:
         written.canonical, written.too_short = decision.group, decision.is_short
-        if leader is None or not leader.is_member:  # else the canonical is gone, or has another text
+        if not decision.is_stale:
             written.distance, written.similarity = decision.distance, decision.similarity
         if decision.verdict == "tag":
             written.action = "tagged"

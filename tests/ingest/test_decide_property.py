@@ -4,10 +4,11 @@ from dataclasses import replace
 
 from hypothesis import given, strategies as st
 
-from es_simhash import hamming_distance
+from es_simhash import fingerprint, hamming_distance
 from es_simhash.ingest.decide import DecisionRule, Document, Existing, Known, decide
 from es_simhash.lookup.content import Content, compare_contents
 from es_simhash.mapping.rule import Grouping
+from es_simhash.texts.measures import TextMeasure
 from tests.groups.strategies import related_fingerprints
 from tests.reference import star
 
@@ -142,6 +143,39 @@ def test_what_is_skipped_attracts_nothing(values, max_distance):
     decisions = decide(batch, Existing(), Known(max_distance), DecisionRule(Grouping(max_distance), "skip"))
     written = [place for place, decision in enumerate(decisions) if decision.verdict != "skip"]
     assert written == sorted(set(star(values, max_distance)))
+
+
+NUMBERED = [f"{number} boats leave the harbour at {hour}{end}" for number in "78" for hour in "59" for end in ("", "!")]
+
+
+@given(
+    st.lists(st.sampled_from([*NUMBERED, "heavy rain is expected on the coast"]), max_size=20),
+    st.lists(st.integers(1, 5), min_size=1, max_size=4),
+    st.lists(st.booleans(), min_size=20, max_size=20),
+)
+def test_what_differs_in_numbers_is_skipped_for_the_very_same(texts, sizes, refreshes):
+    """Each text by its letters and numbers is written once, whether searches show its copy or not."""
+    rule = DecisionRule(Grouping(64, similarity=0.4, measure=TextMeasure().noting_numbers()), "skip")
+    known, index, written, seen = Known(64), {}, [], set()
+    new = [Document(f"{n:02d}", fingerprint(text), position=n, content=content(text)) for n, text in enumerate(texts)]
+    refresh = iter(refreshes)
+    for batch in in_batches(new, sizes):
+        led = {one.id: [index[one.group]] for one in index.values() if one.is_member}
+        shown = sorted(index.values(), key=lambda one: (one.at, one.id))
+        decisions = decide(batch, Existing(shown_near(shown, batch, 64, led)), known, rule)
+        for document, decision in zip(batch, decisions, strict=True):
+            text = texts[document.position].rstrip("!")
+            assert (decision.verdict == "skip") == (text in seen), text
+            if decision.verdict == "skip":
+                assert decision.leader.fingerprint == document.fingerprint
+                assert not decision.is_stale
+                continue
+            seen.add(text)
+            written.append(document)
+            known.add(document)
+        if next(refresh, False):
+            index = {one.id: replace(one, canonicals=None) for one in written}
+            known.clear()
 
 
 def test_a_batch_can_be_decided_again():
