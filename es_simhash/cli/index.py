@@ -357,7 +357,7 @@ class _Followed:
         self.last = report
         for failure in report.failures:
             error(str(failure), **failure.to_dict())
-        if report.problem != self._problem:
+        if report.problem != self._problem and report.state not in ("reading", "grouping"):
             self._problem = report.problem
             if report.problem:
                 warn(f"{report.problem}: waiting", kind=report.state)

@@ -82,7 +82,7 @@ class _Follower:
                             yield await self._report(server, state)
                 except Exception as error:
                     kind = find_outage(error, has_begun=self._has_begun)
-                    if kind is None:
+                    if kind is None or (kind == "blocked" and self._options.once):
                         raise
                     self._tally.errors[kind] += 1
                     self._tally.problem = str(error)

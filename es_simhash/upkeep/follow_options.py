@@ -109,7 +109,7 @@ class FollowOptions:
         text_field:
             Field or fields of the text; by default those that the index records.
         once:
-            End when everything is done that was written before the call.
+            End when everything is done that was written before the call; a block of the index is an error then.
         interval:
             Seconds between two looks while nothing changes.
         workers:

@@ -9,7 +9,14 @@ from itertools import islice
 
 import pytest
 
-from es_simhash import AsyncSimHashClient, InvalidInputError, MappingError, SimHashClient, build_mapping
+from es_simhash import (
+    AsyncSimHashClient,
+    InvalidInputError,
+    MappingError,
+    SimHashClient,
+    WritesRefusedError,
+    build_mapping,
+)
 from es_simhash.groups import reconcile
 from es_simhash.groups.reconcile import read_groups
 from es_simhash.mapping.resolve import SettingsChanged
@@ -172,13 +179,14 @@ def test_the_name_of_a_group_whose_namesake_is_deleted(server, index, state, sim
     names = [f"{index}-a", f"{index}-b"]
     for name, seed in zip(names, (1, 2), strict=True):
         simhash.create_index(name, text_field="body", settings=ONE_SHARD)
-        put(server, name, [{"_id": "x", "body": texts(1, seed=seed)[0]}])
+        put(server, name, [{"_id": id_, "body": texts(1, seed=seed)[0]} for id_ in ("x", f"y{seed}")])
     simhash.setup(names)
     assert read_all(server, names[1])["x"]["simhash"]["group"] == f"{names[1]}/x"
     last(simhash.follow(names, once=True, state_index=state))
     send_lines(server, [{"delete": {"_index": names[0], "_id": "x"}}])
-    assert last(simhash.follow(names, once=True, state_index=state)).regrouped == 1
-    assert stored_groups(read_all(server, names[1])) == {"x": "x"}
+    assert last(simhash.follow(names, once=True, state_index=state)).regrouped == 3
+    assert stored_groups(read_all(server, names[0])) == {"y1": "y1"}
+    assert stored_groups(read_all(server, names[1])) == {"x": "x", "y2": "x"}
     assert simhash.reconcile(names, dry_run=True).changed == 0
 
 
@@ -335,6 +343,19 @@ def test_a_blocked_index_is_waited_for(server, index, state, sync_simhash, impat
     assert (done.regrouped, done.failed) == (25, 0)
     documents = read_all(server, index)
     assert stored_groups(documents) == expected_groups(documents, 12)
+
+
+@pytest.mark.parametrize("block", ["write", "read_only", "read_only_allow_delete"])
+def test_once_a_block_is_said_and_not_waited_for(server, index, state, simhash, block):
+    """As an ingest says it: what blocks the index, and what to do."""
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    put(server, index, numbered(texts(2)))
+    server.request("PUT", f"/{index}/_settings", {f"index.blocks.{block}": True})
+    with pytest.raises(WritesRefusedError, match=r"takes no writes now .*: remove the block, or make room") as raised:
+        list(simhash.follow(index, once=True, state_index=state))
+    assert raised.value.kind == "blocked"
+    server.request("PUT", f"/{index}/_settings", {f"index.blocks.{block}": None})
+    assert last(simhash.follow(index, once=True, state_index=state)).written == 2
 
 
 def test_it_can_be_stopped_while_groups_are_decided(server, index, state, sync_simhash):

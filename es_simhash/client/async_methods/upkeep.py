@@ -347,7 +347,7 @@ class AsyncUpkeepMethods(AsyncBase):
             text_field:
                 Field or fields of the text; by default those that the index records.
             once:
-                End when everything is done that was written before the call.
+                End when everything is done that was written before the call; a block of the index is an error then.
             interval:
                 Seconds between two looks while nothing changes.
             workers:
