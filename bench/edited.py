@@ -1,42 +1,31 @@
 """
-What presets find of copies that editors, scanners and agencies changed, by kind of change, and what they wrongly merge.
+What presets find of copies that editors, scanners and agencies changed, by kind of change.
 
-    python bench/edited.py DATA_FOLDER [--sets laws_tw,reuters21578,xwlb_zh] [--copies 1000] [--named 5]
+    python bench/edited.py DATA_FOLDER [--sets laws_tw,reuters21578,xwlb_zh] [--copies 100]
 
-A set is a folder with ``docs.jsonl.gz`` and ``pairs.tsv.gz``. Of documents drawn at random one copy each is made, the
-kinds of change in turn; every copy is looked up among all documents. Recall: the share of copies whose original is
-reported. "Other numbers" is another edition and no copy: its share is what a rule merges wrongly, and is in no total.
-
-The hard negatives are the set's own: sister laws, weekly series, forms, all near in bits. Pairs of documents that a
-way reports are counted by their known Jaccard similarity; those that are not known to be .5 similar are wrong, and
-named. A pair whose texts differ in their numbers alone is counted as well. Prints JSON.
+Of documents drawn at random one copy each is made, so many of each kind. Recall: the share of copies that the preset
+takes for near-duplicates of their original. "Other numbers" is another edition and no copy: its share is what a preset
+merges wrongly, and is in no total. Prints JSON.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
-from noise import Way, find_candidates, known_similarity
+from harness import arguments, show
 from numpy.typing import NDArray
-from quality import Truth, read_set
+from sets import read_set
 
-from es_simhash.groups.all_pairs import near_pairs
 from es_simhash.hashing import fingerprint_array
 from es_simhash.quality.edits import EDITS, Edit, date, typo
-from es_simhash.texts.measures import PRESETS, compare_pairs
+from es_simhash.texts.measures import PRESETS, Numbers, Preset, compare_pairs
 
-SETS = ("laws_tw", "reuters21578", "xwlb_zh")
 SHORTEST = 200
 _SHORTEST = 20
 _SENTENCE = re.compile(r"[^。！？!?\n]*?(?:[。！？!?]+|\.(?=\s|$)|\n+)|.+$", re.DOTALL)
@@ -146,101 +135,48 @@ KINDS: dict[str, Edit] = {
     NUMBERS: other_numbers,
 }
 
-WAYS = tuple(Way(each.name, each.max_distance, each.similarity, each.text_measure()) for each in PRESETS.values())
+Pair = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Copies:
-    texts: list[str]
-    kinds: list[str]
-    originals: NDArray[np.int64]
+def is_reported(pairs: Sequence[Pair], preset: Preset, numbers: Numbers = "any") -> NDArray[np.bool_]:
+    """Return which pairs the preset takes for near-duplicates: near in bits, and alike by their texts."""
+    texts = [text for pair in pairs for text in pair]
+    values, known = fingerprint_array(texts)
+    left = np.arange(0, len(texts), 2)
+    near = known[left] & known[left + 1] & (np.bitwise_count(values[left] ^ values[left + 1]) <= preset.max_distance)
+    scores, _ = compare_pairs(texts, left, left + 1, measure=preset.text_measure(numbers), bound=preset.similarity)
+    found: NDArray[np.bool_] = near & (scores >= preset.similarity)
+    return found
+
+
+def make_copies(texts: Sequence[str], kind: str, number: int) -> list[Pair]:
+    """Return texts drawn at random, each with a copy changed in one way; those that it cannot change are left out."""
+    chance = Random(3)
+    able = [text for text in texts if len(text) >= SHORTEST]
+    found: list[Pair] = []
+    for text in chance.sample(able, len(able)):
+        changed = KINDS[kind](text, chance)
+        if changed is not None and changed != text:
+            found.append((text, changed))
+        if len(found) == number:
+            break
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser = arguments(__doc__, product=False)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--copies", type=int, default=1_000)
-    parser.add_argument("--named", type=int, default=5, help="wrong pairs named for each way")
+    parser.add_argument("--sets", default="laws_tw,reuters21578,xwlb_zh")
+    parser.add_argument("--copies", type=int, default=100, help="of each kind")
     options = parser.parse_args()
-    results = []
     for name in options.sets.split(","):
         truth = read_set(options.data / name)
-        values, known = fingerprint_array(truth.texts)
-        copies = make_copies(truth.texts, options.copies)
-        candidates = find_candidates(copies.texts, values, known)
-        own = own_pairs(values, known)
-        for way in WAYS:
-            found = {**recall(truth, copies, candidates, way), "pairs": judge_pairs(truth, own, way, options.named)}
-            results.append({"set": name, "way": way.name, **found})
-            print(json.dumps(results[-1], ensure_ascii=False), file=sys.stderr, flush=True)
-    print(json.dumps(results, indent=1, ensure_ascii=False))
-
-
-def make_copies(texts: Sequence[str], number: int) -> Copies:
-    """Return copies of documents drawn at random, the kinds of change in turn; a text that none applies to is left."""
-    able = [place for place, text in enumerate(texts) if len(text) >= SHORTEST]
-    chance = Random(3)
-    found: list[tuple[str, str, int]] = []
-    for place in chance.sample(able, len(able)):
-        if len(found) == number:
-            break
-        kind = list(KINDS)[len(found) % len(KINDS)]
-        changed = KINDS[kind](texts[place], chance)
-        if changed is not None and changed != texts[place]:
-            found.append((changed, kind, place))
-    changed_texts, kinds, places = zip(*found, strict=True)
-    return Copies(list(changed_texts), list(kinds), np.array(places, np.int64))
-
-
-def own_pairs(values: NDArray[np.uint64], known: NDArray[np.bool_]) -> tuple[NDArray[np.int64], ...]:
-    """Return left, right and distance of the set's own pairs within the largest distance."""
-    places = np.flatnonzero(known)
-    found = [
-        np.array([places[each.left], places[each.right], each.distance], np.int64)
-        for each in near_pairs(values[places], max(way.max_distance for way in WAYS))
-    ]
-    left, right, distance = np.concatenate(found, axis=1)
-    return np.minimum(left, right), np.maximum(left, right), distance
-
-
-def recall(truth: Truth, copies: Copies, candidates: tuple[NDArray[np.int64], ...], way: Way) -> dict[str, Any]:
-    near = candidates[2] <= way.max_distance
-    left, right = candidates[0][near], candidates[1][near]
-    scores, _ = compare_pairs(
-        [*copies.texts, *truth.texts], left, len(copies.texts) + right, measure=way.measure, bound=way.similarity
-    )
-    kept = scores >= way.similarity
-    is_found = np.zeros(len(copies.texts), np.bool_)
-    is_found[left[kept & (copies.originals[left] == right)]] = True
-    kinds = np.array(copies.kinds)
-    wrong = known_similarity(truth, copies.originals[left[kept]], right[kept]) < 0.5
-    return {
-        "copies": round(float(is_found[kinds != NUMBERS].mean()), 3),
-        "by_kind": {kind: round(float(is_found[kinds == kind].mean()), 3) for kind in KINDS},
-        "wrong_of_lookups": int(wrong.sum()),
-        "candidates": round(int(near.sum()) / len(copies.texts), 2),
-    }
-
-
-def judge_pairs(truth: Truth, own: tuple[NDArray[np.int64], ...], way: Way, named: int) -> dict[str, Any]:
-    near = own[2] <= way.max_distance
-    left, right, distance = (each[near] for each in own)
-    scores, _ = compare_pairs(truth.texts, left, right, measure=way.measure, bound=way.similarity)
-    kept = scores >= way.similarity
-    left, right, distance, scores = (each[kept] for each in (left, right, distance, scores))
-    known = known_similarity(truth, left, right)
-    wrong = np.flatnonzero(known < 0.5)
-    shown = Random(4).sample(wrong.tolist(), min(named, wrong.size))
-    return {
-        "reported": int(known.size),
-        "from_0.8": int((known >= 0.8).sum()),
-        "from_0.5": int(((known >= 0.5) & (known < 0.8)).sum()),
-        "wrong": int(wrong.size),
-        "named": [
-            f"{truth.ids[left[at]]} {truth.ids[right[at]]}: {distance[at]} bits, {scores[at]:.2f}" for at in shown
-        ],
-    }
+        copies = {kind: make_copies(truth.texts, kind, options.copies) for kind in KINDS}
+        for preset in PRESETS.values():
+            found = {kind: is_reported(pairs, preset) for kind, pairs in copies.items()}
+            total = np.concatenate([reported for kind, reported in found.items() if kind != NUMBERS])
+            by_kind = {kind: round(float(reported.mean()), 3) for kind, reported in found.items()}
+            show(set=name, preset=preset.name, copies=round(float(total.mean()), 3), by_kind=by_kind)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """
-Compare the fingerprint speed of every scheme with that of other libraries, with one process and two; measure memory.
+The fingerprint speed of every scheme beside that of other libraries, with one process and two.
 
-    python -m venv SCRATCH && SCRATCH/bin/pip install -e ".[fast]" psutil -r bench/requirements.txt
+    python -m venv SCRATCH && SCRATCH/bin/pip install -e ".[fast]" -r bench/requirements.txt
     SCRATCH/bin/python bench/fingerprint.py DATA_FOLDER
 
 Prints JSON. Everything runs in turn, on one core unless it says otherwise; the best of some rounds counts, and rounds
@@ -12,20 +12,18 @@ that does something else meanwhile blurs the ratios: the load before and after i
 from __future__ import annotations
 
 import argparse
-import gzip
 import importlib
 import json
 import os
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import xxhash
+from sets import read_documents
 
-from es_simhash.hashing import fingerprint, fingerprints, get_scheme, segment
+from es_simhash.hashing import fingerprints, get_scheme, segment
 from es_simhash.hashing.pool import FingerprintPool
 
 WORKERS_CHARACTERS = 10_000_000
@@ -41,27 +39,20 @@ def main() -> None:
     parser.add_argument("--sets", default="reuters21578,xwlb_zh")
     parser.add_argument("--documents", type=int, default=3_000, help="texts of each set")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--many", type=int, default=1_000_000, help="documents for the memory that must stay flat")
-    parser.add_argument("--long", type=int, default=10_000_000, help="characters of the long text")
-    parser.add_argument("--child", choices=["many", "long"], help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.child:
-        print(json.dumps(hold_many(options.many) if options.child == "many" else hold_long(options.long)))
-        return
     report: dict[str, Any] = {"command": " ".join(sys.argv), "load_before": os.getloadavg()[0]}
-    texts = {name: read_texts(options.data / name, options.documents) for name in options.sets.split(",")}
+    texts = {
+        name: [
+            document["text"]
+            for document in read_documents(options.data / name / "docs.jsonl.gz", most=options.documents)
+        ]
+        for name in options.sets.split(",")
+    }
     report["texts"] = [measure_texts(name, each, options.rounds) for name, each in texts.items()]
     report["keywords"] = [measure_keywords(name, each, options.rounds) for name, each in texts.items()]
     report["workers"] = [measure_workers(name, each) for name, each in texts.items()]
-    report["import_milliseconds"] = measure_import(options.rounds)
-    report["memory"] = {child: run_child(child, options) for child in ("many", "long")}
     report["load_after"] = os.getloadavg()[0]
     print(json.dumps(report, indent=1))
-
-
-def read_texts(folder: Path, count: int) -> list[str]:
-    with gzip.open(folder / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
-        return [json.loads(line)["text"] for line, _ in zip(lines, range(count), strict=False)]
 
 
 def size(texts: list[str]) -> int:
@@ -87,12 +78,7 @@ def measure_texts(name: str, texts: list[str], rounds: int) -> dict[str, object]
         works[scheme] = lambda scheme=scheme: fingerprints(texts, scheme=scheme)
     makers = {each: peer() for each, peer in PEERS.items()}
     works |= {each: lambda make=make: [make(text) for text in some] for each, make in makers.items() if make}
-    whole = "".join(texts).encode("utf-32-le", "surrogatepass")
-    works["memcpy of UTF-32"] = lambda: bytearray(whole)
-    part = "".join(some).encode("utf-32-le", "surrogatepass")
-    works["XXH3 of each shingle, alone"] = lambda: hash_each(part)
-    partial = {*PEERS, "XXH3 of each shingle, alone"}
-    speeds = {each: size(some if each in partial else texts) / took for each, took in best(works, rounds).items()}
+    speeds = {each: size(some if each in PEERS else texts) / took for each, took in best(works, rounds).items()}
     peer = speeds.get("1e0ng/simhash")
     return {
         "set": name,
@@ -101,13 +87,6 @@ def measure_texts(name: str, texts: list[str], rounds: int) -> dict[str, object]
         "characters_per_second": {each: round(speeds[each]) if each in speeds else None for each in (*works, *PEERS)},
         "times_1e0ng": {each: None if peer is None else round(speeds[each] / peer, 1) for each in SCHEMES},
     }
-
-
-def hash_each(data: bytes) -> None:
-    """Hash each run of four characters by one library call: the cost of hashing without arrays."""
-    digest = xxhash.xxh3_64_intdigest
-    for at in range(0, len(data) - 12, 4):
-        digest(data[at : at + 16])
 
 
 def optional(module: str) -> Any:
@@ -144,18 +123,10 @@ def peer_gaoya() -> Callable[[str], object] | None:
     return lambda text: index.insert_document(next(numbers), text)
 
 
-def peer_text_dedup() -> Callable[[str], object] | None:
-    module = optional("text_dedup.simhash")
-    return module and (
-        lambda text: module.embed_func(text, 0, ngram=4, permutations=[], hash_func=module.xxh3_64_digest)
-    )
-
-
 PEERS: dict[str, Callable[[], Callable[[str], object] | None]] = {
     "1e0ng/simhash": peer_simhash,
     "datasketch MinHash(128)": peer_datasketch,
     "gaoya, inserted": peer_gaoya,
-    "text-dedup": peer_text_dedup,
 }
 
 
@@ -217,65 +188,6 @@ def measure_workers(name: str, texts: list[str]) -> dict[str, object]:
         "set": name,
         "characters_per_second": {f"{workers} workers": round(speed) for workers, speed in speeds.items()},
         "two_over_one": round(speeds[2] / speeds[1], 2),
-    }
-
-
-def measure_import(rounds: int) -> dict[str, float]:
-    """Return the milliseconds that importing takes from compiled files, beyond those of an empty program."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-
-    def run(code: str) -> Callable[[], object]:
-        return lambda: subprocess.run([sys.executable, "-c", code], check=True, env=environment)
-
-    took = best(
-        {"empty": run(""), "import": run("import es_simhash")},
-        max(5, rounds),
-    )
-    return {"import es_simhash": round(1000 * (took["import"] - took["empty"]), 1)}
-
-
-def run_child(child: str, options: argparse.Namespace) -> Any:
-    command = [sys.executable, __file__, str(options.data), "--child", child]
-    command += ["--many", str(options.many), "--long", str(options.long)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-def resident() -> int:
-    import psutil
-
-    return round(psutil.Process().memory_info().rss / 1e6)
-
-
-def hold_many(count: int) -> dict[str, object]:
-    """Return the resident megabytes after each tenth of a long stream of documents through ``with_fingerprints``."""
-    from es_simhash import with_fingerprints
-
-    def documents() -> Iterator[dict[str, str]]:
-        for number in range(count):
-            yield {"body": f"Document {number} of many tells that {number * number} is a number of its own. " * 4}
-
-    megabytes = []
-    for number, _ in enumerate(with_fingerprints(documents(), text_field="body"), 1):
-        if number % (count // 10) == 0:
-            megabytes.append(resident())
-    return {"documents": count, "resident_megabytes": megabytes}
-
-
-def hold_long(count: int) -> dict[str, object]:
-    """Return the peak of resident megabytes while one long text of distinct words gets its fingerprint."""
-    import resource
-
-    pieces = (f"word{number:x} and {number * 7919 % 1000003} " for number in range(count // 16))
-    text = "".join(pieces)[:count]
-    before = resident()
-    started = time.perf_counter()
-    fingerprint(text)
-    unit = 1 if sys.platform == "darwin" else 1024
-    return {
-        "characters": len(text),
-        "seconds": round(time.perf_counter() - started, 1),
-        "megabytes_before": before,
-        "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6),
     }
 
 

@@ -9,33 +9,26 @@ Each run has a fresh clone of that index; ``bulk``, of chunks of 500 and without
 fields, and ``with_fingerprints`` is the same bulk of documents with their fingerprints. All ways take turns within a
 round. Prints JSON: of each way the processor time of client and server for a document, the seconds until the first
 report, the reports of each kind, and its rate and its processor time as shares of the reference of the same round
-(median, lowest, highest). What reading the table of fingerprints takes is included. With --writer another process
-writes to the same index meanwhile.
+(median, lowest, highest). What reading the table
+of fingerprints takes is included. ``bytes``: of each document on disk, those of the index before included.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import json
-import multiprocessing
 import random
 import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import psutil
-from corpora import read_documents
-from dedup import fill
-from memory import connect
+from harness import arguments, fill, plant, served, show, spread, store_bytes, working
+from sets import read_documents
 
-from es_simhash import SimHashClient, fingerprint_fields
-from es_simhash.servers import embedded_server
+from es_simhash import SimHashClient
 
 FULL, BULK, RUN = "ingest-full", "ingest-bulk", "ingest-run"
 FIELDS = {"properties": {"body": {"type": "text", "index": False}, "n": {"type": "long"}}}
@@ -52,7 +45,9 @@ WAYS: dict[str, dict[str, Any]] = {
 
 def read_texts(path: Path) -> list[str]:
     """Return the different texts of a set, of 12 characters or more, in an order by chance."""
-    texts = list(dict.fromkeys(each["text"] for each in read_documents(path) if len(each["text"]) >= 12))
+    texts = list(
+        dict.fromkeys(text for text in (document["text"] for document in read_documents(path)) if len(text) >= 12)
+    )
     random.Random(1).shuffle(texts)
     return texts
 
@@ -80,14 +75,13 @@ class Bench:
 
     def __init__(self, client: Any, helpers: Any, server: Any, options: argparse.Namespace) -> None:
         self.client, self.helpers, self.options = client, helpers, options
-        self.simhash, self.url = SimHashClient(client), server.url
-        self.process = psutil.Process(server.pid)
+        self.simhash, self.server = SimHashClient(client), server
         texts = read_texts(options.docs)
         first = options.documents // 100
         self.known, self.texts = texts[:first], texts[first:]
         one = {"number_of_shards": options.shards, "number_of_replicas": 0}
         self.simhash.create_index(FULL, text_field="body", mappings=FIELDS, settings=one)
-        fill(client, helpers, FULL, options.documents)
+        fill(client, helpers, FULL, plant(options.documents, 16).fingerprints, prefix="old")
         known = [{"_id": f"known{n}", "body": text, "n": n} for n, text in enumerate(self.known)]
         for _ in self.simhash.ingest(FULL, known, on_duplicate=None):
             pass
@@ -106,18 +100,18 @@ class Bench:
         new = list(documents(self.options.new, seed, self.texts, self.known))
         found: Counter[str] = Counter()
         first = 0.0
-        with self._other_writer(way):
-            started, here, there = time.perf_counter(), time.process_time(), self._spent()
+        with working(self.server) as work:
             for action in self._actions(way, new):
-                first = first or time.perf_counter() - started
+                first = first or time.perf_counter() - work.seconds
                 found[action] += 1
-            seconds, here, there = time.perf_counter() - started, time.process_time() - here, self._spent() - there
         took = {
-            "seconds": seconds,
-            "client": here * 1e6 / len(new),
-            "server": there * 1e6 / len(new),
+            "seconds": work.seconds,
+            "client": work.here * 1e6 / len(new),
+            "server": work.server * 1e6 / len(new),
             "first_report": first,
         }
+        self.client.indices.refresh(index=RUN)
+        took["bytes"] = store_bytes(self.client, RUN, self.client.count(index=RUN)["count"])
         self.client.indices.delete(index=RUN)
         assert sum(found.values()) == len(new), found
         return {**took, "found": dict(found)}
@@ -131,61 +125,23 @@ class Bench:
         arguments = {**WAYS[way], "lookups": self.options.lookups}
         if WAYS[way].get("on_duplicate", "") is None:
             del arguments["lookups"]
-        for each in self.simhash.ingest(RUN, new, **arguments):
-            yield each.action
-
-    @contextmanager
-    def _other_writer(self, way: str) -> Iterator[None]:
-        """Let another process write to the index meanwhile, if that was asked for."""
-        if not self.options.writer:
-            yield
-            return
-        spawning = multiprocessing.get_context("spawn")
-        has_begun = spawning.Event()
-        arguments = (self.options.product, self.url, self.options.writer, way != "bulk", has_begun)
-        process = spawning.Process(target=write, args=arguments, daemon=True)
-        process.start()
-        has_begun.wait(60)
-        try:
-            yield
-        finally:
-            process.kill()
-            process.join()
-
-    def _spent(self) -> float:
-        return sum(sum(each.cpu_times()[:2]) for each in (self.process, *self.process.children(recursive=True)))
-
-
-def write(product: str, url: str, rate: int, with_fields: bool, has_begun: Any) -> None:  # noqa: FBT001 -- as Process passes it
-    """Write so many documents a second, with random fingerprints, 200 at a time, until killed."""
-    client, helpers = connect(product, url)
-    chance, started = random.Random(7), time.perf_counter()
-    for number in itertools.count(200, 200):
-        fields = (fingerprint_fields(chance.getrandbits(64)) if with_fields else {"n": 1} for _ in range(200))
-        helpers.bulk(client, [{"_index": RUN, **each} for each in fields])
-        has_begun.set()
-        time.sleep(max(0.0, started + number / rate - time.perf_counter()))
+        for report in self.simhash.ingest(RUN, new, **arguments):
+            yield report.action
 
 
 def main() -> None:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("docs", type=Path)
-    parser.add_argument("--product", choices=["opensearch", "elasticsearch"], required=True)
     parser.add_argument("--documents", type=int, default=500_000, help="in the index before")
     parser.add_argument("--new", type=int, default=30_000, help="written in each run")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm", type=int, default=4, help="rounds before these: a new server is slow at first")
     parser.add_argument("--shards", type=int, default=1)
-    parser.add_argument(
-        "--writer", type=int, default=0, help="documents a second that another process writes meanwhile"
-    )
     parser.add_argument("--ways", nargs="+", choices=[*WAYS], default=[*WAYS])
     parser.add_argument("--lookups", choices=["auto", "memory", "server"], default="auto")
-    parser.add_argument("--heap", default="1g")
     options = parser.parse_args()
-    with embedded_server(options.product, heap=options.heap) as server:
-        client, helpers = connect(options.product, server.url)
+    with served(options) as (server, client, helpers):
         bench = Bench(client, helpers, server, options)
         runs: dict[str, list[dict[str, Any]]] = {way: [] for way in options.ways}
         for number in range(-options.warm, options.rounds):
@@ -194,8 +150,7 @@ def main() -> None:
                 run = bench.run(way, seed=100 + number)
                 if number >= 0:
                     runs[way].append(run)
-        client.close()
-    print(json.dumps({"command": " ".join(sys.argv), **summary(runs)}, indent=1))
+    show(command=" ".join(sys.argv), **summary(runs))
 
 
 def summary(runs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
@@ -203,15 +158,12 @@ def summary(runs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     first = next(iter(runs.values()))
     found: dict[str, Any] = {}
 
-    def spread(values: list[float]) -> list[float]:
-        return [round(each(values), 2) for each in (median, min, max)]
-
     def share(of: Callable[[dict[str, Any]], float], way: str) -> list[float]:
         return spread([of(one) / of(other) for one, other in zip(first, runs[way], strict=True)])
 
     for way, some in runs.items():
-        named = {name: round(median(each[name] for each in some), 2) for name in some[0] if name != "found"}
-        rate, work = share(lambda each: each["seconds"], way), share(lambda each: each["client"] + each["server"], way)
+        named = {name: round(median(run[name] for run in some), 2) for name in some[0] if name != "found"}
+        rate, work = share(lambda run: run["seconds"], way), share(lambda run: run["client"] + run["server"], way)
         found[way] = {**named, "rate": rate, "processor_time": work, "found": some[-1]["found"]}
     return found
 

@@ -3,16 +3,14 @@ What a removal would lose on real sets: the lines of a plan by class, and whethe
 
     python bench/losses.py DATA_FOLDER [--sets reuters21578,xwlb_zh] [--read 500]
 
-Lines are what the preset ``similar`` deletes (``bench/deletions.py``), in the order of the set. A checker that shares
-no code with the classes reads lines of ``same`` and ``contained``: it looks for a run of five words, or of nine
-characters, within a sentence and a line, and for a number, that what goes has and what stays has not. Prints JSON.
+Lines are what a removal by the preset ``similar`` would delete, decided by the code of ``ingest`` in the order of the
+set. A checker that shares no code with the classes reads lines of ``same`` and ``contained``: it looks for a run of
+five words, or of nine characters, within a sentence and a line, and for a number, that what goes has and what stays has
+not. Prints JSON.
 """
 
 from __future__ import annotations
 
-import argparse
-import gzip
-import json
 import random
 import re
 import time
@@ -22,22 +20,31 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from deletions import GROUPINGS, delete
+from harness import arguments, show
+from sets import read_documents
 
 from es_simhash import fingerprints
+from es_simhash.ingest.decide import DecisionRule, Document as Item, Existing, Known, decide
+from es_simhash.lookup.content import Content
+from es_simhash.mapping.rule import Grouping
 from es_simhash.removal.classes import LOSSES, LOSSLESS, Document, find_loss, is_kept_shorter
+from es_simhash.texts.measures import PRESETS
 
 SETS = "reuters21578,licenses,laws_tw,xwlb_zh,weibo_ced"
 _HAN = re.compile(r"[\u3400-\u9fff\u3040-\u30ff]")
 
 
-def read_set(folder: Path, most: int | None) -> tuple[dict[str, str], dict[str, str]]:
-    texts, titles = {}, {}
-    with gzip.open(folder / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
-        for _, line in zip(range(most or 1 << 60), lines, strict=False):
-            document = json.loads(line)
-            texts[document["id"]], titles[document["id"]] = document["text"], document.get("title") or ""
-    return texts, titles
+def remove(texts: dict[str, str]) -> dict[str, str]:
+    """Return the canonical of each document that a removal by the preset ``similar`` would delete."""
+    preset = PRESETS["similar"]
+    rule = Grouping(preset.max_distance, similarity=preset.similarity, measure=preset.text_measure())
+    pairs = zip(texts.items(), fingerprints(list(texts.values())), strict=True)
+    batch = [
+        Item(id_, value, position=place, content=Content(text)) for place, ((id_, text), value) in enumerate(pairs)
+    ]
+    decisions = decide(batch, Existing(), Known(rule.max_distance), DecisionRule(rule, "skip"))
+    pairs_decided = zip(texts, decisions, strict=True)
+    return {id_: decision.group for id_, decision in pairs_decided if decision.verdict == "skip"}
 
 
 def _plain(text: str) -> str:
@@ -64,7 +71,7 @@ def find_lost(goes: str, stays: str) -> list[str]:
 
 
 def measure(name: str, texts: dict[str, str], titles: dict[str, str], read: int) -> dict[str, Any]:
-    removed = delete(texts, list(fingerprints(list(texts.values()))), GROUPINGS["similar"])
+    removed = remove(texts)
     started = time.perf_counter()
     lines: dict[str, list[tuple[str, str]]] = {loss: [] for loss in LOSSES}
     shorter = 0
@@ -93,15 +100,17 @@ def measure(name: str, texts: dict[str, str], titles: dict[str, str], read: int)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__, product=False)
     parser.add_argument("data", type=Path)
     parser.add_argument("--sets", default=SETS)
     parser.add_argument("--read", type=int, default=500)
     parser.add_argument("--documents", type=int, help="the first ones of each set alone")
     options = parser.parse_args()
     for name in options.sets.split(","):
-        texts, titles = read_set(options.data / name, options.documents)
-        print(json.dumps(measure(name, texts, titles, options.read), indent=1, ensure_ascii=False), flush=True)
+        documents = list(read_documents(options.data / name / "docs.jsonl.gz", most=options.documents))
+        texts = {document["_id"]: document["text"] for document in documents}
+        titles = {document["_id"]: document.get("title") or "" for document in documents}
+        show(**measure(name, texts, titles, options.read))
 
 
 if __name__ == "__main__":

@@ -2,33 +2,32 @@
 All pairs within a distance, and groups, in memory: time, processor time and peak memory, next to other ways.
 
     python bench/pairs.py                              1, 10 and 100 million within 3 bits, 1 and 10 million within 8
-    python bench/pairs.py --documents 1e6 --distance 3 --peers --old CHECKOUT
+    python bench/pairs.py --documents 1e6 --distance 3 --peers
     python bench/pairs.py --documents 3e6 --index
 
 The fingerprints are random, and a tenth of them are others with a few bits changed. Each measurement has a process of
-its own, whose peak memory is reported; the fingerprints themselves are 8 bytes each of it. --old measures the same with
-the package of another checkout (git worktree add CHECKOUT COMMIT). --peers measures faiss and 1e0ng/simhash
-(bench/requirements.txt) with at most 1 million and 200,000 fingerprints, and this library with as many. --index
-measures what pairs, reconcile, and reconcile with texts keep of an index of so many documents, without a server.
---way large_group measures a group of so many different fingerprints.
-datasketch is not among them: MinHash estimates the similarity of sets, and has no index of fingerprints.
+its own, whose peak memory is reported; the fingerprints themselves are 8 bytes each of it. --peers measures faiss and
+1e0ng/simhash (bench/requirements.txt) with at most 1 million and 200,000 fingerprints, and this library with as many.
+--index measures what pairs, reconcile, and reconcile with texts keep of an index of so many documents, without a
+server. --way large_group measures a group of so many different fingerprints, --way lookups the table that lookups in
+memory use: filling it, its bytes, and 100,000 lookups, of which a fifth are near one.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).parents[1]
+from es_simhash.lookup.fingerprint_table import FingerprintTable
+from es_simhash.lookup.index_table import PAGE
+
 OURS = ("pairs", "star")
 INDEX = ("index_pairs", "index_groups", "index_candidates")
 # Fingerprints, distance, and what is measured.
@@ -105,6 +104,22 @@ def large_group(values: np.ndarray, distance: int) -> int:
     return star(members, distance)
 
 
+def lookups(values: np.ndarray, distance: int) -> dict[str, float]:
+    """Return what filling the table of lookups takes, its bytes, and what a lookup takes."""
+    chance, started, filled = np.random.default_rng(distance), time.perf_counter(), FingerprintTable(distance)
+    for first in range(0, len(values), PAGE):
+        filled.add(values[first : first + PAGE])
+    filling = time.perf_counter() - started
+    asked = chance.integers(0, 2**64, 100_000, dtype=np.uint64)
+    asked[::5] = chance.choice(values, len(asked[::5])) ^ np.uint64(5)
+    filled.near(asked[:1])
+    started = time.perf_counter()
+    for first in range(0, len(asked), 1_000):
+        filled.near(asked[first : first + 1_000])
+    micros = (time.perf_counter() - started) / len(asked) * 1e6
+    return {"filling_seconds": filling, "bytes_each": filled.nbytes / len(values), "microseconds_a_lookup": micros}
+
+
 def faiss(values: np.ndarray, distance: int) -> int:
     """Multi-index hashing over distance + 1 blocks, which is exact where at most distance bits differ."""
     import faiss
@@ -129,13 +144,14 @@ def simhash(values: np.ndarray, distance: int) -> int:
     return sum(len(index.get_near_dups(each)) - 1 for _, each in objects) // 2
 
 
-WAYS: dict[str, Callable[[np.ndarray, int], int]] = {
+WAYS: dict[str, Callable[[np.ndarray, int], Any]] = {
     "pairs": pairs,
     "star": star,
     "index_pairs": index_pairs,
     "index_groups": index_groups,
     "index_candidates": index_candidates,
     "large_group": large_group,
+    "lookups": lookups,
     "faiss": faiss,
     "simhash": simhash,
 }
@@ -158,26 +174,19 @@ def measure(way: str, documents: int, distance: int) -> dict[str, Any]:
     }
 
 
-def measure_apart(way: str, documents: int, distance: int, checkout: Path = ROOT) -> dict[str, Any]:
-    """Measure in a process of its own, with the package of *checkout*."""
+def measure_apart(way: str, documents: int, distance: int) -> dict[str, Any]:
+    """Measure in a process of its own."""
     command = [sys.executable, __file__, "--way", way, "--documents", str(documents), "--distance", str(distance)]
-    path = os.pathsep.join([str(checkout), *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
-def compare(
-    documents: int, distance: int, ways: Iterable[str], *, with_peers: bool, old: Path | None
-) -> dict[str, Any]:
+def compare(documents: int, distance: int, ways: Iterable[str], *, with_peers: bool) -> dict[str, Any]:
     """Return all measurements of so many fingerprints, and the ratios of others to ours."""
     report: dict[str, Any] = {"documents": documents, "distance": distance}
     for way in ways:
         report[way] = measure_apart(way, documents, distance)
-    if old is not None:
-        report["old"] = measure_apart("pairs", documents, distance, old)
-        assert report["old"]["found"] == report["pairs"]["found"]
-        report["old"]["times_as_long"] = round(report["old"]["seconds"] / report["pairs"]["seconds"], 1)
     for peer, most in PEERS.items() if with_peers else ():
         size = min(documents, most)
         own = report["pairs"] if size == documents else measure_apart("pairs", size, distance)
@@ -193,7 +202,6 @@ def main() -> None:
     parser.add_argument("--distance", type=int, default=3)
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--index", action="store_true", help="measure what is kept of an index of so many documents")
-    parser.add_argument("--old", type=Path, help="another checkout of this project")
     parser.add_argument("--way", choices=WAYS, help="measure this in this process")
     options = parser.parse_args()
     if options.way:
@@ -202,7 +210,7 @@ def main() -> None:
     ways = INDEX if options.index else OURS
     sizes = DEFAULT if options.documents is None else [(int(options.documents), options.distance, ways)]
     for documents, distance, own in sizes:
-        report = compare(documents, distance, own, with_peers=options.peers, old=options.old)
+        report = compare(documents, distance, own, with_peers=options.peers)
         print(json.dumps(report, indent=2), flush=True)
 
 

@@ -14,23 +14,20 @@ import argparse
 import json
 import statistics
 import sys
-import time
-from itertools import cycle, groupby, product
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from vectors import INDEX, serve
+from harness import EMPTY, PLANTED, PRODUCTS, arguments, in_turns, serve_planted
 
 from es_simhash import SimHashClient
 from es_simhash.lookup import find
 from es_simhash.lookup.plan import MS_PER_THOUSAND, LookupPlan, estimate, explain_plan
-from es_simhash.lookup.query import build_body, candidate_clauses
 from es_simhash.mapping.context import IndexStats
-from es_simhash.mapping.fields import DEFAULT_PREFIX
 
 DISTANCES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16)
-EMPTY: dict[str, Any] = {"size": 0, "query": {"match_none": {}}, "track_total_hits": False}
 # Milliseconds for a thousand of each: what ``fit`` tries. Only their proportions decide, so terms stay the same.
 GRID = {
     "terms": (6.5,),
@@ -40,21 +37,6 @@ GRID = {
 }
 
 
-def median_ms(function: Any, arguments: list[Any]) -> float:
-    """Return the median time of *function* over *arguments*, in milliseconds."""
-    times = []
-    for argument in arguments:
-        start = time.perf_counter()
-        function(argument)
-        times.append((time.perf_counter() - start) * 1000)
-    return statistics.median(times)
-
-
-def body_of(fingerprint: int, plan: LookupPlan, size: int) -> dict[str, Any]:
-    """Return the search for the candidates of *fingerprint* by this plan."""
-    return build_body(candidate_clauses([fingerprint], plan), None, (), DEFAULT_PREFIX, size, source=False)
-
-
 def candidates_for(max_distance: int, documents: int, bits: int, *, scripts: bool, most: int) -> list[LookupPlan]:
     """Return the plans worth measuring: the cheapest by the model as it is, for several sizes of index."""
     plans: dict[LookupPlan, None] = {}
@@ -62,73 +44,48 @@ def candidates_for(max_distance: int, documents: int, bits: int, *, scripts: boo
         stats = IndexStats(documents * scale, 2.0 ** (16 - bits))
         for script in {False, scripts}:
             estimates = explain_plan(max_distance, stats=stats, scripts=script)
-            kept = [each for each in estimates if each.plan.script == script and each.hits < 20_000]
-            plans |= dict.fromkeys(each.plan for each in kept[:most])
+            kept = [guess for guess in estimates if guess.plan.script == script and guess.hits < 20_000]
+            plans |= dict.fromkeys(guess.plan for guess in kept[:most])
     return [plan for plan in plans if not plan.is_scan]
 
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return a row for each distance and plan: whole lookups with the plan forced, in turns with empty searches."""
-    server, client, planted = serve(
-        options.product, Path(options.folder), options.documents, options.bits, merged=options.merged
-    )
     rows = []
-    try:
-        queries = [int(each) for each in planted.queries[: options.lookups]]
-        simhash = SimHashClient(client)
-        scripts = options.product == "opensearch"
-        cases = [
-            plan
-            for max_distance in options.distances or DISTANCES
-            for plan in candidates_for(
-                max_distance, options.documents, options.bits, scripts=scripts, most=options.most
-            )
-        ]
+    with serve_planted(options) as (_, client, planted):
+        queries, simhash = planted.queries[: options.lookups], SimHashClient(client)
+        found: dict[LookupPlan, list[int]] = {}
 
-        def empty(_: int = 0) -> Any:
-            return client.search(index=INDEX, body=EMPTY)
+        def empty(_: int) -> Any:
+            return client.search(index=PLANTED, body=EMPTY)
 
-        def look(query: int, plan: LookupPlan) -> Any:
+        def look(plan: LookupPlan, query: int) -> None:
             find.plan_lookup = lambda *_, **__: plan
-            return simhash.find_near_dups(INDEX, fingerprint=query, max_distance=plan.max_distance)
+            answer = simhash.find_near_dups(PLANTED, fingerprint=query, max_distance=plan.max_distance)
+            found.setdefault(plan, []).append(answer.candidates)
 
-        # What the server has not compiled yet would count against the plans that come first.
-        warm_until = time.monotonic() + options.warm
-        for plan, query in zip(cycle(cases), cycle(queries)):
-            empty()
-            look(query, plan)
-            if time.monotonic() > warm_until:
-                break
-        for _, plans in groupby(cases, key=lambda plan: plan.max_distance):
-            # In turns, so that what else the machine does hits all plans of a distance alike.
-            simhash.find_near_dups(INDEX, fingerprint=0, max_distance=3, size=1)  # learns how large the index is
-            nothing: list[float] = []
-            spent: dict[LookupPlan, list[float]] = {plan: [] for plan in plans}
-            found: dict[LookupPlan, list[int]] = {plan: [] for plan in spent}
-            for query in queries:
-                nothing.append(median_ms(empty, [0]))
-                for plan, times in spent.items():
-                    start = time.perf_counter()
-                    found[plan].append(look(query, plan).candidates)
-                    times.append((time.perf_counter() - start) * 1000)
-            for plan, times in spent.items():
+        for max_distance in options.distances:
+            scripts = options.product == "opensearch"
+            plans = candidates_for(max_distance, options.documents, options.bits, scripts=scripts, most=options.most)
+            ways = {plan: partial(look, plan) for plan in plans}
+            spent = in_turns({"empty": empty, **ways}, queries, options.warm)
+            for plan in plans:
+                ms = statistics.median(spent[plan])
                 row = {
                     "product": options.product,
                     "documents": options.documents,
                     "bits": options.bits,
                     "merged": options.merged,
-                    "max_distance": plan.max_distance,
+                    "max_distance": max_distance,
                     "steps": plan.steps,
                     "script": plan.script,
                     "plan": plan.name,
                     "hits": statistics.median(found[plan]),
-                    "ms": round(statistics.median(times), 3),
-                    "ratio": round(statistics.median(times) / statistics.median(nothing), 2),
+                    "ms": round(ms, 3),
+                    "ratio": round(ms / statistics.median(spent["empty"]), 2),
                 }
                 rows.append(row)
                 print(json.dumps(row), file=sys.stderr)
-    finally:
-        server.stop()
     return rows
 
 
@@ -138,7 +95,7 @@ def features(row: dict[str, Any]) -> list[float]:
     found = estimate(plan, IndexStats(row["documents"], 2.0 ** (16 - row["bits"])))
     checks, hits = (found.passing, 0.0) if plan.script else (0.0, found.passing)
     amounts = [plan.terms, found.postings, checks, hits]
-    return [each / 1000 for each in amounts]
+    return [amount / 1000 for amount in amounts]
 
 
 def fit(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -165,10 +122,10 @@ def fit(rows: list[dict[str, Any]]) -> dict[str, Any]:
             ]
             for key, i in best.items()
         ]
-        return sorted(found, key=lambda each: each[0], reverse=True)
+        return sorted(found, key=lambda row: row[0], reverse=True)
 
     def judge(constants: tuple[float, ...]) -> tuple[float, float]:
-        found = [each[0] for each in regrets(constants)]
+        found = [row[0] for row in regrets(constants)]
         return max(found), statistics.mean(found)
 
     fitted = min(product(*GRID.values()), key=judge)
@@ -185,18 +142,19 @@ def fit(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     """Measure or fit."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, product=False)
     commands = parser.add_subparsers(required=True, dest="command")
     measuring = commands.add_parser("measure")
-    measuring.add_argument("--product", choices=["opensearch", "elasticsearch"], required=True)
+    measuring.add_argument("--product", choices=PRODUCTS, required=True)
+    measuring.add_argument("--heap", default="2g")
     measuring.add_argument("--folder", required=True, help="where indices are kept between runs")
     measuring.add_argument("--documents", type=int, default=4_000_000)
     measuring.add_argument("--bits", type=int, default=16)
     measuring.add_argument("--merged", action="store_true", help="an index of one segment")
     measuring.add_argument("--lookups", type=int, default=20)
     measuring.add_argument("--most", type=int, default=8, help="plans for each size of index, with and without script")
-    measuring.add_argument("--warm", type=float, default=30, help="seconds of lookups before the first measurement")
-    measuring.add_argument("--distances", type=int, nargs="*")
+    measuring.add_argument("--warm", type=int, default=3, help="rounds of lookups before those that count")
+    measuring.add_argument("--distances", type=int, nargs="*", default=DISTANCES)
     fitting = commands.add_parser("fit")
     fitting.add_argument("files", nargs="+", type=Path)
     options = parser.parse_args()

@@ -4,10 +4,9 @@ Recall and precision on sets with exact truth, next to peers on the same texts i
     pip install -r bench/requirements.txt
     python bench/quality.py DATA_FOLDER [--sets xwlb_zh,...] [--methods similar,minhash,...]
 
-A set is a folder with ``docs.jsonl.gz`` and ``pairs.tsv.gz``. Methods: our presets ``similar``, ``near`` and
-``identical`` (all pairs compared, then verified); ``keywords`` (our scheme at distance 3, not verified); ``minhash``
-(datasketch's MinHashLSH, 128 permutations, 0.8, over the truth's own shingles); ``simhash2`` and ``simhash3``
-(1e0ng/simhash at its defaults, k = 2 and 3). What the servers themselves offer for texts is in ``textpeers.py``.
+A set is a folder with ``docs.jsonl.gz`` and ``pairs.tsv.gz``. Methods: our presets (all pairs
+compared, then verified); ``minhash`` (datasketch's MinHashLSH, 128 permutations, 0.8, over the truth's own shingles);
+``simhash3`` (1e0ng/simhash at its defaults, k = 3). What the servers themselves offer is in ``textpeers.py``.
 
 Prints JSON: recall and precision at Jaccard 0.8, the precision that forgives down to 0.7, documents a second to make
 signatures (and insert them, where the peer does), and bytes a document.
@@ -16,30 +15,24 @@ signatures (and insert them, where the peer does), and bytes a document.
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import json
-import re
 import sys
 import time
-import unicodedata
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sets import Truth, read_set, score, shingler
 
 from es_simhash.groups.all_pairs import near_pairs
-from es_simhash.hashing import fingerprint_array, get_scheme
+from es_simhash.hashing import fingerprint_array
 from es_simhash.texts.measures import PRESETS, Preset, compare_pairs
 
 SETS = ("xwlb_zh", "laws_tw", "reuters21578", "licenses")
-METHODS = ("similar", "near", "identical", "noisy", "keywords", "minhash", "simhash2", "simhash3")
-POSITIVE, FORGIVEN = 0.8 - 1e-9, 0.7 - 1e-9
+METHODS = ("similar", "near", "identical", "edited", "noisy", "minhash", "simhash3")
 
-Pairs = Iterable[tuple[int, int]]
 Result = dict[str, Any]
 
 
@@ -59,38 +52,9 @@ def main() -> None:
     print(json.dumps(results, indent=1))
 
 
-@dataclass(frozen=True)
-class Truth:
-    """Documents, and pairs of their places (left is the smaller) with their exact similarity; others are less alike."""
-
-    ids: tuple[str, ...]
-    texts: tuple[str, ...]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    jaccard: NDArray[np.float64]
-
-
-def read_set(folder: Path) -> Truth:
-    with (
-        gzip.open(folder / "docs.jsonl.gz", "rt", encoding="utf-8") as documents,
-        gzip.open(folder / "pairs.tsv.gz", "rt", encoding="utf-8") as pairs,
-    ):
-        texts = {row["id"]: row["text"] or "" for row in map(json.loads, documents)}
-        places = {name: place for place, name in enumerate(texts)}
-        rows = [
-            (*sorted((places[row["id1"]], places[row["id2"]])), float(row["jaccard"]))
-            for row in csv.DictReader(pairs, delimiter="\t")
-        ]
-    left, right, jaccard = zip(*rows, strict=True)
-    ends = np.array(left, np.int64), np.array(right, np.int64)
-    return Truth(tuple(texts), tuple(texts.values()), *ends, np.array(jaccard))
-
-
 def measure(method: str, truth: Truth) -> Result:
     if method in PRESETS:
         return measure_preset(method, truth)
-    if method == "keywords":
-        return measure_keywords(truth)
     if method == "minhash":
         return measure_minhash(truth)
     return measure_simhash(truth, int(method[-1]))
@@ -121,14 +85,6 @@ def verified_pairs(
     scores, _ = compare_pairs(truth.texts, left, right, measure=preset.text_measure(), bound=preset.similarity)
     near = list(zip(left.tolist(), right.tolist(), strict=True))
     return near, [pair for pair, score in zip(near, scores, strict=True) if score >= preset.similarity]
-
-
-def measure_keywords(truth: Truth) -> Result:
-    scheme = get_scheme("keywords")
-    fingerprint_array(["读取词典"], scheme=scheme)  # loads the dictionary
-    (values, known), seconds = timed(lambda: fingerprint_array(truth.texts, scheme=scheme))
-    near, kept = verified_pairs(truth, values, known, replace(PRESETS["similar"], max_distance=3))
-    return {**score(truth, near), "verified": score(truth, kept), "max_distance": 3, **speed(truth, seconds, 8)}
 
 
 def measure_minhash(truth: Truth) -> Result:
@@ -169,24 +125,6 @@ def measure_simhash(truth: Truth, distance: int) -> Result:
     return {**score(truth, pairs), **speed(truth, seconds, 8)}
 
 
-def score(truth: Truth, reported: Pairs, *, among: set[int] | None = None) -> Result:
-    """Return what reported pairs are worth; *among* restricts the known pairs to those of documents looked up."""
-    known = dict(zip(zip(truth.left.tolist(), truth.right.tolist(), strict=True), truth.jaccard.tolist(), strict=True))
-    if among is not None:
-        known = {pair: value for pair, value in known.items() if among & set(pair)}
-    pairs = {(min(pair), max(pair)) for pair in reported if pair[0] != pair[1]}
-    values = [known.get(pair, 0.0) for pair in pairs]
-    found = sum(value >= POSITIVE for value in values)
-    positives = sum(value >= POSITIVE for value in known.values())
-    return {
-        "recall": found / positives if positives else None,
-        "precision": found / len(pairs) if pairs else None,
-        "precision_forgiving": sum(value >= FORGIVEN for value in values) / len(pairs) if pairs else None,
-        "positives": positives,
-        "reported": len(pairs),
-    }
-
-
 def speed(truth: Truth, seconds: float, size: int) -> Result:
     return {
         "documents_a_second": round(len(truth.ids) / seconds),
@@ -198,27 +136,6 @@ def speed(truth: Truth, seconds: float, size: int) -> Result:
 def timed(function: Callable[[], Any]) -> tuple[Any, float]:
     started = time.perf_counter()
     return function(), time.perf_counter() - started
-
-
-def is_chinese(truth: Truth) -> bool:
-    sample = "".join(truth.texts[:200])
-    return len(re.findall(r"[\u4e00-\u9fff]", sample)) * 3 > len(sample)
-
-
-def shingler(truth: Truth) -> Callable[[str], set[str]]:
-    """Return the function that cuts the truth's own shingles: five characters of Chinese, three words of English."""
-    if is_chinese(truth):
-
-        def cut(text: str) -> set[str]:
-            kept = re.sub(r"\W", "", unicodedata.normalize("NFKC", text).casefold())
-            return {kept[at : at + 5] for at in range(max(1, len(kept) - 4))} if kept else set()
-    else:
-
-        def cut(text: str) -> set[str]:
-            words = re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
-            return {" ".join(words[at : at + 3]) for at in range(max(1, len(words) - 2))} if words else set()
-
-    return cut
 
 
 if __name__ == "__main__":

@@ -1,104 +1,89 @@
 """
-A removal, and a plain bulk delete of the same documents, in turns in one run.
+A removal and its restore beside the client's plain bulks of the same documents, in turns in one run.
 
-    python bench/removal.py --product opensearch --documents 2000 --rounds 3 --texts reuters21578
+    python bench/removal.py --product opensearch --documents 2000 --rounds 3 DOCS.jsonl.gz
 
-Each document stands twice in the index, the second time with another punctuation mark, so half of them are removed.
-With --url a running server is used, else one is started. Prints JSON: documents a second (medians), and ratios of the
-rates within a round (median, least, most).
+Each document stands twice in the index, the second time with another mark at its end, so half of them are removed, and
+then restored. Prints JSON: documents a second (medians), and ratios of the rates within a round (median, least, most).
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import tempfile
-import time
-from contextlib import nullcontext
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dedup import connect, read_texts
+from harness import ONE_SHARD, arguments, seconds, served, show, spread
+from sets import read_documents
 
 from es_simhash import SimHashClient
-from es_simhash.servers import embedded_server
+
+INDEX, PLAIN_INDEX = "bench-removal", "bench-plain"
 
 
-def fill(client: Any, helpers: Any, simhash: SimHashClient, index: str, texts: list[str]) -> None:
-    """Make *index* anew, with two documents for each text."""
+def documents(texts: list[str], half: str, end: str) -> Iterator[dict[str, Any]]:
+    """Yield a document for each text."""
+    return ({"_id": f"{half}{number}", "body": text + end} for number, text in enumerate(texts))
+
+
+def fill(client: Any, simhash: SimHashClient, index: str, texts: list[str]) -> None:
+    """Make *index* anew, with two documents for each text, grouped."""
     client.indices.delete(index=index, ignore_unavailable=True)
-    simhash.create_index(index, text_field="body", settings={"number_of_shards": 2, "number_of_replicas": 0})
-    halves = (("a", "."), ("b", "!"))
-    actions = ({"_id": f"{half}{n}", "body": text + end} for half, end in halves for n, text in enumerate(texts))
-    for _ in helpers.parallel_bulk(client, simhash.with_fingerprints(index, actions), index=index, chunk_size=1_000):
-        pass
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    for half, end in (("a", "."), ("b", "!")):
+        for _ in simhash.ingest(index, documents(texts, half, end)):
+            pass
     client.indices.refresh(index=index)
 
 
-def measure(simhash: SimHashClient, index: str, folder: Path) -> dict[str, float]:
-    """Return how many documents a second were planned, and deleted."""
-    plan = folder / "removal.db"
+def measure(client: Any, helpers: Any, texts: list[str], plan: Path) -> dict[str, float]:
+    """Return the seconds of each step of a round."""
+    simhash = SimHashClient(client)
+    for index in (INDEX, PLAIN_INDEX):
+        fill(client, simhash, index, texts)
     plan.unlink(missing_ok=True)
-    started = time.perf_counter()
-    made = simhash.plan_removal(index, plan, max_share=1.0)
-    planned = time.perf_counter()
-    deleted = sum(record.action == "deleted" for record in simhash.apply_removal(plan))
-    ended = time.perf_counter()
-    assert deleted == made.count > 0
-    seconds = {"plan": planned - started, "apply": ended - planned, "both": ended - started}
-    return {step: deleted / taken for step, taken in seconds.items()}
+    count = 0
 
+    def make_plan() -> None:
+        nonlocal count
+        count = simhash.plan_removal(INDEX, plan, max_share=1.0).count
 
-def delete_plainly(client: Any, helpers: Any, index: str, texts: list[str]) -> dict[str, float]:
-    """Return how many documents a second the bulk helper of the client deletes, with their ids known."""
-    started = time.perf_counter()
-    actions = ({"_op_type": "delete", "_index": index, "_id": f"b{n}"} for n in range(len(texts)))
-    helpers.bulk(client, actions, chunk_size=200)
-    client.indices.refresh(index=index)
-    return {"delete": len(texts) / (time.perf_counter() - started)}
+    def apply() -> None:
+        assert sum(record.action == "deleted" for record in simhash.apply_removal(plan)) == count
 
+    def restore() -> None:
+        assert sum(record.action == "restored" for record in simhash.restore(plan)) == count
 
-def ratio(rounds: list[dict[str, dict[str, float]]], one: tuple[str, str], other: tuple[str, str]) -> dict[str, float]:
-    """Return the ratio of two rates of a round: median, least and most."""
-    found = [each[one[0]][one[1]] / each[other[0]][other[1]] for each in rounds]
-    return {"median": round(statistics.median(found), 3), "least": round(min(found), 3), "most": round(max(found), 3)}
+    def bulk(deletes: bool) -> None:  # noqa: FBT001 -- one of two plain bulks
+        fingerprinted = simhash.with_fingerprints(PLAIN_INDEX, documents(texts, "b", "!"))
+        actions = (
+            [{"_op_type": "delete", "_id": f"b{number}"} for number in range(len(texts))] if deletes else fingerprinted
+        )
+        helpers.bulk(client, actions, index=PLAIN_INDEX, chunk_size=500)
+        client.indices.refresh(index=PLAIN_INDEX)
+
+    took = {"plan": seconds(make_plan), "apply": seconds(apply), "delete": seconds(lambda: bulk(True))}
+    took |= {"restore": seconds(restore), "index": seconds(lambda: bulk(False))}
+    assert count == len(texts), f"{count} of {len(texts)} are planned"
+    return took
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--product", choices=["opensearch", "elasticsearch"], default="opensearch")
-    parser.add_argument("--url")
+    parser = arguments(__doc__)
+    parser.add_argument("docs", type=Path)
     parser.add_argument("--documents", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--texts", default="reuters21578")
-    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     options = parser.parse_args()
-    texts = read_texts(options.data, options.texts, options.documents // 2)
-    rounds: list[dict[str, dict[str, float]]] = []
-    running = nullcontext() if options.url else embedded_server(options.product, heap="1g")
-    with running as server, tempfile.TemporaryDirectory() as folder:
-        client, helpers = connect(options.product, options.url or server.url)
-        simhash = SimHashClient(client)
-        try:
-            for _ in range(options.rounds):
-                fill(client, helpers, simhash, "bench-removal", texts)
-                removal = measure(simhash, "bench-removal", Path(folder))
-                fill(client, helpers, simhash, "bench-removal", texts)
-                plain_delete = delete_plainly(client, helpers, "bench-removal", texts)
-                rounds.append({"removal": removal, "plain": plain_delete})
-        finally:
-            client.indices.delete(index="bench-removal", ignore_unavailable=True)
-            client.close()
-    report: dict[str, Any] = {"documents": 2 * len(texts), "texts": options.texts, "product": options.product}
-    for step in ("plan", "apply", "both"):
-        report[f"{step}_per_second"] = round(statistics.median(found["removal"][step] for found in rounds))
-    report["plain_delete_per_second"] = round(statistics.median(each["plain"]["delete"] for each in rounds))
-    plain = ("plain", "delete")
-    report["ratios"] = {
-        f"{step} to plain delete": ratio(rounds, ("removal", step), plain) for step in ("plan", "apply")
-    }
-    print(json.dumps(report, indent=2))
+    texts = [document["text"] for document in read_documents(options.docs) if len(document["text"]) >= 40]
+    texts = list(dict.fromkeys(texts))[: options.documents // 2]
+    with served(options) as (_, client, helpers), tempfile.TemporaryDirectory() as folder:
+        rounds = [measure(client, helpers, texts, Path(folder) / "removal.db") for _ in range(options.rounds)]
+    rates = {step: round(len(texts) / statistics.median(took[step] for took in rounds)) for step in rounds[0]}
+    pairs = (("plan", "delete"), ("apply", "delete"), ("restore", "index"))
+    shares = {f"{one} to plain {other}": spread([took[other] / took[one] for took in rounds]) for one, other in pairs}
+    show(**vars(options), a_second=rates, rate=shares)
 
 
 if __name__ == "__main__":

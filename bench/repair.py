@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from dedup import connect
+from harness import ONE_SHARD, arguments, served
 
 from es_simhash import SimHashClient, fingerprint_fields, fingerprints
 from es_simhash.client.port import finish, port_of
@@ -28,12 +28,10 @@ from es_simhash.groups.reconcile import reconcile
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import Grouping
-from es_simhash.servers import embedded_server
 from es_simhash.upkeep.follow_changes import FollowedIndices, Places, PositionStore
 from es_simhash.upkeep.follow_options import FollowOptions
 
 INDEX = "repaired"
-PATIENCE_SECONDS = 300
 WORDS = 65_536
 TEXT_WORDS = 12
 BLOCK_DOCUMENTS = 10_000
@@ -64,7 +62,7 @@ def _fields(fingerprint: int | None, group: dict[str, Any]) -> dict[str, Any]:
 
 def fill(client: Any, helpers: Any, simhash: SimHashClient, options: argparse.Namespace) -> None:
     """Make an index that is grouped."""
-    simhash.create_index(INDEX, text_field="body", settings={"number_of_shards": 1, "number_of_replicas": 0})
+    simhash.create_index(INDEX, text_field="body", settings=ONE_SHARD)
     simhash.reconcile(INDEX, max_distance=options.distance, verify=0.8)
     for _ in helpers.parallel_bulk(client, make_documents(options.documents), chunk_size=5_000, thread_count=2):
         pass
@@ -138,16 +136,12 @@ def measure_follow(
 
 def main() -> None:
     """Fill an index, and repair some of it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--product", choices=("opensearch", "elasticsearch"), default="opensearch")
+    parser = arguments(__doc__)
     parser.add_argument("--documents", type=int, default=5_000_000)
     parser.add_argument("--changed", type=int, default=500)
     parser.add_argument("--distance", type=int, default=12)
     options = parser.parse_args()
-    with embedded_server(options.product, heap="1g") as server:
-        client, helpers = connect(options.product, server.url)
-        timeout = "timeout" if options.product == "opensearch" else "request_timeout"
-        client = type(client)([server.url], **{timeout: PATIENCE_SECONDS})
+    with served(options) as (_, client, helpers):
         simhash = SimHashClient(client)
         fill(client, helpers, simhash, options)
         for made in (

@@ -9,12 +9,12 @@ line where it prints, else to its end.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import subprocess
 import sys
 import time
+
+from harness import arguments, show
 
 STARTED = {
     "python": ["-c", ""],
@@ -24,10 +24,10 @@ STARTED = {
 }
 
 
-def start_seconds(arguments: list[str]) -> float:
+def start_seconds(command: list[str]) -> float:
     """Return how long a new process takes to its first line, or to its end."""
     before = time.perf_counter()
-    with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
         seconds = time.perf_counter() - before
@@ -37,15 +37,15 @@ def start_seconds(arguments: list[str]) -> float:
 
 def main() -> None:
     """Measure, and print JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, product=False)
     parser.add_argument("--rounds", type=int, default=15)
     rounds = parser.parse_args().rounds
     seconds: dict[str, list[float]] = {name: [] for name in STARTED}
     for _ in range(rounds + 1):  # the first fills caches
-        for name, arguments in STARTED.items():
-            seconds[name].append(start_seconds(arguments))
+        for name, command in STARTED.items():
+            seconds[name].append(start_seconds(command))
     medians = {name: round(statistics.median(found[1:]), 3) for name, found in seconds.items()}
-    print(json.dumps({"rounds": rounds, "median_seconds": medians}, indent=2))
+    show(rounds=rounds, median_seconds=medians)
 
 
 if __name__ == "__main__":

@@ -22,14 +22,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness import EMPTY, ONE_SHARD, store_bytes
 from opensearchpy import OpenSearch, helpers
-from plans import EMPTY
-from quality import POSITIVE, Result, Truth, is_chinese, read_set, score, timed
+from quality import Result, timed
+from sets import POSITIVE, Truth, is_chinese, read_set, score
 
 from es_simhash import SimHashClient
 from es_simhash.servers import embedded_server
 
-ONE_SHARD = {"number_of_shards": 1, "number_of_replicas": 0}
 SHINGLES = {"type": "shingle", "min_shingle_size": 3, "max_shingle_size": 3, "output_unigrams": False}
 MIN_HASH = {"type": "min_hash", "bucket_count": 512}
 MOST = 100  # hits of a query that ranks
@@ -90,10 +90,7 @@ def fill(client: OpenSearch, truth: Truth) -> dict[str, int]:
     sizes = {}
     for name in ("texts", "hashed", "ours"):
         client.indices.refresh(index=name)
-        client.indices.forcemerge(index=name, max_num_segments=1, request_timeout=600)
-        client.indices.flush(index=name)
-        stats = client.indices.stats(index=name)["indices"][name]["primaries"]
-        sizes[name] = round(stats["store"]["size_in_bytes"] / len(truth.ids))
+        sizes[name] = round(store_bytes(client, name, len(truth.ids)))
     plain = sizes["texts"]
     return {"more_like_this": 0, "min_hash": sizes["hashed"] - plain, "similar": sizes["ours"] - plain}
 
@@ -135,12 +132,8 @@ def ways(client: OpenSearch, truth: Truth) -> dict[str, Way]:
 
     return {
         "similar": similar,
-        "more_like_this 30%": like("30%", 0),
         "more_like_this 80%": like("80%", 0),
-        "more_like_this 80%, half the score": like("80%", 0.5),
         "min_hash match": match,
-        "min_hash 30%": hashes("30%"),
-        "min_hash 50%": hashes("50%"),
         "min_hash 70%": hashes("70%"),
     }
 
