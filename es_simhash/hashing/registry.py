@@ -57,7 +57,7 @@ def check_dictionary(content: bytes) -> None:
 
 
 DEFAULT_SCHEME = "shingles"
-"""Name of the scheme that is used when none is given; docs/benchmarks.md has the measurements behind it."""
+"""Name of the scheme that is used when none is given."""
 
 _IDENTIFIER = re.compile(r"([a-z][a-z0-9_]*)(?:-([1-9][0-9]*))?")
 

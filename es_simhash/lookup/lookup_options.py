@@ -95,7 +95,7 @@ MEMORY_BYTES = 1 << 30
 FEWEST_LOOKUPS = 50
 
 # Milliseconds to read one fingerprint, and of a lookup by block terms beyond what the cost model counts: estimates from
-# runs of bench/memory.py and bench/many.py. They decide only which way is faster.
+# runs of bench/plain.py. They decide only which way is faster.
 READ_FINGERPRINT_MS, LOOKUP_MS = 0.0015, 0.7
 
 

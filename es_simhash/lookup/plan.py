@@ -147,7 +147,7 @@ class PlanEstimate:
     milliseconds: float
 
 
-# Milliseconds by the thousand, fitted to measurements on both products by bench/plans.py (docs/benchmarks.md). A term
+# Milliseconds by the thousand, fitted to measurements on both products by bench/plans.py (docs/speed.md). A term
 # is looked up in each of eight segments; a posting list is read to its end; a check is a script run for one document;
 # a hit is fetched, sent and rescored. Only their proportions decide.
 MS_PER_THOUSAND = {"terms": 6.5, "postings": 0.01, "checks": 0.05, "hits": 36.0}
