@@ -37,7 +37,7 @@ TESTS = {
     "removal/may_delete": "removal/test_may_delete",
     "mapping/rule": "groups/test_rule mapping/test_mapping groups/test_content",
 }
-MUTANTS_A_FILE = int(os.environ.get("ES_SIMHASH_MUTANTS", "16"))
+MUTANTS_A_FILE = int(os.environ.get("ES_SIMHASH_MUTANTS", "12"))
 FOLDER = Path(".mutants").absolute()
 PAGE = Path("CONTRIBUTING.md").absolute()
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint, get_scheme, hamming_distance
+from es_simhash import InvalidInputError, MappingError, SimHashClient
 from es_simhash.cli import look
 from es_simhash.cli.show import print_line
 from es_simhash.hashing.preprocess import html_to_text
@@ -188,52 +188,6 @@ def test_the_rule_is_an_option(plain, simhash):
         simhash.setup(plain, time_field="published", canonical="id")
 
 
-def test_keywords_with_a_dictionary(run, server, index, tmp_path):
-    """One command sets up; those that it prints carry the dictionary if they take it, and a lookup by id needs none."""
-    story = (
-        "石墨烯产业园今天开园，首批企业入驻石墨烯产业园。市长说，园区将在五年内建成全省最大的新材料基地，投资一百亿元。"
-    )
-    others = [
-        "台风今晨在沿海登陆，当地已转移群众十二万人，学校全部停课。",
-        "铁路部门停运列车八十列，机场取消航班两百班，预计明天恢复。",
-    ]
-    # The same words in another order: rejected by its text, although nobody can tell whether that was changed.
-    turned = (
-        "投资一百亿元，新材料基地全省最大，五年内建成园区，市长说。入驻石墨烯产业园首批企业，开园今天石墨烯产业园。"
-    )
-    texts = [story, f"{story}（记者王芳）", turned, *others]
-    put(server, index, [{"_id": str(n), "body": text} for n, text in enumerate(texts)])
-    server.request("POST", f"/{index}/_refresh")
-    words = tmp_path / "words.txt"
-    words.write_text("石墨烯产业园 50 n\n", encoding="utf-8")
-    done = run("setup", index, "--text-field", "body", "--set", f"dictionary={words}", "--yes")
-    assert done.exit_code == 0, done.output
-    assert "found: 1 duplicate of other documents" in done.stdout
-    for command in (("find", index, "--id", 0), ("groups", index), ("plan", index, "--max-share", 1)):
-        shown = run(*command)
-        assert shown.exit_code == 0, shown.output
-        assert "error" not in shown.stderr
-    assert "1 near-duplicate" in run("find", index, "--id", 0).stdout
-    assert "needs the dictionary" in run("find", index, story).stderr
-
-
-def log_lines():
-    hosts = ["Received block", "Deleted block", "Served block"]
-    for n in range(60):
-        said = f"{hosts[n % 3]} blk_-16089996{n:05d} of size {n * 7919} from /10.250.{n % 7}.{n}:50010, and closed it"
-        yield {"_id": str(n), "body": f"2026-11-26 22:{n:02d}:07,{n:03d} INFO dfs.DataNode: {said} after {n} ms"}
-
-
-def test_log_lines(server, index, sync_client):
-    """With the step that leaves numbers out there are three groups."""
-    put(server, index, log_lines())
-    server.request("POST", f"/{index}/_refresh")
-    simhash = SimHashClient(sync_client, scheme=get_scheme("shingles", preprocess="numbers"))
-    found = simhash.setup(index, text_field="body")
-    assert found.preset is not None
-    assert (found.groups.duplicates, found.scheme) == (57, "shingles-3(preprocess=numbers)")
-
-
 def test_a_short_text_with_many_titles_is_told(server, plain, simhash):
     """Only where the titles tell its documents apart; a true copy has the same title."""
     texts = [("No description available.", "Thing {}"), ("N/A", "Item {}"), ("The same few words as ever.", "News")]
@@ -349,45 +303,6 @@ def test_the_command(run, server, plain):
     assert (plan["is_already"], plan["groups"]["duplicates"], plan["dry_run"]) == (True, 12, False)
 
 
-def test_what_is_recorded_is_said_where_it_decides(run, plain, simhash):
-    """By a lookup without a distance, by one with a smaller distance, and by whatever records a grouping first."""
-    assert run("create", plain, "--existing", "-t", "body", "-d", 12, "--yes").exit_code == 0
-    assert list(simhash.backfill(plain))[-1].failed == 0
-    filled = run("reconcile", plain)
-    assert "records its grouping now" in filled.stderr
-    assert "7-letter shingles are the same; stays: the earliest by simhash.at" in filled.stderr
-    assert "es-simhash reconcile INDEX --regroup" in filled.stderr
-    assert "records" not in run("reconcile", plain).stderr
-    found = run("find", plain, "--id", "0a")
-    words = "within 12 bits, at least 80 % of the 7-letter shingles are the same, as the index records"
-    assert words in " ".join(found.stdout.split())
-    narrow = run("find", plain, "--id", "0a", "-d", 3)
-    assert "the index records 12 bits" in narrow.stderr
-    assert "texts not compared" in narrow.stdout
-    wide = run("find", plain, "--id", "0a", "--preset", "similar")
-    assert "records 12 bits" not in wide.stderr
-
-
-def test_a_lookup_goes_by_the_rule_that_groups_go_by(run, server, plain):
-    """Of the documents within its distance, one with another text is found by bits alone."""
-    text = documents()[0]["body"]
-    longer = (f"{text} {word}" for word in map(str, range(10_000)))
-    edited = next(each for each in longer if hamming_distance(fingerprint(each), fingerprint(text)) <= 3)
-    put(server, plain, [{"_id": "edited", "body": edited}, {"_id": "same", "body": f"{text}!"}])
-    assert run("setup", plain, "-t", "body", "--preset", "identical", "--yes").exit_code == 0
-    by_bits = json.loads(run("find", plain, "--id", "0b", "-d", 3, "--json").stdout)["near_dups"]
-    assert {"edited", "same"} <= {each["id"] for each in by_bits}
-    by_rule = run("find", plain, "--id", "0b")
-    assert text[:20] in by_rule.stdout
-    assert "similarity" in by_rule.stdout
-    assert "edited" not in by_rule.stdout
-    assert "within 3 bits, at least 100 % of the 7-letter shingles are the same" in " ".join(by_rule.stdout.split())
-    assert "rejected: edited: " in by_rule.stderr
-    asked = run("find", plain, "--input", "-", "--json", stdin=json.dumps(text) + "\n")
-    [answer] = map(json.loads, asked.stdout.splitlines())
-    assert {each["id"]: each["similarity"] for each in answer["near_dups"]} == {"0b": 1, "same": 1}
-
-
 def test_a_document_without_a_text_field_lacks_nothing(run, server, plain, simhash):
     """An empty text may count: setup, check, plan and find agree, before and after."""
     put(server, plain, [{"_id": "none", "title": "x"}, {"_id": "empty", "body": ""}, {"_id": "dots", "body": "..."}])
@@ -464,11 +379,6 @@ def test_a_report_by_the_recorded_time(run, plain, simhash, tmp_path):
     assert simhash.report(plain, source_field="title").uncharted == ()
 
 
-def test_a_text_field_that_is_not_there(run, plain):
-    """The fields that are mapped as text are named."""
-    failed(run("setup", plain, "-t", "bodi"), f"{plain!r} has a field 'bodi'", "(mapped as text: body)")
-
-
 def test_several_indices_each_by_its_own_record(server, index, simhash):
     """Other text fields, and a marker that one of them lacks: nothing recorded is overwritten, nothing miscounted."""
     names = [f"{index}-{field}" for field in ("body", "title")]
@@ -493,14 +403,3 @@ def test_several_indices_each_by_its_own_record(server, index, simhash):
     held = {name: read_all(server, name) for name in names}
     assert ["simhash" in held[names[0]][id_] for id_ in ("body", "other", "without")] == [True, False, False]
     assert held[names[1]]["title"]["simhash"]["fingerprint"] == held[names[0]]["body"]["simhash"]["fingerprint"]
-
-
-@pytest.mark.parametrize("number", range(1, 9))
-def test_a_busy_server_fails_no_sample(server, plain, number, impatient):
-    """A setup that has done everything ends with it."""
-    with client_through(server, Wire(script={})) as simhash:
-        simhash.setup(plain, text_field="body")
-        expected = simhash.check_sample(plain)
-    with client_through(server, Wire(script={("search", number): "429"})) as simhash:
-        found = simhash.check_sample(plain)
-    assert found == expected

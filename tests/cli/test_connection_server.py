@@ -142,17 +142,6 @@ def test_no_representation_of_a_client_has_its_password(server):
         assert "hunter2" not in repr(SimHashClient(client))
 
 
-@pytest.mark.parametrize("limit", [{"max_docvalue_fields_search": 3}, {"max_result_window": 40}])
-def test_a_lowered_limit_is_named(run, server, index, limit):
-    """It is the server's own error: which setting, and no word of missing shards."""
-    mappings = {"properties": {"body": {"type": "text"}}}
-    server.request("PUT", f"/{index}", {"settings": {"index": limit}, "mappings": mappings})
-    server.request("PUT", f"/{index}/_doc/1?refresh=true", {"body": TEXT})
-    [name] = limit
-    line = failed(run("setup", index, "--text-field", "body", "--yes"), f"index.{name}")
-    assert "which shards have no copy" not in line
-
-
 def test_a_parameter_in_a_url_is_refused(run, index, server):
     """No request would carry it; and it may be a key, so it is not shown."""
     for end in ("?apikey=s3cr3t", "/?apikey=s3cr3t", "#s3cr3t"):
@@ -183,8 +172,3 @@ def test_logins_that_cannot_be(run, index, monkeypatch):
     monkeypatch.delenv("ES_SIMHASH_USER")
     monkeypatch.setenv("ES_SIMHASH_CA_FILE", "/no/such/file")
     failed(run("check", index), "ES_SIMHASH_CA_FILE")
-
-
-def test_tls_to_a_server_without(run, index, server):
-    """https:// where the server speaks plain HTTP is told apart from a server that is down."""
-    failed(run("check", index, "--url", server.url.replace("http:", "https:")), "http://")

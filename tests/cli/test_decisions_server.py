@@ -97,11 +97,6 @@ def test_decisions_are_not_forgotten(run, news, server, plan, tmp_path):
     assert "stays by decision" in run("apply", plan, "--yes").stdout
 
 
-def test_help_shows_how_a_plan_is_approved(run):
-    for option in ("--decisions", "--sha256"):
-        assert f"{option} " in run("apply", "--help").stdout
-
-
 def test_what_was_decided_is_not_planned_again(run, news, server, plan, tmp_path):
     """It is counted by the plan, and in its review"""
     take(plan, decide(tmp_path / "b", plan, "b"))
@@ -144,35 +139,6 @@ def test_decisions_about_another_index(run, news, server, plan, tmp_path):
     assert "left out: 1 kept by people before" in made.stdout
     said = "warning: 1 document kept before, and not met now: of another index or routing, gone, or no duplicate\n"
     assert made.stderr == said
-
-
-def test_what_was_decided_while_an_apply_waits(run, news, server, tmp_path):
-    """The same command goes on, without what is kept by now."""
-    path = tmp_path / "removal.db"
-    assert run("plan", news, "--out", path, "--max-share", 1).exit_code == 0
-    command = ("apply", path, "--yes")
-    server.request("PUT", f"/{news}/_settings", {"index.blocks.write": True})
-    assert run(*command).exit_code == 1
-    server.request("PUT", f"/{news}/_settings", {"index.blocks.write": False})
-    command = (*command, "--decisions", decide(tmp_path / "kept.json", path, "b"))
-    assert "1 document deleted" in (done := run(*command).stdout)
-    assert "; 1 stays by decision" in done
-    assert sorted(read_all(server, news)) == ["a", "b"]
-
-
-def test_each_deletion_is_in_the_history(run, news, plan, tmp_path):
-    """Ann, a restore, and then Bob: both times are told; the text is kept once."""
-    for by in ("Ann", "Bob"):
-        decisions = decide(tmp_path / by, plan, "c", by=by)
-        assert "1 document deleted" in run("apply", plan, "--yes", "--decisions", decisions).stdout
-        assert "1 by earlier runs" in run("apply", plan, "--yes").stdout
-        assert run("restore", plan).exit_code == 0
-    told = json.loads(run("history", "b", plan, "--json").stdout)["removals"]
-    assert [[name for name, _ in each["approved"]] for each in told] == [["Ann"], ["Ann", "Bob"]]
-    assert all(each["at"] < each["deleted"] < each["restored"] for each in told)
-    assert told[0]["restored"] < told[1]["at"]
-    assert len(re.findall(r"deleted for +a\b", run("history", "b", plan).stdout)) == 2
-    assert archived(plan).keys() == {"b"}
 
 
 def test_one_that_is_gone_among_others(run, news, server, plan):
@@ -239,36 +205,6 @@ def test_what_is_held_back_is_shown_and_decided(run, server, index, tmp_path):
     gone = run("restore", path)
     assert gone.exit_code == 3, gone.output
     assert gone.stderr.endswith("error: 1 document not restored (index_missing 1)\n")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("plan",),
-        ("plan", "INDEX", "--yes"),
-        ("apply", "PLAN", "--preset", "near"),
-        ("apply", "PLAN", "--out", "FILE"),
-        ("reconcile",),
-        ("reconcile", "INDEX", "--max-share", 1),
-        ("reconcile", "INDEX", "--quiet"),
-        ("groups", "INDEX", "--against", "other"),
-        ("groups", "INDEX", "--max-distance", 3),
-        ("groups", "INDEX", "--pairs", "--sort", "size"),
-        ("check", "INDEX", "--seed", 3),
-        ("check", "INDEX", "-t", "body"),
-        ("reconcile", "INDEX", "--yes"),
-        ("reconcile", "INDEX", "--regroup", "--dry-run", "--yes"),
-        ("create", "INDEX", "--yes"),
-        ("create", "INDEX", "--existing", "--dry-run"),
-        ("export", "pipeline", "INDEX", "-t", "body", "--yes"),
-        ("export", "pipeline", "-t", "body", "--name", "news"),
-    ],
-)
-def test_options_that_do_not_go_together(run, index, tmp_path, arguments):
-    names = {"INDEX": index, "PLAN": tmp_path / "removal.db", "FILE": tmp_path / "other"}
-    result = run(*(names.get(each, each) for each in arguments))
-    assert result.exit_code == 2, result.output
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("data", [b"", b"no plan", b"SQLite format 3\0" * 9])

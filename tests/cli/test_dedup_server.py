@@ -1,4 +1,4 @@
-"""The commands backfill, reconcile, groups, pairs, plan, apply and tag on real servers."""
+"""The commands reconcile, groups, plan, review and apply on real servers."""
 
 import json
 import re
@@ -71,18 +71,6 @@ def test_a_dry_run_takes_any_rule(run, grouped, server):
     assert read_all(server, grouped) == before
 
 
-def test_one_id_in_two_indices(run, index, server, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    names = [f"{index}-{name}" for name in "ab"]
-    for name in names:
-        assert run("create", name, "--text-field", "body").exit_code == 0
-        put(server, name, [{"_id": "same", "body": TEXT}])
-        assert run("setup", name, "--yes").exit_code == 0
-    result = run("plan", ",".join(names), "--max-share", 1)
-    whole = ["would", "delete", "same", names[1], "same", names[0], "same", "1.000"]
-    assert whole in [line.split() for line in result.stdout.splitlines()], result.output
-
-
 def test_pairs(run, grouped, server):
     expected = {("a", "b", 0), ("a", "c", DISTANCE), ("b", "c", DISTANCE)}
     result = run("groups", grouped, "--pairs", "-d", DISTANCE)
@@ -101,47 +89,6 @@ def test_pairs(run, grouped, server):
     }
 
 
-def test_plan_shows_and_apply_does_it_in_one_step(run, grouped, server, tmp_path):
-    """Without --yes nothing changes and no file is made; with it duplicates go, and the file keeps them."""
-    result = run("plan", grouped, "--verify", "0.5")
-    assert result.exit_code == 0, result.output
-    assert re.search("duplicate of +loss +similarity\n(.*\n)+would delete +b +a +same +1.000", result.stdout)
-    said = (
-        "2 documents of 4 would be removed, nothing changed\n2 repeat another: 2 lose nothing by going\nrule: within "
-    )
-    assert said in result.stdout
-    assert "next: the same command with --out FILE" in result.stdout
-    assert {each["id"]: each["action"] for each in lines(run("plan", grouped, "--verify", "0.5", "--json"))} == {
-        "b": "would delete",
-        "c": "would delete",
-    }
-    path = tmp_path / "removal.db"
-    assert run("plan", grouped, "--verify", "0.5", "--out", path).exit_code == 0
-    command = ("apply", path)
-    for options in ((), ("--yes",)):
-        result = run(*command, *options)
-        assert result.exit_code == 1
-        assert "2 of 4 documents" in result.stderr
-    shown = run(*command, "--max-share", 0.5)
-    assert f"2 documents of {grouped} would be deleted, and kept in {path}; nothing changed" in " ".join(
-        shown.stdout.split()
-    )
-    assert sorted(read_all(server, grouped)) == ["a", "b", "c", "d"]
-    result = run(*command, "--max-share", 0.5, "--yes")
-    assert result.exit_code == 0, result.output
-    assert f"2 documents deleted, kept in {path}" in result.stdout
-    assert sorted(read_all(server, grouped)) == ["a", "d"]
-    assert {id_: source["body"] for id_, source in archived(path).items()} == {key: TEXTS[key] for key in "bc"}
-    again = run(*command, "--max-share", 0.5, "--yes")
-    assert again.exit_code == 0, again.output
-    assert f"0 documents deleted, 2 by earlier runs, kept in {path}" in again.stdout
-    other = tmp_path / "notes.txt"
-    other.write_text("not a removal")
-    failed(run("apply", other, "--yes"), "is not a file of a removal")
-    assert other.read_text() == "not a removal"
-    assert run("apply", grouped, "--yes").exit_code == 1
-
-
 def test_only_a_summary(run, grouped, tmp_path):
     """For cron: no line for each document, and as JSON one object."""
     path = tmp_path / "removal.db"
@@ -155,42 +102,6 @@ def test_only_a_summary(run, grouped, tmp_path):
     assert run("restore", path).exit_code == 0
     done, *_ = lines(run(*command, "--yes", "--json"))
     assert (done["deleted"], done["kept"]) == (2, {})
-
-
-def test_what_a_server_refused_is_done_by_the_same_command(run, grouped, server, tmp_path):
-    path = tmp_path / "removal.db"
-    assert run("plan", grouped, "--out", path, "--max-share", 1, "--verify", 0.5).exit_code == 0
-    command = ("apply", path)
-    server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": True})
-    result = run(*command, "--yes")
-    assert (result.exit_code, "takes no writes now" in result.stderr) == (1, True), result.output
-    server.request("PUT", f"/{grouped}/_settings", {"index.blocks.write": False})
-    assert f"2 documents of {grouped} would be deleted" in run(*command).stdout
-    result = run(*command, "--yes")
-    assert (result.exit_code, "2 documents deleted" in result.stdout) == (0, True), result.output
-    assert sorted(read_all(server, grouped)) == ["a", "d"]
-    assert [path.name for path in tmp_path.iterdir()] == ["removal.db"]
-
-
-def test_a_plan_shows_the_fields_asked_for(run, grouped, server, tmp_path):
-    """Fields are separated by commas, as --source has them; those that decide are shown in any case."""
-    server.request(
-        "PUT", f"/{grouped}/_mapping", {"properties": {"day": {"type": "date"}, "site": {"type": "keyword"}}}
-    )
-    for id_, day in (("a", 1), ("b", 2), ("c", 3)):
-        doc = {"day": f"2026-01-0{day}", "site": "x"} | ({"lang": "en", "agency": "ab"} if id_ == "b" else {})
-        server.request("POST", f"/{grouped}/_update/{id_}?refresh=true", {"doc": doc})
-    plan = tmp_path / "removal.db"
-    assert run("plan", grouped, "--out", plan, "--max-share", 1, "--show", "lang,agency").exit_code == 0
-    shown = {line.strip() for line in run("review", plan).stdout.splitlines()}
-    assert {"lang: [-en-] {+(none)+}", "agency: [-ab-] {+(none)+}"} <= shown
-    assert "[-words-] are only in the document that would go, {+words+} only in what stays" in shown
-    assert not any("day:" in line for line in shown)
-    decided = ("--canonical", "day", "--per", "site", "--verify", 0.5)
-    plan.unlink()
-    assert run("plan", grouped, "--out", plan, "--max-share", 1, *decided).exit_code == 0
-    shown = {line.strip() for line in run("review", plan).stdout.splitlines()}
-    assert {"day: [-2026-01-02-] {+2026-01-01+}", "site: x"} <= shown
 
 
 def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):

@@ -6,7 +6,6 @@ import pytest
 
 from es_simhash import get_scheme
 from tests.servers.command_line import TEXT, failed
-from tests.servers.support import put
 
 
 def test_another_scheme_is_refused(run, news):
@@ -106,13 +105,3 @@ def test_an_index_without_our_fields(run, index, server, tmp_path, monkeypatch):
     assert run("setup", index, "-t", "body", "--yes").exit_code == 0
     failed(run("setup", index, "-t", "titel"), "leave text_field out, or use another prefix")
     failed(run("setup", index, "--time-field", "publishd"), "field 'publishd' of index", "is not mapped")
-
-
-def test_numbers_have_one_form(run, index, server):
-    """Of documents without a fingerprint, as in the table."""
-    server.request("PUT", f"/{index}", {"mappings": {"properties": {"body": {"type": "text"}}}})
-    assert run("setup", index, "-t", "body", "--yes").exit_code == 0
-    put(server, index, [{"_id": f"{number}", "body": "a text"} for number in range(1_001)])
-    checked = run("check", index)
-    assert "1,001 of 1,001: run" in checked.stderr
-    assert "1,001" in checked.stdout

@@ -5,19 +5,8 @@ import subprocess
 
 import pytest
 
-from es_simhash import fingerprint, to_hex
-from tests.servers.command_line import NEAR, OTHER, PROGRAM, TEXT, failed
+from tests.servers.command_line import OTHER, PROGRAM, TEXT, failed
 from tests.servers.support import read_all
-
-
-def test_ingested_documents_carry_their_fingerprint(run, news, server):
-    """Everything in the file is in the index as it was, with the fingerprint of its text."""
-    held = read_all(server, news)
-    assert {key: source["body"] for key, source in held.items()} == {"a": TEXT, "b": NEAR, "c": OTHER}
-    assert held["a"]["simhash"]["fingerprint"] == to_hex(fingerprint(TEXT))
-    [report] = json.loads(run("check", news, "--json").stdout)["indices"]
-    assert (report["ready"], report["documents"], report["fingerprinted"]) == (True, 3, 3)
-    assert (report["text_fields"], report["max_distance"]) == (["body"], 12)
 
 
 def test_bad_lines_cost_nothing_else(run, index, server, tmp_path):
@@ -67,28 +56,6 @@ def test_bad_lines_cost_nothing_else(run, index, server, tmp_path):
     assert server.request("GET", "/elsewhere", missing_ok=True) is None
 
 
-@pytest.mark.parametrize("policy", ["tag", "skip", "none"])
-def test_near_duplicates_are_handled_as_asked(run, index, server, tmp_path, policy):
-    """A document equal to one before is tagged with it, left out, or written like any other; the report says which."""
-    (tmp_path / "x.jsonl").write_text("".join(json.dumps({"_id": key, "body": TEXT}) + "\n" for key in "abc"))
-    arguments = ["--create", "-t", "body", "--on-duplicate", policy, "--report", tmp_path / "report", "--json"]
-    result = run("ingest", index, tmp_path / "x.jsonl", *arguments)
-    assert result.exit_code == 0, result.output
-    summary = json.loads(result.stdout)
-    report = [json.loads(line) for line in (tmp_path / "report").read_text().splitlines()]
-    held = read_all(server, index)
-    action = {"tag": "tagged", "skip": "skipped", "none": "written"}[policy]
-    assert [line["action"] for line in report] == ["written", action, action]
-    assert sorted(held) == (["a"] if policy == "skip" else ["a", "b", "c"])
-    assert (summary["written"], summary["fingerprinted"]) == (len(held), len(held))
-    if policy == "none":
-        assert "group" not in held["b"]["simhash"]
-    else:
-        assert [(line["canonical"], line["distance"]) for line in report[1:]] == [("a", 0), ("a", 0)]
-    if policy == "tag":
-        assert held["c"]["simhash"]["duplicate_of"] == "a"
-
-
 def test_the_next_command_sees_what_this_one_wrote(run, index, server, tmp_path):
     """Each command that writes makes it visible at its end, also in an index that never refreshes by itself."""
     server.request("PUT", f"/{index}", {"settings": {"index": {"refresh_interval": -1}}})
@@ -136,16 +103,6 @@ def test_a_field_that_seems_to_hold_the_id_is_named(run, index, server, tmp_path
     assert told in run(*arguments).stderr
     assert told not in run(*arguments, "--content-ids").stderr + run(*arguments, "--id-field", "ID").stderr
     assert "a" in read_all(server, index)
-
-
-def test_an_index_may_have_passages(run, index, server):
-    line = json.dumps({"_id": "1", "body": f"{TEXT} {OTHER}"})
-    assert run("create", index, "-t", "body", "--passages").exit_code == 0
-    result = run("ingest", index, "-", stdin=line)
-    assert result.exit_code == 0, result.output
-    server.request("POST", f"/{index}/_refresh")
-    [found] = json.loads(run("passages", index, TEXT, "--min-run", 100, "--json").stdout)["overlaps"]
-    assert found["id"] == "1"
 
 
 @pytest.mark.parametrize(
@@ -203,22 +160,6 @@ def test_an_ingest_can_be_repeated(run, news, tmp_path):
     assert json.loads(run("check", news, "--json").stdout)["indices"][0]["max_distance"] == 12
 
 
-def test_more_lines_than_a_bulk_request_holds(run, index, server, tmp_path):
-    """Thousands of documents, a few of them broken: each line has exactly one report, and counts agree."""
-    lines = [json.dumps({"body": f"{TEXT} {n}"}) if n % 100 else "{" for n in range(2300)]
-    (tmp_path / "x.jsonl").write_text("\n".join(lines))
-    result = run(
-        "ingest", index, tmp_path / "x.jsonl", "--create", "-t", "body", "--report", tmp_path / "report", "--json"
-    )
-    summary = json.loads(result.stdout)
-    assert (summary["written"], summary["unreadable"], len(summary["failures"])) == (2277, 23, 10)
-    assert "and 13 more" in result.stderr
-    report = [json.loads(line) for line in (tmp_path / "report").read_text().splitlines()]
-    assert sorted(line["line"] for line in report) == list(range(1, 2301))
-    server.request("POST", f"/{index}/_refresh")
-    assert server.request("GET", f"/{index}/_count")["count"] == 2277
-
-
 def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, tmp_path, monkeypatch):
     """The index records the digest; with the file lookups work, without it or with another they are refused."""
     (tmp_path / "words.txt").write_text("临江地铁 1000 n\n", encoding="utf-8")
@@ -263,14 +204,6 @@ def test_what_the_index_records_is_said(run, news, index, monkeypatch):
     assert run("create", f"{index}-2", "-t", "body").exit_code == 0
     table = run("check", f"{index}-2").stdout
     assert "within 12 bits, at least 80 % of the 7-letter shingles are the same (not grouped yet)" in table
-
-
-def test_a_reconcile_after_an_ingest_rewrites_nothing(run, index, server):
-    """The first of the file is the canonical of both, whatever its id."""
-    lines = "".join(json.dumps({"_id": id_, "body": TEXT}) + "\n" for id_ in "ba")
-    assert run("ingest", index, "-", "--create", "-t", "body", stdin=lines).exit_code == 0
-    told = run("reconcile", index, "--dry-run")
-    assert ("0 would be rewritten" in told.stdout, told.stderr) == (True, "")
 
 
 def test_no_index_names_the_way_to_make_one(run, index):

@@ -30,16 +30,6 @@ def news(run, index, server, tmp_path):
     return index
 
 
-def test_find_with_a_preset(run, news):
-    """Similarity is shown, and decides."""
-    found = json.loads(run("find", news, TEXT, "--preset", "similar", "--json").stdout)
-    assert [each["id"] for each in found["near_dups"]] == ["a", "b"]
-    assert found["near_dups"][0]["similarity"] == 1.0
-    assert found["unverified"] == []
-    assert "similarity" in run("find", news, "--id", "b", "-d", 20, "--verify", "0.5").stdout
-    assert json.loads(run("find", news, TEXT, "--preset", "identical", "--json").stdout)["near_dups"][0]["id"] == "a"
-
-
 def test_explain_documents(run, news):
     """Documents are named by id; one that is not there is said so in a line."""
     assert "[-Residents-]{+People+}" in run("explain", news, "a", "b").stdout

@@ -29,24 +29,6 @@ def test_lines_that_are_no_documents(value, id_field, said):
         to_action(Record("f", 1, value), id_field)
 
 
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        ("ftp://host", "must begin with http"),
-        ("http://host:99999", "port must be"),
-        ("http://host:0", "port must be"),
-        ("http://host:port", "port must be"),
-        ("http://", "names no host"),
-        ("http://[::1", "cannot be used"),
-    ],
-)
-def test_urls_that_cannot_be(run, index, url, said):
-    result = run("check", index, "--url", url)
-    assert result.exit_code == 1
-    [line] = result.stderr.splitlines()
-    assert said in line
-
-
 # A process that uses a client, or does not, and then forks one that uses it: it exits with what became of that.
 FORKS = """
 import os, sys

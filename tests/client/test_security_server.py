@@ -19,7 +19,6 @@ from es_simhash import (
     WritesRefusedError,
     fingerprint_fields,
 )
-from tests.servers.command_line import failed
 from tests.servers.fixtures import Calls
 from tests.servers.security import ask, let, program
 from tests.servers.support import ONE_SHARD
@@ -222,13 +221,6 @@ def test_a_reader_may_plan(guarded, login, caplog):
 @pytest.fixture
 def run(guarded, monkeypatch):
     return program(guarded, monkeypatch)
-
-
-def test_the_command_line_on_missing_rights(run):
-    """One line for a 403 that says which right a reader lacks, and why it is needed."""
-    for login in (("nothing", PASSWORD), ("reads", PASSWORD)):
-        for command in (("find", INDEX, "a text"), ("passages", INDEX, "a text"), ("explain", INDEX, "a", "b")):
-            failed(run(*command, login=login), "403", "indices:admin/mappings/get", "which records the scheme")
 
 
 @pytest.fixture(

@@ -153,22 +153,6 @@ def test_sizes_of_more_groups_than_are_listed(server, sync_client, grouped):
     assert words[-len(labels) :] == ["100", "1", "2", "0", "0", "0", "1"]
 
 
-def test_filters_of_the_dashboard_reach_every_chart(server, sync_client, grouped):
-    """With a filter on one source and a query, each chart counts those documents only."""
-    context = {
-        "must": [{"match": {FIELDS["text_field"]: "bridge"}}],
-        "filter": [{"term": {FIELDS["source_field"]: "wire"}}],
-        "must_not": [{"ids": {"values": ["doc '3\""]}}],
-    }
-    found = charts(build_dashboards(grouped, **FIELDS))
-    answers = {name: ask(sync_client, server, spec, context=context)["aggregations"] for name, spec in found.items()}
-    assert answers["numbers"]["documents"]["doc_count"] == 2
-    assert answers["share by source"]["sources"]["buckets"][0]["doc_count"] == 2
-    assert answers["largest groups"]["duplicates"]["doc_count"] == 1
-    assert answers["sizes of groups"]["duplicates"]["groups"]["value"] == 1
-    assert sum(bucket["doc_count"] for bucket in answers["documents over time"]["over_time"]["buckets"]) == 2
-
-
 # Any two of the three meet in each way.
 @pytest.mark.parametrize(
     ("mapped", "fields", "count"), [(True, {}, 0), (True, FIELDS, 1), (False, {}, 1), (False, FIELDS, 0)]

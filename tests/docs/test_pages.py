@@ -14,8 +14,7 @@ from zlib import crc32
 
 import pytest
 
-from es_simhash import AsyncSimHashClient, SimHashClient, build_dashboards, fingerprint, fingerprint_fields, to_hex
-from es_simhash.dashboards.charts import LISTED_GROUPS, SHOWN_GROUPS, SHOWN_SOURCES
+from es_simhash import AsyncSimHashClient, SimHashClient, fingerprint, fingerprint_fields, to_hex
 from es_simhash.texts.measures import PRESETS
 from tests.docs.blocks import ROOT, adapt, blocks, commands, execute, ran, run
 from tests.servers.command_line import invoke
@@ -25,7 +24,6 @@ from tests.servers.support import ONE_SHARD, put, random_texts
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
 STARTS = ["README.md", "README.zh-CN.md", "docs/start.md", "docs/zh/start.md"]
 VIEWS = "docs/views.md"
-DASHBOARDS = (ROOT / VIEWS).read_text(encoding="utf-8")
 PIPELINE = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
 REQUESTS = re.findall(r"```http\n(POST) (\S+)\n(.*?)```", PIPELINE, re.DOTALL)
 STREAMS = ("/_data_stream/logs-*", "/_index_template/logs")
@@ -128,17 +126,6 @@ def test_dashboards(news):
     assert done.exit_code == 0, done.stderr
     assert [json.loads(each) for each in done.stdout.splitlines()] == namespace["pack"]
     assert [json.loads(each) for each in namespace["ndjson"].splitlines()] == namespace["pack"]
-
-
-def test_the_page_names_the_panels_of_the_dashboard():
-    """Each panel by its title, and the numbers that the searches have."""
-    panels = build_dashboards("news", time_field="a", source_field="b")[-1]["attributes"]["panelsJSON"]
-    titles = set(re.findall(r'"title":"([^"]+)"', panels))
-    assert titles - {"What the numbers mean"} == set(re.findall(r"^\| ([A-Z][\w ]+) \|", DASHBOARDS, re.MULTILINE))
-    assert f"the {SHOWN_SOURCES} sources" in DASHBOARDS
-    assert f"{LISTED_GROUPS:,} largest groups" in DASHBOARDS
-    assert SHOWN_GROUPS == 10
-    assert "| ten, with the text" in DASHBOARDS
 
 
 def test_dedup(server):
@@ -366,13 +353,6 @@ def test_the_prompts_of_the_docs(name):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     failed, _ = doctest.testfile(str(ROOT / name), module_relative=False, optionflags=flags, encoding="utf-8")
     assert failed == 0
-
-
-@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md", *PAGES])
-def test_links_lead_somewhere(name):
-    text = (ROOT / name).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
-        assert (ROOT / name).parent.joinpath(target).exists(), target
 
 
 def test_the_promises_name_tests_that_exist():

@@ -12,37 +12,6 @@ from es_simhash.hashing import estimated_cosine, from_hex, hamming_distance, ker
 from es_simhash.hashing.charikar import neighbour_terms
 
 
-@pytest.mark.parametrize(
-    ("features", "expected"),
-    [
-        ({"100101": 5, "101011": 2, "100111": 3, "101111": 1, "111011": 4}, "100111"),
-        ({"100101": 4, "101011": 5}, "101011"),
-        ({"01011001": 45.11, "11001011": 32.09}, "01011001"),
-        ({"101": 1, "011": 2, "100": 0, "001": 3, "110": 0}, "001"),
-        ({"10": 3, "01": 2, "11": 4}, "11"),
-    ],
-)
-def test_worked_examples(features, expected):
-    """The sums that can be done by hand come out as by hand."""
-    hashes = [int(digits, 2) for digits in features]
-    assert format(simhash(hashes, features.values(), bits=len(expected)), f"0{len(expected)}b") == expected
-
-
-def test_sums_of_the_first_example():
-    """The sums behind the first example are 15 -7 -1 3 5 15, the most significant bit first."""
-    hashes = np.array([0b100101, 0b101011, 0b100111, 0b101111, 0b111011], np.uint64)
-    weights, start = np.array([5, 2, 3, 1, 4], np.uint64) << np.uint64(20), np.zeros(1, np.intp)
-    for sums in (kernels.bit_sums(hashes, weights, start), kernels.mixed_sums(hashes, weights, start)):
-        signed = [2 * int(value) / 2**20 - 15 for value in sums[0]]
-        assert signed[5::-1] == [15, -7, -1, 3, 5, 15]
-
-
-def test_a_tie_gives_zero():
-    """A bit with as much weight for it as against it is 0."""
-    assert simhash([0b01, 0b10], bits=2) == 0
-    assert simhash([0b1, 0b0], [0.1 + 0.2, 0.3], bits=1) == 0  # equal as multiples of 2**-20
-
-
 def test_no_features_give_zero():
     """An empty sum is a tie on every bit."""
     assert simhash([]) == 0

@@ -48,17 +48,6 @@ def test_verification_orders_by_similarity_and_drops_below_the_bound(filled, sim
     assert simhash.find_near_dups(filled, BASE, max_distance=0, verify=True)[0].id == "same"
 
 
-def test_presets(filled, simhash):
-    """Each preset reports what its name says."""
-    assert [each.id for each in simhash.find_near_dups(filled, BASE, preset="identical")] == ["same"]
-    found = simhash.find_near_dups(filled, BASE, preset="similar")
-    assert found.max_distance == 12
-    assert {each.id for each in found} == {"same", "edited"}
-    assert simhash.find_near_dups(filled, BASE, preset="near", verify=False, max_distance=64).max_distance == 64
-    with pytest.raises(InvalidInputError, match="identical, near, similar"):
-        simhash.find_near_dups(filled, BASE, preset="exact")
-
-
 def test_verification_of_a_document_and_of_many(filled, simhash):
     """The text of a document is read from the index; a batch is verified together, and errors stay values."""
     found = simhash.find_near_dups_of(filled, "same", max_distance=40, verify=0.5)

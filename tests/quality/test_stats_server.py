@@ -113,15 +113,6 @@ def test_the_numbers_are_those_of_all_documents(filled, simhash, monkeypatch):
     assert largest["text"] == f"text {int(largest['id'])} <script>"
 
 
-def test_a_filter(filled, simhash):
-    """Only the documents that match are counted, everywhere."""
-    alias, documents = filled
-    found = simhash.stats(alias, filter={"term": {"agency": "agency 3"}}, **FIELDS).to_dict()
-    matching = [each for each in documents if each.get("agency") == "agency 3"]
-    assert counted(found) == expected(matching)
-    assert [each["source"] for each in found["sources"]["parts"]] == ["agency 3"]
-
-
 def test_one_id_in_several_indices(server, sync_client, simhash, run, index):
     """Groups of one name count as one, and the numbers say so."""
     for name in (index, f"{index}-b"):
@@ -230,20 +221,6 @@ def test_what_cannot_be_counted(server, simhash, index, tmp_path):
         assert found.sources.parts.keys() == {"text"}
     with pytest.raises(MappingError, match=r"\(per\): name 'body\.keyword'"):
         simhash.reconcile(index, per="body")
-
-
-def test_the_command(run, filled):
-    """JSON is what the method returns; the tables have the same numbers."""
-    alias, documents = filled
-    options = ["--time-field", "published", "--source-field", "agency"]
-    result = run("report", alias, *options, "--json")
-    assert counted(json.loads(result.stdout)) == expected(documents)
-    shown = run("report", alias, *options, "--text-field", "body").stdout
-    title = shown.splitlines()[0] + shown.splitlines()[1]
-    assert f"{len(documents):,} documents, " in title
-    assert f"scheme {get_scheme(DEFAULT_SCHEME)}" in title
-    assert "agency 3" in shown
-    assert "2026-01-02" in shown
 
 
 def test_a_pattern_without_an_index(run, index, tmp_path):

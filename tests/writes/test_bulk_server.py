@@ -140,20 +140,6 @@ def test_a_missing_index_is_not_created_by_accident(server, index, simhash):
     assert server.request("GET", f"/{index}", missing_ok=True) is None
 
 
-def test_a_server_that_is_down(index):
-    """The client's own error, for both products."""
-    import elasticsearch
-    import opensearchpy
-
-    nowhere = "http://127.0.0.1:9"
-    for client in (
-        elasticsearch.Elasticsearch(nowhere, max_retries=0),
-        opensearchpy.OpenSearch([nowhere], max_retries=0),
-    ):
-        with client, pytest.raises(Exception, match="[Cc]onnection"):
-            SimHashClient(client).find_near_dups(index, TEXT)
-
-
 def test_a_client_of_the_wrong_kind(sync_client, async_client):
     """Sync and async are told apart at once."""
     with pytest.raises(TypeError, match="use AsyncSimHashClient"):
