@@ -341,7 +341,7 @@ def register(spark: SparkSession) -> None:
 
 
 class SimHashSource(DataSource):
-    """The format ``es_simhash``; docs/spark.md lists its options."""
+    """The format ``es_simhash``; docs/services.md lists its options."""
 
     @classmethod
     def name(cls) -> str:

@@ -24,7 +24,7 @@ from tests.servers.support import ONE_SHARD, put, random_texts
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
 STARTS = ["README.md", "README.zh-CN.md", "docs/start.md", "docs/zh/start.md"]
 VIEWS = "docs/views.md"
-PIPELINE = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
+PIPELINE = (ROOT / "docs/services.md").read_text(encoding="utf-8")
 REQUESTS = re.findall(r"```http\n(POST) (\S+)\n(.*?)```", PIPELINE, re.DOTALL)
 STREAMS = ("/_data_stream/logs-*", "/_index_template/logs")
 TEMPLATES = ("/_index_template/news", "/_component_template/es-simhash")

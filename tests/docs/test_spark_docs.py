@@ -1,4 +1,4 @@
-"""Every example in docs/spark.md runs, and prints what the page says, where pyspark is installed."""
+"""Every example of Spark in docs/services.md runs, and prints what the page says, where pyspark is installed."""
 
 import uuid
 
@@ -25,7 +25,7 @@ def test_the_examples(spark, request, product, tmp_path):
     simhash = SimHashClient(client)
     simhash.create_index(name, text_field="body")
     try:
-        for number, block in enumerate(blocks("docs/spark.md", "python")):
+        for number, block in enumerate(blocks("docs/services.md#Spark", "python")):
             code = block.replace("http://localhost:9200", server.url).replace('"news"', f'"{name}"')
             code = code.replace('"removal.db"', repr(str(tmp_path / "removal.db")))
             if product == "opensearch":

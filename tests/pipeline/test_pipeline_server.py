@@ -183,7 +183,7 @@ def test_another_pipeline_keeps_its_name(server, index, simhash, pipeline_name, 
 
 
 BEFORE, AFTER = "The text as it was before anybody changed it.", "Something else was written by another program."
-# What docs/pipeline.md says of updates of a document that exists: whether its fingerprint is that of its text then.
+# What docs/services.md says of updates of a document that exists: whether its fingerprint is that of its text then.
 UPDATES = {
     "doc": ({"doc": {"body": AFTER}}, False),
     "doc_as_upsert": ({"doc": {"body": AFTER}, "doc_as_upsert": True}, True),
