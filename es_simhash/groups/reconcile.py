@@ -157,6 +157,7 @@ async def reconcile(
     regroup: bool = False,
     batch: int = BATCH,
     written: Written | None = None,
+    short: set[Key] | None = None,
 ) -> Reconciled:
     """
     Make the groups of *index* what its rule says; rewrite only documents that say something else.
@@ -164,7 +165,7 @@ async def reconcile(
     says that this is not done, and *since* is ignored.
     With *since*, or *ids* (at most some thousand), only groups are judged that documents grouped since then, or with
     these ids, may have changed; without *may_lack*, no canonical was deleted since. With *if_grouped*, nothing is done
-    where no index records a grouping. What is written is noted in *written*.
+    where no index records a grouping. What is written is noted in *written*, and what is too short in *short*.
     Cost: all fingerprints and ids are read, or those that such documents may have touched (a multi-search for 200 of
     them); without *ids*, one search for tagged documents without a fingerprint; a multi-get and a bulk for every 500
     documents to change.
@@ -201,6 +202,8 @@ async def reconcile(
             if dry_run or writer.failures or not writer.moved:
                 break
     changed = len(wrong) + len(bare) if dry_run else writer.changed
+    if short is not None:
+        short |= await server.compute(groups.short)
     duplicates = len(groups.duplicates)
     report = Reconciled(
         len(table),

@@ -375,6 +375,13 @@ class Groups:
         """How many documents have no neighbours because their text could not be read."""
         return 0 if self.texts is None else self.texts.unread
 
+    def short(self) -> set[Key]:
+        """Return the documents near another one whose text is too short to compare: only such texts were read."""
+        if self.texts is None:
+            return set()
+        read = np.flatnonzero(self.texts.numbers >= 0).tolist()
+        return {self.table.row(place).key for place in read if not self.texts.sets[self.texts.numbers[place]].size}
+
     def names(self, canonicals: NDArray[np.int64]) -> list[str]:
         """Return the names of the groups of *canonicals*."""
         ids = self.table.ids(canonicals)

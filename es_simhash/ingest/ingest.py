@@ -296,9 +296,9 @@ async def _finish(
             failure = error
     written = {item.position: item.as_written(one) for item, one in zip(sent, bulk.outcomes, strict=True)}
     items = [written.get(item.position, item) for item in items]
-    if failure is not None:
-        return _told(items), failure
-    return items, await engine.settle(server, items, existing) if engine else None
+    if failure is None and engine is not None:
+        failure = await engine.settle(server, items, existing)
+    return (items if failure is None else _told(items)), failure
 
 
 def _told(items: Sequence[Item]) -> list[Item]:

@@ -157,6 +157,7 @@ def _give_up(item: Item, error: Exception) -> None:
         f"a document that it was compared with was refused, and it could not be decided again ({type(error).__name__})"
     )
     if item.outcome is None:
-        item.decision, item.outcome = None, Outcome(None, None, UNDECIDED, Refusal(UNDECIDED, reason=reason))
+        refusal = Refusal(UNDECIDED, reason=reason)
+        item.decision, item.outcome = None, Outcome(item.given_id, None, UNDECIDED, refusal)
     else:
         item.doubt = f"{reason}: run reconcile"

@@ -22,7 +22,7 @@ from es_simhash.mapping.shards import reading_primaries
 from es_simhash.transport.answers import check_whole
 from es_simhash.transport.conversation import refresh
 from es_simhash.transport.pages import read_each
-from es_simhash.transport.protocol import check_index, document_key, ids_query
+from es_simhash.transport.protocol import Key, check_index, document_key, ids_query
 from es_simhash.upkeep.needed import Judge
 from es_simhash.upkeep.put_fields import find_targets, has_passages, scheme_of
 from es_simhash.writes.bulk import send_bulk
@@ -56,17 +56,20 @@ async def tag_written(
         for begin in range(0, len(every), PART_DOCUMENTS):
             places = {id_: place for place, id_ in enumerate(every[begin : begin + PART_DOCUMENTS], begin)}
             failures = await _put_fingerprints(server, index, judge, list(places))
-            done = await reconcile(server, index, request, ids=list(places), may_lack=False)
+            short: set[Key] = set()
+            done = await reconcile(server, index, request, ids=list(places), may_lack=False, short=short)
             failures |= {(failure.index, failure.id): failure for failure in done.failures}
             hits = await _read(server, index, list(places), {"_source": server.prefix})
             reports = {place: list[Written]() for place in places.values()}
             for hit in hits:
                 place = places[hit["_id"]]
-                reports[place].append(_report(place, hit, failures.get(document_key(hit)[:2]), server.prefix))
+                report = _report(place, hit, failures.get(document_key(hit)[:2]), server.prefix)
+                report.too_short = document_key(hit) in short
+                reports[place].append(report)
             gone = {
                 place: [Written(place, id_, None, "refused", _GONE, kind="refused")] for id_, place in places.items()
             }
-            yield [report for place, some in reports.items() for report in some or gone[place]]
+            yield [one for place, some in reports.items() for one in some or gone[place]]
     finally:
         await server.compute(pool.close)
 

@@ -153,6 +153,20 @@ def test_a_tagged_document_says_that_its_leader_is_not_there(server, index):
     assert reports[2].reason is None
 
 
+def test_a_document_skipped_for_one_that_got_no_answer_is_not_told(server, index):
+    """Its winner was to be written after the first one was refused, and nobody knows whether it is there."""
+    cut = Wire(script={("bulk", number): "unreachable" for number in range(2, 20)})
+    [text] = texts(1)
+    documents = [{"_id": id_, "n": n, "body": text} for id_, n in (("a", "no number"), ("b", 1), ("c", 2))]
+    reports = []
+    with client_through(server, cut) as simhash:
+        mappings = {"properties": {"n": {"type": "integer"}}}
+        simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
+        with pytest.raises(Exception, match="(?i)connection|retries"):
+            reports.extend(simhash.ingest(index, documents, on_duplicate="skip"))
+    assert [(report.id, report.action) for report in reports] == [("a", "refused"), ("b", "refused")]
+
+
 def test_a_rollover_to_an_index_without_whole_sources_loses_nothing(server, index, simhash, client, call):
     """A document that is decided again there is not updated: an update would lose what its ``_source`` leaves out."""
     properties = {"n": {"type": "integer"}, "hidden": {"type": "keyword"}}

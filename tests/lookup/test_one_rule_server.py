@@ -523,7 +523,7 @@ def test_a_text_too_short_to_say_anything(server, index, simhash, text):
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
     documents = [{"_id": each, "body": text} for each in "abc"]
     reports = list(simhash.ingest(index, documents[:2], on_duplicate="skip"))
-    assert [(each.action, each.too_short) for each in reports] == [("written", False), ("written", True)]
+    assert [(report.action, report.too_short) for report in reports] == [("written", False), ("written", True)]
     server.request("POST", f"/{index}/_refresh")
     assert [each.too_short for each in simhash.ingest(index, documents[2:])] == [True]
     server.request("POST", f"/{index}/_refresh")
@@ -535,7 +535,8 @@ def test_a_text_too_short_to_say_anything(server, index, simhash, text):
     assert (screened.answer, "too short" in screened.reason) == ("new", True)
     assert "too short" in simhash.explain(index, "a", "b").verdict
     assert list(simhash.pairs(index)) == list(simhash.groups(index)) == []
-    assert [each.action for each in simhash.tag_written(index, list("abc"))] == ["written"] * 3
+    tagged = list(simhash.tag_written(index, list("abc")))
+    assert [(report.action, report.too_short) for report in tagged] == [("written", True)] * 3
     assert simhash.reconcile(index).duplicates == simhash.plan_removal(index).count == 0
     assert distinct_texts([text, text]).kept == (0, 1)
     assert ids(simhash.find_near_dups(index, text, preset="identical")) == [(index, each) for each in "abc"]
