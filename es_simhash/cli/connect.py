@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from es_simhash import IndexSettings, InvalidInputError, NoIndexError, Scheme, SimHashClient
+from es_simhash import (
+    IndexSettings,
+    InvalidInputError,
+    MappingError,
+    NoIndexError,
+    Scheme,
+    SchemeMismatchError,
+    SimHashClient,
+)
 from es_simhash.cli.failures import EndedError, WrongUseError, describe, kind_of
 from es_simhash.cli.options import To, files_of_environment
 from es_simhash.cli.show import count, tracking, warn
@@ -26,7 +34,7 @@ from es_simhash.connection import (
     split_url,
 )
 from es_simhash.transport.protocol import status_of
-from es_simhash.transport.refusals import is_no_index
+from es_simhash.transport.refusals import CLOSED, is_no_index
 
 _T = TypeVar("_T")
 
@@ -85,6 +93,15 @@ def _names_like(server: Server, headers: Mapping[str, str], index: str) -> list[
     return difflib.get_close_matches(index, dict.fromkeys([*found, *aliases]), n=3)
 
 
+def _refuse_closed(client: Any, index: str) -> None:
+    """Raise the refusal of a server if an index is closed: then what its mapping says is no news. One search."""
+    try:
+        client.search(index=index, size=0)
+    except Exception as refusal:
+        if CLOSED.meets(refusal):
+            raise
+
+
 @contextmanager
 def connect(
     to: To,
@@ -114,7 +131,11 @@ def connect(
                     progress=None if is_quiet else progress,
                 )
                 connection = Connection(simhash, client, product, server.url, {index})
-                yield connection
+                try:
+                    yield connection
+                except (MappingError, SchemeMismatchError):
+                    _refuse_closed(client, index)
+                    raise
             if has_written.is_set():
                 with suppress(Exception):
                     client.indices.refresh(index=",".join(sorted(connection.to_refresh)), ignore_unavailable=True)

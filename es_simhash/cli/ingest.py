@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass, field
 from itertools import chain, islice
 from typing import IO, Annotated, Any, Literal
 
-from cyclopts import Parameter, validators
-
 from es_simhash import DEFAULT_SCHEME, InvalidInputError, SimHashClient, Written, with_fingerprints
+from es_simhash.arguments import check_count
 from es_simhash.cli.app import FAILED
 from es_simhash.cli.connect import Connection, connect
 from es_simhash.cli.failures import WrongUseError, unblocking
@@ -59,7 +58,7 @@ def ingest(
     on_duplicate: Literal["tag", "skip", "none"] = "tag",
     content_ids: bool = False,
     op_type: Literal["index", "create"] = "index",
-    skip: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 0,
+    skip: int = 0,
     report: str | None = None,
     dry_run: bool = False,
     to: To = To(),
@@ -113,6 +112,7 @@ def ingest(
     """
     if create and not text_field:
         raise WrongUseError("--create needs --text-field: the new index records which fields hold the text")
+    check_count("skip", skip, 0)
     max_distance = how.get("max_distance")
     if on_duplicate == "none" and how.pop("max_distance", None) is not None and not create:
         raise WrongUseError("--max-distance needs --create or another --on-duplicate: leave it out")
@@ -146,11 +146,12 @@ def ingest(
             else:
                 code = run.write(connection, index, how, tracker)
             seconds = tracker.seconds
-    if code:
-        return code
-    is_useless = is_new and not dry_run and tally.lacks_fingerprints
-    code = tally.show(index, seconds, repair=_repair(to, index, text_field) if is_useless else None)
-    return 1 if is_useless else code
+        if code:
+            return code
+        is_useless = is_new and not dry_run and tally.lacks_fingerprints
+        # Before the report is closed, which may fail: its disk is full.
+        code = tally.show(index, seconds, repair=_repair(to, index, text_field) if is_useless else None)
+        return FAILED if is_useless else code
 
 
 def _repair(to: To, index: str, text_field: Sequence[str]) -> str:

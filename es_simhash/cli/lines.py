@@ -22,6 +22,7 @@ from typing import IO, Any, Literal, cast
 from es_simhash import InvalidInputError
 from es_simhash.arguments import check_input
 from es_simhash.cli.app import STDIN
+from es_simhash.cli.show import warn
 from es_simhash.errors import shorten
 from es_simhash.transport.raw_json import JsonObject, keep_text, read_json
 
@@ -206,14 +207,16 @@ class Reader:
         return sum(path.stat().st_size for path in paths) if is_known else None
 
     def __iter__(self) -> Iterator[Record]:
-        before = 0
+        before, is_empty = 0, True
         for name in self._files:
             with open_input(name) as (raw, content):
                 can_tell = raw.seekable()
                 for record in _read(name, content, _format_of(name, self._format), self._delimiter):
-                    self.position = before + (raw.tell() if can_tell else 0)
+                    self.position, is_empty = before + (raw.tell() if can_tell else 0), False
                     yield record
                 self.position = before = before + (raw.tell() if can_tell else 0)
+        if is_empty:
+            warn(f"no document in {', '.join('stdin' if name == STDIN else name for name in self._files)}")
 
 
 def _format_of(name: str, wanted: Format) -> str:

@@ -11,11 +11,10 @@ import time
 import uuid
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from cyclopts import Parameter, validators
+from typing import TYPE_CHECKING, Literal
 
 from es_simhash import EmbeddedServerError, InvalidInputError, MissingDependencyError, SimHashError
+from es_simhash.arguments import check_count
 from es_simhash.cli.connect import connect, find_server
 from es_simhash.cli.failures import WrongUseError
 from es_simhash.cli.options import To, files_of_environment, split_names
@@ -36,7 +35,7 @@ def serve(
     demo: bool = False,
     product: Literal["opensearch", "elasticsearch"] = "opensearch",
     version: str | None = None,
-    port: Annotated[int | None, Parameter(validator=validators.Number(gte=0, lt=65_536))] = None,
+    port: int | None = None,
     data: Path | None = None,
     heap: str = "1g",
     wait: bool = False,
@@ -78,7 +77,7 @@ def serve(
 
     if wait and (demo or port == 0):
         raise WrongUseError(f"--wait and {'--demo' if demo else '--port 0'} do not go together: leave one out")
-    port = (0 if demo else 9200) if port is None else port
+    port = check_count("port", (0 if demo else 9200) if port is None else port, 0, 65_535)
     folder = data or (None if demo else _default_folder(product))
     if wait:
         _wait_for(EmbeddedServer(product, version=version, data=folder, port=port))

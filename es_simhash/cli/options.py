@@ -20,6 +20,7 @@ from cyclopts import Group, Parameter
 from es_simhash import DEFAULT_PREFIX, DEFAULT_SCHEME, PRESETS, InvalidInputError, Scheme, Verification, get_scheme
 from es_simhash.arguments import Parameter as Taken, parameters
 from es_simhash.cli.failures import WrongUseError
+from es_simhash.errors import shorten
 from es_simhash.hashing.scheme import FILES, STEPS
 from es_simhash.lookup.query import check_filter
 from es_simhash.texts.measures import NUMBERS, WORD_SHINGLES
@@ -49,13 +50,13 @@ class To:
         return shlex.join(["es-simhash", *words, *more])
 
 
-def parse_settings(words: tuple[str, ...], *, name: str = "--set", example: str = "size=5") -> dict[str, Any]:
-    """Return the settings of a scheme that *words* such as ``size=5`` give; *name* is where they stand."""
+def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return the settings of a scheme that *words* such as ``size=5`` give."""
     settings = {}
     for word in words:
         key, equals, text = word.partition("=")
         if not key or not equals:
-            raise WrongUseError(f"{name} {word!r} is not KEY=VALUE, as in {example}")
+            raise WrongUseError(f"--set {word!r} is not KEY=VALUE, as in --set size=5")
         try:
             settings[key] = json.loads(text)
         except (ValueError, RecursionError):
@@ -65,11 +66,12 @@ def parse_settings(words: tuple[str, ...], *, name: str = "--set", example: str 
 
 def files_of_environment() -> dict[str, Any]:
     """Return the files that ``ES_SIMHASH_FILES`` names for a scheme, as in ``dictionary=words.txt,idf=idf.txt``."""
-    words = tuple(filter(None, os.environ.get("ES_SIMHASH_FILES", "").split(",")))
-    given = parse_settings(words, name="ES_SIMHASH_FILES", example="dictionary=words.txt")
-    if unknown := given.keys() - set(FILES):
-        raise InvalidInputError(f"ES_SIMHASH_FILES names {', '.join(sorted(unknown))}: give {', '.join(FILES)}")
-    return given
+    words = filter(None, os.environ.get("ES_SIMHASH_FILES", "").split(","))
+    given = [word.partition("=")[::2] for word in words]
+    if unknown := [name for name, path in given if name not in FILES or not path]:
+        names = ", ".join(map(shorten, unknown))
+        raise InvalidInputError(f"ES_SIMHASH_FILES has {names}: give KEY=PATH, where KEY is {', '.join(FILES)}")
+    return dict(given)
 
 
 @Parameter(name="*", group=Group("Scheme", sort_key=1))

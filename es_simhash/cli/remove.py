@@ -258,7 +258,7 @@ def restore(
             Write the outcome of each document to this file, as JSON Lines.
     """
     counts = _Restored()
-    damage: DamagedError | None = None
+    ended: DamagedError | OSError | None = None
     with ExitStack() as stack, connect(to, index or _first_index(removals[0])) as connection:
         file = open_report(stack, report, removals, dry_run=dry_run)
         with closing(connection.simhash.restore(removals, index=index, dry_run=dry_run)) as records:
@@ -266,14 +266,14 @@ def restore(
                 for record in records:
                     counts.add(record, file)
                     connection.to_refresh.add(record.index)
-            except DamagedError as found:
-                damage = found
-        end_report(file)
-    others = "; then their groups are put right, which may change the group fields of other documents, too"
-    ending = (others if counts.actions["would restore"] else "") + DRY * dry_run
-    show({"dry_run": dry_run, "documents": dict(counts.actions)}, counts.sentence() + ending)
-    if damage is not None:
-        raise damage
+                end_report(file)
+            except (DamagedError, OSError) as failure:  # of a removal, or of the report
+                ended = failure
+        others = "; then their groups are put right, which may change the group fields of other documents, too"
+        ending = (others if counts.actions["would restore"] else "") + DRY * dry_run
+        show({"dry_run": dry_run, "documents": dict(counts.actions)}, counts.sentence() + ending)
+        if ended is not None:
+            raise ended
     if number := counts.kinds.total():
         by_kind = ", ".join(f"{kind} {found:,}" for kind, found in sorted(counts.kinds.items()))
         said = f"{count(number, 'document')} not restored ({by_kind})"

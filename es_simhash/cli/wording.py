@@ -21,7 +21,7 @@ NAMED_OTHERWISE = {
 
 _VALUE = r"True|False|None|[A-Z]+\b|\d+(?:\.\d+)?|'[^']*'|\"[^\"]*\""
 _CALL = re.compile(rf"\b([a-z_]+)\(((?:[a-z_]+(?:=(?:{_VALUE}))?(?:, )?)*)\)")
-_GIVEN = re.compile(rf"\b([a-z_]+)=({_VALUE})")
+_GIVEN = re.compile(rf"(?<!--set )\b([a-z_]+)=({_VALUE})")
 _FILES = re.compile(r'\bfiles=\{"(\w+)": PATH\}')
 
 

@@ -23,10 +23,21 @@ def test_missing_index(run, index):
     failed(run("find", f"{index}-*", TEXT), "check the name")
 
 
-def test_closed_index(run, news, server):
-    server.request("POST", f"/{news}/_close")
-    failed(run("find", news, TEXT), news, "open")
-    result = run("check", news)
+def test_closed_index(run, news, server, index):
+    """It is named, whatever its mapping says: that it has another scheme, or none, or no passages."""
+    other, plain = f"{index}-other", f"{index}-plain"
+    assert run("create", other, "-t", "body", "--scheme", "keywords").exit_code == 0
+    server.request("PUT", f"/{plain}")
+    server.request("POST", f"/{other},{plain}/_close")
+    for closed in (other, plain):
+        for command in ("find", "passages", "groups", "report", "plan", "reconcile", "setup"):
+            text = [TEXT] if command in ("find", "passages") else []
+            for several in (f"{news},{closed}", f"{news[:-1]}*,{closed}", closed):
+                result = run(command, several, *text)
+                said = f"error: index {closed}: closed: open the index" in result.stderr.splitlines()[-1]
+                assert (result.exit_code, said) == (1, True), (command, several, result.output)
+    failed(run("ingest", plain, "-", stdin="{}"), f"index {plain}: closed")
+    result = run("check", f"{news},{other}")
     assert result.exit_code == 1
     assert "open it" in result.stderr
 

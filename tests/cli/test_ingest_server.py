@@ -181,7 +181,7 @@ def test_the_keywords_scheme_with_a_dictionary_of_ones_own(run, index, server, t
         ("", ["find", index, text], 1, "give ES_SIMHASH_FILES=dictionary=PATH"),
         ("dictionary=other.txt", ["find", index, text], 1, "needs the dictionary"),
         ("dictionary=no.txt", ["find", index, text], 1, "cannot read dictionary"),
-        ("top=50", ["find", index, text], 1, "ES_SIMHASH_FILES names top: give dictionary, idf, stop_words"),
+        ("top=50", ["find", index, text], 1, "ES_SIMHASH_FILES has 'top': give KEY=PATH, where KEY is dictionary"),
         ("dictionary=words.txt", ["follow", index, "--once", "--workers", "1"], 0, ""),
         ("dictionary=words.txt", ["check", index, "--sample", "9"], 0, ""),
     ):
@@ -209,3 +209,27 @@ def test_what_the_index_records_is_said(run, news, index, monkeypatch):
 def test_no_index_names_the_way_to_make_one(run, index):
     told = run("ingest", index, "-", stdin=json.dumps({"body": TEXT}))
     failed(told, "no such index", "es-simhash create INDEX makes it")
+
+
+def test_no_document_is_said(run, news, tmp_path):
+    """With 0: what a nightly job is given may have nothing new."""
+    (tmp_path / "empty.csv").write_text("_id,body\n")
+    (tmp_path / "empty.jsonl").write_text("\n")
+    for name, said in (
+        (tmp_path / "empty.csv", "empty.csv"),
+        (tmp_path / "empty.jsonl", "empty.jsonl"),
+        ("-", "stdin"),
+    ):
+        for words in (["ingest", news, name], ["find", news, "--input", name]):
+            result = run(*words, stdin="")
+            assert (result.exit_code, f"{said}\n" in result.stderr.partition("warning: no document in ")[2]) == (
+                0,
+                True,
+            )
+
+
+def test_a_report_that_cannot_be_written_ends_with_the_counts(run, news, tmp_path):
+    line = json.dumps({"_id": "new", "body": TEXT})
+    result = run("ingest", news, "-", "--report", "/dev/full", stdin=line)
+    assert (result.exit_code, "1 document written" in result.stdout) == (1, True)
+    assert result.stderr.endswith("cannot use '/dev/full': No space left on device\n")
