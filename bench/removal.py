@@ -3,8 +3,9 @@ A removal and its restore beside the client's plain bulks of the same documents,
 
     python bench/removal.py --product opensearch --documents 2000 --rounds 3 DOCS.jsonl.gz
 
-Each document stands twice in the index, the second time with another mark at its end, so half of them are removed, and
-then restored. Prints JSON: documents a second (medians), and ratios of the rates within a round (median, least, most).
+Each document stands twice in the index, the second time with another mark at its end, so about half of them are
+removed, and then restored. Prints JSON: documents a second (medians), and ratios of the rates within a round (median,
+least, most).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def fill(client: Any, simhash: SimHashClient, index: str, texts: list[str]) -> N
 
 
 def measure(client: Any, helpers: Any, texts: list[str], plan: Path) -> dict[str, float]:
-    """Return the seconds of each step of a round."""
+    """Return the documents a second of each step of a round."""
     simhash = SimHashClient(client)
     for index in (INDEX, PLAIN_INDEX):
         fill(client, simhash, index, texts)
@@ -64,10 +65,10 @@ def measure(client: Any, helpers: Any, texts: list[str], plan: Path) -> dict[str
         helpers.bulk(client, actions, index=PLAIN_INDEX, chunk_size=500)
         client.indices.refresh(index=PLAIN_INDEX)
 
-    took = {"plan": seconds(make_plan), "apply": seconds(apply), "delete": seconds(lambda: bulk(True))}
-    took |= {"restore": seconds(restore), "index": seconds(lambda: bulk(False))}
-    assert count == len(texts), f"{count} of {len(texts)} are planned"
-    return took
+    steps = {"plan": make_plan, "apply": apply, "delete": lambda: bulk(True)}
+    steps |= {"restore": restore, "index": lambda: bulk(False)}
+    took = {step: seconds(work) for step, work in steps.items()}
+    return {step: (len(texts) if step in ("delete", "index") else count) / spent for step, spent in took.items()}
 
 
 def main() -> None:
@@ -80,9 +81,11 @@ def main() -> None:
     texts = list(dict.fromkeys(texts))[: options.documents // 2]
     with served(options) as (_, client, helpers), tempfile.TemporaryDirectory() as folder:
         rounds = [measure(client, helpers, texts, Path(folder) / "removal.db") for _ in range(options.rounds)]
-    rates = {step: round(len(texts) / statistics.median(took[step] for took in rounds)) for step in rounds[0]}
+    rates = {step: round(statistics.median(found[step] for found in rounds)) for step in rounds[0]}
     pairs = (("plan", "delete"), ("apply", "delete"), ("restore", "index"))
-    shares = {f"{one} to plain {other}": spread([took[other] / took[one] for took in rounds]) for one, other in pairs}
+    shares = {
+        f"{one} to plain {other}": spread([found[one] / found[other] for found in rounds]) for one, other in pairs
+    }
     show(**vars(options), a_second=rates, rate=shares)
 
 

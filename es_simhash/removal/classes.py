@@ -20,6 +20,8 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Literal, get_args
 
+import numpy as np
+
 from es_simhash.hashing.characters import UNSPACED, Codes, Hashes
 from es_simhash.texts.letters import compared_letters
 from es_simhash.texts.measures import Replaced
@@ -97,11 +99,14 @@ _IS_NUMBER_WORD = re.compile(
 @functools.cache
 def _tokens() -> re.Pattern[str]:
     """Return what finds the parts of a text. Symbols are all but what draws lines and boxes: 50 ms to find them."""
-    symbols = "".join(
-        f"\\{character}" if character in "^~" else character
-        for character in map(chr, (*range(0x2500), *range(0x2580, 0x10000), *range(0x1F000, 0x20000)))
-        if character in "^%‰′″" or (unicodedata.category(character) in {"Sc", "Sm", "So"} and character not in "|©®™")
-    )
+    codes = [
+        code
+        for code in (*range(0x2500), *range(0x2580, 0x10000), *range(0x1F000, 0x20000))
+        if chr(code) in "^%‰′″" or (unicodedata.category(chr(code)) in {"Sc", "Sm", "So"} and chr(code) not in "|©®™")
+    ]
+    # Ranges: re tries characters beyond the first plane one by one, at every letter.
+    runs = np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1)
+    symbols = "".join(f"\\U{run[0]:08x}-\\U{run[-1]:08x}" for run in runs)
     return re.compile(
         rf"""
     (?P<rule> ([=~+<>*_\#-]) \2{{2,}} )
