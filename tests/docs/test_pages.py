@@ -88,20 +88,21 @@ def test_the_shell_examples_of_the_first_hour(opensearch, tmp_path, monkeypatch,
             assert done.exit_code == 0, (arguments, done.stderr)
             printed[arguments[0], arguments[1]] = done.stdout
             server.request("POST", f"/{'posts' if arguments[1] == 'posts' else 'news'}/_refresh")
-        assert "found: 1 duplicate" in printed["setup", "news"]
-        assert "1 near-duplicate" in printed["find", "news"]
-        assert "4711 stands for these removed documents" in printed["history", "4711"]
-        assert server.request("GET", "/news/_count")["count"] == 10
-        assert name.startswith("README") or "n2" in printed["find", "posts"]
+        if name.startswith("README"):
+            assert "found: 1 duplicate" in printed["setup", "news"]
+            assert "1 near-duplicate" in printed["find", "news"]
+            assert "4711 stands for these removed documents" in printed["history", "4711"]
+            assert server.request("GET", "/news/_count")["count"] == 10
+        else:
+            assert "n2" in printed["find", "posts"]
     finally:
         server.remove("news")
         server.remove("posts")
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/start.md"])
-def test_the_block_that_looks_deletes_nothing(name):
+def test_the_block_that_looks_deletes_nothing():
     """When it is pasted."""
-    [look] = [block for block in blocks(name, "sh") if "es-simhash report" in block]
+    [look] = [block for block in blocks("README.md", "sh") if "es-simhash report" in block]
     assert not re.search(r"simhash (apply|restore)", look)
 
 
