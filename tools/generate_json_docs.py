@@ -319,7 +319,7 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
         Shape(
             None,
             "plan at indices grouping asked shown also max_share excess large_group decisions kept total losses "
-            "similarity groups canonicals lowest differing",
+            "groups canonicals lowest differing",
             {
                 "plan": "SHA-256 of the plan.",
                 "at": "When it was made.",
@@ -334,7 +334,6 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
                 "decisions": "What people decided.",
                 "kept": "How many documents stay because of that.",
                 "total": "How many documents would go, and of how many.",
-                "similarity": "How many removals there are at each similarity of the texts.",
                 "groups": "The documents that stand for most removals.",
                 "canonicals": "How many different documents stay.",
                 "lowest": "The smallest similarity.",

@@ -11,13 +11,13 @@ from typing import Any, TypeAlias
 from es_simhash.arguments import check_number
 from es_simhash.errors import shorten
 from es_simhash.record import Record
+from es_simhash.tables.words import Words
 
 Say: TypeAlias = Callable[..., str]
 """Returns a sentence, with what stands in braces filled in, in some language."""
 
 
-def in_english(sentence: str, **values: object) -> str:
-    return sentence.format(**values)
+in_english = Words("en", "")
 
 
 DEFAULT_MAX_SHARE = 0.2
@@ -39,17 +39,15 @@ class Excess(Record):
     documents: int
     max_share: float
 
-    def refusal(self, say: Say = in_english) -> str:
+    def said(self, say: Say = in_english) -> str:
+        """Return, for people, why a removal is refused."""
+        sentence = "{removals} of {documents} documents would be removed, more than the share of {share}"
+        return say(sentence, removals=self.removals, documents=self.documents, share=f"{self.max_share:g}")
+
+    def refusal(self) -> str:
         """Return, for people, why a removal is refused, and what allows it."""
-        needed = ceil(Fraction(self.removals, self.documents or 1) * 1_000) / 1_000
-        return say(
-            "{removals} of {documents} documents would be removed, more than the share of {share}: see whether these "
-            "are duplicates, and allow it with {option}",
-            removals=f"{self.removals:,}",
-            documents=f"{self.documents:,}",
-            share=f"{self.max_share:g}",
-            option=f"max_share={min(1.0, needed):g}",
-        )
+        needed = min(1.0, ceil(Fraction(self.removals, self.documents or 1) * 1_000) / 1_000)
+        return f"{self.said()}: see whether these are duplicates, and allow it with max_share={needed:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +63,14 @@ class OneStays(Record):
         """Whether these are so many that most are hardly copies."""
         return self.removals >= FEWEST_LARGE and self.removals > LARGE_SHARE * self.documents
 
-    def refusal(self, say: Say = in_english) -> str:
+    def said(self, say: Say = in_english) -> str:
+        """Return, for people, why a removal is refused."""
+        sentence = "{removals} of {documents} documents would go for one, {id}: they may share template text"
+        return say(sentence, removals=self.removals, documents=self.documents, id=shorten(self.id))
+
+    def refusal(self) -> str:
         """Return, for people, why a removal is refused, and what allows it."""
-        return say(
-            "{removals} of {documents} documents would go for one, {id}: they may share template text: look at them "
-            "with es-simhash review, and allow it with {option}",
-            removals=f"{self.removals:,}",
-            documents=f"{self.documents:,}",
-            id=shorten(self.id),
-            option="large_groups=True",
-        )
+        return f"{self.said()}: look at them with es-simhash review, and allow it with large_groups=True"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
@@ -22,7 +23,8 @@ from es_simhash.arguments import (
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.lookup.query import Filter, check_filter
-from es_simhash.mapping.rule import Grouping, rule_words
+from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.rule import Grouping, parse_key, rule_words
 from es_simhash.record import Record, read_record
 from es_simhash.removal.classes import LOSSLESS, TAKEN_IN, Loss
 from es_simhash.removal.find_shown import name_of
@@ -173,16 +175,19 @@ class PlanHeader(Record):
 
     @property
     def rule(self) -> str:
-        """By what its documents are duplicates, in words."""
-        return "; ".join(self.rule_parts())
-
-    def rule_parts(self, language: str = "en") -> list[str]:
-        """Return :attr:`rule` in parts; it is the JSON where another version wrote it, or an editor."""
-        say = partial(_say, rule_words(language))
+        """By what its documents are duplicates, in words; the JSON where another version wrote it, or an editor."""
         try:
-            return Grouping.from_dict(self.grouping).sentences(say)
+            return str(Grouping.from_dict(self.grouping))
         except (MappingError, TypeError, ValueError):
-            return [json.dumps(dict(self.grouping))]
+            return json.dumps(dict(self.grouping))
+
+    def who_stays(self, language: str) -> str | None:
+        """Return which document stays, in words; ``None`` if it is the one that was grouped first, or not readable."""
+        with suppress(MappingError, TypeError, ValueError):
+            key = parse_key(Grouping.from_dict(self.grouping).order[0])
+            if key.field != Fields(self.prefix).at:
+                return key.words(partial(_say, rule_words(language)))
+        return None
 
     @classmethod
     def read(cls, plain: Any) -> PlanHeader:

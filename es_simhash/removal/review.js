@@ -1,60 +1,46 @@
 "use strict";
-// Parts of a long page wait as text until they are opened or found.
-const parts = [...document.querySelectorAll("details.part")];
 const status = document.querySelector("#found");
 const query = document.querySelector("#query");
 const number = new Intl.NumberFormat("en").format;
 const words = JSON.parse(document.querySelector("#words").textContent);
 const say = (text, values = {}) => (words[text] ?? text).replace(/\{(\w+)\}/g, (_, name) => values[name]);
 
-// What waits is escaped by the program that wrote this page, as all of it is; no other script may run in any case.
-const WAITING = ":scope > script";
+const bands = [...document.querySelectorAll(".band")];
+const items = []; // of each duplicate its key, its group, its class, whether that is held back, and its element
+const groups = new Map(); // by the key of what stays: which are for it, and how many of these are kept
+const kept = new Set(); // numbers of those that are kept
 
-function fill(part) {
-  const waiting = part.querySelector(WAITING);
-  if (!waiting) return;
-  waiting.remove();
-  part.insertAdjacentHTML("beforeend", waiting.textContent);
-  furnish(part);
+for (const band of bands) {
+  const held = band.hasAttribute("data-held");
+  for (const element of band.querySelectorAll("[data-key]")) {
+    const [key, stays] = JSON.parse(element.dataset.key);
+    const name = JSON.stringify(stays);
+    if (!groups.has(name)) groups.set(name, { members: [], kept: 0 });
+    const group = groups.get(name);
+    group.members.push(items.length);
+    // What is held back stays, until somebody takes its tick away.
+    if (held) { kept.add(items.length); group.kept += 1; }
+    items.push({ key, group, band, held, element });
+  }
 }
 
-for (const part of parts) part.addEventListener("toggle", () => { if (part.open) fill(part); });
-
-const MOST_FOUND = 1000;
-const SIGNS = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;" };
 // The words of the boxes are not the document's.
-const has = (removal, wanted) =>
-  [...removal.children].some((each) => !each.matches(".decide") && each.textContent.toLowerCase().includes(wanted));
-const escaped = (text) => text.replace(/[&<>"']/g, (sign) => SIGNS[sign]);
+const has = ({ element }, wanted) =>
+  [...element.children].some((child) => !child.matches(".decide") && child.textContent.toLowerCase().includes(wanted));
 
 function look() {
   const wanted = query.value.trim().toLowerCase();
   let found = 0;
-  for (const part of parts) {
-    const waiting = part.querySelector(WAITING);
-    // Only parts that can have it are laid out, and of a word that is everywhere only the first.
-    if (waiting && wanted !== "") {
-      if (found >= MOST_FOUND || !waiting.textContent.toLowerCase().includes(escaped(wanted))) {
-        part.hidden = true;
-        continue;
-      }
-      fill(part);
-    }
-    let here = 0;
-    for (const removal of part.querySelectorAll("article")) {
-      const fits = wanted === "" || has(removal, wanted);
-      removal.hidden = !fits;
-      here += fits;
-    }
-    part.hidden = wanted !== "" && here === 0;
-    found += here;
-    if (wanted !== "" && here > 0 && found <= 100) part.open = true;
+  for (const band of bands) band.hidden = wanted !== "";
+  for (const item of items) {
+    const fits = wanted === "" || has(item, wanted);
+    item.element.hidden = !fits;
+    if (!fits || wanted === "") continue;
+    item.band.hidden = false;
+    item.band.open = true;
+    found += 1;
   }
-  for (const band of document.querySelectorAll(".band")) {
-    band.hidden = band.querySelector("details.part:not([hidden])") === null;
-  }
-  const said = found >= MOST_FOUND ? "at least {found} removals match" : found === 1 ? "{found} removal matches" : "{found} removals match";
-  status.textContent = wanted === "" ? "" : say(said, { found: number(found) });
+  status.textContent = wanted === "" ? "" : say(found === 1 ? "{found} removal matches" : "{found} removals match", { found: number(found) });
 }
 
 document.querySelector("#find")?.addEventListener("submit", (event) => { event.preventDefault(); look(); });
@@ -64,36 +50,17 @@ query?.addEventListener("search", look);
 const LONGEST_PRINT = 2000;
 let closed = [];
 addEventListener("beforeprint", () => {
-  if (Number(document.body.dataset.removals) > LONGEST_PRINT) return;
+  if (items.length > LONGEST_PRINT) return;
   closed = [...document.querySelectorAll("details:not([open])")];
-  for (const each of closed) { if (each.matches(".part")) fill(each); each.open = true; }
+  for (const folded of closed) folded.open = true;
 });
-addEventListener("afterprint", () => { for (const each of closed) each.open = false; });
+addEventListener("afterprint", () => { for (const folded of closed) folded.open = false; });
 
-// Decisions. The numbers of the removals that are kept say everything, so a part need not be in place.
+// Decisions.
 const FORMAT = "es-simhash-decisions";
 const form = document.querySelector("#decisions");
 const count = document.querySelector("#count");
-const removals = []; // of each its key, its group, its part and, once it is in place, its boxes
-const groups = new Map(); // by the key of what stays: which removals are for it, and how many of these are kept
-const first = new Map(); // by part: the number of its first removal
-const kept = new Set();
 let isSaved = true;
-
-for (const part of parts) {
-  first.set(part, removals.length);
-  part.kept = 0;
-  const held = part.closest(".band").hasAttribute("data-held");
-  for (const [key, stays] of JSON.parse(part.dataset.removals)) {
-    const name = JSON.stringify(stays);
-    if (!groups.has(name)) groups.set(name, { members: [], kept: 0 });
-    const group = groups.get(name);
-    group.members.push(removals.length);
-    // What is held back stays, until somebody takes its tick away.
-    if (held) { kept.add(removals.length); group.kept += 1; part.kept += 1; }
-    removals.push({ key, group, part, held, boxes: null });
-  }
-}
 
 function addBox(line, words, name, toggle) {
   const label = line.appendChild(document.createElement("label"));
@@ -105,77 +72,66 @@ function addBox(line, words, name, toggle) {
   return box;
 }
 
-function furnish(part) {
-  let place = first.get(part);
-  for (const article of part.querySelectorAll(":scope > article")) {
-    const own = place++;
-    const { members } = removals[own].group;
-    const line = document.createElement("p");
-    line.className = "decide";
-    const boxes = { article, all: null };
-    boxes.own = addBox(line, say("Keep "), article.querySelector("h4 bdi"), (on) => keep([own], on));
-    if (members.length > 1) {
-      const all = say("Keep all {number} that would go for ", { number: number(members.length) });
-      boxes.all = addBox(line, all, article.querySelector(".stays bdi"), (on) => keep(members, on));
-    }
-    article.querySelector(".stays").after(line);
-    removals[own].boxes = boxes;
-    show(own);
+function addLine(after) {
+  const line = document.createElement("p");
+  line.className = "decide";
+  after.after(line);
+  return line;
+}
+
+function furnish(item, place) {
+  const { members } = item.group;
+  const line = addLine(item.element.querySelector(".who"));
+  const [goes, stays] = item.element.querySelectorAll(".id");
+  item.own = addBox(line, say("Keep "), goes, (on) => keep([place], on));
+  if (members.length > 1) {
+    const all = say("Keep all {number} that would go for ", { number: number(members.length) });
+    item.all = addBox(line, all, stays, (on) => keep(members, on));
   }
+  show(place);
 }
 
 function show(place) {
-  const { boxes, group } = removals[place];
-  if (!boxes) return;
-  boxes.own.checked = kept.has(place);
-  boxes.article.classList.toggle("kept", boxes.own.checked);
-  if (!boxes.all) return;
-  boxes.all.checked = group.kept === group.members.length;
-  boxes.all.indeterminate = group.kept > 0 && !boxes.all.checked;
+  const { element, group, own, all } = items[place];
+  own.checked = kept.has(place);
+  element.classList.toggle("kept", own.checked);
+  if (!all) return;
+  all.checked = group.kept === group.members.length;
+  all.indeterminate = group.kept > 0 && !all.checked;
 }
 
 function keep(places, on) {
   const touched = new Set();
   for (const place of places) {
     if (kept.has(place) === on) continue;
-    const { group, part } = removals[place];
+    const { group } = items[place];
     if (on) kept.add(place); else kept.delete(place);
     group.kept += on ? 1 : -1;
-    part.kept += on ? 1 : -1;
-    touched.add(group).add(part);
+    touched.add(group);
   }
-  for (const each of touched) {
-    if (each.members) each.members.forEach(show);
-    else tellPart(each);
-  }
+  for (const group of touched) group.members.forEach(show);
   isSaved = false;
   tell();
 }
 
-function tellPart(part) {
-  const summary = part.querySelector("summary");
-  const said = summary.querySelector("span") ?? summary.appendChild(document.createElement("span"));
-  said.textContent = part.kept > 0 ? say(", {number} kept", { number: number(part.kept) }) : "";
-}
-
 function tell() {
-  const [stay, all] = [kept.size, removals.length];
+  const [stay, all] = [kept.size, items.length];
   count.firstElementChild.textContent = say("{stay} kept, {go} of {all} still go", { stay: number(stay), go: number(all - stay), all: number(all) });
-  for (const each of classes) {
-    const own = each.places.filter((place) => kept.has(place)).length;
-    each.box.checked = own === each.places.length;
-    each.box.indeterminate = own > 0 && !each.box.checked;
+  for (const { places, box } of classes) {
+    const own = places.filter((place) => kept.has(place)).length;
+    box.checked = own === places.length;
+    box.indeterminate = own > 0 && !box.checked;
   }
 }
 
 const tellForm = (text) => { document.querySelector("#said").textContent = text; };
 
 function save() {
-  const [by, reason] = ["#by", "#reason"].map((each) => document.querySelector(each).value.trim());
+  const [by, reason] = ["#by", "#reason"].map((name) => document.querySelector(name).value.trim());
   if (!/[\p{L}\p{N}]/u.test(by)) return say("Say who decides: it is recorded.");
-  const named = (fits) => removals.filter(fits).map(({ key: [index, id, routing] }) => ({ index, id, routing }));
-  const keep = named((each, place) => !each.held && kept.has(place));
-  const remove = named((each, place) => each.held && !kept.has(place));
+  const named = (fits) => items.filter(fits).map(({ key: [index, id, routing] }) => ({ index, id, routing }));
+  const keep = named((item, place) => !item.held && kept.has(place));
+  const remove = named((item, place) => item.held && !kept.has(place));
   const decisions = { format: FORMAT, version: 1, plan_sha256: form.dataset.plan, by, at: new Date().toISOString(), reason, keep, remove };
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([`${JSON.stringify(decisions, null, 1)}\n`], { type: "application/json" }));
@@ -183,7 +139,7 @@ function save() {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   isSaved = true;
-  return say("{file} keeps {number} of {all}. Your browser saves it.", { file: link.download, number: number(kept.size), all: number(removals.length) });
+  return say("{file} keeps {number} of {all}. Your browser saves it.", { file: link.download, number: number(kept.size), all: number(items.length) });
 }
 
 // Returns why a file is refused, as a whole; otherwise its decisions are added to those that are here.
@@ -196,36 +152,33 @@ async function load(file) {
     return say("{name} is not a file of decisions: choose one that this page has made.", { name });
   }
   if (found.plan_sha256 !== form.dataset.plan) return say("{name} decides about another plan: open the page of that plan.", { name });
-  const known = new Map(removals.map((each, place) => [JSON.stringify(each.key), place]));
-  const placesOf = (keys) => keys.map((each) => known.get(JSON.stringify([each?.index, each?.id, each?.routing])));
+  const known = new Map(items.map((item, place) => [JSON.stringify(item.key), place]));
+  const placesOf = (keys) => keys.map((key) => known.get(JSON.stringify([key?.index, key?.id, key?.routing])));
   const [stay, go] = [placesOf(found.keep), placesOf(found.remove)];
   if ([...stay, ...go].includes(undefined)) return say("{name} decides about what is not in this plan: choose one that this page has made.", { name });
   keep(go, false);
   keep(stay, true);
-  const size = removals.filter((each) => each.held).length - go.length + stay.length;
-  const fields = ["by", "reason"].map((each) => [document.querySelector(`#${each}`), found[each]]);
+  const size = items.filter((item) => item.held).length - go.length + stay.length;
+  const fields = ["by", "reason"].map((key) => [document.querySelector(`#${key}`), found[key]]);
   for (const [field, value] of fields) field.value ||= value;
   isSaved = kept.size === size && fields.every(([field, value]) => field.value === value);
   const added = "What {name} keeps is added: {number} are kept now.";
   return say(kept.size === size ? "The boxes are as in {name}." : added, { name, number: number(kept.size) });
 }
 
-const classes = []; // of each its removals, and the box that keeps all of them
-for (const section of form ? document.querySelectorAll(".band") : []) {
-  const own = [...section.querySelectorAll(".part")];
-  const places = own.flatMap((part) => JSON.parse(part.dataset.removals).map((_, place) => first.get(part) + place));
-  const line = document.createElement("p");
-  line.className = "decide";
+const classes = []; // of each its duplicates, and the box that keeps all of them
+for (const band of form ? bands : []) {
+  const places = [...items.keys()].filter((place) => items[place].band === band);
   const name = document.createElement("bdi");
-  name.textContent = section.dataset.class;
+  name.textContent = band.dataset.class;
   const all = say("Keep the whole class of {number}: ", { number: number(places.length) });
+  const line = addLine(band.querySelector("summary"));
   classes.push({ places, box: addBox(line, all, name, (on) => keep(places, on)) });
-  section.querySelector("h3").after(line);
 }
 
 if (form) {
   form.hidden = count.hidden = false;
-  for (const part of parts) if (!part.querySelector(WAITING)) furnish(part);
+  items.forEach(furnish);
   tell();
   form.addEventListener("submit", (event) => { event.preventDefault(); tellForm(save()); });
   form.addEventListener("input", () => { isSaved = false; });

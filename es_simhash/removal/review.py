@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -22,13 +23,8 @@ from es_simhash.texts.worddiff import Change, WordDiff, word_diff
 if TYPE_CHECKING:
     from es_simhash.arguments import FilePath
     from es_simhash.removal.guard_rails import Say
+    from es_simhash.removal.plan_options import PlanHeader
     from es_simhash.removal.records import PlannedRemoval
-
-
-def band_name(band: float, say: Say = in_english) -> str:
-    if band >= 1:
-        return say("Same words (100 %)")
-    return say("{low} to {high} % similar", low=f"{band * 100:.0f}", high=f"{(band + 1 / BANDS) * 100:.0f}")
 
 
 def percent_similar(similarity: float) -> str:
@@ -36,10 +32,25 @@ def percent_similar(similarity: float) -> str:
     return f"{cut(similarity) * 100:g} %"
 
 
-def relation(removal: PlannedRemoval) -> str:
-    """Return what is lost if the one document goes for the other."""
-    said = f"{removal.distance} bit{'' if removal.distance == 1 else 's'} apart, {SAID[removal.loss]}"
-    return f"{said}, kept is shorter" if removal.is_kept_shorter else said
+# Of a correction, both versions matter.
+_corrects = re.compile(
+    r"\b(?:correct(?:ed|ions?|s)|updat(?:e[ds]?))\b|更正|[订訂]正|修[订訂正]|勘[误誤]", re.IGNORECASE
+).search
+
+
+def find_marks(removal: PlannedRemoval, header: PlanHeader) -> tuple[list[str], list[str]]:
+    """Return what to look at of the document that goes, and of the one that stays."""
+    titles = (field_text(row.fields.get(header.title or "")) for row in (removal.document, removal.canonical))
+    goes, stays = (["a correction or update"] if title and _corrects(title) else [] for title in titles)
+    return ["newer"] * bool(header.date and removal.is_newer(header.date)) + goes, stays
+
+
+def relation(removal: PlannedRemoval, header: PlanHeader) -> str:
+    """Return what is lost if the one document goes for the other, and what to look at."""
+    said = [f"{removal.distance} bit{'' if removal.distance == 1 else 's'} apart", SAID[removal.loss]]
+    said += ["kept is shorter"] * removal.is_kept_shorter
+    goes, stays = find_marks(removal, header)
+    return ", ".join([*said, *(f"what goes is {mark}" for mark in goes), *(f"what stays is {mark}" for mark in stays)])
 
 
 # The marks have the meaning of the colours of the page.
@@ -54,7 +65,6 @@ def summary_lines(summary: Summary, said: Mapping[str, str]) -> Iterator[str]:
     for name, number in summary.differing.items():
         yield f"  in {number:,} of {summary.removals:,} the field {name} differs from that of what stays"
     yield from _table("by what is lost", [(f"{loss}: {SAID[loss]}", number) for loss, number in summary.losses.items()])
-    yield from _table("by similarity", [(band_name(band), number) for band, number in summary.bands.items()])
     largest = [(f"{id_} in {index}", number) for index, id_, number in summary.groups]
     yield from _table(f"what stays for most removals ({len(largest):,} of {summary.canonicals:,})", largest)
 
@@ -66,13 +76,13 @@ def _table(title: str, rows: Iterable[tuple[str, int]]) -> Iterator[str]:
         yield f"  {number:>12,}  {name}"
 
 
-def removal_lines(removal: PlannedRemoval, *, goes_now: bool = True) -> Iterator[str]:
+def removal_lines(removal: PlannedRemoval, header: PlanHeader, *, goes_now: bool) -> Iterator[str]:
     """Yield a line beside what stays, with the words that differ marked ``[-goes-]`` and ``{+stays+}``."""
     goes, stays = removal.document, removal.canonical
     where = f"{goes.index}/{goes.id}"
     kept = stays.id if stays.index == goes.index else f"{stays.index}/{stays.id}"
     what = "would go" if goes_now else "is held back"
-    yield f"{percent_similar(removal.similarity)}  {where} {what}, {kept} stays ({relation(removal)})"
+    yield f"{percent_similar(removal.similarity)}  {where} {what}, {kept} stays ({relation(removal, header)})"
     for pair in compare_fields(removal):
         yield from (f"    {line}" for line in _field_lines(pair))
 
@@ -106,8 +116,8 @@ def review_html(path: FilePath, *, language: str = "en") -> str:
     """
     Return the plan of removal in the file *path* as one HTML page, to judge it before it is applied.
 
-    The page has every removal beside what stays, by how their texts differ, least similar first, and loads nothing from
-    anywhere. For a plan of many thousand removals, write the pieces of ``Review.html`` to a file instead.
+    The page has every removal beside what stays: what loses most first, and of that the least similar. It loads nothing
+    from anywhere. For a plan of many thousand removals, write the pieces of ``Review.html`` to a file instead.
 
     Args:
         path:
@@ -144,7 +154,7 @@ class Review:
         with ExitStack() as stack:
             self._removal = stack.enter_context(RemovalFile(path))
             self.sha256 = self._removal.sha256
-            self.summary: Summary = summarize(self._removal, self._removal.header.guards.documents)
+            self.summary: Summary = summarize(self._removal, self._removal.header)
             stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -154,16 +164,14 @@ class Review:
         self._removal.close()
 
     def html(self, *, language: str = "en") -> Iterator[str]:
-        from es_simhash.removal.review_page import CATALOGUE, ReviewPage, write_page  # noqa: PLC0415 -- only for pages
+        from es_simhash.removal.review_page import CATALOGUE, write_page  # noqa: PLC0415 -- only for pages
 
-        found, say = self._removal, Words(language, CATALOGUE)
-        said = describe(found, say, language)
-        page = ReviewPage(found.path.name, found.sha256, said, self.summary, found.removals, found.allowed, found.log)
-        yield from write_page(page, say)
+        say = Words(language, CATALOGUE)
+        yield from write_page(self._removal, self.summary, self.facts(say, is_page=True), say)
 
     def text(self, *, limit: int | None = None) -> Iterator[str]:
         """Yield the review as lines, what loses most first; line breaks and controls of the documents are in them."""
-        yield from summary_lines(self.summary, describe(self._removal))
+        yield from summary_lines(self.summary, self.facts())
         if self.summary.losses and limit != 0:
             yield ""
             yield "[-words-] are only in the document that would go, {+words+} only in what stays"
@@ -171,9 +179,40 @@ class Review:
             yield ""
             yield from self.lines_of(removal)
 
+    def facts(self, say: Say = in_english, *, is_page: bool = False) -> dict[str, str]:
+        """
+        Return what the plan says of itself, for people: a name and a text for each fact.
+        *is_page*: for who approves, so neither how texts were compared nor what allows more.
+        """
+        removal, header, summary = self._removal, self._removal.header, self.summary
+        facts = {"made": header.at or say("at an unknown time"), "indices": ", ".join(header.index_uuids)}
+        if not is_page:
+            facts["grouping"] = header.rule
+        facts["guard rail"] = say("at most {share} % of the documents", share=f"{header.guards.max_share * 100:g}")
+        if held := summary.held:
+            facts["held back"] = say("{number} stay, because something would be lost", number=held)
+        if shorter := removal.count_kept_shorter():
+            longest = say("{number} of these have all that stays for them: --canonical longest", number=shorter)
+            facts["kept is shorter"] = longest
+        if header.date and summary.newer:
+            counts = {"newer": summary.newer, "number": summary.removals}
+            facts["who stays"] = say(
+                "in {newer} of {number} the newer one by {date} goes; --canonical {latest}: the latest stays",
+                **counts, date=header.date, latest=f"-{header.date}",
+            )  # fmt: skip
+        if header.decided:
+            facts["decided before"] = say("{number} stay by earlier decisions", number=header.decided)
+        if removal.approved:
+            counts = {"kept": len(removal.kept), "removed": len(removal.decided)}
+            by = in_words(removal.approved)
+            facts["decided"] = say("{kept} stay and {removed} go after all, by {by}", **counts, by=by)
+        if refused := [found.said(say) if is_page else found.refusal() for found in removal.refusals()]:
+            facts["will be refused"] = "; ".join(refused)
+        return {**facts, "SHA-256": removal.sha256}
+
     def lines_of(self, removal: PlannedRemoval) -> Iterator[str]:
         """Yield a line of the plan for people; of what the plan holds back it says so."""
-        return removal_lines(removal, goes_now=removal.loss in self._removal.allowed)
+        return removal_lines(removal, self._removal.header, goes_now=removal.loss in self._removal.allowed)
 
     def removals(self) -> Iterator[PlannedRemoval]:
         """Yield the lines by class, what loses most first, and the least similar of a class."""
@@ -199,39 +238,6 @@ class Review:
             "kept": len(self._removal.kept),
             **self.summary.to_dict(),
         }
-
-
-def describe(removal: RemovalFile, say: Say = in_english, language: str = "en") -> dict[str, str]:
-    """Return what a plan says of itself, for people: a name and a text for each fact."""
-    header = removal.header
-    refused = [found.refusal(say) for found in removal.refusals()]
-    held = removal.count_lines() - removal.count_lines("going")
-    facts = {
-        "made": header.at or say("at an unknown time"),
-        "indices": ", ".join(header.index_uuids),
-        "grouping": say("; ").join(header.rule_parts(language)),
-        "guard rail": say("at most {share} % of the documents", share=f"{header.guards.max_share * 100:g}"),
-    }
-    if held:
-        facts["held back"] = say("{number} stay, because something would be lost", number=f"{held:,}")
-    if shorter := removal.count_kept_shorter():
-        longest = say("{number} of these have all that stays for them: --canonical longest", number=f"{shorter:,}")
-        facts["kept is shorter"] = longest
-    if header.date and (newer := removal.count_newer(header.date)):
-        counts = {"newer": f"{newer:,}", "number": f"{removal.count_lines('going'):,}"}
-        facts["who stays"] = say(
-            "in {newer} of {number} the newer one by {date} goes; --canonical {latest}: the latest stays",
-            **counts, date=header.date, latest=f"-{header.date}",
-        )  # fmt: skip
-    if header.decided:
-        facts["decided before"] = say("{number} stay by earlier decisions", number=f"{header.decided:,}")
-    if removal.approved:
-        counts = {"kept": f"{len(removal.kept):,}", "removed": f"{len(removal.decided):,}"}
-        by = in_words(removal.approved)
-        facts["decided"] = say("{kept} stay and {removed} go after all, by {by}", **counts, by=by)
-    if refused:
-        facts["apply will refuse this"] = "; ".join(refused)
-    return {**facts, "SHA-256": removal.sha256}
 
 
 LONGEST_VALUE = 120
@@ -290,35 +296,32 @@ def _on_one_line(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
-BANDS = 20
-"""Bands of similarity between 0 and 1; texts of similarity 1 have a band of their own."""
-
 MOST_GROUPS = 10
-
-
-def band_of(similarity: float) -> float:
-    """Return the lower end of the band of *similarity*."""
-    return int(min(max(similarity, 0.0), 1.0) * BANDS + 1e-9) / BANDS
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     """
     The numbers of a plan: of how many *documents* how many go (*removals*), and for how many that stay (*canonicals*).
-    *losses*: all lines by class, also those that are held back; what loses most first. *bands* has the smallest
-    similarity first. *groups*: index and id of the documents that stand for most removals, with the number, most first.
-    *lowest*: the smallest similarity; 1 if none go. *differing*: for each field with short values how many documents
-    have another one than what stays.
+    *losses*: all lines by class, also those that are held back; what loses most first. *groups*: index and id of the
+    documents that stand for most removals, with the number, most first. *lowest*: the smallest similarity of those that
+    go; 1 if none go. *newer*: in how many the newer one goes. *differing*: for each field with short values how many
+    documents have another one than what stays.
     """
 
     removals: int
     documents: int
     losses: Mapping[Loss, int]
-    bands: Mapping[float, int]
     groups: tuple[tuple[str, str, int], ...]
     canonicals: int
     lowest: float
+    newer: int
     differing: Mapping[str, int]
+
+    @property
+    def held(self) -> int:
+        """How many are held back."""
+        return sum(self.losses.values()) - self.removals
 
     @property
     def share(self) -> float:
@@ -330,7 +333,6 @@ class Summary:
         return {
             "total": {"removals": self.removals, "documents": self.documents, "share": round(self.share, 4)},
             "losses": dict(self.losses),
-            "similarity": [{"from": band, "removals": number} for band, number in self.bands.items()],
             "groups": [{"index": index, "id": id_, "removals": number} for index, id_, number in self.groups],
             "canonicals": self.canonicals,
             "lowest": self.lowest,
@@ -338,11 +340,10 @@ class Summary:
         }
 
 
-def summarize(lines: Lines, documents: int) -> Summary:
-    """Return the numbers of the *lines* of a plan, for so many *documents*."""
-    bands: Counter[float] = Counter()
+def summarize(lines: Lines, header: PlanHeader) -> Summary:
+    """Return the numbers of the *lines* of a plan."""
     groups: Counter[tuple[str, str]] = Counter()
-    lowest = 1.0
+    lowest, newer = 1.0, 0
     differing: Counter[str] = Counter()
     long: set[str] = set()
     for line in lines.removals("going"):
@@ -352,17 +353,17 @@ def summarize(lines: Lines, documents: int) -> Summary:
                 long.add(name)
             else:
                 differing[name] += line.differs(name)
-        bands[band_of(line.similarity)] += 1
         groups[line.canonical.index, line.canonical.id] += 1
         lowest = min(lowest, line.similarity)
+        newer += line.is_newer(header.date or "")
     losses = lines.count_losses()
     return Summary(
-        bands.total(),
-        documents,
+        groups.total(),
+        header.guards.documents,
         {loss: losses[loss] for loss in RISKY_FIRST if loss in losses},
-        dict(sorted(bands.items())),
         tuple((index, id_, number) for (index, id_), number in groups.most_common(MOST_GROUPS) if number > 1),
         len(groups),
         lowest,
+        newer,
         {name: number for name, number in differing.items() if number and name not in long},
     )

@@ -17,8 +17,7 @@ from es_simhash.removal.apply import apply_removal
 from es_simhash.removal.guard_rails import Excess
 from es_simhash.removal.make_plan import RemovalSizes
 from es_simhash.removal.may_delete import Comparer
-from es_simhash.removal.removal_file import RemovalFile
-from es_simhash.removal.review import describe
+from es_simhash.removal.review import Review
 from tests.answers.sources import DATA
 from tests.docs.blocks import ROOT
 from tests.servers.command_line import invoke
@@ -44,8 +43,8 @@ CUT = TEXT.removesuffix(" and its use.")
 
 
 def described(plan):
-    with RemovalFile(plan) as removal:
-        return describe(removal)
+    with Review(plan) as review:
+        return review.facts()
 
 
 def lines_of(plan):
@@ -187,7 +186,7 @@ def test_guard_rails(server, index, simhash, plan):
     assert (made.count, made.documents, made.excess) == (8, 50, None)
     made = plan_again(simhash, index, plan, max_share=0.1)
     assert made.excess == Excess(8, 50, 0.1)
-    assert {"apply will refuse this"} < described(plan).keys()
+    assert {"will be refused"} < described(plan).keys()
     for dry_run in (True, False):
         with pytest.raises(GuardRailError, match=r"allow it with max_share=0\.16$") as caught:
             list(simhash.apply_removal(plan, dry_run=dry_run))

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -21,13 +21,13 @@ from hypothesis import given, settings, strategies as st
 from es_simhash.cli.remove import show_records
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import review_page as page_module
-from es_simhash.removal.classes import LOSSES, LOSSLESS
+from es_simhash.removal.classes import LOSSES
 from es_simhash.removal.guard_rails import Guards
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
-from es_simhash.removal.review import Review, compare_fields, describe, review_html, summarize
-from es_simhash.removal.review_page import CATALOGUE, ReviewPage, write_page
+from es_simhash.removal.review import Review, compare_fields, find_marks, review_html
+from es_simhash.removal.review_page import CATALOGUE, LONGEST_TEXT
 from es_simhash.tables.hidden import shown
 from es_simhash.tables.notebook import user_text
 from es_simhash.tables.words import Words
@@ -59,42 +59,34 @@ def removal(
     )
 
 
-@contextmanager
-def written(removals):
-    """The lines of a plan that is in no file."""
-    with PlanWriter(None) as writer:
-        writer.allowed = LOSSLESS
+SHOWN = {"title": "title", "day": "date", "url": "url"}
+
+
+def write_plan(path, removals, *, shown=SHOWN, grouping=None, **guards):
+    """Write the plan of *removals*, and return its path."""
+    path.unlink(missing_ok=True)
+    usual = {"rule": "star", "max_distance": 3, "canonical": ["published_at", "id"], "similarity": BY_LETTERS}
+    with PlanWriter(path) as writer:
         for line in removals:
             writer.add(line)
-        yield writer
+        indices = {row.index for line in removals for row in (line.document, line.canonical)} | {"news"}
+        fields = dict.fromkeys(indices, ("body",))
+        names = {"index_uuids": dict.fromkeys(indices, "uuid"), "decided_by": fields, "text_fields": fields}
+        asked = {"prefix": "simhash", "grouping": grouping or usual, "guards": Guards(**guards), "at": "2026-01-01"}
+        writer.finish(PlanHeader(**names, **asked, count=len(removals), shown=shown))
+    return path
 
 
 def render(removals):
     """Return the page of *removals*."""
-    with written(removals) as lines:
-        summary = summarize(lines, 10 * len(removals))
-        page = ReviewPage("removal.db", "0" * 64, {"made": "today"}, summary, lines.removals, LOSSLESS)
-        return "".join(write_page(page, Words("en", CATALOGUE)))
+    with TemporaryDirectory() as folder:
+        return review_html(write_plan(Path(folder) / "removal.db", removals))
 
 
 @pytest.fixture
 def plan(tmp_path):
     """Return a function that writes a plan and returns its path."""
-
-    def write(removals, **guards):
-        path = tmp_path / "removal.db"
-        path.unlink(missing_ok=True)
-        grouping = {"rule": "star", "max_distance": 3, "canonical": ["published_at", "id"], "similarity": BY_LETTERS}
-        with PlanWriter(path) as writer:
-            for each in removals:
-                writer.add(each)
-            names = {"index_uuids": {"news": "uuid"}, "decided_by": {"news": ("body",)}}
-            asked = {"prefix": "simhash", "grouping": grouping, "guards": Guards(**guards), "at": "2026-01-01"}
-            shown = {"title": "title", "day": "date"}
-            writer.finish(PlanHeader(**names, **asked, count=len(removals), shown=shown))
-        return path
-
-    return write
+    return partial(write_plan, tmp_path / "removal.db")
 
 
 def read_text(path):
@@ -119,18 +111,18 @@ def test_every_removal_is_in_the_page_least_similar_first():
     assert all(f"goes{n}" in page.texts and f"stays{n}" in page.texts for n in range(50, 101))
 
 
-def test_the_page_has_the_keys_for_decisions(monkeypatch):
-    """Of each removal and of what stays, as they are, also where the part waits; and what needs JavaScript is said."""
-    monkeypatch.setattr(page_module, "STATIC", 0)
-    monkeypatch.setattr(page_module, "PART", 4)
+@pytest.mark.parametrize("full", [0, 9])
+def test_the_page_has_the_keys_for_decisions(monkeypatch, full):
+    """Of each removal and of what stays, as they are, in full or not; and what needs JavaScript is said."""
+    monkeypatch.setattr(page_module, "FULL", full)
     ids = [*HOSTILE, "\x7f", "'"]
     keys = [PlannedDocument(each, f"i{sendable(each)}", each or None, 1, 1, "") for each in ids]
     html = render([PlannedRemoval(each, document("stays"), 1, 0.9, "same") for each in keys])
-    found = [each for part in re.findall(r"data-removals='([^']*)'", html) for each in json.loads(unescape(part))]
+    found = [json.loads(unescape(key)) for key in re.findall(r"data-key='([^']*)'", html)]
     assert found == [[list(each.key), ["news", "stays", None]] for each in keys]
     assert not CONTROL.search(html)
     assert "This page needs JavaScript for that." in Checked(html).texts
-    assert 'data-plan="' + "0" * 64 + '"' in html
+    assert re.search('data-plan="[0-9a-f]{64}"', html)
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
@@ -147,18 +139,8 @@ def test_hostile_texts_are_only_text(hostile):
     html.encode()
     assert not CONTROL.search(html)
     usual = set(Checked(render([PlannedRemoval(plain, document("2", body=LONG + "x"), 3, 0.9, "same")])).tags)
-    assert set(Checked(html).tags) <= usual | {
-        "td",
-        "th",
-        "thead",
-        "del",
-        "ins",
-        "div",
-        "h5",
-        "p",
-        "span",
-        "blockquote",
-    }
+    fields = {"table", "thead", "tbody", "tr", "td", "th"}
+    assert set(Checked(html).tags) <= usual | fields | {"del", "ins", "div", "h4", "p", "span", "blockquote"}
     assert " ".join(shown(f"1{hostile}").split()) in " ".join(Checked(html).text.split())
 
 
@@ -198,53 +180,49 @@ def test_the_policy_allows_this_script_and_this_style_alone():
     assert not re.search(r"https?:|url\(|@import", html)
 
 
-def test_a_long_page_keeps_its_removals_as_text(monkeypatch):
-    """Only the first ones are laid out; all are there."""
-    monkeypatch.setattr(page_module, "STATIC", 10)
-    monkeypatch.setattr(page_module, "OPEN", 5)
-    monkeypatch.setattr(page_module, "PART", 4)
-    page = Checked(render([removal(f"d{n}") for n in range(30)]))
-    assert page.tags.count("article") == 8
-    assert page.tags.count("details") == 8
-    assert "noscript" in page.tags
-    parts = [Checked(each) for each in page.waiting]
-    assert [each.tags.count("article") for each in parts] == [4, 4, 4, 4, 4, 2]
-    assert all(f"d{n}" in [*page.texts, *(text for each in parts for text in each.texts)] for n in range(30))
+def test_of_a_long_page_the_riskiest_are_there_in_full(monkeypatch):
+    """The others take one line each; what loses nothing is folded."""
+    monkeypatch.setattr(page_module, "FULL", 10)
+    rows = [removal(f"s{n}") for n in range(20)] + [removal(f"t{n}", loss="title") for n in range(8)]
+    html = render(rows)
+    page = Checked(html)
+    assert (page.tags.count("article"), html.count('<div class="brief"')) == (10, 18)
+    assert all(row.document.id in page.texts for row in rows)
+    assert re.findall(r'data-class="([^"]*)"( data-held)?( open)?', html) == [
+        ("The title of what goes stands nowhere in what stays", " data-held", " open"),
+        ("The same letters and numbers", "", ""),
+    ]
 
 
-def test_a_page_is_made_in_pieces():
-    """A part is read when its turn comes, so the memory for a page does not grow with the plan."""
-    number, read = 50 * page_module.PART, 0
+def test_a_page_is_made_in_pieces(plan, monkeypatch):
+    """A line is read when its turn comes, so the memory for a page does not grow with the plan."""
+    monkeypatch.setattr(page_module, "FULL", 5)
+    read = 0
 
-    def lines():
+    def lines(self, which):
         nonlocal read
-        for n in range(number):
+        for n in range(1_000):
             read += 1
             yield removal(f"d{n}")
 
-    with written([removal()]) as one:
-        summary = replace(summarize(one, 1), losses={"same": number})
-    page = ReviewPage("removal.db", "0" * 64, {}, summary, lambda _: lines(), LOSSLESS)
-    for piece in write_page(page, Words("en", CATALOGUE)):
-        shown = re.findall(r"<bdi>d(\d+)</bdi> would go", piece)
-        assert len(shown) <= 1
-        assert all(0 < read - int(n) <= page_module.PART + 1 for n in shown)
-    assert read == number
+    with Review(plan([removal()])) as review:
+        monkeypatch.setattr(RemovalFile, "removals", lines)
+        for piece in review.html():
+            shown = re.findall(r'<bdi class="id">d(\d+)</bdi>', piece)
+            assert len(shown) <= 1
+            assert all(0 < read - int(n) <= 2 for n in shown)
+    assert read == 1_000
 
 
-@pytest.mark.parametrize("hostile", HOSTILE)
-def test_nothing_ends_a_part_that_waits(hostile, monkeypatch):
-    """Its texts are escaped as all others; also where each removal takes as little as it can."""
-    for detailed in (0, 100):
-        monkeypatch.setattr(page_module, "STATIC", 0)
-        monkeypatch.setattr(page_module, "OPEN", 0)
-        monkeypatch.setattr(page_module, "DETAILED", detailed)
-        page = Checked(render([removal(f"1{hostile}", goes=LONG + hostile, stays=LONG, **{f"f{hostile}": hostile})]))
-        assert page.tags.count("script") == 3
-        [part] = page.waiting
-        assert not CONTROL.search(part)
-        assert " ".join(shown(f"1{hostile}").split()) in " ".join(Checked(part).text.split())
-        assert Checked(part).tags.count("article") == 1
+def test_a_hostile_page_is_as_large_as_its_first_texts():
+    """Megabytes of a title, an address or a text; of each as much as people read."""
+    huge = "</script><img src=x>\u202e" * 80_000
+    one = removal("a", goes=huge, stays=huge + "x", title=huge, url=huge, day=huge)
+    html = render([one, removal("b", "c", goes=huge, stays="x", loss="title", title=huge)])
+    assert len(html) < 40 * 8 * LONGEST_TEXT
+    assert not CONTROL.search(html)
+    page = Checked(html)
+    assert page.tags.count("article") == 2
 
 
 def test_numbers(plan):
@@ -260,7 +238,6 @@ def test_numbers(plan):
     assert found["total"] == {"removals": 7, "documents": 40, "share": 0.175}
     assert found["losses"] == {"rewritten": 1, "few": 1, "contained": 1, "same": 6}
     assert list(found["losses"]) == ["rewritten", "few", "contained", "same"]
-    assert found["similarity"] == [{"from": 0.8, "removals": 1}, {"from": 1.0, "removals": 6}]
     assert first == ["i", "e", "g"]
     assert "news/i is held back, c stays (2 bits apart, more of its own goes, kept is shorter)" in text
     assert "kept is shorter: 1 of these have all that stays for them: --canonical longest" in text
@@ -281,7 +258,7 @@ def test_what_apply_refuses_is_judged_by_what_people_left(plan):
     take(path, kept)
     with Review(path) as review:
         assert review.to_dict()["excess"] is None
-        assert "will refuse" not in "".join(review.text())
+        assert "will be refused" not in "".join(review.text())
 
 
 def test_white_space_is_no_difference():
@@ -291,12 +268,12 @@ def test_white_space_is_no_difference():
     assert not pair.is_equal
 
 
-def test_what_is_spaced_otherwise_does_not_differ():
+def test_what_is_spaced_otherwise_does_not_differ(plan):
     """As the plan counts it: both say the same number."""
     rows = [removal(f"d{n}", title=["a  b", "a b", "c"][n]) for n in range(3)]
     rows = [replace(each, canonical=replace(each.canonical, fields={"title": "a b"})) for each in rows]
-    with written(rows) as lines:
-        assert summarize(lines, 3).differing == {"title": 1, "body": 3}
+    with Review(plan(rows)) as review:
+        assert review.summary.differing == {"title": 1, "body": 3}
     assert sum(each.differs("title") for each in rows) == 1
 
 
@@ -357,10 +334,12 @@ def test_a_file_that_is_no_plan(tmp_path, plan):
 )
 def test_any_grouping_can_be_described(tmp_path, grouping):
     """A plan that another version made is still shown."""
-    path = tmp_path / "plan.jsonl"
-    with PlanWriter(path) as writer:
-        writer.finish(PlanHeader({}, "simhash", grouping))
-    Checked(review_html(path))
+    assert (
+        "the one that was grouped first"
+        in Checked(
+            review_html(write_plan(tmp_path / "removal.db", [removal()], grouping=grouping or {"rule": "x"}))
+        ).text
+    )
 
 
 def test_a_page_in_chinese_has_no_english_sentence(tmp_path, monkeypatch):
@@ -389,19 +368,16 @@ def test_a_page_in_chinese_has_no_english_sentence(tmp_path, monkeypatch):
     assert "%" in page
     assert not re.search(r"\d\s+%", page)
     assert left == set()
-    with RemovalFile(path) as found:
-        said = describe(found, Words("zh", CATALOGUE), "zh")
-    assert not re.search(
-        "[a-z]+ [a-z]+ [a-z]+", " ".join(said.values()).replace("es-simhash review", "").replace("--canonical", "")
-    )
+    with Review(path) as found:
+        said = found.facts(Words("zh", CATALOGUE), is_page=True)
+    assert not re.search("[a-z]+ [a-z]+ [a-z]+", " ".join(said.values()).replace("--canonical", ""))
 
 
 def test_what_stays_for_most_says_how_many_are_shown(plan):
     """The table has ten; the others are counted."""
-    path = plan([removal(f"d{n}", f"c{n % 12}") for n in range(24)])
-    assert "What stays for most removals (10 of 12)" in Checked(review_html(path)).text
-    assert "what stays for most removals (10 of 12)" in read_text(path)
-    assert "（12 篇中的 10 篇）" in Checked(review_html(path, language="zh")).text
+    assert "what stays for most removals (10 of 12)" in read_text(
+        plan([removal(f"d{n}", f"c{n % 12}") for n in range(24)])
+    )
 
 
 def test_similarities_are_cut_alike(plan, capsys):
@@ -417,3 +393,66 @@ def test_similarities_are_cut_alike(plan, capsys):
         assert share in Checked(review_html(path)).text
         show_records([DuplicateResult.of(line, "deleted")])
         assert f" {number}\n" in capsys.readouterr().out
+
+
+def first_line(page):
+    """Return what a page says at its head, and what its lines have."""
+    return [" ".join(text.split()) for text in Checked(page).text.split("Find an id or a word")]
+
+
+def test_the_first_line_says_who_stays_and_why(plan):
+    """How many go, and where the newer one does; no word of the trade, no command, and no table before the lines."""
+    rows = [removal(f"d{n}", day="2026-01-02") for n in range(3)] + [removal("h", loss="few")]
+    rows = [
+        replace(line, canonical=document("stays", body="one", day=f"2026-01-0{n + 1}")) for n, line in enumerate(rows)
+    ]
+    html = review_html(plan(rows, documents=9))
+    head, rest = first_line(html)
+    assert "3 of 9 documents (33.3 %) would go. Of two that are alike stays: the earliest by published_at." in head
+    assert "In 1 of 3 the newer one goes. 1 more are held back" in head
+    assert "will be refused: 3 of 9 documents would be removed, more than the share of 0.2" in head
+    assert "<table" not in html.partition("<article")[0]
+    lines, _, folded = rest.partition("The plan")
+    for word in ("bit", "shingle", "canonical", "es-simhash", "--", "max_share"):
+        assert word not in re.sub("published_at|SHA-256", "", head + lines)
+    assert "--canonical -day: the latest stays" in folded
+
+
+@pytest.mark.parametrize(
+    ("title", "is_marked"),
+    [
+        ("CORRECTED-Bridge opens", True), ("Bridge opens (Correction)", True), ("UPDATE 2-Bridge opens", True),
+        ("Bridge opens, updated", True), ("新桥通车（更正）", True), ("橋樑法修訂", True), ("法规修订草案", True),
+        ("訂正：新橋", True), ("Bridge opens", False), ("Dates to remember", False), ("Uncorrectedly", False),
+        ("正式开通", False), ("", False), (None, False),
+    ],
+)  # fmt: skip
+def test_corrections_and_newer_ones_are_marked(plan, title, is_marked):
+    """Of both documents, on the page and in the text."""
+    line = removal("a", title=title, day="2026-01-02")
+    line = replace(line, canonical=document("b", title="x", day="2026-01-01"))
+    other = PlannedRemoval(line.canonical, line.document, 1, 0.9, "same")
+    path = plan([line, other])
+    with RemovalFile(path) as found:
+        marks = [find_marks(row, found.header) for row in (line, other)]
+    said = ["a correction or update"] * is_marked
+    assert marks == [(["newer", *said], []), ([], said)]
+    text, page = "\n".join(read_text(path)), Checked(review_html(path))
+    assert "what goes is newer" in text
+    assert ("what goes is a correction" in text, "what stays is a correction" in text) == (is_marked, is_marked)
+    assert page.texts.count("newer") == 1
+    assert page.texts.count("a correction or update") == 2 * is_marked
+
+
+def test_a_title_is_large_and_what_always_differs_is_one_line(plan):
+    """Date and address are no rows of a table; another field that differs is."""
+    line = removal("a", title="Bridge opens", day="2026-01-02", url="u/1", price="1")
+    line = replace(line, canonical=document("b", title="Bridge opens", day="2026-01-01", url="u/2", price="2"))
+    html = review_html(plan([line]))
+    [article] = re.findall("<article.*</article>", html)
+    assert article.count("Bridge opens") == 1
+    assert re.search("<h3><bdi>Bridge opens</bdi></h3>", article)
+    text = " ".join(Checked(article).text.split())
+    assert "goes a · 2026-01-02 · u/1" in text
+    assert "stays b · 2026-01-01 · u/2" in text
+    assert re.findall('<th scope="row"><bdi>(.*?)</bdi>', article) == ["body", "price"]

@@ -178,7 +178,8 @@ def show(browser, tmp_path):
 
 
 GROUPS = [*((f"d{n}", f"c{n % 3}") for n in range(9)), ("alone", "single")]
-BOX = "[...document.querySelectorAll('article')].find(each => each.querySelector('bdi').textContent === {id!r})"
+UNFOLD = "for (const band of document.querySelectorAll('.band')) band.open = true"
+BOX = "[...document.querySelectorAll('[data-key]')].find(item => item.querySelector('.id').textContent === {id!r})"
 BOX += ".querySelectorAll('.decide input')[{which}]"
 
 
@@ -270,25 +271,20 @@ def test_a_whole_class(browser, show):
     assert browser.run(f"[{box}.checked, {box}.indeterminate]") == [False, True]
     fill_in(browser)
     assert kept(plan, browser.saved()) == {id_ for id_, _ in GROUPS} - {"d1"}
+    browser.run(UNFOLD)
     assert ("checkbox", "Keep the whole class of 10: The same letters and numbers") in browser.names()
 
 
-def test_parts_that_are_not_in_place(browser, show, monkeypatch):
-    """Their boxes keep their state before they are opened, and a group has removals in all of them."""
-    for name, value in (("STATIC", 10), ("OPEN", 4), ("PART", 4)):
-        monkeypatch.setattr(page_module, name, value)
+def test_lines_that_are_not_in_full(browser, show, monkeypatch):
+    """They have the same boxes, and a group has removals among both."""
+    monkeypatch.setattr(page_module, "FULL", 4)
     plan = show(*((f"d{n:02d}", f"c{n % 3}") for n in range(30)))
     assert browser.run("document.querySelectorAll('article').length") == 4
     tick(browser, "d00", 1)
     tick(browser, "d02")
     assert told(browser) == "11 kept, 19 of 30 still go"
-    assert browser.run("[...document.querySelectorAll('.part summary span')].at(-1).textContent") == ", 2 kept"
-    browser.run("document.querySelectorAll('.part')[7].open = true")
-    browser.wait("document.querySelectorAll('.part')[7].querySelector('.decide') !== null")
     assert [state(browser, f"d{n}") for n in (28, 29)] == [False, False]
     tick(browser, "d28")
-    browser.run("document.querySelectorAll('.part')[6].open = true")
-    browser.wait("document.querySelectorAll('.part')[6].querySelector('.decide') !== null")
     assert [state(browser, f"d{n}") for n in (24, 25, 26, 27)] == [True, False, False, True]
     assert [state(browser, f"d{n}", 1) for n in (24, 25, 26)] == [True, None, None]
     tick(browser, "d24")
@@ -392,6 +388,7 @@ def test_hostile_keys_come_back_as_they_are(browser, show):
 def test_the_keyboard_and_a_screen_reader(browser, show):
     """A box is reached and ticked with keys; every control has a name, and the count is announced."""
     show(*GROUPS)
+    browser.run(UNFOLD)
     browser.run(f"({BOX.format(id='d0', which=0)}).focus()")
     browser.press(" ", 32)
     assert state(browser, "d0") is True
@@ -409,15 +406,16 @@ def test_the_keyboard_and_a_screen_reader(browser, show):
 
 
 def test_words_of_the_boxes_are_not_found(browser, show, monkeypatch):
-    """A search means the documents, whether their part is in place or not."""
-    for name, value in (("STATIC", 4), ("OPEN", 2), ("PART", 2)):
-        monkeypatch.setattr(page_module, name, value)
+    """A search means the documents, whether they are there in full or not; it opens their classes."""
+    monkeypatch.setattr(page_module, "FULL", 6)
     show(*GROUPS)
-    for word, number in (("would go for", 0), ("keep the words", 10), ("alone", 1)):
+    assert browser.run("document.querySelectorAll('.band[open]').length") == 0
+    for word, number in (("would go for", 0), ("keep the words", 6), ("alone", 1)):
         browser.run(f"document.querySelector('#query').value = {word!r}")
         browser.run("document.querySelector('#find button').click()")
         said = "1 removal matches" if number == 1 else f"{number} removals match"
         assert browser.run("document.querySelector('#found').textContent") == said
+    assert browser.run("document.querySelectorAll('.band[open]').length") == 1
 
 
 def test_a_printed_page_has_the_boxes(browser, show):
@@ -427,7 +425,8 @@ def test_a_printed_page_has_the_boxes(browser, show):
     assert browser.pdf().startswith(b"%PDF")
     browser.send("Emulation.setEmulatedMedia", media="print")
     seen = "(each => each !== null && each.checkVisibility())(document.querySelector({0!r}))"
-    shown = [".decide input", "#count", "#by", "code"]
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    shown = [".decide input", "#count", "#by", ".band article"]
     hidden = ["#earlier", "#decisions button", "#find"]
     assert [browser.run(seen.format(each)) for each in shown + hidden] == [True] * 4 + [False] * 3
     browser.send("Emulation.setEmulatedMedia", media="")
@@ -435,7 +434,7 @@ def test_a_printed_page_has_the_boxes(browser, show):
 
 def test_without_javascript(browser, show, tmp_path):
     """The page says what needs it, and offers no box; the removals are there."""
-    show(*GROUPS)
+    show(*GROUPS, losses=("few",))
     assert not browser.has_text("This page needs JavaScript for that.")
     browser.open(tmp_path / "page.html", has_scripts=False)
     assert browser.has_text("This page needs JavaScript for that.")
@@ -454,3 +453,35 @@ def test_decisions_are_not_left_by_mistake(browser, show):
     fill_in(browser)
     browser.saved()
     assert browser.run(asks) is False
+
+
+HUGE = f"{HOSTILE}<script>document.title = 'run'</script>" * 40_000
+
+
+def test_ten_thousand_hostile_lines(browser, tmp_path):
+    """The page opens, also on a phone; no text runs or is wider than the screen; those with megabytes are cut."""
+    path, page = tmp_path / "removal.db", tmp_path / "page.html"
+    with PlanWriter(path) as writer:
+        for n in range(10_000):
+            title = HUGE if n < 2 else f"{HOSTILE}{n}" + "w" * 300
+            body = HUGE if n < 1 else f"{HOSTILE} keep the words {n} "
+            rows = [
+                replace(
+                    document(f"{id_}{n}{HOSTILE}"), fields={"title": title, "url": "u" * 400, "body": f"{body}{id_}"}
+                )
+                for id_ in "gs"
+            ]
+            writer.add(PlannedRemoval(*rows, 1, 0.9, "rewritten" if n % 4 else "same"))
+        texts = {"decided_by": {"news": ("body",)}, "text_fields": {"news": ("body",)}}
+        shown = {"title": "title", "url": "url"}
+        writer.finish(PlanHeader({"news": "u"}, "simhash", {}, len(writer), shown=shown, **texts))
+    page.write_text(review_html(path, language="zh"), encoding="utf-8")
+    browser.open(page)
+    browser.send("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=True)
+    browser.run(UNFOLD)
+    assert browser.run("document.querySelectorAll('.decide').length") == 10_002
+    assert browser.run("[document.querySelectorAll('article').length, document.title.length < 40]") == [2_000, True]
+    assert browser.run("document.querySelectorAll('main script, img').length") == 1
+    assert browser.run("document.documentElement.scrollWidth <= 400") is True
+    browser.send("Emulation.clearDeviceMetricsOverride")
+    assert browser.log == []
