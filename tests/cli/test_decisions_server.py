@@ -82,21 +82,6 @@ def test_a_plan_is_approved_and_applied(run, news, server, plan, tmp_path, monke
     assert sorted(read_all(server, news)) == ["a", "b", "c"]
 
 
-def test_decisions_are_not_forgotten(run, news, server, plan, tmp_path):
-    """Where they lie beside the removal under its name; --decisions takes them in, and others."""
-    beside = decide(tmp_path / "removal.decisions.json", plan, "c")
-    for more in ((), ("--yes",)):
-        said = failed(run("apply", plan, *more))
-        assert said.startswith(f"error: {beside} lies beside {plan}, and was not taken in: ")
-    other = decide(tmp_path / "mine.json", plan, "b")
-    both = ("apply", plan, "--decisions", beside, "--decisions", other)
-    assert f"0 documents of {news} would be deleted; 2 stay by decision" in run(*both).stdout
-    assert json.loads(run("review", plan, "--json").stdout)["decisions"] == []  # nothing was done
-    assert "1 document deleted" in run("apply", plan, "--decisions", beside, "--yes").stdout
-    assert sorted(read_all(server, news)) == ["a", "c"]
-    assert "stays by decision" in run("apply", plan, "--yes").stdout
-
-
 def test_what_was_decided_is_not_planned_again(run, news, server, plan, tmp_path):
     """It is counted by the plan, and in its review"""
     take(plan, decide(tmp_path / "b", plan, "b"))

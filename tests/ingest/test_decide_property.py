@@ -209,3 +209,32 @@ def test_a_canonical_that_is_given_again_keeps_its_moment():
     existing = Existing(shown_near(index, [again], 3, {}), there={"a": Document("a", 0b111100, at=2)})
     [decision] = decide([again], existing, Known(3), DecisionRule(Grouping(3), "tag"), now=9)
     assert (decision.group, decision.at) == ("a", 2)
+
+
+def test_a_canonical_that_comes_back_stands_before_its_own_copies():
+    """Another program deleted it: its moment is before those of the copies that name it, and of no others."""
+    index = [
+        Document("c", 0b1, group="a", at=5, is_member=True),
+        Document("e", 0b11, group="a", at=6, is_member=True),
+        Document("d", 0b10, group="x", at=4, is_member=True),
+        Document("x", 0b11110, group="x", at=3),
+    ]
+    back = Document("a", 0, position=0)
+    led = {"d": [index[-1]]}
+    [decision] = decide(
+        [back], Existing(shown_near(index, [back], 3, led)), Known(3), DecisionRule(Grouping(3), "tag"), now=9
+    )
+    assert (decision.group, decision.at) == ("a", 4)
+
+
+def test_a_canonical_comes_after_copies_of_others_that_it_could_have_taken():
+    """Its bits are those of a copy whose text is between two, and whose moment is after that of the batch."""
+    one = "the council approved the new bridge over the river on tuesday after a debate"
+    other = "heavy rain closed two mountain roads while crews worked all night to clear mud"
+    texts, rule = {"z": one, "m": f"{one} {other}", "c": other}, Grouping(3, similarity=0.4)
+    batch = [
+        Document(id_, int(id_ != "z"), position=n, content=content(text)) for n, (id_, text) in enumerate(texts.items())
+    ]
+    decisions = decide(batch, Existing(), Known(3), DecisionRule(rule, "tag"), now=1_000)
+    assert [decision.group for decision in decisions] == ["z", "z", "c"]
+    assert batch[2].at >= batch[1].at == 1_001

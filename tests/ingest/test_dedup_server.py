@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from es_simhash import AsyncSimHashClient, InvalidInputError, fingerprint, hamming_distance
+from es_simhash import AsyncSimHashClient, fingerprint, hamming_distance
 from tests.estates.wire import Wire
 from tests.reference import star
 from tests.servers.batches import ingest_in_batches
@@ -235,17 +235,6 @@ def test_a_copy_that_lost_its_canonical_is_decided_anew(server, index, simhash, 
     assert stored_groups(read_all(server, index)) == {"b": "b", "c": "c", "d": "c", "e": "c"}
 
 
-def test_ids_from_content_add_nothing_the_second_time(server, index, simhash):
-    """And documents that differ in any field stay two."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    text = texts(1)[0]
-    documents = [{"url": "a", "body": text}, {"url": "b", "body": text}, {"url": "a", "body": text}]
-    for expected in ({"written", "tagged"}, {"unchanged"}):
-        reports = list(simhash.ingest(index, documents, id_from="content"))
-        assert {report.action for report in reports} == expected
-    assert sorted(source["url"] for source in read_all(server, index).values()) == ["a", "b"]
-
-
 @pytest.mark.parametrize("options", [{}, {"lookups": "memory"}, {"verify": 0.5}, {"per": "site"}])
 def test_a_canonical_is_written_again(server, index, simhash, options):
     """Its own group is no reason to skip it: with what searches show, and with what this ingest wrote."""
@@ -263,17 +252,6 @@ def test_a_canonical_is_written_again(server, index, simhash, options):
     source = read_all(server, index)["a"]
     assert (source["body"], source["simhash"]["group"]) == (corrected[2], "a")
     assert "duplicate_of" not in source["simhash"]
-
-
-def test_another_rule_is_refused(index, simhash):
-    """The first grouping is recorded, with the distance and the order, and holds for all that follow."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD, max_distance=5)
-    text = texts(1)[0]
-    assert [r.action for r in simhash.ingest(index, [{"_id": "a", "body": text}])] == ["written"]
-    assert [r.action for r in simhash.ingest(index, [{"_id": "b", "body": text}], max_distance=5)] == ["tagged"]
-    for options in ({"max_distance": 3}, {"canonical": "longest"}):
-        with pytest.raises(InvalidInputError, match="is grouped by"):
-            list(simhash.ingest(index, [{"_id": "c", "body": text}], **options))
 
 
 def test_updates_deletes_and_texts_without_features(server, index, simhash):
@@ -361,11 +339,3 @@ def test_what_a_refused_write_hid_is_found_again(server, index, simhash, client,
         expected |= {a: a, b: a, d: d} | ({c: a} if on_duplicate == "tag" else {})
     assert {id_: source["simhash"]["group"] for id_, source in read_all(server, index).items()} == expected
     assert simhash.reconcile(index).changed == 0
-
-
-def test_a_missing_index_is_the_error_of_the_client(index, simhash):
-    """As in every method, with a note that says how to make one."""
-    with pytest.raises(Exception, match="index_not_found_exception") as caught:
-        list(simhash.ingest(index, [{"_id": "a", "body": "x"}]))
-    assert type(caught.value).__name__ == "NotFoundError"
-    assert caught.value.__notes__ == ["create_index(index) makes it"]

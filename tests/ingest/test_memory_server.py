@@ -137,8 +137,10 @@ def test_clients_in_wrappers_and_compressed_answers(server, index, pages, kept_i
         assert pages
 
 
-@pytest.mark.parametrize("fault", ["shards failed", "shards silent", "search timed out", "503", "lost"])
-@pytest.mark.parametrize("number", [4, 5, 6])
+@pytest.mark.parametrize(
+    ("fault", "number"),
+    [("shards failed", 4), ("shards silent", 5), ("search timed out", 6), ("503", 5), ("lost", 4)],
+)
 def test_gaps_while_fingerprints_are_read(server, index, pages, impatient, fault, number):
     """A search that shows half of the fingerprints, and says so, is repeated."""
     wire = Wire(script={("search", number): fault})
@@ -322,31 +324,6 @@ def test_too_little_memory(server, index, simhash, client, call, monkeypatch, ca
         reports = ingest_in_batches(client, call, index, given, batch=5, max_distance=3, memory_bytes=100)
     assert len(tagged(reports)) == 30
     assert any("memory_bytes" in each.getMessage() for each in caplog.records)
-
-
-def test_auto_changes_to_memory(server, index, simhash, client, call, monkeypatch, caplog):
-    """Once enough documents have come; the decisions stay the same."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    fill(server, index, [fingerprint(each) for each in texts(30)])
-    given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts(30))]
-    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 12)
-    with caplog.at_level(logging.INFO, "es_simhash"):
-        reports = ingest_in_batches(client, call, index, given, batch=5, max_distance=3)
-    assert len(tagged(reports)) == 30
-    assert [each.args[1] for each in caplog.records if "in memory" in each.msg]
-
-
-def test_an_index_that_allows_few_doc_values(server, index, simhash, client, call, monkeypatch):
-    """What is near is read by four: the limit is named."""
-    simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "max_docvalue_fields_search": 2})
-    fill(server, index, [fingerprint(each) for each in texts(30)])
-    given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts(30))]
-    with pytest.raises(InvalidInputError, match="docvalue_fields"):
-        ingest_in_batches(client, call, index, given, batch=5, max_distance=3, lookups="memory")
-    monkeypatch.setattr(request, "FEWEST_LOOKUPS", 1)
-    monkeypatch.setattr(request, "READ_FINGERPRINT_MS", 0.0)
-    with pytest.raises(Exception, match="docvalue_fields"):
-        ingest_in_batches(client, call, index, given, batch=5, max_distance=3)
 
 
 class Progressing:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from es_simhash import InvalidInputError, document_fields
+from es_simhash import document_fields
 from es_simhash.client.dialects import Dialect
 from es_simhash.ingest import near
 from es_simhash.mapping.resolve import check_unchanged
@@ -191,32 +191,6 @@ def test_what_has_no_end_is_refused_alone(call, simhash, index):
     ]
 
 
-def test_what_is_refused(call, simhash, index):
-    """One document or text, another rule than the recorded one, and an index that is not there."""
-    text = "the council votes on the new bridge across the harbour"
-    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
-    for given in (text, {"body": text}, 7):
-        with pytest.raises(TypeError):
-            list(call(simhash.screen(index, given)))
-    list(call(simhash.ingest(index, [{"body": text}], max_distance=3, verify=False)))
-    with pytest.raises(InvalidInputError, match="is grouped by within 3 bits"):
-        list(call(simhash.screen(index, [text], max_distance=8)))
-    with pytest.raises(Exception, match="index_not_found_exception"):
-        list(call(simhash.screen(f"{index}-none", [text])))
-
-
-def test_documents_that_break_off(call, simhash, index):
-    """What was read before is answered first."""
-
-    def broken():
-        yield "the council votes on the new bridge across the harbour"
-        raise OSError("the disk is gone")
-
-    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
-    with pytest.raises(OSError, match="the disk is gone"):
-        list(call(simhash.screen(index, broken())))
-
-
 def test_one_text_costs_three_requests(call, simhash, index, monkeypatch):
     """Settings, mapping and search, where answers come soon; else the mapping is read again."""
     call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
@@ -333,8 +307,11 @@ def test_a_copy_stands_for_a_canonical_that_another_program_deleted(server, call
     assert [(group.id, len(group.members)) for group in call(simhash.groups(index))] == [("b", 3)]
 
 
-@pytest.mark.parametrize("rule", [{"verify": 0.6}, {"verify": False, "max_distance": 12}], ids=["texts", "12 bits"])
-@pytest.mark.parametrize("lookups", ["server", "crowded", "memory"])
+@pytest.mark.parametrize(
+    ("lookups", "rule"),
+    [("server", {"verify": 0.6}), ("crowded", {"verify": False, "max_distance": 12}), ("memory", {"verify": 0.6})],
+    ids=["server", "crowded", "memory"],
+)
 @pytest.mark.parametrize("way", ["before", "same call", "same batch", "deleted in the call"])
 def test_a_copy_stands_for_a_canonical_that_has_another_text_now(
     server, call, simhash, index, way, lookups, rule, monkeypatch

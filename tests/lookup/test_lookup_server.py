@@ -136,34 +136,6 @@ def test_a_lookup_beside_an_index_without_our_fields(server, index, make_simhash
     assert sorted(each.id for each in found)[:2] == ["00000", "00001"]
 
 
-def test_a_data_stream(opensearch, call, runner):
-    """Documents behind a data stream are found, under the name of the index that holds them."""
-    import uuid
-
-    from opensearchpy import OpenSearch
-
-    from es_simhash import SimHashClient, build_component_template
-
-    name = f"test-{uuid.uuid4().hex}"
-    client = OpenSearch([opensearch.url])
-    try:
-        opensearch.request("PUT", f"/_component_template/{name}", build_component_template(text_field="body"))
-        template = {"index_patterns": [name], "composed_of": [name], "priority": 300, "data_stream": {}}
-        opensearch.request("PUT", f"/_index_template/{name}", template)
-        simhash = SimHashClient(client)
-        documents = [{"_op_type": "create", "@timestamp": "2026-01-01", "body": TEXT} for _ in range(2)]
-        opensearch.request("PUT", f"/_data_stream/{name}")
-        assert [each.action for each in simhash.ingest(name, documents)] == ["written", "tagged"]
-        opensearch.request("POST", f"/{name}/_refresh")
-        found = simhash.find_near_dups(name, TEXT)
-        assert [each.index.startswith(".ds-") for each in found] == [True, True]
-    finally:
-        opensearch.remove(name)
-        opensearch.request("DELETE", f"/_index_template/{name}", missing_ok=True)
-        opensearch.request("DELETE", f"/_component_template/{name}", missing_ok=True)
-        client.close()
-
-
 def test_names_that_match_nothing(index, simhash):
     """A wildcard answers 200 with zero shards: that is not the same as no near-duplicates."""
     with pytest.raises(IncompleteSearchError, match="no index matches"):
@@ -215,11 +187,7 @@ def test_two_prefixes_side_by_side(server, index, make_simhash):
     assert [each.id for each in make_simhash().find_near_dups(index, TEXT)] == ["1"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "  \n", "…!?", "🎉🎉🎉", "\x00", "\ud800", "\u200b"],
-    ids=["empty", "blank", "punctuation", "emoji", "nul", "surrogate", "zero-width"],
-)
+@pytest.mark.parametrize("text", ["…!?", "\ud800"], ids=["punctuation", "surrogate"])
 def test_texts_without_features_find_nothing(server, index, simhash, text):
     """Not even one another."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
@@ -264,24 +232,6 @@ def test_a_document_whose_stored_terms_are_not_to_be_had(server, index, simhash,
     if later is not None:
         server.request("PUT", f"/{index}/_doc/0", fingerprint_fields(later))
     assert [each.id for each in simhash.find_near_dups_of(index, "0")] == ["1", "2", "3", "4", "5"]
-
-
-def test_without_a_point_in_time(server, index, simhash, monkeypatch):
-    """A server or a user without one reads on by scroll, and gives it back."""
-    from es_simhash.client import dialects
-    from tests.transport.by_hand import ServerError
-
-    async def call(dialect, client, request):
-        if request.api == "open_point_in_time":
-            raise ServerError(403, "no permission")
-        return await original(dialect, client, request)
-
-    original = dialects.Dialect.call
-    monkeypatch.setattr(dialects.Dialect, "call", call)
-    simhash.create_index(index, settings=ONE_SHARD)
-    fill(server, index, [7] * 6_001)
-    assert len(simhash.find_near_dups(index, fingerprint=7)) == 6_001
-    assert open_contexts(server, index) == 0
 
 
 def test_a_document_that_is_not_there_or_has_no_fingerprint(server, index, simhash):

@@ -15,7 +15,6 @@ from es_simhash.removal.history import removal_history
 from tests.servers.removals import (
     ALL,
     OTHER,
-    apply_in_batches,
     archived,
     copies,
     decide_file,
@@ -141,21 +140,6 @@ def test_decisions_that_lie_beside(server, index, simhash, plan, decide):
     assert outcomes(simhash.apply_removal(plan)) == {"b0000": KEPT, "s0000": KEPT}
 
 
-def test_a_file_that_does_not_fit_changes_nothing(server, index, simhash, plan, decide):
-    """The whole run is refused."""
-    fill(server, index, simhash, copies(1))
-    simhash.plan_removal(index, plan, **ALL)
-    before = sources(server, index)
-    with pytest.raises(InvalidInputError, match="another plan"):
-        list(simhash.apply_removal(plan, decisions=[decide("b0000", plan_sha256="0" * 64)]))
-    with pytest.raises(InvalidInputError, match="not the plan that was approved"):
-        list(simhash.apply_removal(plan, decisions=[decide("b0000")], sha256="0" * 64))
-    assert sources(server, index) == before
-    right = read_plan(plan).sha256
-    records = simhash.apply_removal(plan, decisions=[decide("b0000")], sha256=right)
-    assert outcomes(records) == {"b0000": KEPT, "s0000": DELETED}
-
-
 def test_guard_rails_judge_what_is_left(server, index, simhash, plan, decide):
     """A plan that is too large by the present numbers, also before a search shows them, can be applied in part."""
     documents = copies(2) | {f"z{n}": " ".join(f"{w}{n}" for w in OTHER.split()) for n in range(4)}
@@ -173,24 +157,6 @@ def test_guard_rails_judge_what_is_left(server, index, simhash, plan, decide):
 
 def _killed():
     raise RuntimeError("killed")
-
-
-def test_a_run_that_was_killed_goes_on(server, index, sync_simhash, plan, decide):
-    """With the same files, and the guard rails count neither what is gone nor what is kept."""
-    simhash = sync_simhash
-    fill(server, index, simhash, copies(4))
-    simhash.plan_removal(index, plan, max_share=0.8)
-    decisions = decide("b0001", "s0002")
-    stream = apply_in_batches(simhash, plan, 3, decisions=[decisions])
-    for _ in range(4):
-        next(stream)
-    stream.close()
-    assert 0 < len(archived(plan)) < 6
-    found = outcomes(simhash.apply_removal(plan, decisions=[decisions]))
-    assert {id_ for id_, each in found.items() if each == KEPT} == {"b0001", "s0002"}
-    assert {each for id_, each in found.items() if id_ not in ("b0001", "s0002")} == {DELETED}
-    assert set(sources(server, index)) == {"a", "r", "b0001", "s0002"}
-    assert outcomes(simhash.apply_removal(plan, decisions=[decisions])) == found
 
 
 @pytest.mark.faults

@@ -262,20 +262,3 @@ def test_a_restore_into_an_alias_groups_what_it_shows(server, index, simhash, pl
     assert [(each.action, each.index) for each in simhash.restore(plan, index=alias)] == [("restored", new)]
     assert stored_groups(read_all(server, alias)) == {"a": "a", "b": "a", "c": "c"}
     assert simhash.reconcile(alias, dry_run=True).changed == 0
-
-
-def test_a_sample_and_report_know_of_groups_without_canonical(server, index, simhash):
-    """Another program deleted it; reconcile repairs that."""
-    tag(simhash, index, {"z": TEXT, "a": TEXT, "b": TEXT, "c": OTHER})
-    assert simhash.check_sample(index).is_healthy
-    server.request("DELETE", f"/{index}/_doc/z?refresh=true")
-    found = simhash.check_sample(index)
-    [finding] = [each for each in found.findings if each.kind == "lost_canonicals"]
-    values = {"index": index, "documents": 2, "groups": 1}
-    assert (finding.severity, finding.values, found.is_healthy) == ("error", values, False)
-    assert f"reconcile {index}" in finding.advice
-    page = simhash.report(index).html()
-    assert "2 documents of the index name one that is not there: run es-simhash reconcile" in page
-    simhash.reconcile(index)
-    assert simhash.check_sample(index).is_healthy
-    assert "1 of 3 documents (33.3 %) repeat another one." in simhash.report(index).html()

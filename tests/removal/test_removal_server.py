@@ -11,7 +11,7 @@ from itertools import combinations
 
 import pytest
 
-from es_simhash import GuardRailError, InvalidInputError, MappingError, fingerprint, fingerprint_fields
+from es_simhash import GuardRailError, InvalidInputError, fingerprint, fingerprint_fields
 from es_simhash.removal import apply as apply_module, make_plan, may_delete
 from es_simhash.removal.apply import apply_removal
 from es_simhash.removal.guard_rails import Excess
@@ -282,37 +282,6 @@ def test_a_class_that_the_texts_have_no_more_is_not_allowed(server, index, sync_
     assert sources(server, index).keys() == {"a", "b"}
 
 
-def change_text(server, index, id_):
-    send_lines(server, [{"update": {"_index": index, "_id": id_}}, {"doc": {"body": OTHER}}])
-
-
-@pytest.mark.parametrize(
-    ("change", "kinds"),
-    [
-        (lambda server, index: change_text(server, index, "b0000"), {"b0000": "changed"}),
-        (lambda server, index: change_text(server, index, "a"), dict.fromkeys(("b0000", "b0001"), "canonical_changed")),
-        (lambda server, index: server.request("DELETE", f"/{index}/_doc/b0001"), {"b0001": "missing"}),
-        (
-            lambda server, index: server.request("DELETE", f"/{index}/_doc/a"),
-            dict.fromkeys(("b0000", "b0001"), "canonical_missing"),
-        ),
-    ],
-)
-def test_what_others_changed_since_the_plan_stays(server, index, simhash, plan, change, kinds):
-    """Line by line; the rest is done, and only that is archived."""
-    fill(server, index, simhash, copies(2))
-    simhash.plan_removal(index, plan, **ALL)
-    change(server, index)
-    before = sources(server, index)
-    records = list(simhash.apply_removal(plan))
-    assert {each.id: each.kind for each in records if each.kind} == kinds
-    assert all(each.action == "kept" and each.reason for each in records if each.kind)
-    done = {each.id for each in records if each.action == "deleted"}
-    assert done == {"b0000", "b0001", "s0000", "s0001"} - kinds.keys()
-    assert sources(server, index) == {id_: source for id_, source in before.items() if id_ not in done}
-    assert archived(plan) == {id_: before[id_] for id_ in done}
-
-
 def test_an_index_that_was_replaced(server, index, simhash, plan):
     """Another index of that name is not the one that was planned for, whatever its documents say; nor is none."""
     documents = copies(1)
@@ -343,33 +312,6 @@ def test_several_indices_behind_an_alias(server, index, simhash, plan):
     }
     assert {each.action for each in simhash.apply_removal(plan)} == {"deleted"}
     assert set(sources(server, f"{index}-x")) == {"a"}
-
-
-def test_an_index_that_keeps_a_part_of_source_is_refused(server, index, simhash, plan):
-    """What is deleted there could not be written again."""
-    mappings = {"_source": {"excludes": ["secret"]}}
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD, mappings=mappings)
-    put(server, index, [{"_id": id_, "body": TEXT, "secret": 1, **fingerprint_fields(7)} for id_ in "ab"])
-    with pytest.raises(MappingError):
-        simhash.plan_removal(index, plan, **ALL)
-
-
-def test_a_plan_replaces_no_file(server, index, simhash, plan):
-    """Neither a removal, whatever it holds, nor any other file, nor what a link leads to."""
-    fill(server, index, simhash, copies(1))
-    other = plan.with_name("other")
-    other.write_bytes(b"")
-    plan.symlink_to(other)
-    for _ in range(2):
-        with pytest.raises(InvalidInputError, match="exists already"):
-            simhash.plan_removal(index, plan, **ALL)
-    assert other.read_bytes() == b""
-    plan.unlink()
-    simhash.plan_removal(index, plan, **ALL)
-    whole = plan.read_bytes()
-    with pytest.raises(InvalidInputError, match="exists already"):
-        simhash.plan_removal(index, plan, **ALL)
-    assert (plan.read_bytes(), plan.stat().st_mode & 0o777) == (whole, 0o600)
 
 
 def test_a_full_disk_deletes_nothing(server, index, sync_simhash, plan, monkeypatch):

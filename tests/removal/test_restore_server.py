@@ -335,36 +335,6 @@ def test_tags_are_undone(server, index, simhash):
     assert simhash.reconcile(index, max_distance=5).is_settled
 
 
-def test_a_file_that_was_cut_or_damaged(server, made, simhash, run, tmp_path):
-    """What is whole is put back, then it is said that something is missing; nothing wrong is put back."""
-    rows = [(made, f"d{n}", None, source_of(" ".join(f"{w}{n}" for w in range(900))), "c") for n in range(60)]
-    path = write_archive(tmp_path / "removed.db", rows)
-    whole = path.read_bytes()
-    for begin in (len(whole) - 20_000, len(whole) - 5_000):
-        path.write_bytes(whole[:begin])
-        with pytest.raises(InvalidInputError, match="cut short: what is whole was read"):
-            list(simhash.restore(path))
-        server.request("POST", f"/{made}/_refresh")
-        there = read_all(server, made)
-        assert 3 <= len(there) < 60
-        assert all(there[row[1]] == json.loads(row[3]) for row in rows if row[1] in there)
-        result = run("restore", path, "--dry-run", "--json")
-        assert (result.exit_code, set(json.loads(result.stdout)["documents"])) == (1, {"exists"})
-        for command in (["review"], ["apply"], ["history", "d0"]):
-            result = run(*command, path)
-            assert result.exit_code == 1
-            assert f"{path} is damaged, or was cut short" in result.stderr
-        delete(server, made, list(there))
-    damaged = bytearray(whole)
-    for place in range(len(whole) // 2, len(whole) // 2 + 5_000):
-        damaged[place] ^= 5
-    path.write_bytes(bytes(damaged))
-    with pytest.raises(InvalidInputError, match="what is whole was read"):
-        list(simhash.restore(path))
-    server.request("POST", f"/{made}/_refresh")
-    assert 30 <= len(read_all(server, made)) < 60
-
-
 def test_what_is_no_removal_restores_nothing(server, made, simhash, tmp_path):
     """Not even from the files before it."""
     good = write_archive(tmp_path / "good.db", [(made, "d", None, source_of("one two three"), "c")])

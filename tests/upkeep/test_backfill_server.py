@@ -101,16 +101,3 @@ def test_what_cannot_be_done_is_named(server, index, simhash):
     put(server, f"{index}-bare", numbered(texts(2)))
     with pytest.raises(MappingError, match="no _source"):
         list(simhash.backfill(f"{index}-bare", text_field="body"))
-
-
-def test_another_scheme_under_a_second_prefix(server, index, make_simhash):
-    """Both are there, and lookups by the old one stay exact throughout."""
-    old, new = make_simhash(), make_simhash(prefix="words_hash", scheme="keywords")
-    old.create_index(index, text_field="body", settings=ONE_SHARD)
-    found = texts(50)
-    list(old.ingest(index, numbered(found)))
-    [*_, last] = new.backfill(index, text_field="body")
-    assert last.changed == 50
-    assert old.find_near_dups(index, found[7]).complete
-    assert "00007" in {each.id for each in old.find_near_dups(index, found[7])}
-    assert "00007" in {each.id for each in new.find_near_dups(index, found[7])}

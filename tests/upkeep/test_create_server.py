@@ -75,16 +75,6 @@ def test_one_document_twice_with_another_routing_value(server, index, simhash):
     assert list(read_all(server, index)) == ["a"]
 
 
-def test_what_exists_is_nobodys_canonical(server, index, simhash):
-    """A near-duplicate after it in the batch is judged by what the index has under the id."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    put(server, index, [{"_id": "a", "body": THREE}])
-    documents = [{"_id": "a", "body": ONE}, {"_id": "b", "body": ONE}]
-    reports = list(simhash.ingest(index, documents, op_type="create", max_distance=3))
-    assert [(each.kind, each.action) for each in reports] == [("exists", "refused"), (None, "written")]
-    assert read_all(server, index)["b"]["simhash"]["group"] == "b"
-
-
 @pytest.fixture
 def stream(opensearch, index_of_stream):
     """The name of a data stream with our fields; it and its templates are deleted afterwards."""

@@ -190,19 +190,6 @@ def test_the_name_of_a_group_whose_namesake_is_deleted(server, index, state, sim
     assert simhash.reconcile(names, dry_run=True).changed == 0
 
 
-def test_a_follower_goes_on_where_one_stopped(server, index, state, sync_simhash, pages):
-    """In the middle of its work; what it read is not read again."""
-    sync_simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    put(server, index, numbered(texts(90)))
-    list(sync_simhash.backfill(index))  # so that there are no writes of the follower's own to read
-    pages(30)
-    reports = sync_simhash.follow(index, state_index=state)
-    first = next(report for report in reports if report.read)
-    reports.close()
-    done = last(sync_simhash.follow(index, once=True, state_index=state))
-    assert (first.read, done.read, done.written) == (30, 60, 0)
-
-
 def test_new_and_recreated_indices(server, index, state, sync_simhash):
     """A rollover, which gets our fields too; and an index that was deleted and made again while it was followed."""
     alias = f"{index}-alias"

@@ -1,7 +1,5 @@
 """Creating, preparing, checking and clearing indices on real servers."""
 
-import time
-
 import pytest
 
 from es_simhash import (
@@ -13,7 +11,6 @@ from es_simhash import (
     get_scheme,
 )
 from es_simhash.mapping.meta import build_settings, is_marked, marker_name, markers_in_use, read_settings
-from es_simhash.mapping.resolve import TRUSTED_SECONDS
 from es_simhash.mapping.rule import Grouping
 from tests.servers.support import ONE_SHARD, read_all
 
@@ -89,19 +86,6 @@ def test_an_index_that_parses_no_document_is_refused(server, index, simhash):
     assert (report.ready, [each.kind for each in report.faults]) == (False, ["not_parsed"])
 
 
-def test_an_index_replaced_by_one_that_parses_no_document_is_noticed(server, index, simhash):
-    """By a client that knows the settings of the former."""
-    mapping = build_mapping(text_field="body")
-    del mapping["properties"]["simhash"]["properties"][marker_name(read_settings(mapping))]
-    server.request("PUT", f"/{index}", {"mappings": mapping})
-    assert list(simhash.find_near_dups(index, TEXT)) == []
-    server.request("DELETE", f"/{index}")
-    server.request("PUT", f"/{index}", {"mappings": mapping | {"enabled": False}})
-    time.sleep(TRUSTED_SECONDS)
-    with pytest.raises(MappingError, match="the whole mapping is not enabled"):
-        simhash.find_near_dups(index, TEXT)
-
-
 def test_put_mapping_prepares_an_index_that_exists(server, index, simhash):
     """Their fields and ``_meta`` stay; saying less the second time takes nothing back."""
     server.request(
@@ -151,16 +135,6 @@ def test_put_mapping_of_several_says_what_it_changed(server, index, simhash, run
     assert raised.value.__notes__[0] in result.stderr
     assert "simhash" not in mapping_of(server, f"{index}-b")["properties"]
     assert ("simhash" in mapping_of(server, f"{index}-a")["properties"]) == (blocked == "b")
-
-
-def test_check_counts_what_has_no_fingerprint(server, index, simhash):
-    """And says what to do."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    list(simhash.ingest(index, [{"_id": "1", "body": TEXT}]))
-    server.request("PUT", f"/{index}/_doc/2?refresh=true", {"body": TEXT})
-    [report] = simhash.check(index)
-    assert (report.ready, report.documents, report.fingerprinted) == (True, 2, 1)
-    assert "setup(index)" in report.problems[0]
 
 
 def test_remove_takes_our_fields_out_and_leaves_the_rest(server, index, simhash):
