@@ -100,7 +100,7 @@ def plan(index: str, /, *, out: str | None = None, to: To = To(), **how: Any) ->
     if made.left_out:
         print_line(f"left out: {', '.join(made.left_out_words)}")
     for refusal in made.refusals:
-        print_line(f"apply will refuse this: {refusal}")
+        print_line(f"will be refused: {refusal}")
     if out:
         print_line(f"sha256: {made.sha256}")
         print_line(f"look at it: es-simhash review {shlex.quote(out)}; with --html FILE, decide what is kept")

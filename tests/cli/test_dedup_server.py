@@ -109,7 +109,7 @@ def test_a_plan_is_made_looked_at_and_applied(run, grouped, server, tmp_path):
     plan, other = tmp_path / "removal.db", tmp_path / "other.db"
     options = ("--verify", 0.5, "--max-share", 1, "--show", "body")
     result = run("plan", grouped, "--out", other, "--verify", 0.5)
-    said = "apply will refuse this: 2 of 4 documents would be removed, more than the share of 0.2: "
+    said = "will be refused: 2 of 4 documents would be removed, more than the share of 0.2: "
     for shown in (result, run("review", other)):
         assert shown.exit_code == 0
         assert said in " ".join(shown.stdout.split())
