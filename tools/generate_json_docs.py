@@ -8,11 +8,12 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the package beside this file, not the one that is installed
 
 import es_simhash as package
+from es_simhash.ingest.written import RefusedKind
 from es_simhash.lookup.near_dups import Rejected
 from es_simhash.mapping.faults import Fault
 from es_simhash.pipeline.install import InstalledPipeline
@@ -21,6 +22,7 @@ from es_simhash.quality.health import Diagnosis, Finding
 from es_simhash.quality.searches import Searches
 from es_simhash.quality.steps import StepFigures
 from es_simhash.quality.tune import PresetFigures, Tuning
+from es_simhash.writes.operations import FailureKind
 
 TARGET = Path(__file__).parents[1] / "docs" / "json.md"
 
@@ -47,6 +49,7 @@ class Shape(NamedTuple):
     inner: Mapping[str, str] = {}
 
 
+_KINDS = sorted({f"`{kind}`" for kinds in (FailureKind, *get_args(RefusedKind)) for kind in get_args(kinds)})
 _DRY = {"dry_run": "Whether nothing was written."}
 _DOCUMENT = {"id": "Its `_id`.", "index": "Name of its index.", "routing": "Its routing value, where it has one."}
 SHAPES: dict[str, Shape] = {
@@ -88,7 +91,7 @@ SHAPES: dict[str, Shape] = {
         package.Failure,
         "kind index id reason status file line",
         {
-            "kind": "What became of the document: `refused`, `changed`, `missing`, `unreadable`, `unusable`, `taken`.",
+            "kind": f"What became of the document, or what is in its way: {', '.join(_KINDS)}.",
             **_DOCUMENT,
             "reason": "Why, in the words of the server, or of the library.",
             "status": "HTTP status, where the server refused it.",
@@ -165,9 +168,8 @@ SHAPES: dict[str, Shape] = {
     ),
     "Grouped": Shape(
         package.Reconciled,
-        "indices documents groups duplicates changed failures is_settled unread rule unreadable first_unreadable "
-        "dry_run",
-        {"indices": "The indices whose groups these are.", **_DRY},
+        "documents groups duplicates changed failures is_settled unread rule unreadable first_unreadable dry_run",
+        _DRY,
         {"failures": "Failure"},
     ),
     "Removed": Shape(
@@ -543,26 +545,29 @@ def build_text() -> str:
 
 def find_unknown(command: str, answer: Any) -> list[str]:
     """Return the fields of an *answer* of a command that the page does not name."""
-    own = COMMANDS[command][1]
-    shapes = [own, *([SHAPES[_AS[command]]] if command in _AS else [])]
-    return sorted(set(_unknown(answer, shapes)))
+    return sorted({path for name, path in _printed(answer, [command]) if not name})
 
 
-def find_unprinted(command: str, answers: list[Any]) -> list[str]:
-    """Return the fields that the page names without a condition, and that none of the *answers* of a command has."""
-    shape = COMMANDS[command][1]
-    always = [name for name in shape.fields.split() if not shape.more.get(name, "").startswith("With `--")]
-    return [name for name in always if not any(name in answer for answer in answers)]
+def find_unprinted(answers: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the fields, by object, that the page names without a condition, and that no answer of a command has."""
+    printed = {found for command, answer in answers.items() for found in _printed(answer, [command])}
+    unprinted = {}
+    for name, shape in {**SHAPES, **{command: COMMANDS[command][1] for command in answers}}.items():
+        always = [field for field in shape.fields.split() if not shape.more.get(field, "").startswith("With `--")]
+        unprinted[name] = [field for field in always if (name, field) not in printed]
+    return {name: fields for name, fields in unprinted.items() if fields}
 
 
-def _unknown(value: Any, shapes: list[Shape]) -> Iterator[str]:
+def _printed(value: Any, names: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield each field of a *value* with the name of its object: one of *names*, or nothing if the page has none."""
+    names = [*names, *(_AS[name] for name in names if name in _AS)]
+    shapes = {name: SHAPES[name] if name in SHAPES else COMMANDS[name][1] for name in names}
     for item in value if isinstance(value, list) else [value]:
-        for name, held in item.items() if isinstance(item, dict) else ():
-            of_field = [shape for shape in shapes if name in shape.fields.split()]
-            if not of_field:
-                yield name
-            if inner := [SHAPES[shape.inner[name]] for shape in of_field if name in shape.inner]:
-                yield from (f"{name}.{unknown}" for unknown in _unknown(held, inner))
+        for field, held in item.items() if isinstance(item, dict) else ():
+            of_field = {name: shape for name, shape in shapes.items() if field in shape.fields.split()}
+            yield from ((name, field) for name in of_field or [""])
+            if inner := [shape.inner[field] for shape in of_field.values() if field in shape.inner]:
+                yield from ((name, path if name else f"{field}.{path}") for name, path in _printed(held, inner))
 
 
 if __name__ == "__main__":

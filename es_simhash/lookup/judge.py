@@ -67,7 +67,7 @@ class LookupRule(PairRule):
     def __str__(self) -> str:
         said = {
             "recorded": ", as the index records",
-            "default": ", the default: the index records no rule",
+            "default": ", the default",
             "given": "",
         }[self.origin]
         why = {

@@ -173,7 +173,7 @@ def explain(first: str, second: str, *, scheme: str | Scheme = DEFAULT_SCHEME, m
     sides = [_side_of(text, used) for text in (first, second)]
     preset = DEFAULT_PRESET
     measure = preset.text_measure().after(used).noting_numbers()
-    rule = LookupRule(preset.max_distance, preset.similarity, measure, origin="given")
+    rule = LookupRule(preset.max_distance, preset.similarity, measure)
     return _explain(sides, rule, used, max_changes)
 
 
