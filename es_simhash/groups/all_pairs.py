@@ -96,7 +96,7 @@ def near_pairs(values: Fingerprints, max_distance: int) -> Iterator[Pairs]:
 
     The same fingerprints are yielded in the same order whatever the number of threads; how many are in one part may
     differ. Equal values make pairs with each other: collapse them first (``numpy.unique``) where there may be many.
-    Memory: 8 bytes a fingerprint where they are sorted and distinct, else 24, and 8 for each thread.
+    Memory: 24 bytes a fingerprint, and 8 for each thread.
 
     >>> [found] = near_pairs(np.array([0, 7, 1 << 63], np.uint64), 2)
     >>> found.left.tolist(), found.right.tolist(), found.distance.tolist()
@@ -104,39 +104,28 @@ def near_pairs(values: Fingerprints, max_distance: int) -> Iterator[Pairs]:
     """
     check_max_distance(max_distance)
     values = np.ascontiguousarray(values, np.uint64)
-    if _is_increasing(values):
-        yield from _distinct_pairs(values, max_distance)
-        return
     places = np.argsort(values, kind="stable")
     ordered = values[places]
-    is_first = np.ones(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
-    if is_first.all():
-        for found in _distinct_pairs(ordered, max_distance):
-            yield Pairs(places[found.left], places[found.right], found.distance)
-        return
-    starts = np.append(np.flatnonzero(is_first), len(ordered))
+    is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+    starts = np.flatnonzero(np.append(is_first, True))
+    distinct = ordered[starts[:-1]]
     followed = np.flatnonzero(~is_first[1:])
     ends = starts[np.searchsorted(starts, followed, side="right")]
     for left, right in expand_ranges(followed, followed + 1, ends):
         yield Pairs(places[left], places[right], np.zeros(len(left), np.uint8))
-    del followed, ends
-    for found in _distinct_pairs(ordered[starts[:-1]], max_distance):
+    del followed, ends, ordered, is_first
+    for found in distinct_pairs(distinct, max_distance):
         for pair, left in expand_ranges(np.arange(len(found)), starts[found.left], starts[found.left + 1]):
             other = found.right[pair]
             for row, right in expand_ranges(np.arange(len(pair)), starts[other], starts[other + 1]):
                 yield Pairs(places[left[row]], places[right], found.distance[pair[row]])
 
 
-def _is_increasing(values: Fingerprints) -> bool:
-    return all(
-        (values[begin + 1 : begin + CHUNK + 1] > values[begin : begin + CHUNK][: len(values) - begin - 1]).all()
-        for begin in range(0, len(values), CHUNK)
-    )
-
-
-def _distinct_pairs(ordered: Fingerprints, max_distance: int) -> Iterator[Pairs]:
-    """Yield the near pairs of places of *ordered*, which are distinct and sorted; the first place is the smaller."""
+def distinct_pairs(ordered: Fingerprints, max_distance: int) -> Iterator[Pairs]:
+    """
+    Yield the near pairs of places of *ordered*, which are distinct and sorted; the first place is the smaller.
+    Memory: 8 bytes a fingerprint, and 8 for each thread.
+    """
     if len(ordered) < 2 or not max_distance:
         return
     tasks = [partial(_placed, share, ordered) for share in share_joins(ordered, max_distance)]
@@ -203,17 +192,14 @@ class Join:
         taken = self.values.copy()
         swaps.apply(taken)
         taken.sort()
-        for found in _collect(self._scan(taken, swaps.width)):
-            if not isinstance(found, tuple):
-                yield from self._within(found, swaps)
-            else:
-                for side in found:
-                    swaps.apply(side)
-                yield from self.unseen(*found)
-
-    def _scan(self, taken: Fingerprints, width: int) -> Iterator[ValuePairs | Fingerprints]:
-        for found in scan(taken, width, self.max_distance):
-            yield taken[found] if isinstance(found, slice) else (taken[found[0]], taken[found[1]])
+        hot: list[slice] = []
+        near = scan(taken, swaps.width, self.max_distance, hot)
+        for found in _merged((taken[left], taken[right]) for left, right in near):
+            for side in found:
+                swaps.apply(side)
+            yield from self.unseen(*found)
+        for bucket in hot:
+            yield from self._within(taken[bucket], swaps)
 
     def unseen(self, left: Fingerprints, right: Fingerprints) -> Iterator[ValuePairs]:
         """Yield those of the pairs of *left* and *right* that no join before this one finds."""
@@ -222,7 +208,7 @@ class Join:
     def all_pairs(self, rows: slice) -> Iterator[ValuePairs]:
         """Yield the near pairs whose first place is one of *rows*, comparing every two."""
         pairs = every_pair(self.values, self.max_distance, rows)
-        for found in _collect((self.values[left], self.values[right]) for left, right in pairs):
+        for found in _merged((self.values[left], self.values[right]) for left, right in pairs):
             yield from self.unseen(*found)
 
     def _within(self, bucket: Fingerprints, swaps: Swaps) -> Iterator[ValuePairs]:
@@ -252,21 +238,16 @@ def share_joins(
     return [join.pairs for join in joins]
 
 
-def _collect(found: Iterable[ValuePairs | Fingerprints]) -> Iterator[ValuePairs | Fingerprints]:
-    """Put pairs together to fewer and larger arrays; hot buckets keep their place between them."""
+def _merged(found: Iterable[ValuePairs]) -> Iterator[ValuePairs]:
+    """Put pairs together to fewer and larger arrays."""
     waiting: list[ValuePairs] = []
     count = 0
     for part in found:
-        if isinstance(part, tuple):
-            waiting.append(part)
-            count += len(part[0])
-            if count < STEP:
-                continue
-        if waiting:
+        waiting.append(part)
+        count += len(part[0])
+        if count >= STEP:
             yield _join_pairs(waiting)
             waiting, count = [], 0
-        if not isinstance(part, tuple):
-            yield part
     if waiting:
         yield _join_pairs(waiting)
 

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from es_simhash.groups.all_pairs import expand_ranges, near_pairs
+from es_simhash.groups.all_pairs import distinct_pairs, expand_ranges
 from es_simhash.groups.joins import PlacePairs, Places
 from es_simhash.lookup.content import TextStore
 from es_simhash.lookup.fingerprint_table import FingerprintTable
@@ -115,7 +115,7 @@ class Nodes:
         every = np.arange(len(self), dtype=np.int64)
         end = np.searchsorted(self._key, self._key - self._key % self._dates + self._high, side="left")
         yield from expand_ranges(every, every + 1, end)
-        for found in near_pairs(self._values, max_distance):
+        for found in distinct_pairs(self._values, max_distance):
             yield from self._between(self, found.left, found.right)
 
     def across(self, others: Self, max_distance: int) -> Iterator[PlacePairs]:
@@ -151,7 +151,7 @@ class Distinct:
         return type(self)(self._values[some], self.first[some])
 
     def candidates(self, max_distance: int) -> Iterator[PlacePairs]:
-        return ((found.left, found.right) for found in near_pairs(self._values, max_distance))
+        return ((found.left, found.right) for found in distinct_pairs(self._values, max_distance))
 
     def across(self, others: Self, max_distance: int) -> Iterator[PlacePairs]:
         return _across(self._values, others._values, max_distance)
@@ -315,7 +315,7 @@ def group_fingerprints(fingerprints: NDArray[np.uint64], max_distance: int) -> P
     """
     Return, for each fingerprint in canonical order, the place of its canonical, which may be itself.
 
-    Copies cost nothing. Memory: 40 bytes a fingerprint, what :func:`near_pairs` takes, and 8 bytes a pair, of which
+    Copies cost nothing. Memory: 40 bytes a fingerprint, what :func:`distinct_pairs` takes, and 8 bytes a pair, of which
     there are 8 a fingerprint at most: the members of large groups are not compared with each other.
 
     >>> chain = np.array([0b000, 0b011, 0b111], np.uint64)

@@ -153,8 +153,8 @@ def _band_limits() -> NDArray[np.int64]:
 _LIMITS = _band_limits()
 
 
-def scan(values: Fingerprints, width: int, max_distance: int) -> Iterator[PlacePairs | slice]:
-    """Yield near pairs of places with equal top *width* bits in sorted *values*; hot buckets as slices."""
+def scan(values: Fingerprints, width: int, max_distance: int, hot: list[slice]) -> Iterator[PlacePairs]:
+    """Yield near pairs of places with equal top *width* bits in sorted *values*; note *hot* buckets instead."""
     begin, low = 0, np.uint64((1 << (BITS - width)) - 1)
     while begin < len(values):
         end = min(begin + SCAN_WINDOW, len(values))
@@ -163,27 +163,24 @@ def scan(values: Fingerprints, width: int, max_distance: int) -> Iterator[PlaceP
             end = int(np.searchsorted(values[begin:end], values[end] & ~low)) + begin
         if end == begin:
             end = begin + int(np.searchsorted(values[begin:], values[begin] | low, side="right"))
-            yield slice(begin, end)
+            hot.append(slice(begin, end))
         else:
-            for found in _scan_window(values[begin:end], low, max_distance):
-                if isinstance(found, slice):
-                    yield slice(found.start + begin, found.stop + begin)
-                else:
-                    yield found[0] + begin, found[1] + begin
+            starts, sizes = _buckets(values[begin:end], low)
+            yield from _scan_buckets(values, starts + begin, sizes, max_distance, hot)
         begin = end
 
 
-def _scan_window(values: Fingerprints, low: np.uint64, max_distance: int) -> Iterator[PlacePairs | slice]:
-    starts, sizes = _buckets(values, low)
+def _scan_buckets(
+    values: Fingerprints, starts: Places, sizes: Places, max_distance: int, hot: list[slice]
+) -> Iterator[PlacePairs]:
     is_single = sizes > _SINGLE
-    if is_single.any():
-        for start, size in zip(starts[is_single].tolist(), sizes[is_single].tolist(), strict=True):
-            if size > HOT:
-                yield slice(start, start + size)
-            else:
-                for left, right in every_pair(values[start : start + size], max_distance):
-                    yield left + start, right + start
-        starts, sizes = starts[~is_single], sizes[~is_single]
+    for start, size in zip(starts[is_single].tolist(), sizes[is_single].tolist(), strict=True):
+        if size > HOT:
+            hot.append(slice(start, start + size))
+        else:
+            for left, right in every_pair(values[start : start + size], max_distance):
+                yield left + start, right + start
+    starts, sizes = starts[~is_single], sizes[~is_single]
     bands = np.searchsorted(_LIMITS, sizes).astype(np.uint8)
     order = np.argsort(bands, kind="stable")
     starts, sizes = starts[order], sizes[order]
