@@ -156,9 +156,9 @@ SHAPES: dict[str, Shape] = {
         {
             "step": "A step of `--preprocess`.",
             "preprocess": "All steps of the scheme then.",
-            "texts": "How many texts of the sample have what it leaves out.",
-            "found": "Of so many copies, how many are found without the step.",
-            "found_after": "How many are found with it.",
+            "texts": "How many texts of the sample have what it changes.",
+            "found": "Of so many copies, how many are found without the step; `null` of `t2s`.",
+            "found_after": "How many are found with it; `null` of `t2s`.",
         },
     ),
     "Filled": Shape(
