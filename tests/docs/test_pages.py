@@ -256,10 +256,6 @@ def test_lookup(server):
         assert namespace["found"].contains < 0.8
 
 
-def test_the_example_for_node():
-    assert f"```js\n{(ROOT / 'tests/strangers/near.mjs').read_text(encoding='utf-8')}```\n" in PIPELINE
-
-
 def test_the_lookup_of_a_pipeline(request):
     server = get_server(request, "opensearch")
     name = f"test-{uuid.uuid4().hex}"
