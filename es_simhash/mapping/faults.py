@@ -255,6 +255,8 @@ def _compare(mapping: Mapping[str, Any], prefix: str) -> list[Fault]:
     if is_off(mapping, "subobjects"):
         return [Fault("no_subobjects")]
     ours, known = mapping.get("properties", {}).get(prefix), recorded_prefixes(mapping)
+    if ours is None and prefix in known:  # a login may not see them
+        return [Fault("not_mapped", prefix, wanted="object")]
     if ours is None:
         return [Fault("no_fields", prefix, wanted=",".join(known))]
     type_, properties = str(ours.get("type", "object")), ours.get("properties", {})

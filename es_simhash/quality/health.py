@@ -60,9 +60,9 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
         "groups {index}, and leave template text out of the field",
     ),
     "lost_canonicals": Sentence(
-        "documents that name a canonical that is not there: {documents:,}, in {groups:,} groups; who searches for "
-        "documents that are no duplicates does not find them",
-        "run es-simhash reconcile {index}, with all indices that are grouped together",
+        "documents that name a canonical that is not there, or that this login does not see: {documents:,}, in "
+        "{groups:,} groups; who searches for documents that are no duplicates does not find them",
+        "run es-simhash reconcile {index}, with all indices that are grouped together, by a login that sees all",
     ),
     "large_group": Sentence(
         "{documents:,} documents repeat document {group!r}",

@@ -25,7 +25,7 @@ import numpy as np
 from es_simhash.hashing.characters import UNSPACED, Codes, Hashes
 from es_simhash.texts.letters import compared_letters
 from es_simhash.texts.measures import Replaced
-from es_simhash.texts.numbers import compare_numbers, text_numbers
+from es_simhash.texts.numbers import ORDINALS, UNITS, compare_numbers, text_numbers
 
 Loss = Literal["unread", "title", "same", "contained", "numbers", "few", "rewritten"]
 """What is lost if a document goes for another one; where several hold, the first."""
@@ -107,10 +107,11 @@ def _tokens() -> re.Pattern[str]:
     # Ranges: re tries characters beyond the first plane one by one, at every letter.
     runs = np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1)
     symbols = "".join(f"\\U{run[0]:08x}-\\U{run[-1]:08x}" for run in runs)
+    units = "|".join(sorted((unit for unit in UNITS if re.fullmatch(f"[{_UNSPACED}]+", unit)), reverse=True))
     return re.compile(
         rf"""
     (?P<rule> ([=~+<>*_\#-]) \2{{2,}} )
-    | (?P<number> \.? \d+ (?: [.,:'’/\u2044] \d+ )* [{_MANY}]*
+    | (?P<number> \.? \d+ (?: [.,:'’/\u2044] \d+ )* [{_MANY}]* (?: [ ]? (?: {units} | ° [ ]? [CFcf] (?!\w) ) )?
       | (?: 星期 | 礼拜 | 禮拜 | 周 | 週 ) [一二三四五六日天]
       | [{_DIGIT}] [{_DIGIT}{_MANY}]*
       | [{_DASHES}] (?= [ $€£¥]? \d )
@@ -146,9 +147,10 @@ class Text:
             if kind in ends:
                 ends[kind].append(len(words))
                 continue
-            word = found[0].casefold()
-            if kinds[-1:] == ["number"] and _IS_CASED(word):
-                word, kind = found[0], "number"
+            word = found[0].casefold().replace(" ", "")
+            if kinds[-1:] == ["number"]:  # its unit is a part of it
+                kind = "number" if _IS_CASED(word) or word in UNITS or word in ORDINALS else kind
+                word = found[0] if _IS_CASED(word) else word
             words.append(word)
             kinds.append("number" if _IS_NUMBER_WORD(word) else kind)
         return words, kinds, sorted([*ends["line"], *ends["end"]]), ends["end"], ends["lead"]

@@ -5,6 +5,7 @@ canonical, and a digest of what decided is noted. Nothing is written into the in
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from es_simhash.arguments import FilePath, check_output
-from es_simhash.errors import IncompleteSearchError, InvalidInputError
+from es_simhash.errors import IncompleteSearchError, InvalidInputError, count
 from es_simhash.groups.read import count_lacking
 from es_simhash.groups.reconcile import read_groups
 from es_simhash.groups.recorded import settle_grouping
@@ -44,6 +45,8 @@ from es_simhash.writes.targets import refuse_updates
 if TYPE_CHECKING:
     from es_simhash.groups.table import Groups, Row
 
+
+logger = logging.getLogger("es_simhash")
 
 BATCH, FIRST = 500, 25
 """Most documents that are compared at once, and how many at first."""
@@ -115,7 +118,13 @@ async def make_plan(
     comparer = _comparer(server.context, resolved, options, grouping, shown)
     uuids = await read_uuids(server, names)
     planning = _Planning(options, comparer, writer, earlier, view)
-    _, groups = await read_groups(server, index, resolved, grouping)
+    table, groups = await read_groups(server, index, resolved, grouping)
+    if lost := await server.compute(table.count_lost):
+        logger.warning(
+            "%s of %s name a canonical that is not there, or not for this login: the plan is about what it sees",
+            count(lost, "document"),
+            index_key(index),
+        )
     found = await planning.add_all(server, groups)
     writer.allowed = allowed_with(options.also)
     cut = await server.compute(writer.keep_only, found.lines, options.limit)

@@ -4,10 +4,11 @@ The numbers and signs of texts, and which of two texts has others in the same pl
 A number is a run of digits of any script, with a point or comma between two of them: 2.5 and 2,5 are one number and
 the same. A point, comma, apostrophe or blank before exactly three digits only groups them: 1,500 and 1 500 are 1500,
 and so is 1,00,000 a 100000. 12:30 and 2026-01-31 are two and three numbers. A minus before a number belongs to it,
-brackets around it, a currency or percent beside it, an exponent. What is written with letters is none: 1.5 thousand
-is 1.5 and a word, and 二 is a word, but a Roman number in capitals is one: I, C and such after part, chapter and the
-like. Words of letters and signs (C++, C#, .NET) count as numbers; so do marks such as ✓, → and emoji, where both
-texts have one. <, ≤, ± and such before a number belong to it; not the end of a tag.
+brackets around it, a currency or percent beside it, an exponent, a unit behind it: 5 mg, 5 g and 5 million are three
+numbers, and 5km is 5 km; 1st is 1. What is written with letters is none, such as 二, but a Roman number in capitals is
+one: I, C and such after part, chapter and the like. Words of letters and signs (C++, C#, .NET) count as numbers; so do
+marks such as ✓, → and emoji, where both texts have one. <, ≤, ± and such before a number belong to it; not the end of
+a tag.
 
 A number stands in a place: six letters before it, or six after it. Digits are no letters. If two texts have the same
 place, and each has a number there that the other does not have there, a number was replaced. A number in a passage that
@@ -39,7 +40,7 @@ from es_simhash.hashing.characters import (
     ends_among,
     to_codes,
 )
-from es_simhash.texts.letters import text_batches
+from es_simhash.texts.letters import stands_alone, text_batches
 from es_simhash.texts.measures import Replaced
 from es_simhash.texts.shingle_sets import mix_runs
 
@@ -83,6 +84,22 @@ _COUNTED_BY_ROMANS = re.compile(
     r"libro|section|sektion|abschnitt|titre|titulo|title|act|akt|acte|annex|appendix|phase|grade) {1,3}\Z"
 )
 _LONGEST_COUNTED = 14
+_UNIT_WORDS = """
+    nm μm mm cm dm m km mi ft yd mg μg g kg t lb lbs oz ml cl dl l hl ha ms sec min am pm a.m p.m px dpi
+    kv mv ma kw mw gw kwh mwh gwh hz khz mhz ghz pa hpa kpa mpa bar kj mj kcal kb mb gb tb kbit mbit gbit kbps mbps gbps
+    hundred thousand million millions billion billions trillion mn bn mio mrd mln mld millionen milliarde milliarden
+    milliard milliards millones milioni miliardi мм см м км мг г кг т мл л мин тыс млн млрд
+    公里 千米 厘米 毫米 米 里 毫克 千克 公斤 克 斤 吨 毫升 升 公顷 亩
+    千 百 万 萬 亿 億 千万 百万 元 美元 欧元 日元 英镑 港元
+"""
+UNITS = frozenset(_UNIT_WORDS.split())
+"""What belongs to a number that stands before it, with or without a blank; in small letters."""
+
+_LONGEST_UNIT = max(map(len, UNITS))
+
+ORDINALS = frozenset(["st", "nd", "rd", "th", "er", "re", "ere", "e", "eme"])
+"""What ends a number, without a blank, and says nothing more."""
+
 _BRACKETS = [ord("("), ord("（")], [ord(")"), ord("）")]
 
 
@@ -124,6 +141,7 @@ def _find(texts: Sequence[str]) -> list[Hashes]:
     # Six ends stand before, between and behind the texts: as many as a place has letters. So np.roll never brings a
     # letter of another text.
     end = chr(_END) * _SIDE
+    texts = [text.replace("℃", "°C").replace("℉", "°F") for text in texts]
     codes = to_codes(end + end.join(texts) + end)
     entries = character_entries(codes)
     stops = np.cumsum(np.fromiter(map(len, texts), np.intp, len(texts)) + _SIDE)
@@ -134,13 +152,17 @@ def _find(texts: Sequence[str]) -> list[Hashes]:
     kinds, values = _kinds().take(codes), entries & np.uint32(BASE)
     is_digit = (values >= ord("0")) & (values <= ord("9"))
     is_letter = (values > SEPARATOR) & ~is_digit
-    all_letters = _hash_parts(values, is_letter | is_digit, stops)
-    is_roman = _find_romans(values, kinds == _ROMAN, is_letter | is_digit)
+    is_word = is_letter | is_digit
+    is_roman = _find_romans(values, kinds == _ROMAN, is_word)
     is_letter &= ~is_roman
+    is_unit, is_silent = _find_units(codes, kinds, values, is_letter, is_digit)
+    is_letter &= ~is_unit
+    all_letters = _hash_parts(values, is_word & ~is_silent, stops)
     others = _hash_parts(values, is_letter, stops)
     is_sign = _find_signs(codes, kinds, is_letter, is_digit)
     is_part, is_dropped = _find_joints(codes, kinds, is_letter, is_digit)
-    is_number = is_digit | is_part | is_roman | is_sign
+    is_dropped |= is_silent
+    is_number = is_digit | is_part | is_roman | is_sign | is_unit
     # A mark beside a number is another one.
     runs = np.where(kinds == _TICK, np.int8(2), is_number.view(np.int8))
     starts = np.flatnonzero(is_number & (runs != np.roll(runs, 1)))
@@ -149,9 +171,10 @@ def _find(texts: Sequence[str]) -> list[Hashes]:
         is_exponent = (kinds == _EXPONENT) & np.roll(is_digit, 1)
         digits = np.where(is_digit, values + (np.uint32(MARK) * is_exponent), codes)
         digits[is_part] = ord(".")
+        digits[is_unit] = values[is_unit]
         numbers = _hash_numbers(digits, starts, is_number & ~is_dropped)
         last = np.flatnonzero(is_number & (runs != np.roll(runs, -1))) + 1
-        beside = np.where(is_digit[starts], _beside(codes, kinds, starts, last), np.uint64(0))
+        beside = np.where(is_digit[starts], _beside(codes, kinds, starts, last, is_unit), np.uint64(0))
         numbers = (numbers + beside) * np.uint64(0x9E37_79B9_7F4A_7C15)
         numbers = numbers >> _HIGH & ~_WEAK | (kinds[starts] == _TICK)
         found = _place(numbers, starts, np.where(codes == _END, _END, values), is_letter | (codes == _END), stops)
@@ -196,6 +219,63 @@ def _find_signs(codes: Codes, kinds: NDArray[np.uint8], is_letter: Flags, is_dig
     return found
 
 
+@functools.cache
+def _units() -> list[Hashes]:
+    """Return the hashes of units, of those that need no end of a word behind them, and of ordinals."""
+    hashed = list[Hashes]()
+    alone = {unit for unit in UNITS if stands_alone(to_codes(unit[:1]))[0]}
+    for words in (UNITS - alone, alone, ORDINALS):
+        codes = [character_entries(to_codes(word)) & np.uint32(BASE) for word in sorted(words)]
+        sizes = np.array(list(map(len, codes)))
+        letters = np.where(np.concatenate(codes) > SEPARATOR, np.concatenate(codes), ord("."))
+        hashed.append(mix_runs(letters.astype(np.uint64), np.cumsum(sizes) - sizes, sizes))
+    return hashed
+
+
+def _find_units(
+    codes: Codes, kinds: NDArray[np.uint8], values: Codes, is_letter: Flags, is_digit: Flags
+) -> list[Flags]:
+    """Return which characters belong to a number behind its digits, and which of these say nothing, such as a blank."""
+    is_taken, is_dropped = np.zeros((2, codes.size), np.bool_)
+    ends = np.flatnonzero(is_digit & ~np.roll(is_digit, -1)) + 1
+    if not ends.size:
+        return [is_taken, is_dropped]
+    units, alone, ordinals = _units()
+    is_alone = stands_alone(codes)
+    before = np.flatnonzero(is_digit & ~np.roll(is_digit, 1)) - 1
+    ends = ends[~is_letter[before] | is_alone[before]]  # no number of a word, such as w2l
+    starts = ends + (kinds[ends] == _BLANK)
+    is_degree = codes[starts] == ord("°")
+    starts = starts + is_degree
+    letters = np.where(is_letter, values, codes).astype(np.uint64)
+    others = np.flatnonzero(~is_letter | is_alone)
+    run = others[np.searchsorted(others, starts)] - starts
+    is_word = (run > 0) & (run <= _LONGEST_UNIT)
+    is_dotted = (run == 1) & (codes[starts + 1] == ord(".")) & ~is_letter[starts + 3]
+    sizes = np.where(is_degree & (run == 1) & np.isin(values[starts], list(map(ord, "cf"))), 1, 0)
+    for size, known, may_be in (
+        (run, units, is_word),
+        (3, units, is_dotted),
+        (2, alone, is_letter[starts]),
+        (1, alone, is_letter[starts]),
+        (run, ordinals, is_word & (starts == ends)),
+    ):
+        tried = np.where(may_be & (sizes == 0), size, 0)
+        is_known = np.isin(mix_runs(letters, starts, tried), known)
+        sizes = np.where(is_known, tried, sizes)
+    is_ordinal = is_known[sizes > 0]
+    firsts, starts, stops = ends[sizes > 0], starts[sizes > 0], (starts + sizes)[sizes > 0]
+    is_taken[_spans(firsts, stops)] = True
+    is_dropped[_spans(firsts, np.where(is_ordinal, stops, starts))] = True
+    return [is_taken, is_dropped | is_taken & (codes == ord("."))]
+
+
+def _spans(starts: Places, stops: Places) -> Places:
+    """Return the places from each of *starts* to before its stop."""
+    sizes = stops - starts
+    return np.repeat(stops - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+
+
 def _find_joints(codes: Codes, kinds: NDArray[np.uint8], is_letter: Flags, is_digit: Flags) -> tuple[Flags, Flags]:
     """Return which characters stand between digits of one number, and which of these only group them."""
     is_between = np.roll(is_digit, 1) & np.roll(is_digit, -1)
@@ -222,7 +302,7 @@ def _hash_numbers(digits: Codes, starts: Places, is_kept: Flags) -> Hashes:
     return mix_runs(digits[kept].astype(np.uint64), firsts, sizes)
 
 
-def _beside(codes: Codes, kinds: NDArray[np.uint8], starts: Places, stops: Places) -> Hashes:
+def _beside(codes: Codes, kinds: NDArray[np.uint8], starts: Places, stops: Places, is_unit: Flags) -> Hashes:
     """Return a number for what belongs to each number beside its digits: a unit on either side, a minus, brackets."""
     before, after = starts - 1, stops
     units = np.zeros(starts.size, np.uint64)
@@ -236,7 +316,7 @@ def _beside(codes: Codes, kinds: NDArray[np.uint8], starts: Places, stops: Place
     for place in (before - (kinds[before] == _BLANK), before):
         is_tag = (codes[place] == ord(">")) & (kinds[place - 1] != _BLANK)
         relations = np.where((kinds[place] == _RELATION) & ~is_tag, codes[place], relations)
-    in_brackets = np.isin(codes[before], _BRACKETS[0]) & np.isin(codes[after], _BRACKETS[1])
+    in_brackets = np.isin(codes[before], _BRACKETS[0]) & np.isin(codes[after], _BRACKETS[1]) & ~is_unit[after - 1]
     found: Hashes = (
         units + np.uint64(1 << 21) * is_minus + np.uint64(1 << 22) * in_brackets + (relations << np.uint64(24))
     )

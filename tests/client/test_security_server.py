@@ -6,6 +6,7 @@ who may not.
 from __future__ import annotations
 
 import json
+import re
 import uuid
 
 import pytest
@@ -336,6 +337,63 @@ def test_who_sees_a_mask_decides_nothing(masked, limits, field):
         with pytest.raises((WritesRefusedError, MappingError), match="login") as refused:
             act()
         assert field in str(refused.value)
+
+
+HIDDEN = r"field 'simhash{}' is not mapped.*, or use a login that sees it"
+# What a login is shown that sees a part: by find, by search_distinct, and by a plan, or which error ends them.
+SHOWN = {
+    "some documents": ({"dls": '{"term": {"team": "ours"}}'}, ["1", "2"], ["1"], (1, {})),
+    "a field": ({"fls": ["~note"]}, ["0", "1", "2"], ["0"], (2, {})),
+    "no text": ({"fls": ["~body"]}, "not for this user", ["0"], (0, {"unreadable": 3})),
+    "no name of another": ({"fls": ["~simhash.duplicate_of"]}, ["0", "1", "2"], ["0"], HIDDEN.format(".duplicate_of")),
+    "no name of a group": (
+        {"fls": ["~simhash.group", "~simhash.duplicate_of"]},
+        ["0", "1", "2"],
+        *[r"simhash\.group.*a login that sees it"] * 2,
+    ),
+    "no fingerprint": ({"fls": ["~simhash.fingerprint"]}, *[HIDDEN.format(".fingerprint")] * 3),
+    "nothing of ours": ({"fls": ["~simhash"]}, *[HIDDEN.format("")] * 3),
+    "nothing in ours": ({"fls": ["~simhash.*"]}, *[HIDDEN.format(".fingerprint")] * 3),
+}
+
+
+@pytest.mark.parametrize(("limits", "found", "distinct", "planned"), SHOWN.values(), ids=SHOWN)
+def test_what_a_login_is_shown_is_what_it_sees(masked, caplog, limits, found, distinct, planned):
+    """A lookup names no hidden document, a visible copy stands for a hidden canonical, and what is unseen is said."""
+    index, simhash, text = masked(limits)
+
+    def shown(read):
+        try:
+            return read()
+        except MappingError as error:
+            return str(error)
+
+    def find():
+        near = [*simhash.find_near_dups(index, text), *simhash.find_near_dups_many(index, [text])[0]]
+        unread = [each.unverified for each in near if each.unverified]
+        return unread[0] if unread else sorted({each.id for each in near})
+
+    def plan():
+        made = simhash.plan_removal(index, max_share=1)
+        assert (f"2 documents of {index} name a canonical that is not there, or not for this login" in caplog.text) == (
+            "dls" in limits
+        )
+        seen = {each.id for each in simhash.find_near_dups(index, text)}
+        assert {key.id for line in made.removals for key in (line.document, line.canonical)} <= seen
+        return made.count, dict(made.left_out)
+
+    reads = [
+        find,
+        lambda: [each.id for each in simhash.search_distinct(index, {"query": {"match_all": {}}}).hits],
+        plan,
+    ]
+    for read, expected in zip(reads, (found, distinct, planned), strict=True):
+        answer = shown(read)
+        assert re.search(expected, answer) if isinstance(expected, str) else answer == expected, answer
+    [checked] = simhash.check(index)
+    assert checked.documents == (2 if "dls" in limits else 3)
+    is_told = bool(checked.problems or simhash.check_sample(index, sample=10).reasons)
+    assert is_told or not isinstance(found, str)
 
 
 def test_who_sees_no_text_or_group_reads_no_wrong_answer(masked, tmp_path):

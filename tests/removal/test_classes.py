@@ -89,6 +89,12 @@ def loss(goes, stays, *titles):
         ),
         (f"{SNOW} p < 5 here.", f"{SNOW} p > 5 here.", "numbers"),
         (f"{SNOW} 5 mW here.", f"{SNOW} 5 MW here.", "numbers"),
+        *[
+            (f"{LONG} It has {one} here.{more}", f"{LONG} It has {other} here.", "rewritten" if more else "numbers")
+            for one, other in (("5 mg", "5 g"), ("5°C", "5 °F"), ("10 km", "10 m"), ("1st", "2nd"), ("5公里", "5 米"))
+            for more in ("", " Agency report")
+        ],
+        (f"{SNOW} It has 5km here.", f"{SNOW} It has 5 km here.", "same"),
         (f"{SNOW} Prices in $ here.", f"{SNOW} Prices in € here.", "numbers"),
         (f"{SNOW} It has 1,500 kg.", f"{SNOW} It has 1.500 kg.", "numbers"),
         ("Row\t\t5\t7\n" + SNOW, "Row\t5\t\t7\n" + SNOW, "numbers"),
@@ -103,7 +109,7 @@ def loss(goes, stays, *titles):
         (f"Red ink\nof Rome\nOld tea\nof Bonn\n{SNOW}", f"Red ink\nof Bonn\nOld tea\nof Rome\n{SNOW}", "rewritten"),
         # little of its own
         (f"{LONG} Agency report", LONG, "few"),
-        (LONG.replace("such as w21", "such as w2l"), LONG, "rewritten"),  # a number of a word is one
+        (LONG.replace("such as w21", "such as w2l"), LONG, "numbers"),  # a number of a word is one
         (LONG.replace("the story", "the stroy", 1), LONG, "few"),
         (f"{CHINESE}（新华社）", CHINESE, "few"),
         (f"{CHINESE}（新华社三月）", CHINESE, "rewritten"),
