@@ -61,9 +61,9 @@ def test_the_result_is_the_rules_whatever_the_order(server, index, simhash, cano
 def test_who_stays_is_one_order(server, index, simhash, lookups):
     """Ids at random, several runs, copies in one bulk, documents given again, and a reconcile: none changes a group."""
     simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    some, others, more = (random.Random(n).sample(texts(400, seed=n // 2), 300) for n in (8, 9, 10))
+    some, others, more = (random.Random(n).sample(texts(200, seed=n // 2), 150) for n in (8, 9, 10))
     given = [{"_id": f"{chance.random()}", "body": body} for chance in [random.Random(1)] for body in others]
-    for documents in ([{"body": body} for body in some], given, given[100:]):
+    for documents in ([{"body": body} for body in some], given, given[50:]):
         reports = list(simhash.ingest(index, documents, max_distance=8, lookups=lookups))
         assert simhash.reconcile(index).changed == 0
     assert {report.action for report in reports} == {"unchanged"}

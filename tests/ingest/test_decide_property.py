@@ -216,8 +216,8 @@ def test_a_canonical_that_comes_back_stands_before_its_own_copies():
     index = [
         Document("c", 0b1, group="a", at=5, is_member=True),
         Document("e", 0b11, group="a", at=6, is_member=True),
-        Document("d", 0b10, group="x", at=4, is_member=True),
-        Document("x", 0b11110, group="x", at=3),
+        Document("d", 0b10, group="x", at=2, is_member=True),
+        Document("x", 0b11110, group="x", at=1),
     ]
     back = Document("a", 0, position=0)
     led = {"d": [index[-1]]}

@@ -28,20 +28,18 @@ def test_places_of_normalised_characters(text):
         assert code in reference.hashed_letters(text[start:end])
 
 
-def _stands_in(run, text):
-    return any(text[place : place + len(run)] == run for place in range(len(text) - len(run) + 1))
-
-
 def _covered(question, other, letters):
     """Return the normalised characters of *question* that stand in a shared run of so many letters or more."""
-    covered = set()
+    signs = {letter: chr(0x4E00 + number) for number, letter in enumerate({*question, *other})}
+    plain, there = ("".join(map(signs.get, text)) for text in (question, other))
+    covered, end = set(), 0
     for start in range(len(question)):
         run = reference.run_of_letters(question[start:], letters)
-        if run is not None and _stands_in(run, other):
-            end = start + len(run)
-            while end < len(question) and _stands_in(question[start : end + 1], other):
+        if run is not None and plain[start : start + len(run)] in there:
+            end = max(end, start + len(run))  # what stood there from an earlier place on stands there from here on
+            while end < len(plain) and plain[start : end + 1] in there:
                 end += 1
-            covered |= set(range(start, end))
+            covered.update(range(start, end))
     return covered
 
 

@@ -55,7 +55,7 @@ def loss(goes, stays, *titles):
         (XIN, f"本报讯 {XIN}", "contained"),
         ("Sports\n" + BRIDGE, f"Sports\n{BRIDGE}\n{SNOW}", "contained"),
         (f"{LINE}\n{LINE} too\n{BRIDGE}", f"{LINE}\n{SNOW}\n{LINE} too\n{BRIDGE}", "contained"),  # line by line
-        (f"{LINE}\n{BRIDGE}", f"(Reuters) - {LINE}\n{BRIDGE}", "contained"),
+        (f"{LINE}\n{LINE} too\n{BRIDGE}", f"(Reuters) - {LINE}\n{SNOW}\n{LINE} too\n{BRIDGE}", "contained"),
         # a short sentence that stands elsewhere
         (f"{BRIDGE} Not so. {SNOW}", f"{BRIDGE} {SNOW} Not so.", "few"),
         # a statement that is made of others, or that a word has turned

@@ -3,6 +3,7 @@
 import pytest
 
 from es_simhash.errors import GuardRailError
+from es_simhash.removal import guard_rails, removal_file
 from es_simhash.removal.guard_rails import OneStays
 from tests.servers.support import ONE_SHARD
 
@@ -23,20 +24,19 @@ def test_both_numbers_count(removals, documents, is_large):
     assert OneStays("a", removals, documents).is_suspicious == is_large
 
 
-def test_no_plan_takes_a_large_group(call, simhash, index, tmp_path):
-    """Of 1,099 duplicates none goes, unless that is allowed."""
+def test_no_plan_takes_a_large_group(call, simhash, index, tmp_path, monkeypatch):
+    """Of many duplicates none goes, unless that is allowed."""
+    for module in (guard_rails, removal_file):
+        monkeypatch.setattr(module, "FEWEST_LARGE", 50)
     call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
-    list(
-        call(
-            simhash.ingest(index, ({"_id": f"p{n:05}", "body": LICENCE[:300]} for n in range(1_100)), on_duplicate=None)
-        )
-    )
+    documents = [{"_id": f"p{number:02}", "body": LICENCE[:300]} for number in range(60)]
+    list(call(simhash.ingest(index, documents, on_duplicate=None)))
     call(simhash.reconcile(index))
     made = call(simhash.plan_removal(index, tmp_path / "plan.db", max_share=1.0))
-    assert made.large_group == OneStays("p00000", made.count, 1_100)
-    with pytest.raises(GuardRailError, match=r"1,099 of 1,100 documents would go for one, 'p00000'.*large_groups=True"):
+    assert made.large_group == OneStays("p00", made.count, 60)
+    with pytest.raises(GuardRailError, match=r"59 of 60 documents would go for one, 'p00'.*large_groups=True"):
         list(call(simhash.apply_removal(tmp_path / "plan.db")))
     with pytest.raises(GuardRailError, match="large_groups=True"):
         list(call(simhash.apply_removal(tmp_path / "plan.db", dry_run=True)))
     gone = list(call(simhash.apply_removal(tmp_path / "plan.db", large_groups=True, dry_run=True)))
-    assert len(gone) == made.count > 1_000
+    assert len(gone) == made.count == 59
