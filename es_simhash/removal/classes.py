@@ -22,7 +22,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from es_simhash.hashing.characters import UNSPACED, Codes, Hashes
+from es_simhash.hashing.characters import UNSPACED, Hashes
 from es_simhash.texts.letters import compared_letters
 from es_simhash.texts.measures import Replaced
 from es_simhash.texts.numbers import ORDINALS, UNITS, compare_numbers, text_numbers
@@ -224,21 +224,24 @@ class Text:
         return found + found[-1:] * (last - len(found))
 
     @cached_property
-    def folded(self) -> tuple[Codes, Hashes]:
-        """The letters by which verification compares texts, and the numbers."""
-        return compared_letters([self.text])[0], text_numbers([self.text])[0]
+    def folded(self) -> bytes:
+        """The letters by which verification compares texts."""
+        return compared_letters([self.text])[0].tobytes()
+
+    @cached_property
+    def number_hashes(self) -> Hashes:
+        """The numbers by which verification compares texts."""
+        return text_numbers([self.text])[0]
 
     def is_same(self, other: Text) -> bool:
         """Return whether only spaces, case or marks differ."""
-        if self.words == other.words:
+        if self.text == other.text or self.words == other.words:
             return True
-        if self.numbers_in_order != other.numbers_in_order:
-            return False
-        is_folded_alike = self.folded[0].tobytes() == other.folded[0].tobytes()
-        return is_folded_alike and self._compare_numbers(other) == "same"
+        is_alike = self.numbers_in_order == other.numbers_in_order and self.folded == other.folded
+        return is_alike and self._compare_numbers(other) == "same"
 
     def _compare_numbers(self, other: Text) -> Replaced:
-        return compare_numbers(self.folded[1], other.folded[1])[0]
+        return compare_numbers(self.number_hashes, other.number_hashes)[0]
 
     def differs_in_numbers(self, other: Text) -> bool:
         """Return whether nothing but numbers or signs differs; not whether these do."""
