@@ -9,7 +9,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from es_simhash.arguments import check_choice, check_count
-from es_simhash.errors import IncompleteSearchError, MappingError, SchemeMismatchError, count
+from es_simhash.errors import IncompleteSearchError, MappingError, count
 from es_simhash.groups.read import read_all, read_texts
 from es_simhash.groups.recorded import refuse_group_faults
 from es_simhash.hashing import from_hex
@@ -97,17 +97,9 @@ async def pairs(
     from es_simhash.groups.table import Table  # noqa: PLC0415 -- loads numpy
 
     names = [check_index(name) for name in (index, against) if name is not None]
-    settings = await read_present_settings(server, index)
-    settings_of = dict((await read_known(server, index))[1].settings_of)
-    if against is not None:
-        other = await read_present_settings(server, against)
-        if other.scheme != settings.scheme:
-            raise SchemeMismatchError(
-                f"the two indices use different schemes, {settings.scheme} and {other.scheme}: backfill one of them",
-                index_scheme=str(settings.scheme),
-                client_scheme=str(other.scheme),
-            )
-        settings_of |= (await read_known(server, against))[1].settings_of
+    every = [name for given in names for name in names_in(given)]
+    settings = await read_present_settings(server, every)
+    settings_of = (await read_known(server, every))[1].settings_of
     rule, text_fields = choose_rule(settings, settings_of, options, "document")
     limits = Grouping(rule.max_distance, rule.similarity, rule.measure, rule.per, rule.within)
     dates = [] if limits.within is None else [limits.within.field]
@@ -122,7 +114,6 @@ async def pairs(
         )
         logger.warning("%s: run setup(index)", missing)
     found = table.pairs(split=split if against is not None else None)
-    every = [name for given in names for name in names_in(given)]
     texts: Texts | None = None
     if limits.similarity is not None:
         places = await server.compute(table.with_candidates)

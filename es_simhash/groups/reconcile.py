@@ -6,7 +6,7 @@ The rule is applied in ``table``. A document is rewritten only if it is still as
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -27,12 +27,12 @@ from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import milliseconds_of, to_moment
 from es_simhash.transport.conversation import refresh
 from es_simhash.transport.protocol import Index, Key, Progress, ids_query, noting, were
-from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
-from es_simhash.writes.operations import Failure, Outcome, refuse_hindered
+from es_simhash.writes.bulk import CONFLICT, MISSING, Change, rewrite
+from es_simhash.writes.operations import Failure, refuse_hindered
 from es_simhash.writes.targets import refuse_masked, refuse_masked_values, refuse_updates
 
 if TYPE_CHECKING:
-    from es_simhash.groups.table import Groups, Table, Texts
+    from es_simhash.groups.table import Groups, Row, Table, Texts
 
 
 Written: TypeAlias = dict[Key, tuple[int, int] | None]
@@ -196,9 +196,7 @@ async def reconcile(
             # Those with the ids were changed by a flow that takes these fields out by itself.
             bare = await grouped_without_fingerprint(server, index) if ids is None else []
             if not dry_run:
-                writer.moved = 0
-                await writer.write(server, groups, wrong)
-                await writer.clear(server, bare)
+                await writer.write(server, groups, wrong, bare)
             if dry_run or writer.failures or not writer.moved:
                 break
     changed = len(wrong) + len(bare) if dry_run else writer.changed
@@ -227,7 +225,7 @@ async def reconcile(
 class _Writer:
     """
     Puts documents into the groups they belong to; *check* raises if they are not grouped in this way any more.
-    *moved*: how many others changed, so that they are to be judged again.
+    *moved*: whether others changed some, so that they are to be judged again.
     """
 
     def __init__(
@@ -245,62 +243,56 @@ class _Writer:
         # Where the latest stays, a document that never had a moment must not get the latest.
         self._has_moments = not any(key.is_descending and key.field == Fields(prefix).at for key in grouping.order_keys)
         self.changed = 0
-        self.moved = 0
+        self.moved = False
         self.failures: list[Failure] = []
 
-    async def write(self, server: Port, groups: Groups, places: Sequence[int]) -> None:
-        """Rewrite the documents at *places* of *groups*; each request is checked before."""
-        before = self.changed
+    async def write(self, server: Port, groups: Groups, places: Sequence[int], bare: Sequence[Key]) -> None:
+        """Rewrite the documents at *places* of *groups*, and *bare* ones; each request is checked before."""
+        before, self.moved = self.changed, False
         moment = groups.table.next_moment(milliseconds_of(await server.compute(now)) or 0)
         # Canonicals first: a run that is cut short leaves no duplicate with a moment before that of its canonical.
         places = sorted(places, key=lambda place: int(groups.canonical[place]) != place)
         for begin in range(0, len(places), self._batch):
-            await self._write(server, groups, places[begin : begin + self._batch], moment)
-            done = min(begin + self._batch, len(places))
-            server.tell(Progress(done, len(places), "rewriting groups"))
+            rows = {groups.table.row(place): place for place in places[begin : begin + self._batch]}
+            fields_of = partial(_fields, groups, moment=moment if self._has_moments else None)
+            wanted = {row.key: (row, fields_of(place), groups.version(place)) for row, place in rows.items()}
+            await self._rewrite(server, list(wanted), partial(self._regroup, wanted))
+            server.tell(Progress(begin + len(rows), len(places), "rewriting groups"))
+        for begin in range(0, len(bare), self._batch):
+            await self._rewrite(server, bare[begin : begin + self._batch], self._clear)
         if self.changed > before:
             await self._check()  # a batch that was on its way when the grouping was changed is an error, and no success
 
-    async def _write(self, server: Port, groups: Groups, places: Sequence[int], moment: int) -> None:
-        rows = {place: groups.table.row(place) for place in places}
-        fields_of = partial(_fields, groups, moment=moment if self._has_moments else None)
-        wanted = {row.key: (row, fields_of(place), groups.version(place)) for place, row in rows.items()}
-        moved: set[Key] = set()
+    def _regroup(
+        self,
+        wanted: Mapping[Key, tuple[Row, Mapping[str, Any], tuple[int, int] | None]],
+        place: Key,
+        found: Mapping[str, Any],
+    ) -> tuple[str, Any] | None:
+        """Return the update of a document that is still as it was judged."""
+        row, fields, version = wanted[place]
+        own = found.get("_source", {}).get(self._prefix) or {}
+        given = {key: value for key, value in fields.items() if own.get(key) != value}
+        if own.get("at"):
+            given.pop("at", None)  # the moment it was first grouped
+        # Its text may be another one now: it is read again in the next round.
+        is_read = version in (None, (found["_seq_no"], found["_primary_term"]))
+        if own.get("fingerprint") != to_hex(row.fingerprint) or (given and not is_read):
+            self.moved = True
+            return None
+        return ("update", {"doc": {self._prefix: given}}) if given else None
 
-        def change(place: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-            row, fields, version = wanted[place]
-            own = found.get("_source", {}).get(self._prefix) or {}
-            if own.get("fingerprint") != to_hex(row.fingerprint):
-                moved.add(place)
-                return None
-            given = {key: value for key, value in fields.items() if own.get(key) != value}
-            if own.get("at"):
-                given.pop("at", None)  # the moment it was first grouped
-            if given and version not in (None, (found["_seq_no"], found["_primary_term"])):
-                moved.add(place)  # its text may be another one now: it is read again in the next round
-                return None
-            return ("update", {"doc": {self._prefix: given}}) if given else None
+    def _clear(self, _: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
+        """Return the update that takes the group fields out of a document that has no fingerprint."""
+        source = found.get("_source", {})
+        if read_values(source, Fields(self._prefix).fingerprint) not in ([], [None]):
+            return None
+        given = clearing(source, GROUPED, prefix=self._prefix)
+        return ("update", {"doc": given}) if given else None
 
-        outcomes = await rewrite(server, list(wanted), change, source=[self._prefix], check=self._check)
-        self.moved += len(moved)
-        self._count(wanted, outcomes)
-
-    async def clear(self, server: Port, places: Sequence[Key]) -> None:
-        """Take the group fields out of the documents at *places* that have no fingerprint."""
-
-        def change(_: Key, found: Mapping[str, Any]) -> tuple[str, Any] | None:
-            source = found.get("_source", {})
-            if read_values(source, Fields(self._prefix).fingerprint) not in ([], [None]):
-                return None
-            given = clearing(source, GROUPED, prefix=self._prefix)
-            return ("update", {"doc": given}) if given else None
-
-        for begin in range(0, len(places), self._batch):
-            part = places[begin : begin + self._batch]
-            wanted = [self._prefix, f"{self._prefix}.*"]
-            self._count(part, await rewrite(server, part, change, source=wanted, check=self._check))
-
-    def _count(self, keys: Iterable[Key], outcomes: Sequence[Outcome | None]) -> None:
+    async def _rewrite(self, server: Port, keys: Sequence[Key], change: Change) -> None:
+        source = [self._prefix, f"{self._prefix}.*"]
+        outcomes = await rewrite(server, keys, change, source=source, check=self._check)
         for key, outcome in zip(keys, outcomes, strict=True):
             if outcome is None:
                 continue
@@ -308,7 +300,7 @@ class _Writer:
                 self.changed += 1
                 self._written[key] = outcome.version
             elif outcome.status in (CONFLICT, MISSING):
-                self.moved += 1
+                self.moved = True
             else:
                 self.failures.append(outcome.to_failure())
         refuse_hindered(outcomes)

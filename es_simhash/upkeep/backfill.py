@@ -17,7 +17,6 @@ from typing import Any
 
 from es_simhash.arguments import Count, check_fields, check_number, check_options, option
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
-from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import reading_primaries
@@ -27,7 +26,7 @@ from es_simhash.transport.conversation import check_shards, refresh
 from es_simhash.transport.pages import Hits, Reading, Step
 from es_simhash.transport.protocol import Call, Index, Progress, check_index, document_key, noting, were
 from es_simhash.upkeep.needed import FIRST_FAILURES, BackfillProgress, Judge, Judgement, Judging, Ledger, unreadable
-from es_simhash.upkeep.put_fields import find_targets, has_passages, record_settings, record_text_fields, scheme_of
+from es_simhash.upkeep.put_fields import find_targets, record_settings, record_text_fields
 from es_simhash.writes.bulk import Bulk, send_bulk
 from es_simhash.writes.operations import Failure
 
@@ -83,9 +82,8 @@ async def backfill(
     server = await reading_primaries(server, index)
     await check_shards(server, check_index(index))
     targets = await find_targets(server, index, options.text_field, dry_run=options.dry_run)
-    pool = FingerprintPool(scheme_of(targets), workers=options.workers, passages=has_passages(targets))
+    judge = Judge(server.prefix, targets, workers=options.workers)
     try:
-        judge = Judge(server.prefix, targets, pool)
         passes = Passes(index, check_filter(options.filter), judge, options)
         with noting(lambda: were(0 if options.dry_run else passes.ledger.changed, "changed")):
             async with aclosing(passes.first(server)) as reports:
@@ -106,7 +104,7 @@ async def backfill(
                 await _record_passages(server, judge, passes.ledger)
             yield [passes.report(is_done=True)]
     finally:
-        await server.compute(pool.close)
+        await server.compute(judge.close)
 
 
 async def _record_passages(server: Port, judge: Judge, ledger: Ledger) -> None:
@@ -140,6 +138,8 @@ class Passes:
         self._judge = judge
         self.ledger = Ledger(judge)
         self._began = self._elapsed = 0.0
+        # Whether the server took only the second way of a whole request, as where it runs no scripts.
+        self._is_refused = False
 
     async def first(self, server: Port) -> AsyncGenerator[BackfillProgress, None]:
         """Look at every document."""
@@ -219,7 +219,10 @@ class Passes:
             ledger.changed += len(wrong)
             wrong = []
         parts = [wrong[begin : begin + BULK_DOCUMENTS] for begin in range(0, len(wrong), BULK_DOCUMENTS)]
-        bulks = [Bulk([operation for judgement in part if (operation := judgement.operation)]) for part in parts]
+        asked = [
+            [(self._is_refused and judgement.otherwise) or judgement.operation for judgement in part] for part in parts
+        ]
+        bulks = [Bulk([operation for operation in part if operation]) for part in asked]
         calls = [*(bulk.call() for bulk in bulks), *beside]
         answers = await server.patient.together(calls, concurrency=max(2, 2 * self._options.slices)) if calls else []
         for part, bulk, answer in zip(parts, bulks, answers, strict=False):
@@ -229,7 +232,9 @@ class Passes:
                 for place, outcome in enumerate(outcomes)
                 if outcome.status == BAD_REQUEST and (operation := part[place].otherwise)
             }
-            for place, outcome in zip(refused, await send_bulk(server, list(refused.values())), strict=True):
+            seconds = await send_bulk(server, list(refused.values()))
+            self._is_refused |= len(refused) == len(part) and all(outcome.is_done for outcome in seconds)
+            for place, outcome in zip(refused, seconds, strict=True):
                 outcomes[place] = outcome
             await server.compute(ledger.settle, part, outcomes)
         return list(answers[len(parts) :])

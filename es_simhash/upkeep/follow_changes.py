@@ -20,8 +20,6 @@ import xxhash
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.groups.reconcile import Written
-from es_simhash.hashing import Scheme
-from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.shards import NOTHING, Position, Positions, Shard
 from es_simhash.transport.answers import check_whole, find_gaps
@@ -30,7 +28,7 @@ from es_simhash.transport.protocol import Call, Index, index_key
 from es_simhash.transport.refusals import is_lasting, is_there_already
 from es_simhash.upkeep.follow_options import FollowOptions, Tally
 from es_simhash.upkeep.needed import Judge, Judgement
-from es_simhash.upkeep.put_fields import Target, find_targets, has_passages, record_text_fields, scheme_of
+from es_simhash.upkeep.put_fields import Target, find_targets, record_text_fields
 from es_simhash.writes.bulk import CONFLICT, MISSING, NO_INDEX, UNREADABLE, send_bulk
 from es_simhash.writes.operations import Operation, Refusal, refuse_hindered
 
@@ -47,8 +45,7 @@ class FollowedIndices:
         self._index = index
         self._options = options
         self._positions = Positions(index)
-        self._pool: FingerprintPool | None = None
-        self._computed: tuple[Scheme, bool] | None = None
+        self._targets: dict[str, Target] = {}
         self._read_at = -math.inf
         # A digest of what the documents of each index must carry, by UUID of the index.
         self.purposes: dict[str, str] = {}
@@ -75,18 +72,16 @@ class FollowedIndices:
         await record_text_fields(server, self.judge.targets, self.judge.take_shown())
 
     async def close(self, server: Port) -> None:
-        if self._pool is not None:
-            await server.compute(self._pool.close)
+        if self._targets:
+            await server.compute(self.judge.close)
 
     async def _read_targets(self, server: Port) -> None:
         targets = await find_targets(server, self._index, self._options.text_field, dry_run=False)
-        before = self._computed
-        scheme, passages = self._computed = scheme_of(targets), has_passages(targets)
-        if self._pool is None or self._computed != before:
+        if targets != self._targets:
             await self.close(server)
-            self._pool = FingerprintPool(scheme, workers=self._options.workers, passages=passages)
-        self.judge = Judge(server.prefix, targets, self._pool)
-        self.purposes = {target.uuid: _purpose(target) for target in targets.values()}
+            self.judge = Judge(server.prefix, targets, workers=self._options.workers)
+            self._targets = targets
+            self.purposes = {target.uuid: _purpose(target) for target in targets.values()}
 
 
 def _purpose(target: Target) -> str:

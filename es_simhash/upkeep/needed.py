@@ -90,20 +90,22 @@ class Judging(Protocol):
 class Judge:
     """Compares documents with the fingerprints of their texts, each by the settings of its concrete index."""
 
-    def __init__(self, prefix: str, targets: Mapping[str, Target], pool: FingerprintPool) -> None:
+    def __init__(self, prefix: str, targets: Mapping[str, Target], *, workers: int | None = None) -> None:
         self._prefix = prefix
-        self._pool = pool
+        every = [target.settings for target in targets.values()]
+        with_passages = [settings.passages is not None for settings in every]
+        self._pool = FingerprintPool(every[0].scheme, workers=workers, passages=any(with_passages))
         self.targets = dict(targets)
         self.characters = 0  # of all texts that were judged
         texts = dict.fromkeys(field for target in targets.values() for field in target.text_fields)
         self.source = [*texts, prefix, f"{prefix}.*"]
         names = list(NEEDED_FIELDS)
         # Lookups read passages where all indices have them.
-        if all(target.settings.passages is not None for target in targets.values()):
+        if all(with_passages):
             names.append("passages")
-        every = [{"exists": {"field": f"{prefix}.{name}"}} for name in names]
+        held = [{"exists": {"field": f"{prefix}.{name}"}} for name in names]
         # Beside a filter, even one that matches everything, a should clause excludes nothing: it only marks hits.
-        self.marks = {"should": [{"bool": {"_name": NOT_INDEXED, "must_not": [{"bool": {"filter": every}}]}}]}
+        self.marks = {"should": [{"bool": {"_name": NOT_INDEXED, "must_not": [{"bool": {"filter": held}}]}}]}
         # For each index whose text fields are not recorded yet: those that no document has shown so far.
         self._unseen = {name: set(target.text_fields) for name, target in targets.items() if not target.is_recorded}
 
@@ -119,6 +121,9 @@ class Judge:
             else self._compare(document, TextHashes(None) if text is None else next(computed), at)
             for document, text in zip(documents, found, strict=True)
         ]
+
+    def close(self) -> None:
+        self._pool.close()
 
     def take_shown(self) -> list[str]:
         shown = [name for name, fields in self._unseen.items() if not fields]

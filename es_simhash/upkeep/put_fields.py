@@ -210,14 +210,6 @@ class Target:
         return self.settings.text_fields == self.text_fields
 
 
-def has_passages(targets: Mapping[str, Target]) -> bool:
-    return any(target.settings.passages is not None for target in targets.values())
-
-
-def scheme_of(targets: Mapping[str, Target]) -> Scheme:
-    return next(iter(targets.values())).settings.scheme
-
-
 async def find_targets(
     server: Port, index: Index, text_field: str | Sequence[str] | None, *, dry_run: bool
 ) -> dict[str, Target]:

@@ -13,7 +13,6 @@ from es_simhash.arguments import check_ids, check_name
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.groups.reconcile import reconcile
 from es_simhash.groups.recorded import settle_grouping
-from es_simhash.hashing.pool import FingerprintPool
 from es_simhash.ingest.written import Written
 from es_simhash.mapping.fields import our_object
 from es_simhash.mapping.port import Port
@@ -24,7 +23,7 @@ from es_simhash.transport.conversation import refresh
 from es_simhash.transport.pages import read_each
 from es_simhash.transport.protocol import Key, check_index, document_key, ids_query
 from es_simhash.upkeep.needed import Judge
-from es_simhash.upkeep.put_fields import find_targets, has_passages, scheme_of
+from es_simhash.upkeep.put_fields import find_targets
 from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import Failure, refuse_hindered
 from es_simhash.writes.targets import refuse_masked_values, refuse_unseen
@@ -50,8 +49,7 @@ async def tag_written(
     grouping = await settle_grouping(server, await resolve_index(server, index), request)
     if grouping.per is not None:
         await refuse_masked_values(server, index, grouping.per)
-    pool = FingerprintPool(scheme_of(targets), passages=has_passages(targets))
-    judge = Judge(server.prefix, targets, pool)
+    judge = Judge(server.prefix, targets)
     try:
         for begin in range(0, len(every), PART_DOCUMENTS):
             places = {id_: place for place, id_ in enumerate(every[begin : begin + PART_DOCUMENTS], begin)}
@@ -71,7 +69,7 @@ async def tag_written(
             }
             yield [one for place, some in reports.items() for one in some or gone[place]]
     finally:
-        await server.compute(pool.close)
+        await server.compute(judge.close)
 
 
 _GONE = "there is no document of this id"
