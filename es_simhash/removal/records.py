@@ -80,7 +80,7 @@ class PlannedRemoval(Record):
 
     def is_newer(self, date: str) -> bool:
         """Return whether the document that goes has a later *date* than what stays, as far as both are known."""
-        goes, stays = (_moment(row.fields.get(date)) for row in (self.document, self.canonical))
+        goes, stays = (moment_of(row.fields.get(date)) for row in (self.document, self.canonical))
         return goes is not None and stays is not None and goes > stays
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class PlannedRemoval(Record):
         return removal
 
 
-def _moment(value: Any) -> float | None:
+def moment_of(value: Any) -> float | None:
     """Return a date as a number: ISO 8601, or a number that a server takes for one; else ``None``."""
     with suppress(TypeError, ValueError, OverflowError):
         found = datetime.fromisoformat(value)
