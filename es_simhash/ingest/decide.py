@@ -290,9 +290,14 @@ class _Deciding:
         fingerprint, content = document.fingerprint, document.content
         unread = None if content is None else content.unread
         is_near = fingerprint in self._near or fingerprint in self._known.by_fingerprint
-        if not (is_near or fingerprint in self._own.by_fingerprint or self._existing.of(fingerprint) or unread):
+        is_twice = self._has_other_routing(document)
+        if not (
+            is_near or fingerprint in self._own.by_fingerprint or self._existing.of(fingerprint) or unread or is_twice
+        ):
             return Decision("write", document.id, at=self._at(document, None))  # most documents, without detours
         uncompared = [] if unread is None else [Uncompared(None, unread)]
+        if is_twice:
+            uncompared.append(Uncompared(document.id, Unread("routing")))
         candidates, is_short = () if unread is not None else self._candidates(document), False
         for leader in candidates:
             comparison = _compare(document, leader, self._rule.grouping)
@@ -357,6 +362,13 @@ class _Deciding:
         for uncompared, doubt, text, fingerprint in self._doubted:
             if scheme is None or of_text[text] == fingerprint:
                 uncompared.remove(doubt)
+
+    def _has_other_routing(self, document: Document) -> bool:
+        """Return whether there may be another document of its id; decisions know one of each id."""
+        newest = self._newest(document.id)
+        held = (self._existing.held or {}).get(document.id, ())
+        routings = [hit.get("_routing") for hit in held] if newest is None else [newest.routing]
+        return any(str(routing) != str(document.routing) for routing in routings)
 
     def _newest(self, id_: str) -> Document | None:
         """Return what was written, or is to be, under *id_*, and is newer than what a search shows."""

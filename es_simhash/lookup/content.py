@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Unread:
     """Why a document cannot be compared; ``"not_read"`` means that its shard did not answer."""
 
-    kind: Literal["text", "value", "partial", "not_read", "deleted", "changed"]
+    kind: Literal["text", "value", "partial", "not_read", "deleted", "changed", "routing"]
     detail: str = ""
 
     def __str__(self) -> str:
@@ -46,6 +46,8 @@ class Unread:
                 return f"it was not read: {self.detail}"
             case "deleted":
                 return "the document was deleted meanwhile"
+            case "routing":
+                return "it has the same id, and another routing value"
             case "changed":
                 return "its text does not fit its fingerprint: it was changed, redacted, cut or masked"
             case _:

@@ -291,3 +291,31 @@ def test_no_conditional_write_keeps_an_external_version(server, index):
     for n in (3, 4):
         server.request("PUT", f"/{index}/_doc/1?version=7&version_type=external_gte", {"n": n})
     assert server.request("GET", f"/{index}/_doc/1")["_source"] == {"n": 4}
+
+
+def test_one_id_under_several_routing_values(server, index, simhash, tmp_path):
+    """Ingest knows one document of an id, and says so; reconcile tells them apart, and a removal loses none."""
+    simhash.create_index(index, text_field="body", settings={"number_of_shards": 3, "number_of_replicas": 0})
+    shards = {}
+    for routing in "abcdefgh":  # two documents of one id in one shard would replace each other
+        found = server.request("GET", f"/{index}/_search_shards?routing={routing}")
+        shards.setdefault(found["shards"][0][0]["shard"], routing)
+    first, second, third = shards.values()
+    given = [
+        {"_id": "7", "_routing": key, "body": body} for key, body in ((first, TEXT), (second, OTHER), (third, TEXT))
+    ]
+    reports = list(simhash.ingest(index, given, on_duplicate="skip"))
+    said = "document '7' is near and was not compared: it has the same id, and another routing value"
+    assert [said in (each.reason or "") for each in reports] == [False, True, True]
+    server.request("POST", f"/{index}/_refresh")
+    [again] = simhash.ingest(index, [{"_id": "7", "_routing": second, "body": TEXT + " more"}])
+    assert said in again.reason
+    assert simhash.reconcile(index).is_settled
+    assert simhash.reconcile(index).changed == 0
+    found = simhash.find_near_dups_of(index, "7", routing=first, max_distance=0)
+    assert [each.routing for each in found] == [third]
+    plan = tmp_path / "plan"
+    simhash.plan_removal(index, plan, max_share=1, max_distance=0)
+    gone = [(each.id, each.routing) for each in simhash.apply_removal(plan) if each.is_done]
+    assert gone in ([("7", first)], [("7", third)])
+    assert [(each.id, each.routing) for each in simhash.restore(plan) if each.action == "restored"] == gone
