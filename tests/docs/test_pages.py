@@ -352,6 +352,16 @@ def test_the_prompts_of_the_docs(name):
     assert failed == 0
 
 
+def test_pages_that_the_program_names_exist():
+    files = [path for folder in ("es_simhash", "deploy", "bench", "tools") for path in (ROOT / folder).rglob("*")]
+    texts = [
+        path.read_text(encoding="utf-8") for path in files if path.suffix in {".py", ".service", ""} and path.is_file()
+    ]
+    named = set(re.findall(r"docs/[\w/-]+\.md", "\n".join(texts))) - {"docs/python.md"}
+    assert len(named) > 4
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_the_promises_name_tests_that_exist():
     """Each promise has tests, and each test named is there; also those of the table of compatibility."""
     text = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
