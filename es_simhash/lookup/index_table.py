@@ -30,7 +30,7 @@ from es_simhash.transport.answers import Gap, find_gaps
 from es_simhash.transport.conversation import attempt, check_shards, refresh, rounds
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, Hits, View, close_view, open_view
 from es_simhash.transport.protocol import Call, status_of
-from es_simhash.transport.refusals import NO_SHARD, VIEW_ENDED, is_passing
+from es_simhash.transport.refusals import NO_SCRIPT, NO_SHARD, VIEW_ENDED, is_passing
 
 logger = logging.getLogger("es_simhash")
 
@@ -43,6 +43,13 @@ DIGITS = 16
 GONE = 404
 # What to leave out of an answer, as its reader does.
 COUNTS = "-aggregations.fingerprints.buckets.doc_count"
+# Lists what documents have, of each part of an index, unsorted: takes a server a fifth of the time of buckets.
+LISTING = {
+    "init_script": "state.shown = [];",
+    "map_script": "if (state.shown.size() <= params.most) { state.shown.addAll(doc[params.field]); }",
+    "combine_script": "return state.shown;",
+    "reduce_script": "return states;",
+}
 # Stands for all shards of a point in time.
 EVERYWHERE = Shard("", "", 0)
 
@@ -60,9 +67,8 @@ class Page:
     last: int = NOTHING
 
 
-def read_fingerprints(buckets: Sequence[Mapping[str, Any]]) -> Fingerprints:
-    """Return the keys of *buckets*, signed copies or hex digits; raise TableError unless each has 16 of these."""
-    keys = [bucket["key"] for bucket in buckets]
+def read_fingerprints(keys: Sequence[Any]) -> Fingerprints:
+    """Return *keys*, signed copies or hex digits, as fingerprints; raise TableError unless each has 16 of these."""
     if keys and not isinstance(keys[0], str):
         return np.asarray(keys, np.int64).view(np.uint64)
     joined = "".join(keys)
@@ -86,6 +92,7 @@ class IndexTable(FingerprintTable):
         self._most_bytes = most_bytes
         # Scripts may read the signed copies, and so does this: numbers take the server less time.
         self._by_number = scope.settings.allows_scripts
+        self._by_script = True
         self._readings: dict[Shard, ShardReading] = {}
         # How many operations of the caller came after all that is certain, by index; None if that is not known.
         self._written: Counter[str] | None = None
@@ -250,13 +257,15 @@ class IndexTable(FingerprintTable):
         fields = self._fields
         numbers = {"gte": wanted.first} | ({} if wanted.last is None else {"lte": wanted.last})
         field, odd = (fields.value, "not_numbers") if self._by_number else (fields.fingerprint, "broken")
-        # The default order, by count, takes the server twice as long.
-        terms = {"field": field, "size": PAGE, "order": {"_key": "asc"}}
-        terms |= {} if self._by_number else {"execution_hint": "map"}
+        shown: dict[str, Any] = {"scripted_metric": {**LISTING, "params": {"field": field, "most": PAGE}}}
+        if not self._by_script:
+            # The default order, by count, takes the server twice as long.
+            terms = {"field": field, "size": PAGE, "order": {"_key": "asc"}}
+            shown = {"terms": terms if self._by_number else {**terms, "execution_hint": "map"}}
         others = [{"exists": {"field": name}} for name in (*fields.blocks, fields.fingerprint)]
         is_odd = {"must_not": {"exists": {"field": field}}, "should": others, "minimum_should_match": 1}
         aggregations = {
-            "fingerprints": {"terms": terms},
+            "fingerprints": shown,
             "last": {"max": {"field": "_seq_no"}},
             odd: {"filter": {"bool": is_odd}},
         }
@@ -265,7 +274,7 @@ class IndexTable(FingerprintTable):
             arguments = dict(self._view.call(body).arguments)
         else:
             arguments = {"index": wanted.shard.index, "preference": f"_shards:{wanted.shard.number}", "body": body}
-        return Call("search", {**arguments, "filter_path": COUNTS})
+        return Call("search", arguments if self._by_script else {**arguments, "filter_path": COUNTS})
 
     def _body(self, query: Mapping[str, Any], aggregations: Mapping[str, Any]) -> dict[str, Any]:
         """Return the body of a search without hits for what matches *query*, and the filter in a point in time."""
@@ -275,7 +284,8 @@ class IndexTable(FingerprintTable):
 
     def _take(self, asked: Sequence[Range], answers: Sequence[Any]) -> list[Page]:
         """Put the fingerprints of the *answers* to the searches of the ranges *asked* into the table."""
-        pages = [self._page(part, answer) for part, answer in zip(asked, answers, strict=True)]
+        by_script = self._by_script
+        pages = [self._page(part, answer, by_script=by_script) for part, answer in zip(asked, answers, strict=True)]
         for page in pages:
             if page.fingerprints is not None:
                 self.add(page.fingerprints)
@@ -283,10 +293,13 @@ class IndexTable(FingerprintTable):
             raise TableError("memory", f"{self.nbytes:,} bytes for {len(self):,} fingerprints")
         return pages
 
-    def _page(self, asked: Range, answer: Any) -> Page:
+    def _page(self, asked: Range, answer: Any, *, by_script: bool) -> Page:
         refusal = _refusal(answer)
         if self._view is not None and VIEW_ENDED.meets(refusal):
             raise TableError("expired")
+        if by_script and NO_SCRIPT.meets(refusal):
+            self._by_script = False
+            return Page(asked, np.empty(0, np.uint64), again=[asked])
         # A shard whose index is gone has no position the next time.
         if isinstance(refusal, Exception) and not is_passing(refusal) and status_of(refusal) != GONE:
             raise as_fault(refusal, "numbers")
@@ -300,10 +313,12 @@ class IndexTable(FingerprintTable):
             return Page(asked, np.empty(0, np.uint64), again=[asked])
         if "broken" in found and found["broken"]["doc_count"]:
             raise TableError("fingerprint")
-        terms, last = found["fingerprints"], found["last"].get("value")
+        shown, last = found["fingerprints"], found["last"].get("value")
         last = NOTHING if last is None else int(last)
-        values = read_fingerprints(terms.get("buckets", ()))  # servers leave an empty list out where they filter it
-        return Page(asked, values, asked.halves(last) if terms.get("sum_other_doc_count") else (), last)
+        keys = [key for part in shown.get("value", ()) for key in part or ()]
+        keys += [bucket["key"] for bucket in shown.get("buckets", ())]  # left out where it is empty and filtered
+        is_full = len(keys) > PAGE or shown.get("sum_other_doc_count")
+        return Page(asked, read_fingerprints(keys), asked.halves(last) if is_full else (), last)
 
     def _advance(self, pages: Iterable[Page]) -> None:
         """Note how far each shard was read, all of whose operations *pages* have shown."""

@@ -235,6 +235,7 @@ def _spoil_shards(answer: Answer, how: str) -> Answer:
             continue
         shown = [each.get("hits", {}).get("hits", [])]
         shown += [found.get("buckets", []) for found in each.get("aggregations", {}).values()]
+        shown += each.get("aggregations", {}).get("fingerprints", {}).get("value", [])
         for some in shown:
             del some[len(some) // 2 :]
         if how == "timed_out":

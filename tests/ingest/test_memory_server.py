@@ -72,11 +72,11 @@ def pages(monkeypatch):
     found, read_page = [], reading.IndexTable._page
     monkeypatch.setattr(reading, "PAGE", 16)
 
-    def page(self, asked, answer):
-        aggregations = answer.get("aggregations", {}) if isinstance(answer, dict) else {}
-        if "buckets" in (shown := aggregations.get("fingerprints", {})):
-            found.append(len(shown["buckets"]))
-        return read_page(self, asked, answer)
+    def page(self, asked, answer, **how):
+        shown = read_page(self, asked, answer, **how)
+        if shown.fingerprints is not None:
+            found.append(len(shown.fingerprints))
+        return shown
 
     monkeypatch.setattr(reading.IndexTable, "_page", page)
     return found

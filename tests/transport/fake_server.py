@@ -221,17 +221,13 @@ class FakeServer:
             if first <= each["version"][0] <= (last or self.sequence)
             and all(is_match(query, id_, each["source"]) for query in filters)
         ]
-        terms = body["aggs"]["fingerprints"]["terms"]
-        keys = sorted({value_of(each["source"], terms["field"]) for each in found} - {None})
-        if terms["field"] == "simhash.value":
+        listing = body["aggs"]["fingerprints"]["scripted_metric"]["params"]
+        keys = sorted({value_of(document["source"], listing["field"]) for document in found} - {None})
+        if listing["field"] == "simhash.value":
             keys = sorted(map(int, keys))
-        size = terms["size"]
         shards = self.shards.pop(0) if len(self.shards) > 1 else self.shards[0]
         results = {
-            "fingerprints": {
-                "buckets": [{"key": each} for each in keys[:size]],
-                "sum_other_doc_count": max(0, len(keys) - size),
-            },
+            "fingerprints": {"value": [keys[: listing["most"] + 1], None]},
             "last": {"value": max((each["version"][0] for each in found), default=None)},
         }
         for name in body["aggs"].keys() - results.keys():
