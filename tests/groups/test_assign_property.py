@@ -1,5 +1,7 @@
 """Groups by distance alone, groups by texts, keywords and dates, and distinct hits, held to slow and obvious code."""
 
+import random
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -209,6 +211,29 @@ def test_groups_are_those_of_the_rule(items, grouping, memory_bytes, chunk, limi
     for place in duplicates.tolist():
         canonical = items[int(groups.canonical[place])]
         assert groups.distance[place] == distance(items[place]["fingerprint"], canonical["fingerprint"])
+
+
+@pytest.mark.parametrize("limits", [(8, 1 << 18, 64, 8), (0, 0, 2, 1), (0, 3, 3, 2)])
+@pytest.mark.parametrize(
+    "grouping",
+    [Grouping(0, within=Within("at", 2)), Grouping(1, 0.8, within=Within("at", 3)), Grouping(1, 0.8)],
+    ids=str,
+)
+def test_two_fingerprints_of_many_texts_and_dates(limits, grouping, monkeypatch):
+    """Texts and dates alone say which documents are neighbours, in small groups and in large ones."""
+    thinning(monkeypatch, limits)
+    chance = random.Random(3)
+    texts = [
+        "Nobody saw the second tram of the day",
+        "The cat sat on a mat until the rain was over",
+        "A new bridge opens",
+    ]
+    items = [
+        {"id": f"{number:02}", "index": "a", "routing": "", "fingerprint": 6 + number % 2, "source": [], "views": []}
+        | {"text": f"{chance.choice(texts)} and the mayor came to see it", "at": [chance.randrange(12)]}
+        for number in range(40)
+    ]
+    assert dict(enumerate(grouped(items, grouping).canonical.tolist())) == oracle(items, grouping)
 
 
 def test_copies_cost_nothing():
