@@ -25,7 +25,7 @@ from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_item import TestOutcome
 
 TESTS = {
-    "lookup/judge": "lookup/test_judge lookup/test_refusals lookup/test_near_dups lookup/test_find_many",
+    "lookup/judge": "lookup/test_judge lookup/test_refusals lookup/test_find_many",
     "lookup/plan": "lookup/test_plan lookup/test_query lookup/test_plan_property",
     "lookup/fingerprint_table": "lookup/test_fingerprint_table_property",
     "transport/answers": "transport/test_refusals transport/test_pages lookup/test_find",

@@ -1,8 +1,23 @@
 """A lookup: which pages it reads, and what it makes of answers that are not whole."""
 
+import copy
+import random
+
 import pytest
 
-from es_simhash import DEFAULT_SCHEME, IncompleteSearchError, fingerprint_fields, get_scheme
+from es_simhash import (
+    DEFAULT_SCHEME,
+    IncompleteSearchError,
+    InvalidInputError,
+    MappingError,
+    NearDup,
+    NearDups,
+    fingerprint_fields,
+    get_scheme,
+    rescore,
+    to_hex,
+)
+from es_simhash.lookup.find import find, read_fingerprint_of
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
 from es_simhash.lookup.plan import SAMPLE_DOCUMENTS, LookupPlan, index_stats, mean_length
@@ -203,3 +218,145 @@ def test_many_lookups_of_many_candidates_do_not_fill_the_memory():
     assert "msearch" not in [call.api for call in calls]
     with planned(SCAN["plan"]), pytest.raises(ConnectionError):  # no matter of one lookup
         drive(flow(), Candidates([0]), fail_at=1, failure=ConnectionError())
+
+
+class ById(Candidates):
+    """Also finds documents by id."""
+
+    def search(self, body, index=None, scroll=None):
+        answer = super().search(body, index, scroll)
+        if wanted := body["query"].get("ids", {}).get("values"):
+            answer["hits"]["hits"] = [each for each in self.hits if each["_id"] in wanted]
+        return answer
+
+
+def test_of_a_document_leaves_it_out():
+    """In two searches, also where fewer are wanted than there are."""
+    context = Context()
+    context.stats.learn("i", IndexStats())
+    found, calls, _ = drive(find(scripted(context), "i", LookupOptions(size=1), id="0"), ById([0, 1, 3]))
+    assert [(each.id, each.distance) for each in found] == [("1", 1)]
+    assert [call.api for call in calls] == ["get_mapping", "search", "search"]
+    assert found.plan.max_distance == 3
+
+
+def test_of_a_document_an_incomplete_answer_leaves_it_out():
+    """Also from what the error carries."""
+    index = ById([0, 1])
+    index.shards = [WHOLE, {"total": 2, "failed": 1}]
+    with pytest.raises(IncompleteSearchError, match="the 1 found") as caught:
+        drive(find(scripted(), "i", LookupOptions(), id="0"), index)
+    assert [each.id for each in caught.value.results] == ["1"]
+
+
+@pytest.mark.parametrize("missing", [{"total": 2, "failed": 1}, {"total": 2, "successful": 1, "failed": 0}])
+def test_of_a_document_whose_other_copies_may_differ(missing):
+    """Copies of the document may be on shards that did not answer, even where one copy was found."""
+    index = ById([0, 1])
+    index.shards = [missing, WHOLE]
+    with pytest.raises(IncompleteSearchError) as caught:
+        drive(find(scripted(), "i", LookupOptions(), id="0"), index)
+    assert [each.id for each in caught.value.results] == ["1"]
+    for hits in (index.hits, []):
+        index.hits, index.shards = hits, [missing, WHOLE]
+        with pytest.raises(IncompleteSearchError):
+            drive(read_fingerprint_of(scripted(), "i", "0"), index)
+    index.shards = [missing, WHOLE]
+    with pytest.raises(IncompleteSearchError):
+        drive(find(scripted(), "i", LookupOptions(), id="0"), index)
+
+
+def test_of_a_document_at_a_larger_distance():
+    found, _, _ = drive(find(scripted(), "i", LookupOptions(max_distance=9), id="0"), ById([0, 2**9 - 1, 2**10 - 1]))
+    assert [each.distance for each in found] == [9]
+
+
+def hit(id_, *fingerprints, index="i", **more):
+    return {"_index": index, "_id": id_, "fields": {"simhash.fingerprint": [to_hex(f) for f in fingerprints]}, **more}
+
+
+def test_nearest_first_then_index_then_id():
+    """Whatever the order of the hits."""
+    hits = [hit("2", 1), hit("10", 1), hit("1", 1, index="a"), hit("9", 0), hit("3", 7), hit("4", 15)]
+    expected = [("i", "9", 0), ("a", "1", 1), ("i", "10", 1), ("i", "2", 1), ("i", "3", 3)]
+    for seed in range(5):
+        random.Random(seed).shuffle(hits)
+        found = rescore(hits, 0, max_distance=3)
+        assert [(each.index, each.id, each.distance) for each in found] == expected
+
+
+def test_max_distance_is_inclusive():
+    """From nothing to every bit."""
+    hits = [hit("a", 0), hit("b", 2**64 - 1)]
+    assert [each.distance for each in rescore(hits, 0, max_distance=64)] == [0, 64]
+    assert [each.distance for each in rescore(hits, 0, max_distance=63)] == [0]
+    assert [each.fingerprint for each in rescore(hits, 0, max_distance=0)] == [0]
+
+
+def test_each_document_once():
+    """Also where pages overlap; the same id in two indices is two documents."""
+    assert len(rescore([hit("a", 1), hit("a", 1), hit("a", 1, index="j")], 0)) == 2
+
+
+def test_of_several_fingerprints_the_nearest_counts():
+    """And is the one reported."""
+    [found] = rescore([hit("a", 2**64 - 1, 1, 7)], 0)
+    assert (found.distance, found.fingerprint) == (1, 1)
+
+
+def test_size_keeps_the_nearest():
+    """More than there are is all."""
+    hits = [hit(str(n), 2**n - 1) for n in range(4)]
+    assert [each.distance for each in rescore(hits, 0, size=2)] == [0, 1]
+    assert len(rescore(hits, 0, size=99)) == 4
+
+
+def test_source_comes_with_the_hit_and_nothing_is_changed():
+    """Where it was asked for."""
+    hits = [hit("a", 0, _source={"title": "t"}), hit("b", 0)]
+    before = copy.deepcopy(hits)
+    assert [each.source for each in rescore(hits, 0)] == [{"title": "t"}, None]
+    assert hits == before
+
+
+def test_another_prefix():
+    """The fingerprint is read from its own field only."""
+    other = {"_index": "i", "_id": "1", "fields": {"h.fingerprint": [to_hex(0)]}}
+    assert len(rescore([other], 0, prefix="h")) == 1
+    with pytest.raises(MappingError, match=r"no simhash\.fingerprint"):
+        rescore([other], 0)
+
+
+@pytest.mark.parametrize("fields", [{}, {"fields": {}}, {"fields": {"simhash.fingerprint": []}}])
+def test_a_hit_without_a_fingerprint_is_an_error(fields):
+    """It cannot be judged, and must not be lost."""
+    with pytest.raises(MappingError, match="docvalue_fields"):
+        rescore([{"_index": "i", "_id": "1", **fields}], 0)
+
+
+@pytest.mark.parametrize(
+    ("hits", "arguments", "error"),
+    [
+        ([hit("a", 0)], {"max_distance": 65}, InvalidInputError),
+        ([hit("a", 0)], {"max_distance": "3"}, TypeError),
+        ([{"_index": "i", "_id": "1", "fields": {"simhash.fingerprint": ["not hex"]}}], {}, MappingError),
+    ],
+)
+def test_what_cannot_be_used_is_refused(hits, arguments, error):
+    """Bounds, and fingerprints that are none."""
+    with pytest.raises(error):
+        rescore(hits, 0, **arguments)
+
+
+def test_near_dups_are_a_frozen_sequence():
+    """Indexed, sliced, counted, compared; and plain values for JSON."""
+    items = (NearDup("a", "i", 0, 1), NearDup("b", "i", 2, 2, {"t": 1}))
+    found = NearDups(items)
+    assert (found[0], found[-1], found[:1], list(found), len(found)) == (items[0], items[1], items[:1], [*items], 2)
+    assert items[1] in found
+    assert found == NearDups(items)
+    assert not NearDups()
+    with pytest.raises(AttributeError):
+        found.complete = False
+    assert items[0].to_dict() == {"id": "a", "index": "i", "distance": 0, "fingerprint": "0000000000000001"}
+    assert items[1].to_dict()["source"] == {"t": 1}

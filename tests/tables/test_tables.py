@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 
@@ -13,6 +14,7 @@ from es_simhash.quality.explanation import explain
 from es_simhash.quality.health import Diagnosis, Finding
 from es_simhash.quality.stats import Count, GroupCounts, GroupSize, SourceCounts, Stats
 from es_simhash.quality.tune import PresetFigures, Tuning
+from es_simhash.tables.hidden import escape_in_json, shown, visible
 from es_simhash.tables.notebook import SHOWN_CHARACTERS, SHOWN_ROWS
 from es_simhash.tables.tabular import to_columns, to_frame
 from tests.pages import HOSTILE, Page
@@ -180,3 +182,29 @@ def test_a_library_that_is_not_installed_is_named():
     with pytest.raises(MissingDependencyError) as caught:
         to_frame("no_such_frames", [])
     assert str(caught.value) == "no_such_frames is not installed: pip install no_such_frames"
+
+
+@pytest.mark.parametrize(
+    "sign", "\x00\x1b\x9b\xad\u061c\u115f\u200b\u200e\u202e\u2060\u2069\u3164\ufeff\ufff9\U000e0041\U000e01ef"
+)
+def test_what_nobody_sees_is_an_escape(sign):
+    """On a terminal, in a page, and in JSON, where it means the same."""
+    escape = sign.encode("unicode_escape").decode()
+    assert shown(f"a{sign}b") == visible(f"a{sign}b") == f"a{escape}b"
+    text = json.dumps(f"北{sign}京", ensure_ascii=False)
+    assert sign not in escape_in_json(text)
+    assert json.loads(escape_in_json(text)) == f"北{sign}京"
+
+
+@pytest.mark.parametrize(
+    "text", ["می\u200cخواهم", "👩\u200d🚀", "❤\ufe0f\u200d🔥", "1\ufe0f\u20e3", "葛飾", "สวัสดี", "a\tb\nc", "\ufffd"]
+)
+def test_what_shapes_a_letter_or_a_picture_stays(text):
+    assert shown(text) == text
+
+
+@pytest.mark.parametrize("text", ["pay\u200cpal", "\u200d", "北\ufe0f\ufe01", "👩\u200d\u200d", "a\ufe00"])
+def test_what_shapes_nothing_is_an_escape(text):
+    """A joiner in a word of ASCII, and one after another: so texts are made to differ, or to carry others."""
+    assert shown(text) != text
+    assert "\\u" in shown(text)

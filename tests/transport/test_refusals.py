@@ -1,9 +1,12 @@
 """The table of refusals: how each looks on both products, how often it is sent again, and what is said at last."""
 
+from contextlib import nullcontext
+
 import pytest
 
+from es_simhash.errors import IncompleteSearchError
 from es_simhash.transport import refusals
-from es_simhash.transport.answers import Gap
+from es_simhash.transport.answers import Gap, check_whole, find_gaps
 from es_simhash.transport.conversation import attempt, changing, halves, rounds
 from es_simhash.transport.protocol import Call
 from es_simhash.transport.refusals import Row
@@ -132,3 +135,33 @@ def test_what_is_asked_changes_as_long_as_something_can(refusal):
     changes = {refusals.NO_SCRIPT: lambda: bool(left and left.pop())}
     assert carry_out(attempt(changing(work, changes, list)), lambda _: {}).result == refusal
     assert not left
+
+
+SILENT, SOME_FAILED = "{} of 3 shards did not answer: they have no active copy", "{} of 3 shards failed"
+CAUSED = {"failures": [{}, {"reason": {"type": "t", "reason": "r"}}]}
+
+
+@pytest.mark.parametrize(
+    ("shards", "more", "said"),
+    [
+        ({"total": 3, "successful": 3, "failed": 0}, {}, []),
+        ({"total": 3, "failed": 0}, {}, []),
+        ({"total": 3, "successful": 2, "failed": 0}, {}, [SILENT.format(1)]),
+        ({"total": 3, "successful": 0}, {}, [SILENT.format(3)]),
+        ({"total": 3, "successful": 2, "failed": 1, **CAUSED}, {}, [f"{SOME_FAILED.format(1)}: t: r"]),
+        ({"total": 3, "successful": 1, "failed": 1}, {}, [SOME_FAILED.format(1), SILENT.format(1)]),
+        ({"total": 3, "failed": 2}, {}, [SOME_FAILED.format(2)]),
+        ({"total": 0, "successful": 0, "failed": 0}, {}, ["no shard was searched: no open index matches"]),
+        ({}, {}, ["the answer does not say which shards it covers"]),
+        (None, {"timed_out": True}, ["the answer does not say which shards it covers", "the search timed out"]),
+        ({"total": 3, "successful": 3}, {"terminated_early": True}, ["the search was terminated early"]),
+    ],
+)
+def test_what_an_answer_may_lack(shards, more, said):
+    """By the counts of its shards, each reason in one sentence; a kind that means nothing can be ignored."""
+    gaps = find_gaps({"_shards": shards, **more})
+    assert list(map(str, gaps)) == said
+    for gap in gaps:
+        assert find_gaps({"_shards": shards, **more}, ignore=[gap.kind]) == [other for other in gaps if other != gap]
+    with pytest.raises(IncompleteSearchError) if said else nullcontext():
+        check_whole(gaps)
