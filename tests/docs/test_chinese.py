@@ -15,6 +15,7 @@ from tests.docs.blocks import ROOT, blocks
 PAGES = {
     "README.md": "README.zh-CN.md",
     "docs/start.md": "docs/zh/start.md",
+    "docs/lookup.md": "docs/zh/lookup.md",
     "docs/removal.md": "docs/zh/removal.md",
     "docs/glossary.md": "docs/zh/glossary.md",
 }

@@ -250,8 +250,9 @@ def test_stores(server):
         assert namespace["found"].similarity == 1
 
 
-def test_lookup(server):
-    with ran("docs/lookup.md", server) as namespace:
+@pytest.mark.parametrize("page", ["docs/lookup.md", "docs/zh/lookup.md"])
+def test_lookup(server, page):
+    with ran(page, server) as namespace:
         assert [near_dup.id for near_dup in namespace["asked"][0]] == ["a", "b"]
         assert namespace["found"].contains < 0.8
 
