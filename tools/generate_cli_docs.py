@@ -71,7 +71,7 @@ _EXIT_CODES = """\
 | 0 | done |
 | 1 | failed: one line with `error:` says what failed and what to do; `check`: something is wrong |
 | 2 | wrong use: arguments that do not exist, or do not go together |
-| 3 | done in part: some documents were refused, or some lines are void; each is named |
+| 3 | done in part: some documents were refused, or lines are void; each is named (1: a block let none be written) |
 | 130 | stopped by Ctrl-C (`serve` and `follow`, which end that way, exit with 0); 143: by SIGTERM |
 | 141 | the output was closed, for example by `\\| head` |
 """

@@ -219,6 +219,8 @@ def _print_query(
     """Print the search for a text, a document or a fingerprint, and on stderr what its hits are."""
     text, id_, wanted = asked
     simhash = connection.simhash
+    if form == "esql" and connection.product == "opensearch":
+        raise InvalidInputError("OpenSearch has no ES|QL: give --query dev-tools, or kql for a query bar")
     rule = simhash.get_rule(index)
     if id_ is not None:
         wanted = simhash.get_fingerprint(index, id_, routing=lookup.get("routing"))
@@ -230,7 +232,8 @@ def _print_query(
     preset = lookup.get("preset")
     by_rule = rule.max_distance if preset is None else PRESETS[preset].max_distance
     if form == "kql" and "max_distance" not in lookup and by_rule > MOST_KQL_BITS:
-        left_out = f"near-duplicates at more, up to {by_rule}, are left out; --query esql finds them"
+        other = "dev-tools" if connection.product == "opensearch" else "esql"
+        left_out = f"near-duplicates at more, up to {by_rule}, are left out; --query {other} finds them"
         note(f"a query bar has room for {MOST_KQL_BITS} bits: {left_out}")
         by_rule = MOST_KQL_BITS
     distance = lookup.get("max_distance", by_rule)

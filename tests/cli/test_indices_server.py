@@ -6,6 +6,7 @@ import pytest
 
 from es_simhash import get_scheme
 from tests.servers.command_line import TEXT, failed
+from tests.servers.support import put
 
 
 def test_another_scheme_is_refused(run, news):
@@ -82,15 +83,24 @@ def test_a_text_field_that_no_document_has(run, server, index):
     assert json.loads(run("check", index, "--json").stdout)["indices"][0]["text_fields"] == ["body"]
 
 
-@pytest.mark.parametrize("block", ["read_only_allow_delete", "read_only"])
+@pytest.mark.parametrize("block", ["read_only_allow_delete", "read_only", "write"])
 def test_read_only_index(run, news, server, tmp_path, block):
     """Whatever writes says what to do in the same words and fails; refused documents are counted; lookups go on."""
     (tmp_path / "more.jsonl").write_text(json.dumps({"key": "more", "body": TEXT}) + "\n", encoding="utf-8")
+    done, open_ = tmp_path / "done.db", tmp_path / "open.db"
+    for plan, more in ((done, ["--yes"]), (open_, [])):
+        assert run("ingest", news, "-", stdin=json.dumps({"_id": plan.name, "body": TEXT})).exit_code == 0
+        assert run("plan", news, "--out", plan, "--max-share", "1").exit_code == 0
+        assert run("apply", plan, "--max-share", "1", *more).exit_code == 0
+    put(server, news, [{"_id": "new", "body": TEXT}])
     server.request("PUT", f"/{news}/_settings", {f"index.blocks.{block}": True})
     try:
         for command in (
             ["ingest", news, tmp_path / "more.jsonl", "--id-field", "key"],
             ["remove-fields", news, "--yes"],
+            ["setup", news, "--yes"],
+            ["restore", done],
+            *([] if block.endswith("delete") else [["apply", open_, "--yes", "--max-share", "1"]]),
         ):
             result = run(*command)
             said = "remove the block, or make room on the disk, and run it again" in result.stderr

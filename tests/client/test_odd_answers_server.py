@@ -22,6 +22,7 @@ from es_simhash.transport.pages import View
 from es_simhash.transport.protocol import Call
 from es_simhash.transport.secrets import Secrets
 from tests.servers.canned import canned_server, zipped
+from tests.servers.command_line import invoke
 
 LIBRARIES = (elasticsearch, opensearchpy)
 COUNTED = {"size": 0, "aggs": {"n": {"value_count": {"field": "f"}}}, "query": {"match_all": {}}}
@@ -308,6 +309,53 @@ def test_the_login_is_never_repeated(canned, library, is_async, login, status, c
         assert "***" in said or call.api in LENIENT or status == 200, call.api
         for form in forms_of(headers):
             assert form not in said, (call.api, form)
+
+
+ERRORS = (elasticsearch.ApiError, elasticsearch.TransportError, opensearchpy.OpenSearchException)
+COMMANDS = (
+    "find i text", "passages i text", "explain i a b", "groups i", "check i", "report i", "tune i", "setup i --yes",
+    "create i -t body", "ingest i -", "follow i --once", "reconcile i", "plan i", "remove-fields i --yes",
+    "export pipeline i --install --yes", "export dashboards i --check",
+)  # fmt: skip
+GIVEN = {
+    "password": {"ES_SIMHASH_USER": "elastic", "ES_SIMHASH_PASSWORD": WORDS[0]},
+    "key": {"ES_SIMHASH_API_KEY": f"theid:{WORDS[1]}"},
+    "url": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("product", "given"),
+    [("elasticsearch", "password"), ("opensearch", "key"), ("elasticsearch", "url"), ("opensearch", "url")],
+)
+@pytest.mark.parametrize("status", [200, 400])
+def test_no_command_says_the_login(canned, monkeypatch, caplog, given, product, status):
+    """Nor does a traceback or a log, whether it is given in the environment or in the URL."""
+    caplog.set_level(logging.INFO)
+    login = f"elastic:{quote(WORDS[0], safe='')}@" if given == "url" else ""
+    environment = {"ES_SIMHASH_URL": canned.url.replace("://", f"://{login}"), "ES_SIMHASH_PRODUCT": product}
+    for name, value in {**environment, **GIVEN[given]}.items():
+        monkeypatch.setenv(name, value)
+
+    def refuse(_, sent):
+        reason = {"type": "x", "reason": f"{' '.join(repeated(sent))} {environment['ES_SIMHASH_URL']}"}
+        return json.dumps({"error": {**reason, "root_cause": [reason]}, "acknowledged": reason}).encode()
+
+    canned.give(b"", status=status)
+    monkeypatch.setattr(canned, "echoes", refuse)
+    forms = forms_of(LOGINS["key" if given == "key" else "password"])
+    for command in COMMANDS:
+        said = ""
+        for more in ([], ["--json"]):
+            ended = invoke([*command.split(), *more], stdin='{"body": "text"}')
+            assert ended.exit_code == 1, (command, ended.output)
+            said += ended.output
+        with monkeypatch.context() as patch:
+            patch.setenv("ES_SIMHASH_DEBUG", "1")
+            with pytest.raises((SimHashError, *ERRORS)) as raised:
+                invoke(command.split(), stdin='{"body": "text"}')
+        said += "".join(traceback.format_exception(raised.value)) + caplog.text
+        assert not [form for form in forms if form in said], command
 
 
 def test_documents_are_not_cleaned():
