@@ -146,11 +146,20 @@ def distance(a, b):
 
 @functools.cache
 def letters_only(text):
-    """The letters of a text as they are compared: Greek without accents, \u0451 and a dotted i without their marks."""
+    """
+    The letters of a text as they are compared: Greek without accents, \u0451 and a dotted i without their marks; a
+    Vietnamese tone on the second vowel of oa, oe, uy.
+    """
     without = letters_of("\u0451i\u0307")
-    return tuple(
+    found = [
         letter & BASE if 0x370 <= letter & BASE < 0x400 or letter in without else letter for letter in letters_of(text)
-    )
+    ]
+    tones = [letter - ord("o") for letter in letters_of("òóỏõọ")]
+    for place in range(len(found) - 1):
+        for first, second in ("oa", "oe", "uy"):
+            if found[place] - ord(first) in tones and found[place + 1] == ord(second):
+                found[place], found[place + 1] = ord(first), found[place + 1] + found[place] - ord(first)
+    return tuple(found)
 
 
 def is_alone(letter):

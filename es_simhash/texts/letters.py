@@ -42,7 +42,24 @@ def compared_letters(texts: Sequence[str]) -> tuple[Codes, Places]:
         bases = letters & np.uint32(BASE)
         counts_for_nothing = (bases >= _GREEK[0]) & (bases < _GREEK[1]) | np.isin(letters, _without_marks())
         letters = np.where(counts_for_nothing, bases, letters)
+        _move_tones(letters, ends)
     return letters, ends
+
+
+def _move_tones(letters: Codes, ends: Places) -> None:
+    """Let a Vietnamese tone stand on the second vowel of oa, oe and uy: h\u00f2a is ho\u00e0."""
+    places = np.flatnonzero(np.isin(letters[:-1], _toned()))
+    firsts, seconds = letters[places] & np.uint32(BASE), letters[places + 1]
+    is_pair = np.where(firsts == ord("u"), seconds == ord("y"), (seconds == ord("a")) | (seconds == ord("e")))
+    places = places[is_pair & ~np.isin(places + 1, ends)]
+    letters[places + 1] += letters[places] - (letters[places] & np.uint32(BASE))
+    letters[places] &= np.uint32(BASE)
+
+
+@functools.cache
+def _toned() -> Codes:
+    """Return o and u with each tone of Vietnamese."""
+    return reduce_codes(*join_codes(["òóỏõọùúủũụ"]))[0]
 
 
 @functools.cache

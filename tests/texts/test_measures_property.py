@@ -86,6 +86,7 @@ def test_boundaries_of_words_count_for_nothing(first, second, between, measure):
         ("항만 사무소", unicodedata.normalize("NFD", "항만 사무소")),
         ("ｶﾞﾗｽの窓 ２０２４", "ガラスの窓 2024"),
         ("แม่น้ำ", "เเม่น้ำ"),
+        ("nước Cộng hoà, thuỷ tinh và hoa hoè", "nước Cộng hòa, thủy tinh và hoa hòe"),
     ],
 )
 @pytest.mark.parametrize("unit", UNITS)
@@ -97,7 +98,10 @@ def test_the_same_letters_are_the_same_text(first, second, unit):
         assert measure.compare(*measure.prepare([first, second])).similarity == 1.0
 
 
-@pytest.mark.parametrize(("first", "second"), [("má mà", "ma ma"), ("Łódź", "Lodz"), ("şu", "su"), ("がく", "かく")])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("má mà", "ma ma"), ("hòa thủy", "hóa thúy"), ("Łódź", "Lodz"), ("şu", "su"), ("がく", "かく")],
+)
 def test_what_marks_distinguish_is_another_text(first, second):
     """Where texts are compared, whatever the fingerprints say."""
     assert compare_texts(first, second).jaccard < 1
