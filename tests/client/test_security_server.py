@@ -370,21 +370,21 @@ def test_what_a_login_is_shown_is_what_it_sees(masked, caplog, limits, found, di
 
     def find():
         near = [*simhash.find_near_dups(index, text), *simhash.find_near_dups_many(index, [text])[0]]
-        unread = [each.unverified for each in near if each.unverified]
-        return unread[0] if unread else sorted({each.id for each in near})
+        unread = [found.unverified for found in near if found.unverified]
+        return unread[0] if unread else sorted({found.id for found in near})
 
     def plan():
         made = simhash.plan_removal(index, max_share=1)
         assert (f"2 documents of {index} name a canonical that is not there, or not for this login" in caplog.text) == (
             "dls" in limits
         )
-        seen = {each.id for each in simhash.find_near_dups(index, text)}
+        seen = {found.id for found in simhash.find_near_dups(index, text)}
         assert {key.id for line in made.removals for key in (line.document, line.canonical)} <= seen
         return made.count, dict(made.left_out)
 
     reads = [
         find,
-        lambda: [each.id for each in simhash.search_distinct(index, {"query": {"match_all": {}}}).hits],
+        lambda: [hit.id for hit in simhash.search_distinct(index, {"query": {"match_all": {}}}).hits],
         plan,
     ]
     for read, expected in zip(reads, (found, distinct, planned), strict=True):

@@ -306,16 +306,16 @@ def test_one_id_under_several_routing_values(server, index, simhash, tmp_path):
     ]
     reports = list(simhash.ingest(index, given, on_duplicate="skip"))
     said = "document '7' is near and was not compared: it has the same id, and another routing value"
-    assert [said in (each.reason or "") for each in reports] == [False, True, True]
+    assert [said in (report.reason or "") for report in reports] == [False, True, True]
     server.request("POST", f"/{index}/_refresh")
     [again] = simhash.ingest(index, [{"_id": "7", "_routing": second, "body": TEXT + " more"}])
     assert said in again.reason
     assert simhash.reconcile(index).is_settled
     assert simhash.reconcile(index).changed == 0
     found = simhash.find_near_dups_of(index, "7", routing=first, max_distance=0)
-    assert [each.routing for each in found] == [third]
+    assert [near.routing for near in found] == [third]
     plan = tmp_path / "plan"
     simhash.plan_removal(index, plan, max_share=1, max_distance=0)
-    gone = [(each.id, each.routing) for each in simhash.apply_removal(plan) if each.is_done]
+    gone = [(line.id, line.routing) for line in simhash.apply_removal(plan) if line.is_done]
     assert gone in ([("7", first)], [("7", third)])
-    assert [(each.id, each.routing) for each in simhash.restore(plan) if each.action == "restored"] == gone
+    assert [(line.id, line.routing) for line in simhash.restore(plan) if line.action == "restored"] == gone

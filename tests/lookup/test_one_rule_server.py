@@ -574,9 +574,9 @@ def test_what_differs_in_numbers_only_is_never_skipped_or_deleted(server, index,
     list(simhash.ingest(index, documents[2:]))
     server.request("POST", f"/{index}/_refresh")
     copies = [{"_id": id_, "body": other + "!"} for id_ in "de"]
-    assert [(each.must_write, each.id) for each in simhash.screen(index, [other + "!"])] == [(False, "b")]
+    assert [(near.must_write, near.id) for near in simhash.screen(index, [other + "!"])] == [(False, "b")]
     reports = list(simhash.ingest(index, copies, on_duplicate="skip"))
-    assert [(each.action, each.canonical, each.reason) for each in reports] == [("skipped", "a", None)] * 2
+    assert [(report.action, report.canonical, report.reason) for report in reports] == [("skipped", "a", None)] * 2
     made = simhash.plan_removal(index)
     assert (made.count, dict(made.losses)) == (1, {"same": 1, "numbers": 1})
     assert simhash.reconcile(index).changed == 0
