@@ -116,10 +116,10 @@ def test_the_page_has_the_keys_for_decisions(monkeypatch, full):
     """Of each removal and of what stays, as they are, in full or not; and what needs JavaScript is said."""
     monkeypatch.setattr(page_module, "FULL", full)
     ids = [*HOSTILE, "\x7f", "'"]
-    keys = [PlannedDocument(each, f"i{sendable(each)}", each or None, 1, 1, "") for each in ids]
-    html = render([PlannedRemoval(each, document("stays"), 1, 0.9, "same") for each in keys])
+    keys = [PlannedDocument(id_, f"i{sendable(id_)}", id_ or None, 1, 1, "") for id_ in ids]
+    html = render([PlannedRemoval(row, document("stays"), 1, 0.9, "same") for row in keys])
     found = [json.loads(unescape(key)) for key in re.findall(r"data-key='([^']*)'", html)]
-    assert found == [[list(each.key), ["news", "stays", None]] for each in keys]
+    assert found == [[list(row.key), ["news", "stays", None]] for row in keys]
     assert not CONTROL.search(html)
     assert "This page needs JavaScript for that." in Checked(html).texts
     assert re.search('data-plan="[0-9a-f]{64}"', html)
@@ -151,7 +151,7 @@ def test_any_texts_give_a_well_formed_page(rows):
     removals = [
         removal(id_, goes=goes, stays=stays, similarity=share, **{"a field": goes}) for id_, goes, stays, share in rows
     ]
-    removals.sort(key=lambda each: each.similarity)
+    removals.sort(key=lambda line: line.similarity)
     html = render(removals)
     html.encode()
     assert not CONTROL.search(html)
@@ -271,10 +271,10 @@ def test_white_space_is_no_difference():
 def test_what_is_spaced_otherwise_does_not_differ(plan):
     """As the plan counts it: both say the same number."""
     rows = [removal(f"d{n}", title=["a  b", "a b", "c"][n]) for n in range(3)]
-    rows = [replace(each, canonical=replace(each.canonical, fields={"title": "a b"})) for each in rows]
+    rows = [replace(line, canonical=replace(line.canonical, fields={"title": "a b"})) for line in rows]
     with Review(plan(rows)) as review:
         assert review.summary.differing == {"title": 1, "body": 3}
-    assert sum(each.differs("title") for each in rows) == 1
+    assert sum(line.differs("title") for line in rows) == 1
 
 
 def test_a_page_of_nothing():
@@ -297,7 +297,7 @@ def test_the_command(plan, tmp_path):
     assert Checked(target.read_text(encoding="utf-8")).tags.count("article") == 1
     numbers = json.loads(invoke(["review", str(path), "--json"]).stdout)
     assert numbers["total"]["removals"] == 1
-    assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
 
 
 def test_limit(plan):

@@ -64,13 +64,13 @@ class Browser:
         while True:
             *whole, self._rest = self._rest.split(b"\0")
             found = None
-            for each in map(json.loads, whole):
-                if each.get("id") == number:
-                    found = each
-                elif each.get("method") in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
-                    self.log.append(each["params"])
-                elif each.get("method") == "Network.requestWillBeSent":
-                    self.requests.append(each["params"]["request"]["url"])
+            for message in map(json.loads, whole):
+                if message.get("id") == number:
+                    found = message
+                elif message.get("method") in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
+                    self.log.append(message["params"])
+                elif message.get("method") == "Network.requestWillBeSent":
+                    self.requests.append(message["params"]["request"]["url"])
             if found:
                 assert "error" not in found, found
                 return found["result"]
@@ -121,7 +121,7 @@ class Browser:
     def names(self):
         """Return role and name of each control and each text that is announced, as a screen reader has them."""
         nodes = self.send("Accessibility.getFullAXTree")["nodes"]
-        return [(each["role"]["value"], each.get("name", {}).get("value")) for each in nodes if not each["ignored"]]
+        return [(node["role"]["value"], node.get("name", {}).get("value")) for node in nodes if not node["ignored"]]
 
     def has_text(self, text):
         """Return whether a reader gets to see the text."""
@@ -190,7 +190,7 @@ def tick(browser, id_, which=0):
 
 def state(browser, id_, which=0):
     """Return whether a box is ticked; ``None`` if it is in between."""
-    return browser.run(f"(each => each.indeterminate ? null : each.checked)({BOX.format(id=id_, which=which)})")
+    return browser.run(f"(box => box.indeterminate ? null : box.checked)({BOX.format(id=id_, which=which)})")
 
 
 def told(browser):
@@ -207,7 +207,7 @@ def fill_in(browser, by="Ann", reason="other parties"):
 
 def kept(plan, file):
     """Return the ids that the file keeps, as the program reads it."""
-    return {each.id for each in decided(plan, file)[0]}
+    return {key.id for key in decided(plan, file)[0]}
 
 
 def decided(plan, file):
@@ -236,7 +236,7 @@ def test_boxes_of_removals_and_groups(browser, show):
     assert kept(plan, file) == {"d1", "d4", "alone"}
     assert decided(plan, file)[1] == ("Ann", "other parties")
     assert browser.log == []
-    assert {each.partition(":")[0] for each in browser.requests} <= {"file", "blob"}
+    assert {url.partition(":")[0] for url in browser.requests} <= {"file", "blob"}
 
 
 def test_what_is_held_back_goes_if_somebody_says_so(browser, show, tmp_path):
@@ -305,7 +305,7 @@ def test_going_on_with_a_file(browser, show, tmp_path):
     browser.choose("#earlier", file)
     browser.wait("document.querySelector('#said').textContent === 'The boxes are as in mine.json.'")
     assert told(browser) == "4 kept, 6 of 10 still go"
-    assert [state(browser, each) for each in ("d0", "d3", "d6", "d1", "d4", "alone")] == [True] * 4 + [False] * 2
+    assert [state(browser, id_) for id_ in ("d0", "d3", "d6", "d1", "d4", "alone")] == [True] * 4 + [False] * 2
     assert browser.run("document.querySelector('#by').value") == "Ann"
     whole = json.loads(file.read_text())
     for n, (changed, said) in enumerate(
@@ -342,7 +342,7 @@ def test_a_file_is_added_to_what_is_decided(browser, show, tmp_path):
     browser.run("document.querySelector('#by').value = 'Bob'")
     browser.choose("#earlier", file)
     browser.wait("document.querySelector('#said').textContent === 'What mine.json keeps is added: 4 are kept now.'")
-    assert [state(browser, each) for each in ("d0", "d3", "d6", "alone", "d1")] == [True] * 4 + [False]
+    assert [state(browser, id_) for id_ in ("d0", "d3", "d6", "alone", "d1")] == [True] * 4 + [False]
     assert browser.run("!dispatchEvent(new Event('beforeunload', {cancelable: true}))") is True
     browser.run("document.querySelector('#decisions button').click()")
     assert kept(plan, browser.saved()) == {"d0", "d3", "d6", "alone"}
@@ -424,11 +424,11 @@ def test_a_printed_page_has_the_boxes(browser, show):
     tick(browser, "d0")
     assert browser.pdf().startswith(b"%PDF")
     browser.send("Emulation.setEmulatedMedia", media="print")
-    seen = "(each => each !== null && each.checkVisibility())(document.querySelector({0!r}))"
+    seen = "(element => element !== null && element.checkVisibility())(document.querySelector({0!r}))"
     browser.run("dispatchEvent(new Event('beforeprint'))")
     shown = [".decide input", "#count", "#by", ".band article"]
     hidden = ["#earlier", "#decisions button", "#find"]
-    assert [browser.run(seen.format(each)) for each in shown + hidden] == [True] * 4 + [False] * 3
+    assert [browser.run(seen.format(selector)) for selector in shown + hidden] == [True] * 4 + [False] * 3
     browser.send("Emulation.setEmulatedMedia", media="")
 
 
