@@ -25,7 +25,7 @@ from es_simhash.quality.searches import read_queries
 from es_simhash.quality.shown import Member, MemberReader, Reason, ShownGroup, WhyShown
 from es_simhash.quality.stats import Stats
 from es_simhash.quality.tune import TuneOptions, tune
-from es_simhash.removal.find_shown import find_shown
+from es_simhash.removal.find_shown import find_shown, names_of
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import aggregate_named
@@ -194,7 +194,7 @@ async def read_report(server: Port, index: Index, options: ReportOptions, *, ver
     # The measure of the grouping; the usual one where there are several groupings, or none.
     recorded = Grouping.from_dict(stats.grouping[0]).measure if len(stats.grouping) == 1 else WORD_SHINGLES
     found = await find_shown(server, index, resolved, ()) if stats.groups.largest or queries else {}
-    shown = {kind: name for name, kind in found.items() if kind in ("title", "url")}
+    shown = {kind: name for kind in ("title", "url") for name in names_of(kind, found)[:1]}
     members = MemberReader(Fields(server.prefix), texts, shown, options.source_field, options.time_field)
     groups = await _Groups(index, members, recorded.after(settings.scheme), clauses).read(server, stats)
     searches = None

@@ -307,18 +307,22 @@ class Text:
 
 @dataclass(frozen=True)
 class Document:
-    """What is compared of a document: its text, and the title, which counts as text; empty for none."""
+    """What is compared of a document: its text, and its titles, which count as text."""
 
     text: Text
-    title: Text
+    titles: tuple[Text, ...]
 
     @classmethod
-    def of(cls, text: str, title: str = "") -> Document:
-        return cls(Text(text), Text(title))
+    def of(cls, text: str, *titles: str) -> Document:
+        return cls(Text(text), tuple(map(Text, titles)))
 
-    def has_title_in(self, other: Document) -> bool:
-        title = self.title.joined
-        return title in other.title.joined or title in other.text.joined or self.title.is_same(other.title)
+    def has_titles_in(self, other: Document) -> bool:
+        """Return whether the words of each title stand together in a title or in the text of *other*."""
+        return all(
+            any(title.is_same(place) or title.joined in place.joined for place in (*other.titles, other.text))
+            for title in self.titles
+            if title.words
+        )
 
 
 def find_loss(goes: Document | None, stays: Document | None) -> Loss:
@@ -344,7 +348,7 @@ def find_loss(goes: Document | None, stays: Document | None) -> Loss:
     """
     if goes is None or stays is None:
         return "unread"
-    if goes.title.words and not goes.has_title_in(stays):
+    if not goes.has_titles_in(stays):
         return "title"
     one, other = goes.text, stays.text
     if one.is_same(other):

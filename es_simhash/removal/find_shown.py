@@ -2,7 +2,8 @@
 Which fields of a document tell a person what it is: title, URL, source and date.
 
 They are found by their usual names, at any depth of the mappings, and at the top of some documents, so also where a
-field is not mapped. A field of which none of these documents has a value is not shown. The first name of a kind counts.
+field is not mapped. A field of which no document is known to have a value is not shown. The first name of a kind
+counts; of titles, also those beside it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ KINDS: Mapping[str, Sequence[str]] = {
         *("created_at", "@timestamp", "timestamp", "time", "日期", "发布时间"),
     ),
 }
+TITLES = ("title", "headline", "heading", "subject", "标题")
+"""Of these, each that stands beside the first title counts as one: where indices, or sites, name them differently."""
 DOCUMENTS = 20
 MOST_NAMES = 100
 
@@ -50,15 +53,20 @@ async def find_shown(server: Port, index: Index, resolved: Resolved, asked: Sequ
     titles = [title for title in names if _last(title) in _usual("title") and title not in texts][:MOST_NAMES]
     with_values = [{"exists": {"field": title}} for title in titles]
     query = {"filter": [{"exists": {"field": f"{server.prefix}.fingerprint"}}], "should": with_values}
-    body = {"query": {"bool": query}, "_source": wanted, "size": DOCUMENTS}
+    body: dict[str, Any] = {"query": {"bool": query}, "_source": wanted, "size": DOCUMENTS}
+    if titles:
+        body["aggs"] = {"titles": {"filters": {"filters": with_values}}}
     answer = await server.patient.search(index=index, body=body)
-    found = choose(wanted, [hit.get("_source") or {} for hit in answer["hits"]["hits"]])
+    sources: list[Mapping[str, Any]] = [hit.get("_source") or {} for hit in answer["hits"]["hits"]]
+    buckets = answer["aggregations"]["titles"]["buckets"] if titles else ()
+    sources += [{title: "has one"} for title, bucket in zip(titles, buckets, strict=True) if bucket["doc_count"]]
+    found = choose(wanted, sources)
     return {**given, **{name: kind for name, kind in found.items() if not asked or kind == "title"}}
 
 
-def name_of(kind: str, shown: Mapping[str, str]) -> str | None:
-    """Return the field of that *kind* among those *shown*, if there is one."""
-    return next((name for name, own in shown.items() if own == kind), None)
+def names_of(kind: str, shown: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the fields of that *kind* among those *shown*, the one that counts first."""
+    return tuple(name for name, own in shown.items() if own == kind)
 
 
 def choose(names: Iterable[str], sources: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -67,17 +75,22 @@ def choose(names: Iterable[str], sources: Sequence[Mapping[str, Any]]) -> dict[s
 
     >>> choose(["page.Title", "title", "published-at"], [{"page": {"Title": "x"}, "published-at": "2026-01-01"}])
     {'page.Title': 'title', 'published-at': 'date'}
+    >>> choose(["a.title", "headline", "a.headline"], [{"a": {"headline": "x"}}, {"headline": "y"}, {"a.title": "z"}])
+    {'a.title': 'title', 'a.headline': 'title'}
     """
+    found = [name for name in names if any(_is_short(read_values(source, name)) for source in sources)]
     shown: dict[str, str] = {}
-    known = list(names)
     for kind in KINDS:
-        for wanted in _usual(kind):
-            fitting = (path for path in known if _last(path) == wanted and path not in shown)
-            with_value = [path for path in fitting if any(map(_is_short, (read_values(s, path) for s in sources)))]
-            if with_value:
-                shown[min(with_value, key=lambda path: (path.count("."), path))] = kind
-                break
+        usual = _usual(kind)
+        ordered = sorted((usual.index(_last(path)), path.count("."), path) for path in found if _last(path) in usual)
+        for *_, path in ordered:
+            if path == ordered[0][-1] or (kind == "title" and _is_beside(path, ordered[0][-1])):
+                shown[path] = kind
     return shown
+
+
+def _is_beside(path: str, first: str) -> bool:
+    return {_last(path), _last(first)} <= set(TITLES) and path.rpartition(".")[0] == first.rpartition(".")[0]
 
 
 def _is_short(values: Sequence[Any]) -> bool:

@@ -27,7 +27,7 @@ from es_simhash.mapping.rule import Grouping, parse_key
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import MappedField, copy_targets, walk_fields
 from es_simhash.removal.classes import RISKY_FIRST
-from es_simhash.removal.find_shown import find_shown, name_of
+from es_simhash.removal.find_shown import find_shown, names_of
 from es_simhash.removal.guard_rails import Guards
 from es_simhash.removal.may_delete import Candidate, Compared, Comparer
 from es_simhash.removal.plan_options import PlanHeader, PlanOptions, allowed_with
@@ -198,17 +198,17 @@ def _comparer(
     text_fields = {name: tuple(resolved.text_fields.get(name, ())) for name in resolved.settings_of}
     require_text_fields(resolved.text_fields, "texts cannot be compared")
     used = used_fields(grouping.to_dict())
-    title = name_of("title", shown)
+    titles = names_of("title", shown)
     decided_by = {}
     for name in resolved.settings_of:
         mapping = resolved.mappings[name]
         # A moment of ours is no part of a document: a reconcile after the plan may give the first one.
         theirs = (field for field in used if field != Fields(context.prefix).at)
         names = [*text_fields[name], *(MappedField.find(mapping, field).path for field in theirs)]
-        decided_by[name] = decisive_fields(mapping, names + ([title] if title else []), used)
+        decided_by[name] = decisive_fields(mapping, [*names, *titles], used)
     bound, longest = options.bound(grouping), options.max_field_chars
     measure = grouping.measure.for_bound(bound or DEFAULT_SIMILARITY)  # what is too short is removed for no other text
-    return Comparer(text_fields, bound, decided_by, tuple(shown), title, longest, measure)
+    return Comparer(text_fields, bound, decided_by, tuple(shown), titles, longest, measure)
 
 
 def used_fields(grouping: Mapping[str, Any]) -> list[str]:

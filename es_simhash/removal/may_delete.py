@@ -31,7 +31,7 @@ Decisive: TypeAlias = Mapping[str, bool]
 """Fields of ``_source`` that decide about the documents of an index, and for each whether a null in it is a value."""
 
 
-def read_document(source: Mapping[str, Any], text_fields: Sequence[str], title: str | None) -> Document | None:
+def read_document(source: Mapping[str, Any], text_fields: Sequence[str], titles: Sequence[str]) -> Document | None:
     """Return what is compared of a document; ``None`` if its text cannot be read, or it has none."""
     try:
         text = read_text(source, text_fields)
@@ -39,8 +39,8 @@ def read_document(source: Mapping[str, Any], text_fields: Sequence[str], title: 
         return None
     if text is None:
         return None
-    titles = [] if title is None else [str(value) for value in read_values(source, title) if value is not None]
-    return Document.of(text, "\n".join(titles))
+    values = (value for name in titles for value in read_values(source, name))
+    return Document.of(text, *(str(value) for value in values if value is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ class Comparer:
     Compares documents as they are now.
     *text_fields* (by index name) say how texts are read. *decided_by* (by index name): what is digested, whole.
     *bound*: the smallest similarity of a duplicate to its canonical. *shown*: fields that people see before these and
-    the text. *title*: the one of them that counts as text. *max_field_chars*: longer values are cut in the plan.
+    the text. *titles*: those of them that count as text. *max_field_chars*: longer values are cut in the plan.
     """
 
     text_fields: Mapping[str, Sequence[str]]
     bound: float
     decided_by: Mapping[str, Decisive]
     shown: Sequence[str] = ()
-    title: str | None = None
+    titles: Sequence[str] = ()
     max_field_chars: int = 10_000
     measure: TextMeasure = WORD_SHINGLES
 
@@ -99,7 +99,7 @@ class Comparer:
         if not item.get("found"):
             return "changed"
         source = item.get("_source") or {}
-        document = read_document(source, self.text_fields[row.index], self.title)
+        document = read_document(source, self.text_fields[row.index], self.titles)
         if document is None:
             return "unreadable"
         values, cut = self._values(source, row.index)

@@ -27,7 +27,7 @@ from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.rule import Grouping, parse_key, rule_words
 from es_simhash.record import Record, read_record
 from es_simhash.removal.classes import LOSSLESS, TAKEN_IN, Loss
-from es_simhash.removal.find_shown import name_of
+from es_simhash.removal.find_shown import names_of
 from es_simhash.removal.guard_rails import DEFAULT_MAX_SHARE, Guards, check_max_share
 from es_simhash.texts.measures import DEFAULT_SIMILARITY
 
@@ -159,14 +159,14 @@ class PlanHeader(Record):
         return not self.index_uuids.keys() >= set(self.view)
 
     @property
-    def title(self) -> str | None:
-        """The field of titles, where one is shown."""
-        return name_of("title", self.shown)
+    def titles(self) -> tuple[str, ...]:
+        """The fields of titles that are shown."""
+        return names_of("title", self.shown)
 
     @property
     def date(self) -> str | None:
         """The field of dates, where one is shown."""
-        return name_of("date", self.shown)
+        return next(iter(names_of("date", self.shown)), None)
 
     @property
     def allowed(self) -> frozenset[Loss]:

@@ -111,7 +111,7 @@ async def judge(server: Port, removal: RemovalFile, lines: Mapping[int, PlannedR
 def _read_text(header: PlanHeader, planned: PlannedDocument, item: Mapping[str, Any]) -> Document | None:
     if not item.get("found"):
         return None
-    return read_document(source_of(item), header.text_fields.get(planned.index, ()), header.title)
+    return read_document(source_of(item), header.text_fields.get(planned.index, ()), header.titles)
 
 
 async def read_decisive(

@@ -40,8 +40,9 @@ _corrects = re.compile(
 
 def find_marks(removal: PlannedRemoval, header: PlanHeader) -> tuple[list[str], list[str]]:
     """Return what to look at of the document that goes, and of the one that stays."""
-    titles = (field_text(row.fields.get(header.title or "")) for row in (removal.document, removal.canonical))
-    goes, stays = (["a correction or update"] if title and _corrects(title) else [] for title in titles)
+    both = (removal.document, removal.canonical)
+    titles = (" ".join(field_text(row.fields.get(name)) or "" for name in header.titles) for row in both)
+    goes, stays = (["a correction or update"] if _corrects(title) else [] for title in titles)
     return ["newer"] * bool(header.date and removal.is_newer(header.date)) + goes, stays
 
 

@@ -101,7 +101,7 @@ def _sides(line: PlannedRemoval, header: PlanHeader) -> tuple[Side, Side]:
 
 
 def _side(document: PlannedDocument, header: PlanHeader, marks: list[str]) -> Side:
-    titles = filter(None, [header.title, *header.text_fields.get(document.index, ())])
+    titles = filter(None, [*header.titles, *header.text_fields.get(document.index, ())])
     title = next((text for name in titles if (text := _value(document, name, LONGEST_TITLE))), "")
     index = [document.index] if len(header.index_uuids) > 1 else []
     values = (_value(document, name, LONGEST_VALUE) for name, kind in header.shown.items() if kind and kind != "title")

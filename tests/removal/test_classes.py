@@ -127,6 +127,9 @@ def test_what_is_lost(goes, stays, expected):
     [
         ("The new bridge", "THE NEW BRIDGE!", "same"),
         ("The new bridge", "The old bridge", "same"),  # it stands in the text
+        ("Ridge", "Law", "title"),  # within a word of the text
+        ("Bridge", "Bridges law", "same"),
+        ("STRASSE", "Straße", "same"),
         ("Bridge law", "Road law", "title"),
         ("Bridge law", "The new bridge law of 1994", "same"),
         ("The new bridge law of 1994", "Bridge law", "title"),

@@ -386,6 +386,15 @@ def test_fields_to_show_are_found(server, index, simhash, plan):
     assert read_plan(plan).header.shown == {"url": "url", "Headline": "title"}
 
 
+def test_each_title_counts(server, index, simhash, plan):
+    """A headline beside the title, of the same document or of those of another site."""
+    titles = {"a": {"title": "Law 1"}, "b": {"headline": "Law 2"}, "c": {"title": "Law 1", "headline": "Law 3"}}
+    fill(server, index, simhash, {id_: {"body": TEXT, **own} for id_, own in titles.items()})
+    made = simhash.plan_removal(index, plan, **ALL)
+    assert read_plan(plan).header.titles == ("title", "headline")
+    assert dict(made.losses) == {"title": 2}
+
+
 def test_more_indices_than_a_request_can_name(server, index, simhash, plan):
     """Their names are longer than the first line of a request may be: all of the removal, and its undoing."""
     names = [f"{index}-{'x' * 200}-{number:02d}" for number in range(20)]
