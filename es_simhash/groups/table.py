@@ -258,8 +258,7 @@ class Table:
         """Return the places in canonical order."""
         columns = self._columns()
         # By name: the numbers of indices follow the order in which hits came, which the next run need not have.
-        numbers = {name: number for number, name in enumerate(sorted(self._names))}
-        names = np.array([numbers[name] for name in self._names], np.int32)
+        names = np.unique(list(self._names), return_inverse=True)[1]
         # The last key of a lexsort is the first that decides.
         keys: list[NDArray[Any]] = [
             names[columns["index"]],

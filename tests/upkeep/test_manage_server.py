@@ -5,6 +5,7 @@ import pytest
 from es_simhash import (
     MappingError,
     SchemeError,
+    SimHashClient,
     build_component_template,
     build_index_template,
     build_mapping,
@@ -63,6 +64,18 @@ def test_one_document_that_refuses_its_change_leaves_scripts_on(server, index, s
     expected = {"body": TEXT} if server.product == "opensearch" else {"body": TEXT, "simhash": None}
     assert [held[id_] for id_ in "1234"] == [expected] * 4
     assert held["0"]["simhash"]["fingerprint"]
+
+
+def test_a_server_without_scripts_is_asked_once(server, index, sync_client, monkeypatch):
+    """Elasticsearch of these tests runs none: after the first request each is sent in the other way at once."""
+    monkeypatch.setattr("es_simhash.upkeep.backfill.PAGE_DOCUMENTS", 1)
+    simhash, bulk, sent = SimHashClient(sync_client), sync_client.bulk, []
+    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
+    list(simhash.ingest(index, [{"_id": id_, "body": TEXT} for id_ in "12345"]))
+    sync_client.bulk = lambda **arguments: sent.append(arguments) or bulk(**arguments)
+    assert simhash.remove_fields(index).documents == 5
+    asked = [arguments for arguments in sent if "ctx._source" in str(arguments)]
+    assert (len(sent) > 2, len(asked)) == (True, 1 if server.product == "elasticsearch" else len(sent))
 
 
 def test_an_index_that_parses_no_document_is_refused(server, index, simhash):
