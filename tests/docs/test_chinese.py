@@ -16,6 +16,7 @@ PAGES = {
     "README.md": "README.zh-CN.md",
     "docs/start.md": "docs/zh/start.md",
     "docs/lookup.md": "docs/zh/lookup.md",
+    "docs/quality.md": "docs/zh/quality.md",
     "docs/removal.md": "docs/zh/removal.md",
     "docs/glossary.md": "docs/zh/glossary.md",
 }

@@ -300,8 +300,9 @@ def test_the_search_template(request):
     assert [hit["_id"] for hit in found["hits"]["hits"]] == ["near"]
 
 
-def test_quality(opensearch):
-    with ran("docs/quality.md", opensearch) as namespace:
+@pytest.mark.parametrize("page", ["docs/quality.md", "docs/zh/quality.md"])
+def test_quality(opensearch, page):
+    with ran(page, opensearch) as namespace:
         assert "client" in namespace
 
 
