@@ -237,37 +237,40 @@ def _find_units(
 ) -> list[Flags]:
     """Return which characters belong to a number behind its digits, and which of these say nothing, such as a blank."""
     is_taken, is_dropped = np.zeros((2, codes.size), np.bool_)
-    ends = np.flatnonzero(is_digit & ~np.roll(is_digit, -1)) + 1
-    if not ends.size:
+    edges = np.flatnonzero(is_digit[1:] != is_digit[:-1])
+    if not edges.size:
         return [is_taken, is_dropped]
     units, alone, ordinals = _units()
-    is_alone = stands_alone(codes)
-    before = np.flatnonzero(is_digit & ~np.roll(is_digit, 1)) - 1
-    ends = ends[~is_letter[before] | is_alone[before]]  # no number of a word, such as w2l
+    before, ends = edges[::2], edges[1::2] + 1
+    ends = ends[~is_letter[before] | stands_alone(codes[before])]  # no number of a word, such as w2l
     starts = ends + (kinds[ends] == _BLANK)
     is_degree = codes[starts] == ord("°")
     starts = starts + is_degree
-    letters = np.where(is_letter, values, codes).astype(np.uint64)
-    others = np.flatnonzero(~is_letter | is_alone)
-    run = others[np.searchsorted(others, starts)] - starts
-    is_word = (run > 0) & (run <= _LONGEST_UNIT)
-    is_dotted = (run == 1) & (codes[starts + 1] == ord(".")) & ~is_letter[starts + 3]
-    sizes = np.where(is_degree & (run == 1) & np.isin(values[starts], list(map(ord, "cf"))), 1, 0)
+    # What follows each number, row by row: the work does not grow with the text.
+    behind = np.minimum(starts[:, None] + np.arange(_LONGEST_UNIT + 2), codes.size - 1)
+    followed, is_spelt = codes[behind], is_letter[behind]
+    letters = np.where(is_spelt, values[behind], followed)
+    run = np.argmin(is_spelt & ~stands_alone(followed), axis=1)  # none where it is longer than any unit
+    is_dotted = (run == 1) & (followed[:, 1] == ord(".")) & ~is_spelt[:, 3]
+    sizes = np.where(is_degree & (run == 1) & np.isin(letters[:, 0], list(map(ord, "cf"))), 1, 0)
+    rows = np.arange(starts.size) * letters.shape[1]
+    hashed = letters.astype(np.uint64).ravel()
     for size, known, may_be in (
-        (run, units, is_word),
+        (run, units, run > 0),
         (3, units, is_dotted),
-        (2, alone, is_letter[starts]),
-        (1, alone, is_letter[starts]),
-        (run, ordinals, is_word & (starts == ends)),
+        (2, alone, is_spelt[:, 0]),
+        (1, alone, is_spelt[:, 0]),
+        (run, ordinals, starts == ends),
     ):
         tried = np.where(may_be & (sizes == 0), size, 0)
-        is_known = np.isin(mix_runs(letters, starts, tried), known)
+        is_known = np.isin(mix_runs(hashed, rows, tried), known)
         sizes = np.where(is_known, tried, sizes)
+    is_dropped[starts[is_dotted & (sizes > 1)] + 1] = True
     is_ordinal = is_known[sizes > 0]
     firsts, starts, stops = ends[sizes > 0], starts[sizes > 0], (starts + sizes)[sizes > 0]
     is_taken[_spans(firsts, stops)] = True
     is_dropped[_spans(firsts, np.where(is_ordinal, stops, starts))] = True
-    return [is_taken, is_dropped | is_taken & (codes == ord("."))]
+    return [is_taken, is_dropped]
 
 
 def _spans(starts: Places, stops: Places) -> Places:
