@@ -26,7 +26,7 @@ from cosmic_ray.work_item import TestOutcome
 
 TESTS = {
     "lookup/judge": "lookup/test_judge lookup/test_refusals lookup/test_find_many",
-    "lookup/plan": "lookup/test_plan lookup/test_query lookup/test_plan_property",
+    "lookup/plan": "lookup/test_plan lookup/test_query lookup/test_find lookup/test_plan_property",
     "lookup/fingerprint_table": "lookup/test_fingerprint_table_property",
     "transport/answers": "transport/test_refusals transport/test_pages lookup/test_find",
     "transport/refusals": "transport/test_refusals transport/test_pages writes/test_bulk",

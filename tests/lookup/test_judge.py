@@ -117,6 +117,67 @@ def test_an_index_without_source_is_asked_for_stored_fields(partly):
     assert len(calls) == 2
 
 
+RULE = {
+    "rule": "star",
+    "max_distance": 9,
+    "canonical": ["id"],
+    "similarity": 0.7,
+    "per": "site",
+    "within": ["at", "7d"],
+}
+PLAIN = {"rule": "star", "max_distance": 9, "canonical": ["id"], "similarity": None}
+
+
+@pytest.mark.parametrize(
+    ("asker", "recorded", "given", "rule", "origin", "not_applied"),
+    [
+        ("document", RULE, {}, (9, 0.7, "site"), "recorded", ()),
+        ("text", RULE, {}, (9, 0.7, None), "recorded", ("per", "within")),
+        ("fingerprint", RULE, {}, (9, None, None), "recorded", ("texts", "per", "within")),
+        ("document", RULE, {"max_distance": 3}, (3, None, None), "given", ()),
+        ("text", RULE, {"verify": 0.9}, (9, 0.9, None), "given", ("per", "within")),
+        ("text", PLAIN, {}, (9, None, None), "recorded", ()),
+        ("text", None, {}, (12, 0.8, None), "default", ()),
+        ("fingerprint", None, {}, (3, None, None), "default", ("texts",)),
+    ],
+)
+def test_the_rule_of_a_lookup(asker, recorded, given, rule, origin, not_applied):
+    """A text has no values that keep apart, and a fingerprint no text either; what does not count is said."""
+    extra = {} if recorded is None else {"grouping": recorded}
+    found, _ = choose_rule(IndexSettings(get_scheme(), ("body",), extra=extra), {}, LookupOptions(**given), asker)
+    assert (found.max_distance, found.similarity, found.per) == rule
+    assert (found.origin, found.not_applied, (found.within is None) == (found.per is None)) == (
+        origin,
+        not_applied,
+        True,
+    )
+
+
+def test_values_that_keep_apart_are_read():
+    """Beside the texts, in the same search."""
+    settings, options = IndexSettings(get_scheme(), ("body",), extra={"grouping": RULE}), LookupOptions()
+    scope = Scope(Context(), "news", settings, options, *choose_rule(settings, {}, options, "document"))
+
+    def server(call):
+        asked = [
+            field if isinstance(field, str) else field["field"] for field in call.arguments["body"]["docvalue_fields"]
+        ]
+        assert sorted(asked) == ["at", "site"]
+        sites = {"a": ["x"], "b": ["y"]}
+        hits = [
+            {"_index": "news", "_id": id_, "_source": {"body": BASE}, "fields": {"site": site, "at": ["0"]}}
+            for id_, site in sites.items()
+        ]
+        return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits}}
+
+    asked = Content(BASE, per=("x",), moment=0)
+    [answer], _, _ = drive(accept(SCRIPTED, scope, [near_dups(("news", "a"), ("news", "b"))], [asked]), server)
+    assert ([near.id for near in answer], [(one.near_dup.id, one.because) for one in answer.rejected]) == (
+        ["a"],
+        [("b", "per")],
+    )
+
+
 @pytest.mark.parametrize(
     ("hit", "words"),
     [
