@@ -2,9 +2,11 @@
 
 from contextlib import nullcontext
 
+import elastic_transport
+import opensearchpy
 import pytest
 
-from es_simhash.errors import IncompleteSearchError
+from es_simhash.errors import IncompleteSearchError, InvalidInputError
 from es_simhash.transport import refusals
 from es_simhash.transport.answers import Gap, check_whole, find_gaps
 from es_simhash.transport.conversation import attempt, changing, halves, rounds
@@ -165,3 +167,34 @@ def test_what_an_answer_may_lack(shards, more, said):
         assert find_gaps({"_shards": shards, **more}, ignore=[gap.kind]) == [other for other in gaps if other != gap]
     with pytest.raises(IncompleteSearchError) if said else nullcontext():
         check_whole(gaps)
+
+
+@pytest.mark.parametrize(
+    ("error", "unreachable", "unwritable", "lost"),
+    [
+        (opensearchpy.ConnectionError("N/A", "refused", OSError()), True, False, True),
+        (opensearchpy.ConnectionTimeout("TIMEOUT", "late", OSError()), True, False, True),
+        (opensearchpy.SSLError("N/A", "self-signed", OSError()), False, False, True),
+        (opensearchpy.SerializationError({}, TypeError("set")), False, True, True),
+        (opensearchpy.NotFoundError(404, "index_not_found_exception", {}), False, False, False),
+        (elastic_transport.ConnectionError("refused"), True, False, True),
+        (elastic_transport.TlsError("self-signed"), False, False, True),
+        (elastic_transport.SerializationError("x", errors=(TypeError("set"),)), False, True, True),
+        (elastic_transport.SerializationError("x", errors=(ValueError("no JSON"),)), False, False, True),
+        (ConnectionError("of another library"), False, False, True),
+        (ServerError(503, "es_rejected_execution_exception"), False, False, True),
+        (InvalidInputError("never sent"), False, False, False),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+def test_what_became_of_a_request(error, unreachable, unwritable, lost):
+    """By the classes of both clients: whether a server was there, whether anything was sent, whether it was done."""
+    found = refusals.is_unreachable(error), refusals.is_unwritable(error), refusals.may_be_lost(error)
+    assert found == (unreachable, unwritable, lost)
+
+
+@pytest.mark.parametrize(("types", "field"), [("SORTED, NUMERIC", "simhash.distance"), ("SORTED", None)])
+def test_a_number_that_is_masked_is_named(types, field):
+    """By doc values of the type that the server expects, and cannot read."""
+    said = f"unexpected docvalues type NUMERIC for field 'simhash.distance' (expected one of [{types}])"
+    assert refusals.masked_field(ServerError(400, said)) == field
