@@ -38,8 +38,8 @@ from es_simhash.ingest.item import has_fingerprint
 from es_simhash.transport.raw_json import read_json
 from es_simhash.writes.operations import to_operation
 
-FIRST = 500
-"""Documents whose fields are named in the message about a text field that no document has."""
+FIRST, MOST_NAMED = 500, 20
+"""Documents whose fields are named in the message about a text field that no document has, and so many fields."""
 
 _DELIMITER = "What separates the columns of CSV. Default: the one of , ; and tab that the header has most of."
 
@@ -180,10 +180,9 @@ def _check_text_field(reader: Reader, text_field: Sequence[str], skip: int) -> N
             names |= dict.fromkeys(found) if lines <= FIRST else {}
             names.pop("_id", None)
     if names:
-        quoted = [name if name == name.strip() else repr(name) for name in names]
         raise InvalidInputError(
             f"none of {count(lines, 'line')} has a field {shorten(', '.join(text_field))}, so nothing was created or "
-            f"written: pass --text-field with one of {shorten(', '.join(quoted))}"
+            f"written: pass --text-field with one of {', '.join(map(shorten, islice(names, MOST_NAMED)))}"
         )
 
 

@@ -49,7 +49,7 @@ def _told_how_to_create() -> Iterator[None]:
         yield
     except Exception as error:
         if is_no_index(error):
-            error.add_note("create_index(index) makes it")
+            error.add_note("create_index(index, text_field=FIELD) makes it")
         raise
 
 

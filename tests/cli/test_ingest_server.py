@@ -130,7 +130,7 @@ def test_a_misspelt_text_field_is_told(run, index, server, tmp_path):
     (tmp_path / "export.jsonl").write_text(json.dumps({"_id": "1", "_source": {"title": "", "body": TEXT}}))
     for name in ("x.jsonl", "export.jsonl"):
         told = run("ingest", index, tmp_path / name, "--create", "-t", "boddy")
-        failed(told, "none of 1 line has a field 'boddy'", "nothing was created", "'title, body'")
+        failed(told, "none of 1 line has a field 'boddy'", "nothing was created", "'title', 'body'")
         assert server.request("GET", f"/{index}", missing_ok=True) is None
     result = run("ingest", index, "-", "--create", "-t", "boddy", stdin=line)
     assert result.exit_code == 1
@@ -208,7 +208,7 @@ def test_what_the_index_records_is_said(run, news, index, monkeypatch):
 
 def test_no_index_names_the_way_to_make_one(run, index):
     told = run("ingest", index, "-", stdin=json.dumps({"body": TEXT}))
-    failed(told, "no such index", "es-simhash create INDEX makes it")
+    failed(told, "no such index", "es-simhash create INDEX --text-field FIELD makes it")
 
 
 def test_no_document_is_said(run, news, tmp_path):
