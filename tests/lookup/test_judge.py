@@ -153,29 +153,30 @@ def test_the_rule_of_a_lookup(asker, recorded, given, rule, origin, not_applied)
     )
 
 
+OTHER = "heavy rain closed two mountain roads while crews worked all night to clear the mud near the old tunnel"
+
+
 def test_values_that_keep_apart_are_read():
-    """Beside the texts, in the same search."""
+    """Beside the texts, in the same search; the nearest that were rejected are noted, whatever keeps them apart."""
     settings, options = IndexSettings(get_scheme(), ("body",), extra={"grouping": RULE}), LookupOptions()
     scope = Scope(Context(), "news", settings, options, *choose_rule(settings, {}, options, "document"))
+    held = {"0": ("x", BASE), "6": ("x", OTHER)} | dict.fromkeys("12349", ("y", BASE))
 
     def server(call):
-        asked = [
-            field if isinstance(field, str) else field["field"] for field in call.arguments["body"]["docvalue_fields"]
-        ]
-        assert sorted(asked) == ["at", "site"]
-        sites = {"a": ["x"], "b": ["y"]}
+        asked = call.arguments["body"]["docvalue_fields"]
+        assert sorted(field if isinstance(field, str) else field["field"] for field in asked) == ["at", "site"]
         hits = [
-            {"_index": "news", "_id": id_, "_source": {"body": BASE}, "fields": {"site": site, "at": ["0"]}}
-            for id_, site in sites.items()
+            {"_index": "news", "_id": id_, "_source": {"body": text}, "fields": {"site": [site], "at": ["0"]}}
+            for id_, (site, text) in held.items()
         ]
         return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits}}
 
+    found = NearDups(tuple(NearDup(id_, "news", int(id_), fingerprint(held[id_][1])) for id_ in sorted(held)))
     asked = Content(BASE, per=("x",), moment=0)
-    [answer], _, _ = drive(accept(SCRIPTED, scope, [near_dups(("news", "a"), ("news", "b"))], [asked]), server)
-    assert ([near.id for near in answer], [(one.near_dup.id, one.because) for one in answer.rejected]) == (
-        ["a"],
-        [("b", "per")],
-    )
+    [answer], _, _ = drive(accept(SCRIPTED, scope, [found], [asked]), server)
+    assert [near.id for near in answer] == ["0"]
+    noted = [(rejected.near_dup.id, rejected.because) for rejected in answer.rejected]
+    assert noted == [*((id_, "per") for id_ in "1234"), ("6", "texts")]
 
 
 @pytest.mark.parametrize(
