@@ -199,14 +199,15 @@ class Existing:
     *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *gaps*: why a
     lookup is incomplete. *copies_unread*: fingerprints whose near copies were not read yet; with each, the
     fingerprints of the table that are near it. *held*: the hits of what the index has under the ids of the batch, with
-    ``_source``; ``None`` if that is not known. *there*: these by id, as far as moments need them. *gone*: canonicals
-    that these name, and that are not there.
+    ``_source``; ``None`` if that is not known. *may_stay*: what is held as it is given is not written again. *there*:
+    what is held by id, as far as moments need it. *gone*: canonicals that these name, and that are not there.
     """
 
     near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
     gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     copies_unread: Mapping[int, Sequence[int]] = field(default_factory=dict)
     held: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+    may_stay: bool = False
     there: Mapping[str, Document] = field(default_factory=dict)
     gone: AbstractSet[str] = frozenset()
 
@@ -289,12 +290,12 @@ class _Deciding:
     def _judge(self, document: Document) -> Decision:
         fingerprint, content = document.fingerprint, document.content
         unread = None if content is None else content.unread
-        is_near = fingerprint in self._near or fingerprint in self._known.by_fingerprint
-        is_twice = self._has_other_routing(document)
-        if not (
-            is_near or fingerprint in self._own.by_fingerprint or self._existing.of(fingerprint) or unread or is_twice
-        ):
-            return Decision("write", document.id, at=self._at(document, None))  # most documents, without detours
+        shown, own, known = self._existing, self._own, self._known
+        is_near = fingerprint in self._near or fingerprint in known.by_fingerprint or fingerprint in own.by_fingerprint
+        is_there = document.id in own.by_id or document.id in known.by_id or document.id in (shown.held or ())
+        if not (is_near or is_there or shown.of(fingerprint) or unread):  # most documents, without detours
+            return Decision("write", document.id, at=document.at or self._moment)
+        is_twice = is_there and self._has_other_routing(document)
         uncompared = [] if unread is None else [Uncompared(None, unread)]
         if is_twice:
             uncompared.append(Uncompared(document.id, Unread("routing")))
@@ -332,8 +333,6 @@ class _Deciding:
         before = self._newest(document.id) or self._existing.there.get(document.id)
         near = (fingerprint or 0, *self._near.get(fingerprint or 0, ())) if self._later else ()
         later = max((self._later.get(value, 0) for value in near), default=0)
-        if not (found or before or leader or later):
-            return document.at or self._moment  # most documents, without detours
         copies = [other for other in found if other.is_member]
         at = min([self._moment, *(copy.at - 1 for copy in copies if copy.group == document.id and copy.at)])
         before = before or next((other for other in found if other.id == document.id), None)

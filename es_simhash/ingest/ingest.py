@@ -7,7 +7,6 @@ read and fingerprinted.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, replace
@@ -160,7 +159,7 @@ class Engine:
         Return what is in the index near *items*, and what was asked about the others, with the answers.
         """
         ingest = self.ingest
-        if existing.held:
+        if existing.held and existing.may_stay:
             await server.compute(self._keep_unchanged, items, existing.held, existing.gone)
         existing = await self.lookup.with_copies(server, items, existing)
         if ingest.rule.on_duplicate != "tag":
@@ -198,9 +197,8 @@ class Engine:
 
     async def _keep_updates(self, server: Port, items: Sequence[Item], existing: Existing) -> None:
         """Let none of *items* be skipped whose id is in the index: what is there would keep its old text."""
-        near = await server.compute(find_near, items, existing, self.ingest.known)
-        given = [item for item in near if item.given_id and item.operation and item.operation.kind == "index"]
-        for item in await self.lookup.find_present(server, given, existing.held) if given else []:
+        given = [item for item in items if item.given_id and item.operation and item.operation.kind == "index"]
+        for item in await self.lookup.find_present(server, given, existing.held):
             item.must_write = True
 
     async def settle(self, server: Port, items: Sequence[Item], existing: Existing) -> Exception | None:
@@ -330,11 +328,3 @@ def decide_items(
         item.at = decision.at
         written.add(item.id)
         item.take(decision, existing, prefix)
-
-
-def find_near(items: Sequence[Item], existing: Existing, known: Known) -> list[Item]:
-    """Return those of *items* that something may be near: another one of them, of the index, or a known one."""
-    prints = [item.fingerprint for item in items if item.fingerprint is not None]
-    near = {*known.near(prints), *existing.near, *(value for value, times in Counter(prints).items() if times > 1)}
-    near |= known.by_fingerprint.keys() & prints
-    return [item for item in items if item.is_decided and item.fingerprint in near]

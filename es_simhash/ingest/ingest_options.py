@@ -45,7 +45,7 @@ class IngestOptions:
             Field or fields of the text; by default those that the index records.
         on_duplicate:
             ``"tag"``: write a duplicate with the id of its canonical. ``"skip"``: do not write it, but tag it if
-            the index has its id, because the old text would stay; costs a search for each batch with duplicates.
+            the index has its id, because the old text would stay; costs a search for each batch with ids.
             ``None``: do not look for duplicates, write no groups.
         grouping:
             ...

@@ -31,9 +31,8 @@ from es_simhash.mapping.fields import Fields, our_object, read_fingerprint
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import SettingsChanged, begin_anew, check_unchanged
 from es_simhash.mapping.user_fields import milliseconds_of
-from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.conversation import attempt, refresh
-from es_simhash.transport.protocol import MAX_HITS, Call, status_of
+from es_simhash.transport.protocol import Call, status_of
 from es_simhash.writes.targets import find_write_index
 
 if TYPE_CHECKING:
@@ -84,8 +83,8 @@ class NearLookup:
         self._total = total
         self._asked = self._batches = 0
         self._is_alias = is_alias
-        # Whether a document may be there as it is given: decided at the start, for ids that nothing has yet.
-        self._may_hold: bool | None = None
+        # Whether a document that searches show under its id may stay; at the start, ids that nothing has yet decide.
+        self._may_stay: bool | None = None
 
     @property
     def batch(self) -> int:
@@ -101,8 +100,8 @@ class NearLookup:
         self._documents = found.documents
         # The index may grow before its size is read again.
         self._scope = replace(self._scope, stats=replace(found, documents=max(found.documents, SMALLEST)))
-        if self._may_hold is None:
-            self._may_hold = self._ingest.is_writing and found.documents > 0
+        if self._may_stay is None:
+            self._may_stay = self._ingest.is_writing and found.documents > 0
         if self._table is not None or self._is_demanded:
             await self._load(server)
 
@@ -116,8 +115,9 @@ class NearLookup:
         items = list(items)
         fingerprints = _fingerprints_of(items)
         # An update without a text is not known, so searches may show the document before it.
-        self._may_hold = self._may_hold and not any(map(_is_partial, items))
-        ids = [id_ for item in items if (id_ := item.given_id) is not None] if self._may_hold else []
+        self._may_stay = self._may_stay and not any(map(_is_partial, items))
+        is_wanted = self._may_stay or self._ingest.rule.on_duplicate == "skip"
+        ids = [id_ for item in items if (id_ := item.given_id) is not None] if is_wanted else []
         held = self._facts.held_calls(ids)
         if not fingerprints:
             return Asked((), held, ids=ids) if ids else None
@@ -150,7 +150,8 @@ class NearLookup:
             there[hit["_id"]] = Document(hit["_id"], read_fingerprint(ours.get("fingerprint")), at=at)
         named -= {near.group for near in chain(*existing.near.values()) if not near.is_member}
         canonicals, _ = await self._facts.canonicals(server, named)
-        return replace(existing, held=held, there=there, gone=named - canonicals.keys())
+        may_stay = bool(self._may_stay)
+        return replace(existing, held=held, may_stay=may_stay, there=there, gone=named - canonicals.keys())
 
     async def _take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
         if asked.batch is not None:
@@ -231,36 +232,20 @@ class NearLookup:
         return found
 
     async def find_present(
-        self,
-        server: Port,
-        items: Sequence[Item],
-        held: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+        self, server: Port, items: Sequence[Item], held: Mapping[str, Sequence[Mapping[str, Any]]] | None
     ) -> list[Item]:
         """
-        Return those of *items* whose id searches show in the index that they go to; all if that is not known.
-        Cost: one search without texts where *held*, by id, is not known; for an alias one request for its write index.
+        Return those of *items* whose id is *held*, by id, in the index that they go to; all if that is not known.
+        Cost: for an alias one request for its write index, where something is held.
         """
+        if not held:
+            return list(items) if held is None else []
         written = await find_write_index(server, self._index, (self._index,)) if self._is_alias else ""
         self._is_alias = bool(written)  # if it is not known, ids alone are compared from now on
-
-        def place(item: Item) -> tuple[str, str]:
-            name = written if item.index in (None, self._index) else item.index or ""
-            return name if self._is_alias else "", item.id
-
-        if held is None:
-            names, ids = map(set, zip(*map(place, items), strict=True))
-            among: list[dict[str, Any]] = [{"ids": {"values": sorted(ids)}}]
-            among += [{"terms": {"_index": sorted(names)}}] if self._is_alias else []
-            # An id may be there twice, with other routing values.
-            body = {"query": {"bool": {"filter": among}}, "size": MAX_HITS, "_source": False}
-            answer = await server.patient.search(index=self._index, body=body)
-            hits = answer["hits"]["hits"]
-            if find_gaps(answer) or len(hits) == MAX_HITS:
-                return list(items)
-        else:
-            hits = list(chain.from_iterable(held.values()))
-        found = {(hit["_index"] if self._is_alias else "", hit["_id"]) for hit in hits}
-        return [item for item in items if place(item) in found]
+        found = {(hit["_index"], hit["_id"]) for hit in chain(*held.values())}
+        if not written:
+            return [item for item in items if item.id in held]
+        return [item for item in items if (_concrete(item.index, self._index, written), item.id) in found]
 
     def _is_worth_it(self) -> bool:
         """Return whether asking the server costs as much as reading all fingerprints, as far as is known."""
@@ -366,6 +351,11 @@ def _written_to(item: Item) -> str | None:
     if outcome is None or outcome.version is None or operation is None or operation.kind not in ("index", "create"):
         return None
     return outcome.index if item.is_decided and item.id == outcome.id else None
+
+
+def _concrete(name: str | None, alias: str, written: str) -> str:
+    """Return the index that *name* of a document means, which is *written* where that is the *alias* or nothing."""
+    return written if name in (None, alias) else name or ""
 
 
 def _is_partial(item: Item) -> bool:

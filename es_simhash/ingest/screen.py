@@ -109,8 +109,8 @@ async def screen(
     """
     Emit a :class:`Screened` for each of *documents*, in order; nothing is written, and the index is not refreshed.
     Cost: for every 500 documents a multi-search, or by the fingerprints of a point in time, where that is cheaper, a
-    search for every 2,000; one of the texts near them, one of the fields asked for, and one of their ids where they are
-    near something and have one; the mapping again, unless the answer came at once.
+    search for every 2,000; one of the texts near them, one of the fields asked for, and one of the ids that
+    come with them; the mapping again, unless the answer came at once.
     """
     check_index(check_name("index", index))
     if not isinstance(documents, Feed):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from es_simhash.ingest.item import Item, has_fingerprint
+from es_simhash.record import Record
 from es_simhash.writes.operations import Hindrance, Outcome
 
 RefusedKind: TypeAlias = Literal["exists", "refused"] | Hindrance
@@ -15,7 +16,7 @@ UPDATED = 200
 
 
 @dataclass(slots=True)
-class Written:
+class Written(Record):
     """
     The outcome for one document.
 
@@ -69,6 +70,8 @@ class Written:
     updated: bool = False
     too_short: bool = False
 
+    _OPTIONAL = "kind updated too_short canonical distance similarity"
+
     @property
     def hindrance(self) -> Hindrance | None:
         """What hinders every write now, where the document was refused for that."""
@@ -77,17 +80,6 @@ class Written:
                 return None
             case hindrance:
                 return hindrance
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain JSON values."""
-        names = ("position", "id", "index", "action", "reason", "fingerprinted")
-        plain: dict[str, Any] = {name: getattr(self, name) for name in names}
-        plain |= {} if self.kind is None else {"kind": self.kind}
-        plain |= {"updated": True} if self.updated else {}
-        plain |= {"too_short": True} if self.too_short else {}
-        if self.canonical is not None:
-            plain |= {"canonical": self.canonical, "distance": self.distance}
-        return plain if self.similarity is None else plain | {"similarity": self.similarity}
 
 
 def report(item: Item, *, prefix: str) -> Written:
