@@ -116,11 +116,6 @@ class MappedField:
         if self.is_copied:
             raise InvalidInputError(f"the field {self.path!r}, into which the index copies others (copy_to),")
 
-    def drops(self, document: Mapping[str, Any]) -> bool:
-        """Return whether *document* has a value that is longer than ignore_above."""
-        given = MappedField(self.path, {}).keywords(document)
-        return sum(1 for _ in given) > sum(1 for _ in self.keywords(document))
-
     def moments(self, document: Mapping[str, Any]) -> Iterator[int]:
         """Yield the dates in *document*, in milliseconds since 1970; raise if one cannot be read."""
         self._check_copied()

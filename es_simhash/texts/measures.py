@@ -39,19 +39,6 @@ FEWEST_LETTERS = 20
 """Fewer letters say too little to be compared: "N/A", "See below"; so many are 8 logographs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Similarity:
-    """
-    How much of two texts is the same.
-    *jaccard*: shared distinct shingles as a share of those that either has; 1.0 for texts of the same letters.
-    *containment*: the same as a share of those of the text that has fewer; 1.0 also for an excerpt. Both are smaller
-    where words were replaced in a text of few words.
-    """
-
-    jaccard: float
-    containment: float
-
-
 def check_bound(name: str, bound: Any) -> float:
     """Return *bound* as a float, or raise if it is not a similarity from 0 to 1."""
     return check_number(name, bound, advice="a similarity from 0 to 1, such as 0.8")

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
@@ -199,9 +198,6 @@ def mix_runs(hashes: Shingles, starts: Places, lengths: Places) -> Shingles:
         value ^= value >> np.uint64(29)
         result[inside] = value
     return result
-
-
-Units = TypeVar("Units", Codes, Shingles)
 
 
 def edit_similarity(first: Shingles, second: Shingles, *, bound: float = 0.0) -> float:
