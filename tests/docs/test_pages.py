@@ -179,12 +179,13 @@ def test_dedup_in_chinese(server):
 
 
 def test_kibana(server, news):
-    """Each command of the page works, and prints what it names."""
+    """Each command of the page works, and prints what it names; OpenSearch has no ES|QL."""
+    refused = int(server.product == "opensearch")
     put(server, news, [{"_id": "4711", **fingerprint_fields(255)}])
     first, *_ = blocks(f"{VIEWS}#Queries to paste", "sh")
     done = [invoke(shlex.split(line)[1:]) for line in first.splitlines()]
-    assert [each.exit_code for each in done] == [0, 0, 0], [each.output for each in done]
-    starts = ("POST /news/_search\n{", "(", 'FROM "news"')
+    assert [each.exit_code for each in done] == [0, 0, refused], [each.output for each in done]
+    starts = ("POST /news/_search\n{", "(", "" if refused else 'FROM "news"')
     assert all(each.stdout.startswith(start) for each, start in zip(done, starts, strict=True))
 
 
