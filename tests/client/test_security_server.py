@@ -21,7 +21,7 @@ from es_simhash import (
     fingerprint_fields,
 )
 from tests.servers.fixtures import Calls
-from tests.servers.security import ask, let, program
+from tests.servers.security import ask, let
 from tests.servers.support import ONE_SHARD
 
 pytestmark = pytest.mark.faults
@@ -217,11 +217,6 @@ def test_a_reader_may_plan(guarded, login, caplog):
         assert reader.remove_fields(name, dry_run=True).documents == 2
         assert f"{name} was not refreshed" in caplog.text
         client.indices.delete(index=name)
-
-
-@pytest.fixture
-def run(guarded, monkeypatch):
-    return program(guarded, monkeypatch)
 
 
 @pytest.fixture(
