@@ -18,6 +18,7 @@ from es_simhash.arguments import FilePath, check_input, check_inputs, check_name
 from es_simhash.errors import GuardRailError, InvalidInputError, WritesRefusedError, shorten
 from es_simhash.mapping.fields import full_name, now
 from es_simhash.mapping.port import Around, Port
+from es_simhash.mapping.resolve import judge_mappings
 from es_simhash.removal.delete import Deletion, delete_documents, put_back, read_planned
 from es_simhash.removal.guard_rails import check_max_share
 from es_simhash.removal.make_plan import SIZES, RemovalSizes, count_shown, read_uuids
@@ -95,7 +96,7 @@ async def _apply(
     uuids = await read_uuids(server, names)
     standing = [name for name in names if uuids.get(name) == header.index_uuids[name]]
     if standing:
-        await _refuse_parts(server, standing, dry_run=dry_run)
+        await _refuse_parts(server, header, standing, dry_run=dry_run)
     created = await _read_created(server, standing)
     view = await _standing_view(server, header, standing)
     if standing:
@@ -158,9 +159,14 @@ def _say_deleted(gone: int, removal: RemovalFile) -> str:
     return were(gone, "deleted") + kept
 
 
-async def _refuse_parts(server: Port, standing: Sequence[str], *, dry_run: bool) -> None:
-    """Refuse indices whose documents cannot be read whole."""
+async def _refuse_parts(server: Port, header: PlanHeader, standing: Sequence[str], *, dry_run: bool) -> None:
+    """Refuse indices whose documents cannot be read whole, and whose text is in other fields than the plan compares."""
     answer = await server.get_mapping(index=standing)
+    settings_of = judge_mappings(answer, server.context.of_prefix(header.prefix)).settings_of
+    for name in standing:
+        fields = settings_of[name].text_fields if name in settings_of else ()
+        if tuple(fields or ()) != header.text_fields.get(name, ()):
+            raise InvalidInputError(f"the plan compares other fields than those of the text of {name}: plan again")
     mappings = {name: described.get("mappings") or {} for name, described in answer.items()}
     await refuse_updates(server, standing, mappings)
     if not dry_run:

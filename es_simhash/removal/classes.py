@@ -319,7 +319,7 @@ class Document:
     def has_titles_in(self, other: Document) -> bool:
         """Return whether the words of each title stand together in a title or in the text of *other*."""
         return all(
-            any(title.is_same(place) or title.joined in place.joined for place in (*other.titles, other.text))
+            any(title.joined in place.joined or title.is_same(place) for place in (*other.titles, other.text))
             for title in self.titles
             if title.words
         )

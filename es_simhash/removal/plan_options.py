@@ -20,7 +20,7 @@ from es_simhash.arguments import (
     check_sendable,
     option,
 )
-from es_simhash.errors import InvalidInputError, MappingError
+from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.fields import Fields
@@ -30,6 +30,7 @@ from es_simhash.removal.classes import LOSSLESS, TAKEN_IN, Loss
 from es_simhash.removal.find_shown import name_of, names_of
 from es_simhash.removal.guard_rails import DEFAULT_MAX_SHARE, Guards, check_max_share
 from es_simhash.texts.measures import DEFAULT_SIMILARITY
+from es_simhash.transport.protocol import is_index_name
 
 
 def _check_shown(name: str, value: Any) -> tuple[str, ...]:
@@ -198,4 +199,6 @@ class PlanHeader(Record):
         # What requests are made of.
         names = [*header.index_uuids, *header.view, header.prefix]
         check_sendable("it", [*names, header.grouping, header.decided_by, header.text_fields, header.filter])
+        if strange := [name for name in header.index_uuids if not is_index_name(name)]:
+            raise ValueError(f"no index has the name {shorten(strange[0])}")
         return header

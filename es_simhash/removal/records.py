@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from es_simhash.removal.guard_rails import Excess, OneStays
 
 TOGETHER = 8 << 20
+LONGEST_ID = 512
+"""Bytes; the servers' limit."""
 
 
 def add_detail(sentence: str, detail: str) -> str:
@@ -94,6 +96,10 @@ class PlannedRemoval(Record):
         removal = read_record(cls, {**plain, "document": plain} if isinstance(plain, dict) else plain)
         if removal.document.key == removal.canonical.key:
             raise ValueError("the document is its own canonical")
+        if not all(
+            0 < len(row.id.encode(errors="replace")) <= LONGEST_ID for row in (removal.document, removal.canonical)
+        ):
+            raise ValueError(f"an id is empty, or has more than {LONGEST_ID} bytes")
         # An id goes into the body of a request, which can hold it.
         check_sendable("it", [removal.document.index, removal.canonical.index])
         return removal

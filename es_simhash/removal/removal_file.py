@@ -28,8 +28,11 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
 
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, shorten
@@ -531,16 +534,24 @@ class RemovalFile(Lines):
             raise DamagedError(f"{self.path} has no header of a plan ({error}): {PLAN_AGAIN}") from error
 
     def _check_lines(self) -> None:
-        """Read each line, and refuse a plan that is not as it was made."""
-        sha256 = digest_lines(self._header_text, (self._checked(*row) for rows in self._rows(BATCH) for row in rows))
-        if (sha256, *self._one("SELECT count(*) FROM lines")) != (self.sha256, self.header.count):
-            raise self._changed()
+        """Read each line, and refuse a plan that is not as it was made, or that no grouping makes."""
+        going, staying = array("q"), array("q")  # hashes of keys
 
-    def _checked(self, number: int, similarity: float, distance: int, loss: str, line: str) -> str:
-        removal = self._parse(line, number)
-        if (removal.similarity, removal.distance, removal.loss) != (similarity, distance, loss):
+        def lines() -> Iterator[str]:
+            for number, *columns, line in chain.from_iterable(self._rows(BATCH)):
+                removal = self._parse(line, number)
+                if [removal.similarity, removal.distance, removal.loss] != columns:
+                    raise self._changed()
+                going.append(hash(removal.document.key))
+                staying.append(hash(removal.canonical.key))
+                yield line
+
+        sha256 = digest_lines(self._header_text, lines())
+        if (sha256, len(going)) != (self.sha256, self.header.count):
             raise self._changed()
-        return line
+        goes = np.unique(np.asarray(going))
+        if goes.size < len(going) or np.isin(np.asarray(staying), goes).any():
+            raise DamagedError(f"{self.path}: a document goes twice, or for one that goes itself: {PLAN_AGAIN}")
 
     def _parse(self, line: str, number: int) -> PlannedRemoval:
         removal = super()._parse(line, number)

@@ -144,16 +144,20 @@ def check_index(index: Index) -> str | list[str]:
 _NOT_IN_NAMES = frozenset(' "*,/<>?\\|#:')
 
 
-def check_new_name(index: str) -> str:
-    """Return *index* if the servers take it as the name of a new index, or as date math; else raise an error."""
-    is_name = (
+def is_index_name(index: str) -> bool:
+    """Return whether an index can have that name: it is no pattern, list or date math."""
+    return (
         index == index.lower()
         and not _NOT_IN_NAMES.intersection(index)
-        and index[0] not in "-_+"
+        and index[:1] not in ("", "-", "_", "+")
         and index not in (".", "..")
         and len(index.encode()) <= 255
     )
-    if not is_name and not (index.startswith("<") and index.endswith(">")):
+
+
+def check_new_name(index: str) -> str:
+    """Return *index* if the servers take it as the name of a new index, or as date math; else raise an error."""
+    if not is_index_name(index) and not (index.startswith("<") and index.endswith(">")):
         raise InvalidInputError(
             f"index {shorten(index)} cannot be the name of a new index: use at most 255 lower-case letters, digits, "
             "'-', '_' and '.', and begin with a letter or digit"

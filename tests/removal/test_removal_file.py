@@ -285,6 +285,66 @@ def test_a_file_of_others_is_data(path, statement, said):
         assert "\n" not in str(caught.value)
 
 
+def named(number, name, **values):
+    """Return a line whose *name* (document or canonical) has other values."""
+    line = removal(number)
+    return replace(line, **{name: replace(getattr(line, name), **values)})
+
+
+LONGEST = "é" * 256
+
+
+@pytest.mark.parametrize(
+    ("lines", "header", "said"),
+    [
+        ([removal(1), removal(1, 0.8)], {}, "a document goes twice"),
+        ([removal(1), named(1, "canonical", id="other")], {}, "a document goes twice"),
+        ([removal(1), named(2, "canonical", id="d1", routing=None)], {}, "for one that goes itself"),
+        (
+            [named(1, "canonical", id="d2", routing=None), named(2, "canonical", id="d1", routing=None)],
+            {},
+            "for one that goes itself",
+        ),
+        ([named(1, "canonical", id="d1", routing=None)], {}, "its own canonical"),
+        ([named(1, "document", id="")], {}, "an id is empty"),
+        ([named(1, "canonical", id="")], {}, "an id is empty"),
+        ([named(1, "document", id=f"{LONGEST}x")], {}, "more than 512 bytes"),
+        ([named(1, "document", id=LONGEST), named(2, "document", id="a\0b")], {}, None),
+        ([named(1, "document", index="other")], {}, "none of the plan"),
+        ([named(1, "canonical", index="*")], {}, "none of the plan"),
+        *(
+            ([], {"index_uuids": {name: "u"}, "decided_by": {name: ()}}, "no index has the name")
+            for name in ("", "*", "news*", "a,b", "-news", "<news-{now}>", "..", "_all", "a/_doc/1", "other:news", "A")
+        ),
+    ],
+)
+def test_a_plan_that_others_wrote_names_what_a_plan_may(tmp_path, lines, header, said):
+    """Also where its digest is right: each document once, for one that stays, in an index of that very name."""
+    path = tmp_path / "removal.db"
+    with PlanWriter(path) as writer:
+        for line in lines:
+            writer.add(line)
+        writer.finish(replace(HEADER, count=len(lines), **header))
+    if said is None:
+        RemovalFile(path).close()
+        return
+    with pytest.raises(InvalidInputError, match=said) as caught:
+        RemovalFile(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_decisions_about_what_the_plan_does_not_name_decide_nothing(path):
+    """Whoever put them into the file."""
+    with RemovalFile(path, writes=True) as found:
+        data = decide_file(
+            path.with_name("d.json"), found.sha256, [("news", "d1", None), ("news", "nobody", None)]
+        ).read_bytes()
+        found.add_decisions(data, AT)
+    with RemovalFile(path) as found:
+        assert (found.count_going(), found.decided) == (2, frozenset())
+
+
 def varint(number):
     """Return a number from 128 to 16,383 as sqlite writes it."""
     return bytes([0x80 | number >> 7, number & 0x7F])
@@ -314,13 +374,23 @@ def test_damaged_bytes_are_one_sentence_and_what_is_whole_is_restored(path):
             assert [each.line for each in found.archived() if each is not None] == [1, 2], name
 
 
+def test_what_another_program_lays_beside_it_is_not_read(path):
+    """A removal has no WAL."""
+    for name in ("removal.db-wal", "removal.db-shm"):
+        path.with_name(name).write_bytes(bytes.fromhex("377f0682") + os.urandom(8_188))
+    for writes in (False, True):
+        with RemovalFile(path, writes=writes) as found:
+            assert ([document.line for document in found.archived()], found.count_going()) == ([1, 2], 3)
+
+
 def test_what_is_no_removal(tmp_path):
     """Also what is no file."""
     for name, data in (("empty", b""), ("text", b"hello\n" * 40), ("short", b"SQLite format 3\0")):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(InvalidInputError, match=str(tmp_path / name)):
             RemovalFile(tmp_path / name)
-    for name in ("/dev/null", tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("/dev/null", tmp_path, tmp_path / "pipe"):
         with pytest.raises(InvalidInputError, match="no regular file"):
             RemovalFile(name)
     with pytest.raises(FileNotFoundError):

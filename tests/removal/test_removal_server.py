@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections import defaultdict
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -16,7 +17,8 @@ from es_simhash.removal import apply as apply_module, guard_rails, make_plan, ma
 from es_simhash.removal.apply import apply_removal
 from es_simhash.removal.guard_rails import Excess, OneStays
 from es_simhash.removal.make_plan import RemovalSizes
-from es_simhash.removal.may_delete import Comparer
+from es_simhash.removal.may_delete import Comparer, digest_of
+from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.review import Review
 from tests.answers.sources import DATA
 from tests.docs.blocks import ROOT
@@ -393,6 +395,42 @@ def test_each_title_counts(server, index, simhash, plan):
     made = simhash.plan_removal(index, plan, **ALL)
     assert read_plan(plan).header.titles == ("title", "headline")
     assert dict(made.losses) == {"title": 2}
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "found"),
+    [
+        ({}, {}, ("deleted", None)),
+        ({"text_fields": ("lang",)}, {}, "compares other fields than those of the text"),
+        ({"prefix": "other"}, {}, "compares other fields than those of the text"),
+        ({"index_uuids": "x"}, {}, ("kept", "index_replaced")),
+        ({}, {"digest": "0" * 32}, ("kept", "changed")),
+        ({}, {"routing": "other"}, ("kept", "changed")),
+        ({}, {"id": "c"}, ("kept", "not_allowed")),
+    ],
+)
+def test_a_plan_that_others_wrote_deletes_what_its_texts_allow(server, index, simhash, plan, header, line, found):
+    """Its digest is right, and it says that nothing is lost; what does not fit the index is not deleted."""
+    texts = {"a": TEXT, "b": TEXT, "c": f"{OTHER} {OTHER}"}
+    fill(server, index, simhash, {id_: {"body": text, "lang": "en"} for id_, text in texts.items()})
+    simhash.plan_removal(index, plan, **ALL)
+    with RemovalFile(plan) as made:
+        [planned], own = made.removals(), made.header
+    before = sources(server, index)
+    if "id" in line:
+        line = {"id": "c", "digest": digest_of(before["c"], dict.fromkeys(own.decided_by[index], False))}
+    forged = plan.with_name("forged.db")
+    with PlanWriter(forged) as writer:
+        writer.add(replace(planned, document=replace(planned.document, seq_no=9_999, **line)))
+        of_index = {name: value if name == "prefix" else {index: value} for name, value in header.items()}
+        writer.finish(replace(own, **of_index))
+    if isinstance(found, str):
+        with pytest.raises(InvalidInputError, match=found):
+            list(simhash.apply_removal(forged))
+    else:
+        assert list(outcomes(simhash.apply_removal(forged)).values()) == [found]
+    gone = {"b"} if found == ("deleted", None) else set()
+    assert sources(server, index) == {id_: source for id_, source in before.items() if id_ not in gone}
 
 
 def test_more_indices_than_a_request_can_name(server, index, simhash, plan):
