@@ -57,10 +57,12 @@ async def ingest(
 ) -> AsyncGenerator[Sequence[Written], None]:
     """
     Write *documents* with their fingerprints to *index*; emit a :class:`Written` for each, in order.
-    Cost: for every 2,000 documents (500 where the server is asked about each) a bulk request; if they are grouped, a
-    multi-search, or by the table a search, while the batch before it is decided, a refresh at the start, and one after
-    every 100,000. A dry run takes no document, and refuses what is refused before the first one, but for a login
-    that sees masks: only a write shows that, and a dry run needs no right to write.
+    Cost: before the first document some five requests about the index; if documents are grouped, also a bulk that shows
+    what the login may not see, a refresh, and four that record the rule and measure the index. For every 2,000
+    documents (500 where the server is asked about each) a look at the mapping and a bulk; if they are grouped, a
+    multi-search, or by the table a search, and a search of what is near, while the batch before it is decided. A
+    refresh after every 100,000. A dry run takes no document, and refuses what is refused before the first one, but for
+    a login that sees masks: only a write shows that, and a dry run needs no right to write.
     """
     check_index(check_name("index", index))
     if not isinstance(documents, Feed):
@@ -151,19 +153,20 @@ class Engine:
     lookup: NearLookup
     is_shown: bool = False
 
-    async def decide(
-        self, server: Port, items: Sequence[Item], existing: Existing, following: Sequence[Item]
-    ) -> tuple[Existing, Asked | None, Sequence[Any]]:
-        """
-        Decide *items*, while the server looks up those *following*.
-        Return what is in the index near *items*, and what was asked about the others, with the answers.
-        """
-        ingest = self.ingest
+    async def complete(self, server: Port, items: Sequence[Item], existing: Existing) -> Existing:
+        """Return what is near *items*, with copies where no canonical accepts; mark what stays as it is."""
         if existing.held and existing.may_stay:
             await server.compute(self._keep_unchanged, items, existing.held, existing.gone)
         existing = await self.lookup.with_copies(server, items, existing)
-        if ingest.rule.on_duplicate != "tag":
+        if self.ingest.rule.on_duplicate != "tag":
             await self._keep_updates(server, items, existing)
+        return existing
+
+    async def decide_and_look_up(
+        self, server: Port, items: Sequence[Item], existing: Existing, following: Sequence[Item]
+    ) -> tuple[Asked | None, Sequence[Any]]:
+        """Decide *items*, while the server looks up those *following*; return what was asked, and the answers."""
+        ingest = self.ingest
         at = await server.compute(now)
         sizes, known = ingest.options.sizes, ingest.known
         is_full = len(known.by_id) >= sizes.unshown or known.occupies(sizes.unshown_bytes)
@@ -179,7 +182,7 @@ class Engine:
             await self.lookup.prepare(server)
             asked = await self.lookup.ask(server, following)
             answers = await server.together(asked.calls) if asked else []
-        return existing, asked, answers
+        return asked, answers
 
     def _keep_unchanged(
         self, items: Sequence[Item], held: Mapping[str, Sequence[Mapping[str, Any]]], gone: AbstractSet[str]
@@ -235,7 +238,8 @@ async def run_batches(
         answers: Sequence[Any] = ()
         if engine:
             after = following.items if following else ()
-            existing, asked, answers = await engine.decide(server, batch.items, existing, after)
+            existing = await engine.complete(server, batch.items, existing)
+            asked, answers = await engine.decide_and_look_up(server, batch.items, existing, after)
         # Bulk; read and fingerprint, of what comes after that.
         is_reading = following is not None and not following.is_last
         sent = [item for item in batch.items if item.is_sent] if engine is None or engine.ingest.is_writing else []
