@@ -117,6 +117,7 @@ def _tokens() -> re.Pattern[str]:
       | [{_DASHES}] (?= [ $€£¥]? \d )
       | (?<=\w) [-\u2212] (?! [\w\r\n] )
       | \( (?= [$€£¥]? [\d.,]+ \) )
+      | (?<! [\w.]) \. (?= [^\W\d])
       | != | (?<!\w) ! (?=\w) | (?<=\d) ! | && | \|\| | (?<=\w) \# (?=\w) | (?<=[^\n\t]) \t (?=\t)
       | [{symbols}] )
     | (?P<alone> [{_UNSPACED}] )
@@ -269,7 +270,8 @@ class Text:
             weight = self._passed[end] - self._passed[begin]
             if weight < _RUN or (end not in sentences and weight < _LINE):
                 beside = " ".join(self.words[max(0, begin - 1) : end + 1])
-                is_whole = f" {beside} " in other.joined and (is_whole or not is_open)
+                is_between = begin > 0 and end < len(self.words)
+                is_whole = f" {beside} " in other.joined and (is_whole or is_between)
             if not is_whole:
                 return False
         return True

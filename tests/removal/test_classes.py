@@ -84,6 +84,7 @@ def loss(goes, stays, *titles):
             for pair in [
                 *("👍 👎", "<5 >5", "≥5 ≤5", "±5 5", "½ 12", "10⁶ 106", "m³ m3", "AA- AA", "–5 5", "(500) 500"),
                 *("3+4 3-4", "EUR-5 EUR5", "→ ←", "🇩🇪 🇫🇷", "1,5 1.5", "a!=b a==b", "●●○ ●○○", "✅ ❌", "2/3 2-3"),
+                ".NET NET",
             ]
             for one, _, other in [pair.partition(" ")]
         ),
@@ -102,6 +103,13 @@ def loss(goes, stays, *titles):
         # a beginning and an end that turn what is said, and lines that belong to others
         (f"Guilty on all counts, the court said. {SNOW}", f"Not guilty on all counts, the court said. {SNOW}", "few"),
         (f"同意建造新桥的计划。{XIN}", f"不同意建造新桥的计划。{XIN}", "few"),
+        # also where it is too short for a run, or a line
+        (f"Guilty. {SNOW}", f"Not guilty. {SNOW}", "few"),
+        (f"Guilty on all counts\n{SNOW}", f"Not guilty on all counts\n{SNOW}", "few"),
+        (f"5 metres. {SNOW}", f"-5 metres. {SNOW}", "numbers"),
+        (f"{SNOW} All went.", f"{SNOW} All went home.", "few"),
+        (f"同意。{XIN}", f"不同意。{XIN}", "few"),
+        (f"Sports\n{SNOW}", f"Reuters: Sports\n{SNOW} {BRIDGE}", "contained"),
         (f"{SNOW} Admission is free of charge.", f"{SNOW} Admission is free of charge for members only.", "few"),
         (f"{SNOW} Tickets are sold", f"{SNOW} Tickets are sold out", "few"),
         (f"{SNOW} Written by John Smith", f"{SNOW} Written by John Smithson", "rewritten"),
