@@ -135,7 +135,7 @@ def test_what_is_recorded_decides(server, plain, simhash):
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
-        ({}, InvalidInputError, r"give text_field \(mapped as text: body\)"),
+        ({}, InvalidInputError, r"give text_field=FIELD \(mapped as text: body\)"),
         ({"text_field": "title"}, InvalidInputError, "check the field"),
         ({"text_field": "body", "time_field": "title"}, MappingError, "canonical: name 'published'"),
         ({"text_field": "body", "time_field": "nowhere"}, MappingError, "is not mapped"),

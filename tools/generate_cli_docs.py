@@ -80,8 +80,8 @@ _CHANGES = """\
 ## What changes something
 
 What deletes, or changes a recorded setting, needs `--yes`; without it the command says what it would do, changes
-nothing and exits with 0. Every other command that writes to a server has `--dry-run`. A command that is not in this
-table writes nothing there.
+nothing and exits with 0. Every other command that writes to a server has `--dry-run`, but for `follow`: what that
+would do first says `setup`. A command that is not in this table writes nothing to your server.
 
 | command | option | meaning |
 |---|---|---|

@@ -239,7 +239,7 @@ def text_fields_of(settings: IndexSettings, given: str | Sequence[str] | None, *
             )
         return names
     if not settings.text_fields:
-        raise InvalidInputError(f"{which} does not record its text field: give text_field")
+        raise InvalidInputError(f"{which} does not record its text field: give text_field=FIELD")
     return settings.text_fields
 
 

@@ -64,7 +64,7 @@ class SampleOptions:
     def named_fields(self, index: Index, settings: IndexSettings | None) -> tuple[str, ...]:
         """Return them, or raise InvalidInputError if there are none."""
         if not (found := self.fields(settings)):
-            raise InvalidInputError(f"index {shorten(index)} does not record its text field: give text_field")
+            raise InvalidInputError(f"index {shorten(index)} does not record its text field: give text_field=FIELD")
         return found
 
 

@@ -74,7 +74,7 @@ def word_diff(before: str, after: str, *, max_changes: int = 4, context: int = 1
     Return the first places where *after* differs from *before*, never the whole texts.
     Bounded in time and memory for any text. *context*: unchanged words on each side; a Chinese or Japanese character, a
     space and a punctuation mark count as one each. There are no excerpts if the texts are equal as far as they were
-    compared.
+    compared, but for blanks and line breaks.
     """
     check_count("max_changes", max_changes)
     if before == after:
@@ -105,8 +105,8 @@ def _compared(a: list[str], b: list[str]) -> tuple[list[Segment], bool]:
 
 
 def _segments(removed: str, added: str) -> list[Segment]:
-    if removed == added:
-        return [Segment(Change.SAME, removed)]
+    if removed == added or not (removed + added).strip():
+        return [Segment(Change.SAME, removed or added)]
     return [Segment(change, text) for change, text in ((Change.REMOVED, removed), (Change.ADDED, added)) if text]
 
 

@@ -280,7 +280,7 @@ def with_our_fields(
         recorded = resolved.settings_of.get(name, new)
         if not text_field and not recorded.text_fields:
             raise InvalidInputError(
-                f"index {name!r} does not record its text field: give text_field{say_texts(mapping)}"
+                f"index {name!r} does not record its text field: give text_field=FIELD{say_texts(mapping)}"
             )
         every[name] = replace(recorded, text_fields=text_fields_of(recorded, text_field, index=name))
         body = mapping_of(every[name], prefix=context.prefix, mapping=mapping)

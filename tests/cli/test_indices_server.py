@@ -121,7 +121,7 @@ def test_an_index_without_our_fields(run, index, server, tmp_path, monkeypatch):
         result = run(*name.split(), index)
         assert result.exit_code == 1, result.output
         assert way in " ".join(result.output.split()), (name, result.output)
-    failed(run("setup", index), "give text_field (mapped as text: body)")
+    failed(run("setup", index), "give --text-field FIELD (mapped as text: body)")
     assert "(default)" not in run("check", index).stdout
     assert run("setup", index, "-t", "body", "--yes").exit_code == 0
     failed(run("setup", index, "-t", "titel"), "leave text_field out, or use another prefix")
