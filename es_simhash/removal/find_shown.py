@@ -3,11 +3,13 @@ Which fields of a document tell a person what it is: title, URL, source and date
 
 They are found by their usual names, at any depth of the mappings, and at the top of some documents, so also where a
 field is not mapped. A field of which no document is known to have a value is not shown. The first name of a kind
-counts; of titles, also those beside it.
+counts; of titles, also those beside it. Names such as ``post_title``, ``title_en`` and ``title.en`` are titles
+too, beside usual ones or where there are none.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +30,7 @@ KINDS: Mapping[str, Sequence[str]] = {
 }
 TITLES = ("title", "headline", "heading", "subject", "标题")
 """Of these, each that stands beside the first title counts as one: where indices, or sites, name them differently."""
+_LANGUAGE = re.compile(r"(?<=[A-Za-z])[._-](?:ar|cs|da|de|en|es|fi|fr|he|hi|it|ja|ko|nl|pl|pt|ru|sv|tr|uk|vi|zh)\Z")
 DOCUMENTS = 20
 MOST_NAMES = 100
 
@@ -82,12 +85,18 @@ def choose(names: Iterable[str], sources: Sequence[Mapping[str, Any]]) -> dict[s
     {'page.Title': 'title', 'published-at': 'date'}
     >>> choose(["a.title", "headline", "a.headline"], [{"a": {"headline": "x"}}, {"headline": "y"}, {"a.title": "z"}])
     {'a.title': 'title', 'a.headline': 'title'}
+    >>> choose(["title.de", "title.en", "jobTitle"], [{"title": {"de": "x", "en": "y"}, "jobTitle": "z"}])
+    {'jobTitle': 'title', 'title.de': 'title', 'title.en': 'title'}
     """
     found = [name for name in names if any(_is_short(read_values(source, name)) for source in sources)]
     shown: dict[str, str] = {}
     for kind in KINDS:
         usual = _usual(kind)
-        ordered = sorted((usual.index(_last(path)), path.count("."), path) for path in found if _last(path) in usual)
+        ordered = sorted(
+            (_plain(path) not in usual, usual.index(_last(path)), _bare(path).count("."), path)
+            for path in found
+            if _last(path) in usual
+        )
         for *_, path in ordered:
             if path == ordered[0][-1] or (kind == "title" and _is_beside(path, ordered[0][-1])):
                 shown[path] = kind
@@ -95,7 +104,8 @@ def choose(names: Iterable[str], sources: Sequence[Mapping[str, Any]]) -> dict[s
 
 
 def _is_beside(path: str, first: str) -> bool:
-    return {_last(path), _last(first)} <= set(TITLES) and path.rpartition(".")[0] == first.rpartition(".")[0]
+    names = {path, first}
+    return {*map(_last, names)} <= set(TITLES) and len({_bare(name).rpartition(".")[0] for name in names}) == 1
 
 
 def _is_short(values: Sequence[Any]) -> bool:
@@ -107,4 +117,13 @@ def _usual(kind: str) -> list[str]:
 
 
 def _last(name: str) -> str:
+    plain = _plain(_bare(name))
+    return "title" if plain.endswith("title") else plain
+
+
+def _bare(name: str) -> str:
+    return _LANGUAGE.sub("", name)
+
+
+def _plain(name: str) -> str:
     return name.rpartition(".")[2].lower().replace("_", "").replace("-", "").lstrip("@")

@@ -398,6 +398,16 @@ def test_each_title_counts(server, index, simhash, plan):
 
 
 @pytest.mark.parametrize(
+    "titles", [{"post_title": "Law"}, {"title_en": "Law"}, {"title": {"de": "Gesetz", "en": "Law"}}]
+)
+def test_a_title_of_a_language_or_a_site_counts(server, index, simhash, plan, titles):
+    """Its name has that of the language, or of what it is the title of, beside it."""
+    other = json.loads(json.dumps(titles).replace("Law", "Order"))
+    fill(server, index, simhash, {"a": {"body": TEXT, **titles}, "b": {"body": TEXT, **other}})
+    assert dict(simhash.plan_removal(index, plan, **ALL).losses) == {"title": 1}
+
+
+@pytest.mark.parametrize(
     ("header", "line", "found"),
     [
         ({}, {}, ("deleted", None)),
