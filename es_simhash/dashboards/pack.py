@@ -158,7 +158,7 @@ def _lay_out(
 _LACKING = {
     "time_field": "no chart over time, and no choice of time",
     "source_field": "no chart of sources",
-    "text_field": "no texts in the lists and in the chart of the largest groups",
+    "text_field": "no text in the lists and in the chart of the largest groups",
 }
 
 

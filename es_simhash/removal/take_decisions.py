@@ -31,8 +31,8 @@ def take_in(removal: RemovalFile, paths: Sequence[FilePath]) -> None:
         return
     if not beside.is_file() or _read(beside) not in removal.decision_files:
         raise InvalidInputError(
-            f"{beside} lies beside {removal.path}, and was not taken in: give it as decisions, or move it away if it "
-            "does not count"
+            f"{beside} lies beside {removal.path}, and was not taken in: give it by decisions=FILE, or move it away "
+            "if it does not count"
         )
 
 

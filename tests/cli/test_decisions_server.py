@@ -56,7 +56,7 @@ def test_a_plan_is_approved_and_applied(run, news, server, plan, tmp_path, monke
         assert then == f"then: es-simhash apply {plan} --yes"
         assert shlex.split(decided.partition(": ")[2]) == ["--decisions", str(decisions)]
     command = ("apply", plan, "--sha256", sha256)
-    assert "was not taken in" in failed(run(*command, "--yes"))
+    assert "was not taken in: give it by --decisions FILE, or" in failed(run(*command, "--yes"))
     before, dry = plan.read_bytes(), run(*command, "--decisions", decisions)
     assert (dry.exit_code, dry.stderr) == (0, ""), dry.output
     assert f"1 document of {news} would be deleted, and kept in {plan}; 1 stays by decision; nothing" in dry.stdout
