@@ -90,7 +90,8 @@ def _names_like(server: Server, headers: Mapping[str, str], index: str) -> list[
     except Exception:  # noqa: BLE001 -- a login may see no other index; that the first is not there is said anyway
         return []
     aliases = [alias for described in found.values() for alias in described.get("aliases") or ()]
-    return difflib.get_close_matches(index, dict.fromkeys([*found, *aliases]), n=3)
+    names = dict.fromkeys([*found, *aliases])
+    return [] if index in names else difflib.get_close_matches(index, names, n=3)
 
 
 def _refuse_closed(client: Any, index: str) -> None:

@@ -85,8 +85,8 @@ def refuse_without_passages(settings_by_index: Mapping[str, IndexSettings], so: 
     for name, of_index in settings_by_index.items():
         if of_index.passages is None:
             raise MappingError(
-                f"index {name!r} has no passages: add them with put_mapping(index, passages=True), in a shell "
-                "es-simhash create INDEX --existing --passages --yes, and fill them with setup(index)"
+                f"index {name!r} has no passages: add them with put_mapping(index, passages=True), and "
+                "fill them with setup(index)"
             )
     require_text_fields({name: of_index.text_fields for name, of_index in settings_by_index.items()}, so)
 

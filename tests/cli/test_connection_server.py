@@ -90,6 +90,9 @@ def test_an_index_that_is_not_there(run, news):
     for command in (["find", f"{news[:-1]}", TEXT], ["check", f"{news}s"], ["setup", f"{news}s", "-t", "body"]):
         failed(run(*command), f"did you mean {news}", ", or create the index")
     failed(run("find", "zzzz", TEXT), "check the name, or create the index")
+    failed(run("groups", news, "--pairs", "--against", "zzzz"), "[zzzz]: check the name, or create the index")
+    passages = "has no passages: add them with es-simhash create INDEX --existing --passages, and fill them with"
+    failed(run("passages", news, TEXT), passages)
 
 
 def test_the_other_product(server, news):
