@@ -194,7 +194,7 @@ def apply(
         quiet:
             Print a summary and what went wrong, and no line for each document.
     """
-    with RemovalFile(removal, is_checked=False) as file:
+    with RemovalFile(removal, writes=yes, is_checked=False) as file:  # also where a run stopped while it wrote
         header, going = file.header, file.count_lines("going")
     names = sorted(header.index_uuids)
     with connect(to, names[0]) as connection:
@@ -259,7 +259,7 @@ def restore(
     """
     counts = _Restored()
     ended: DamagedError | OSError | None = None
-    with ExitStack() as stack, connect(to, index or _first_index(removals[0])) as connection:
+    with ExitStack() as stack, connect(to, index or _first_index(removals[0], writes=not dry_run)) as connection:
         file = open_report(stack, report, removals, dry_run=dry_run)
         with closing(connection.simhash.restore(removals, index=index, dry_run=dry_run)) as records:
             try:
@@ -281,9 +281,9 @@ def restore(
     return PARTLY if counts.kinds else 0
 
 
-def _first_index(path: str) -> str:
+def _first_index(path: str, *, writes: bool) -> str:
     """Return an index of the removal, by which the product of the server is found."""
-    with open_archived(path, writes=False) as removal:
+    with open_archived(path, writes=writes) as removal:
         return min(removal.header.index_uuids, default="-")
 
 

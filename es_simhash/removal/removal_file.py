@@ -291,7 +291,7 @@ class RemovalFile(Lines):
                 raise
             raise InvalidInputError(
                 f"{name} is not whole without {beside}, which belongs to it: a run stopped while it wrote; go "
-                "on with apply or restore, or copy both files"
+                "on with apply --yes or restore, or copy both files"
             ) from error
         if beside is not None:
             warnings.warn(

@@ -21,7 +21,7 @@ from es_simhash.removal.records import Archived, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile, open_archived
 from es_simhash.removal.review import removal_summary
 from es_simhash.transport.protocol import Key
-from tests.servers.removals import decide_file, file_size_limit
+from tests.servers.removals import decide_file, file_size_limit, leave_unfinished
 
 HEADER = PlanHeader(
     {"news": "u1"},
@@ -193,17 +193,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(path):
 def test_a_kill_while_it_is_written(path, tmp_path):
     """The side file belongs to it: a reader says so, and the next writer takes the change back."""
     whole = path.read_bytes()
-    script = (
-        "import os, signal, sqlite3, sys\n"
-        "database = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
-        "database.execute('PRAGMA cache_size(1)')\n"
-        "database.execute('BEGIN')\n"
-        "database.execute('UPDATE lines SET line = line || printf(?, 9000)', ('%*d',))\n"
-        "database.execute('DELETE FROM archived')\n"
-        "database.execute('INSERT INTO texts (data) VALUES (zeroblob(99999))')\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    leave_unfinished(path)
     journal = path.with_name("removal.db-journal")
     assert journal.exists()
     assert path.read_bytes() != whole

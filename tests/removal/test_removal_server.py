@@ -33,6 +33,7 @@ from tests.servers.removals import (
     decide_file,
     file_size_limit,
     fill,
+    leave_unfinished,
     lines_of as archived_lines,
     outcomes,
     plan_again,
@@ -500,6 +501,22 @@ def test_of_the_versions_of_a_law_the_newest_stays(server, index, simhash, plan)
     gone = [(documents[line.document.id], stays[line.canonical.id]) for line in read_plan(plan).removals()]
     assert (len(gone), len(stays)) == (10, 116)
     assert all(one["work"] == other["work"] and one["published"] <= other["published"] for one, other in gone)
+
+
+@pytest.mark.filterwarnings("default:.*its unfinished change is undone")
+def test_commands_go_on_after_a_kill(server, index, simhash, plan):
+    """Also where the file has a journal, which only one that writes takes back."""
+    fill(server, index, simhash, copies(2))
+    before = sources(server, index)
+    simhash.plan_removal(index, plan, **ALL)
+    for command, expected in (
+        (["apply", plan, "--yes"], {"a": before["a"], "r": before["r"]}),
+        (["restore", plan], before),
+    ):
+        leave_unfinished(plan)
+        assert "apply --yes or restore" in invoke(["review", plan]).stderr
+        assert invoke([*command, "--url", server.url]).exit_code == 0
+        assert sources(server, index) == expected
 
 
 LICENCE = " ".join(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import resource
 import sqlite3
+import subprocess
+import sys
 import zlib
 from collections import Counter
 from contextlib import closing, contextmanager
@@ -196,3 +198,18 @@ def meddle(monkeypatch, what, *, times=1):
         await delete(port, versions, done)
 
     monkeypatch.setattr(apply_module, "delete_documents", first)
+
+
+def leave_unfinished(path):
+    """Leave the file of a removal as a program does that is killed while it writes, with its journal."""
+    script = (
+        "import os, signal, sqlite3, sys\n"
+        "database = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "database.execute('PRAGMA cache_size(1)')\n"
+        "database.execute('BEGIN')\n"
+        "database.execute('UPDATE lines SET line = line || printf(?, 9000)', ('%*d',))\n"
+        "database.execute('DELETE FROM archived')\n"
+        "database.execute('INSERT INTO texts (data) VALUES (zeroblob(99999))')\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(path)], check=False)
