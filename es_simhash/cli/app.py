@@ -153,8 +153,9 @@ def run(arguments: Sequence[str]) -> int:
         show.error(f"too many arguments: {several} (give an option once for each of its values)", kind="usage")
         return USAGE
     except CycloptsError as failure:
-        known = [word for word in words[:1] if any(word in commands for commands in COMMANDS.values())]
-        listed = f"{' '.join(['es-simhash', *known])} --help lists the {'options' if known else 'commands'}"
+        chain = failure.command_chain or ()
+        has_commands = chain in ((), ("export",))
+        listed = f"{' '.join(['es-simhash', *chain])} --help lists the {'commands' if has_commands else 'options'}"
         show.error(f"{failure} ({listed})", kind="usage")
         return USAGE
     except failures.WrongUseError as failure:

@@ -185,6 +185,20 @@ def test_version(local):
     assert local("--version").stdout == f"es-simhash {es_simhash.__version__}\n"
 
 
+def test_wrong_use_names_the_help_of_its_command():
+    for words, hint in (
+        (
+            ["export", "pipeline", "news", "--install", "--use-as", "x"],
+            "es-simhash export pipeline --help lists the options",
+        ),
+        (["export", "nothing"], "es-simhash export --help lists the commands"),
+        (["find", "news", "--nothing"], "es-simhash find --help lists the options"),
+        (["nothing"], "es-simhash --help lists the commands"),
+    ):
+        refused = invoke(words)
+        assert (refused.exit_code, hint in refused.stderr) == (2, True), refused.stderr
+
+
 def test_workers_keep_the_order(local):
     """``fingerprint --workers`` prints what it prints without."""
     lines = [f"line number {number}" for number in range(3500)]
