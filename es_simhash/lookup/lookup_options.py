@@ -12,7 +12,7 @@ from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.rule import PairRule, parse_within
 from es_simhash.texts.measures import DEFAULT_SIMILARITY, NUMBERS, Numbers, Preset, check_bound, get_preset
 from es_simhash.transport.protocol import Index, cause_of, index_key, status_of
-from es_simhash.transport.refusals import CLOSED, is_passing
+from es_simhash.transport.refusals import CLOSED, is_no_index, is_passing
 
 _Rule = TypeVar("_Rule", bound=PairRule)
 
@@ -179,10 +179,10 @@ class TableError(Exception):
 
 
 def as_fault(error: Exception, kind: TableFault) -> Exception:
-    """Return what a failure means here; the client's own exception for a closed index, or where there is no answer."""
+    """Return what a failure means here; the client's own for an index closed or gone, or where there is no answer."""
     if isinstance(error, IncompleteSearchError):
         return TableError("answer", error.reasons[0])
-    is_plain = status_of(error) is None or CLOSED.meets(error)
+    is_plain = status_of(error) is None or CLOSED.meets(error) or is_no_index(error)
     return (
         error if is_plain else TableError("answer" if is_passing(error) else kind, cause_of(error)[:MESSAGE_CHARACTERS])
     )

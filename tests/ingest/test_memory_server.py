@@ -3,7 +3,7 @@
 import logging
 import queue
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -23,6 +23,17 @@ def create(server, index):
     """Create an index as another program would."""
     with closing(make_client(server)) as client:
         SimHashClient(client).create_index(index, text_field="body", settings=EMPTY)
+
+
+@contextmanager
+def only_made_by_request(server, index):
+    """Let no bulk request that is on its way make an index of that name with other fields."""
+    made_by_writes = "action.auto_create_index"
+    server.request("PUT", "/_cluster/settings", {"persistent": {made_by_writes: f"-{index},+*"}})
+    try:
+        yield
+    finally:
+        server.request("PUT", "/_cluster/settings", {"persistent": {made_by_writes: None}})
 
 
 def tagged(reports):
@@ -230,14 +241,24 @@ def test_an_index_that_is_created_again_is_read_anew(server, index, simhash, cli
                 put(server, index, [document("again", own[25])])
             yield {"_id": f"n{number:03d}", "body": text}
 
-    # A bulk request that is on its way makes no index of that name with other fields in between.
-    made_by_writes = "action.auto_create_index"
-    server.request("PUT", "/_cluster/settings", {"persistent": {made_by_writes: f"-{index},+*"}})
-    try:
+    with only_made_by_request(server, index):
         reports = ingest_in_batches(client, call, index, given(), batch=2, max_distance=3, lookups="memory")
-    finally:
-        server.request("PUT", "/_cluster/settings", {"persistent": {made_by_writes: None}})
     assert tagged(reports) == {"n025": "again"}
+
+
+def test_an_index_that_is_gone_is_named(server, index, simhash, client, call):
+    """In the words of the client, as where the server is asked."""
+    simhash.create_index(index, text_field="body", settings=EMPTY)
+
+    def given():
+        for number, text in enumerate(random_texts(30, 3)):
+            if number == 10:
+                server.request("DELETE", f"/{index}")
+            yield {"_id": str(number), "body": text}
+
+    with only_made_by_request(server, index), pytest.raises(Exception, match="index_not_found") as failure:
+        ingest_in_batches(client, call, index, given(), batch=2, max_distance=3, lookups="memory")
+    assert type(failure.value).__name__ == "NotFoundError"
 
 
 def test_a_document_that_is_written_again_during_the_lookup(server, index, simhash, client, call, monkeypatch):
