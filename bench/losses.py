@@ -27,7 +27,8 @@ from es_simhash import fingerprints
 from es_simhash.ingest.decide import DecisionRule, Document as Item, Existing, Known, decide
 from es_simhash.lookup.content import Content
 from es_simhash.mapping.rule import Grouping
-from es_simhash.removal.classes import LOSSES, LOSSLESS, Document, find_loss, is_kept_shorter
+from es_simhash.removal.classes import Document, find_loss, is_kept_shorter
+from es_simhash.removal.losses import LOSSES, LOSSLESS
 from es_simhash.texts.measures import PRESETS
 
 SETS = "reuters21578,licenses,laws_tw,xwlb_zh,weibo_ced"

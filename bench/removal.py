@@ -57,7 +57,7 @@ def measure(client: Any, helpers: Any, texts: list[str], plan: Path) -> dict[str
     def restore() -> None:
         assert sum(record.action == "restored" for record in simhash.restore(plan)) == count
 
-    def bulk(deletes: bool) -> None:  # noqa: FBT001 -- one of two plain bulks
+    def bulk(*, deletes: bool) -> None:
         fingerprinted = simhash.with_fingerprints(PLAIN_INDEX, documents(texts, "b", "!"))
         actions = (
             [{"_op_type": "delete", "_id": f"b{number}"} for number in range(len(texts))] if deletes else fingerprinted
@@ -65,8 +65,8 @@ def measure(client: Any, helpers: Any, texts: list[str], plan: Path) -> dict[str
         helpers.bulk(client, actions, index=PLAIN_INDEX, chunk_size=500)
         client.indices.refresh(index=PLAIN_INDEX)
 
-    steps = {"plan": make_plan, "apply": apply, "delete": lambda: bulk(True)}
-    steps |= {"restore": restore, "index": lambda: bulk(False)}
+    steps = {"plan": make_plan, "apply": apply, "delete": lambda: bulk(deletes=True)}
+    steps |= {"restore": restore, "index": lambda: bulk(deletes=False)}
     took = {step: seconds(work) for step, work in steps.items()}
     return {step: (len(texts) if step in ("delete", "index") else count) / spent for step, spent in took.items()}
 

@@ -98,7 +98,7 @@ def _refuse_closed(client: Any, index: str) -> None:
     """Raise the refusal of a server if an index is closed: then what its mapping says is no news. One search."""
     try:
         client.search(index=index, size=0)
-    except Exception as refusal:
+    except Exception as refusal:  # the two clients have no exception in common; the first error is raised then
         if CLOSED.meets(refusal):
             raise
 

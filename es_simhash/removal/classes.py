@@ -1,5 +1,5 @@
 """
-What is lost if one document goes for another: the class of a line of a plan. Pure.
+What is lost if one document goes for another: the class of a line of a plan. Pure. Loads numpy: import lazily.
 
 A text is words, numbers and ends of sentences. Symbols (a minus, <, an arrow, an emoji) count as numbers. A word of a
 script without spaces is one character; three words, or five such characters, are a run. A document is *contained* in
@@ -18,45 +18,14 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Literal, get_args
 
 import numpy as np
 
 from es_simhash.hashing.characters import UNSPACED, Hashes
+from es_simhash.removal.losses import LOSSLESS, Loss
 from es_simhash.texts.letters import compared_letters
 from es_simhash.texts.measures import Replaced
 from es_simhash.texts.numbers import ORDINALS, UNITS, compare_numbers, text_numbers
-
-Loss = Literal["unread", "title", "same", "contained", "numbers", "few", "rewritten"]
-"""What is lost if a document goes for another one; where several hold, the first."""
-
-LOSSES: tuple[Loss, ...] = get_args(Loss)
-LOSSLESS: tuple[Loss, ...] = ("same", "contained")
-"""What a plan removes without being asked to."""
-
-TAKEN_IN: tuple[Loss, ...] = ("few", "numbers", "title", "rewritten")
-"""What a plan can be asked to remove as well."""
-
-RISKY_FIRST: tuple[Loss, ...] = ("unread", "title", "numbers", "rewritten", "few", "contained", "same")
-
-SAID: dict[Loss, str] = {
-    "unread": "a text could not be read",
-    "title": "the title of what goes stands nowhere in what stays",
-    "same": "the same letters and numbers",
-    "contained": "all that goes stands in what stays",
-    "numbers": "only numbers differ",
-    "few": "a few words of its own go",
-    "rewritten": "more of its own goes",
-}
-"""Each class for people."""
-
-LOST: dict[Loss, str] = {
-    "title": "have a title of their own",
-    "numbers": "differ in numbers",
-    "few": "have a few words of their own",
-    "rewritten": "say more of their own",
-}
-"""What documents of a class that may be taken in would lose, for people."""
 
 FEW_WORDS, FEW_CHARACTERS, FEW_SHARE = 8, 20, 1 / 30
 

@@ -26,9 +26,9 @@ from es_simhash.mapping.resolve import resolve_index
 from es_simhash.mapping.rule import Grouping, parse_key
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import MappedField, copy_targets, walk_fields
-from es_simhash.removal.classes import RISKY_FIRST
 from es_simhash.removal.find_shown import find_shown, names_of
 from es_simhash.removal.guard_rails import Guards
+from es_simhash.removal.losses import RISKY_FIRST
 from es_simhash.removal.may_delete import Candidate, Compared, Comparer
 from es_simhash.removal.plan_options import PlanHeader, PlanOptions, allowed_with
 from es_simhash.removal.records import PlannedRemoval, RemovalPlan

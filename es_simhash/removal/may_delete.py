@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.fields import read_text, read_values
-from es_simhash.removal.classes import Document, Loss, find_loss, is_kept_shorter
+from es_simhash.removal.classes import Document, find_loss, is_kept_shorter
+from es_simhash.removal.losses import Loss
 from es_simhash.removal.records import KeptKind, LeftOut, PlannedDocument, PlannedRemoval
 from es_simhash.texts.measures import WORD_SHINGLES, TextMeasure
 from es_simhash.transport.protocol import Key

@@ -26,9 +26,9 @@ from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.rule import Grouping, parse_key, rule_words
 from es_simhash.record import Record, read_record
-from es_simhash.removal.classes import LOSSLESS, TAKEN_IN, Loss
 from es_simhash.removal.find_shown import name_of, names_of
 from es_simhash.removal.guard_rails import DEFAULT_MAX_SHARE, Guards, check_max_share
+from es_simhash.removal.losses import LOSSLESS, TAKEN_IN, Loss
 from es_simhash.texts.measures import DEFAULT_SIMILARITY
 from es_simhash.transport.protocol import is_index_name
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from es_simhash.arguments import check_sendable
 from es_simhash.errors import has_lone_surrogate
 from es_simhash.record import Record, read_record
-from es_simhash.removal.classes import LOSSLESS, LOST, TAKEN_IN, Loss
+from es_simhash.removal.losses import LOSSLESS, LOST, TAKEN_IN, Loss
 from es_simhash.transport.protocol import Key
 
 if TYPE_CHECKING:

@@ -32,13 +32,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
-import numpy as np
-
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.removal.classes import LOSSES, Loss
 from es_simhash.removal.decisions import Decisions, approvals, parse_decisions
 from es_simhash.removal.guard_rails import FEWEST_LARGE, Excess, OneStays
+from es_simhash.removal.losses import LOSSES, Loss
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import TOGETHER, Archived, Event, EventKind, PlannedRemoval, in_parts, to_json
 from es_simhash.removal.sqlite_file import (
@@ -549,8 +547,8 @@ class RemovalFile(Lines):
         sha256 = digest_lines(self._header_text, lines())
         if (sha256, len(going)) != (self.sha256, self.header.count):
             raise self._changed()
-        goes = np.unique(np.asarray(going))
-        if goes.size < len(going) or np.isin(np.asarray(staying), goes).any():
+        goes = set(going)
+        if len(goes) < len(going) or not goes.isdisjoint(staying):
             raise DamagedError(f"{self.path}: a document goes twice, or for one that goes itself: {PLAN_AGAIN}")
 
     def _parse(self, line: str, number: int) -> PlannedRemoval:

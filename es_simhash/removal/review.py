@@ -12,9 +12,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from es_simhash.arguments import check_input
-from es_simhash.removal.classes import RISKY_FIRST, SAID, Loss
 from es_simhash.removal.decisions import in_words
 from es_simhash.removal.guard_rails import Excess, OneStays, in_english
+from es_simhash.removal.losses import RISKY_FIRST, SAID, Loss
 from es_simhash.removal.removal_file import Lines, RemovalFile
 from es_simhash.tables.notebook import cut, percent
 from es_simhash.tables.words import Words

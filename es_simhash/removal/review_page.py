@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from es_simhash.removal.classes import LOSSLESS, SAID
 from es_simhash.removal.decisions import LONGEST_NAME, LONGEST_REASON
+from es_simhash.removal.losses import LOSSLESS, SAID
 from es_simhash.removal.review import (
     LONGEST_VALUE,
     FieldPair,

@@ -101,6 +101,19 @@ def test_help_imports_no_command_and_no_client():
     assert done.stderr.strip() == "[]"
 
 
+def test_help_of_a_command_loads_neither_numpy_nor_a_client():
+    """Of all commands, one after another in one process."""
+    code = (
+        "import sys\n"
+        "from es_simhash.cli.app import COMMANDS, run\n"
+        "names = [name for part in COMMANDS.values() for name in part]\n"
+        "assert len(names) > 20 and all(run([*name.split(), '--help']) == 0 for name in names)\n"
+        "print([n for n in sys.modules if n in ('numpy', 'elasticsearch', 'opensearchpy', 'jieba')], file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
 PAGE = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from es_simhash import removal_summary
-from es_simhash.removal.classes import SAID
+from es_simhash.removal.losses import SAID
 from es_simhash.removal.review_page import CATALOGUE
 from es_simhash.tables.words import Words
 from tests.docs.blocks import ROOT

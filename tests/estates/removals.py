@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from es_simhash import GuardRailError
-from es_simhash.removal.classes import LOSSLESS, TAKEN_IN
+from es_simhash.removal.losses import LOSSLESS, TAKEN_IN
 from tests.estates.groups import Groups
 from tests.estates.model import Doc, Place, Seen, canonicals, see, similarity
 from tests.estates.values import FEW, GROUPING, REMOVED, clients, groupings, looked_at, planned

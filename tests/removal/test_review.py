@@ -21,8 +21,8 @@ from hypothesis import given, settings, strategies as st
 from es_simhash.cli.remove import show_records
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import review_page as page_module
-from es_simhash.removal.classes import LOSSES
 from es_simhash.removal.guard_rails import Guards
+from es_simhash.removal.losses import LOSSES
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile

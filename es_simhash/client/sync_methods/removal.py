@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from es_simhash.lookup.lookup_options import Verify
     from es_simhash.lookup.query import Filter
     from es_simhash.mapping.rule import Canonical
-    from es_simhash.removal.classes import Loss
+    from es_simhash.removal.losses import Loss
     from es_simhash.removal.records import DuplicateResult, RemovalPlan, Restored
     from es_simhash.texts.measures import Preset
 
