@@ -10,7 +10,7 @@ fields, and ``with_fingerprints`` is the same bulk of documents with their finge
 round. Prints JSON: of each way the processor time of client and server for a document, the seconds until the first
 report, the reports of each kind, and its rate and its processor time as shares of the reference of the same round
 (median, lowest, highest). What reading the table
-of fingerprints takes is included. ``bytes``: of each document on disk, those of the index before included.
+of fingerprints takes is included.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from harness import arguments, fill, plant, served, show, spread, store_bytes, working
+from harness import arguments, fill, plant, served, show, spread, working
 from sets import read_documents
 
 from es_simhash import SimHashClient
@@ -110,8 +110,6 @@ class Bench:
             "server": work.server * 1e6 / len(new),
             "first_report": first,
         }
-        self.client.indices.refresh(index=RUN)
-        took["bytes"] = store_bytes(self.client, RUN, self.client.count(index=RUN)["count"])
         self.client.indices.delete(index=RUN)
         assert sum(found.values()) == len(new), found
         return {**took, "found": dict(found)}

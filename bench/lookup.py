@@ -6,7 +6,8 @@ Lookups among millions of fingerprints: time over an empty search, recall, the p
 
 Prints JSON: for each distance the median of ``find_near_dups`` over the median of an empty search of the same run, with
 scripts and without; the four-block pigeonhole with one page of 10,000 candidates and client rescore ("plain"); lookups
-a second, in batches of 100 and with 8 clients at once. Every answer is compared with an exhaustive comparison. With
+a second, in batches of 100 and with 8 clients at once; with --merged the bytes of a document that has our fields and
+nothing else. Every answer is compared with an exhaustive comparison. With
 --rule the index has random texts, a fifth of them edited copies: a lookup by the rule (distance, and texts) over one by
 bits alone within the same distance.
 """
@@ -22,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from harness import EMPTY, ONE_SHARD, PLANTED, arguments, in_turns, ratios, serve_planted, served, show
+from harness import EMPTY, ONE_SHARD, PLANTED, arguments, in_turns, ratios, serve_planted, served, show, store_bytes
 
 from es_simhash import PRESETS, SimHashClient
 from es_simhash.lookup.near_dups import rescore
@@ -108,7 +109,8 @@ def by_bits(options: argparse.Namespace) -> None:
         many = (queries * 20)[:800]
         for max_distance in BATCH_DISTANCES:
             show(max_distance=max_distance, a_second=throughput(next(iter(simhash.values())), many, max_distance))
-        show(command=" ".join(sys.argv), version=server.version, **vars(options))
+        found = {"bytes_a_document": store_bytes(client, PLANTED, options.documents)} if options.merged else {}
+        show(command=" ".join(sys.argv), version=server.version, **found, **vars(options))
 
 
 def throughput(simhash: SimHashClient, queries: list[int], max_distance: int) -> dict[str, float]:
