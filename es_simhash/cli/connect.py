@@ -95,7 +95,7 @@ def _names_like(server: Server, headers: Mapping[str, str], index: str) -> list[
 
 
 def _refuse_closed(client: Any, index: str) -> None:
-    """Raise the refusal of a server if an index is closed: then what its mapping says is no news. One search."""
+    """Raise the error of the server if an index is closed: its mapping then explains nothing. Cost: one search."""
     try:
         client.search(index=index, size=0)
     except Exception as refusal:  # the two clients have no exception in common; the first error is raised then

@@ -39,7 +39,7 @@ from es_simhash.transport.raw_json import read_json
 from es_simhash.writes.operations import to_operation
 
 FIRST, MOST_NAMED = 500, 20
-"""Documents whose fields are named in the message about a text field that no document has, and so many fields."""
+"""If no document has the text field, the message names fields of so many documents, and at most so many fields."""
 
 _DELIMITER = "What separates the columns of CSV. Default: the one of , ; and tab that the header has most of."
 

@@ -387,7 +387,7 @@ class Groups:
         return 0 if self.texts is None else self.texts.unread
 
     def short(self) -> set[Key]:
-        """Return the documents near another one whose text is too short to compare: only such texts were read."""
+        """Return the documents that are near another one, and whose text is too short to compare."""
         if self.texts is None:
             return set()
         read = np.flatnonzero(self.texts.numbers >= 0).tolist()

@@ -244,7 +244,7 @@ Needed = Literal["none", "same", "near"]
 
 
 def needs_copies(document: Document, found: Iterable[Document], known: Known, rule: DecisionRule) -> Needed:
-    """Return which copies decide beside the canonicals *found* in the index; those written again do not count."""
+    """Return which copies must be read to decide, beside the canonicals *found* that were not written again."""
     comparisons = (_compare(document, other, rule.grouping) for other in found if other.id not in known.by_id)
     accepted = next((comparison for comparison in comparisons if comparison.accepts), None)
     if accepted is None:
@@ -363,7 +363,7 @@ class _Deciding:
                 uncompared.remove(doubt)
 
     def _has_other_routing(self, document: Document) -> bool:
-        """Return whether there may be another document of its id; decisions know one of each id."""
+        """Return whether another document may have its id, with another routing value."""
         newest = self._newest(document.id)
         held = (self._existing.held or {}).get(document.id, ())
         routings = [hit.get("_routing") for hit in held] if newest is None else [newest.routing]
@@ -411,7 +411,7 @@ class _Deciding:
         return "tag" if document.must_write or is_there else self._rule.on_duplicate
 
     def _find_same(self, document: Document) -> Document | None:
-        """Return another duplicate, as it is now, of the same letters and numbers."""
+        """Return another duplicate that has the same letters and numbers, in its newest state."""
         copies = [written.copies.get(document.fingerprint) for written in (self._own, self._known)]
         copies += [
             other for other in self._existing.of(document.fingerprint) if other.fingerprint == document.fingerprint

@@ -293,9 +293,9 @@ class NearLookup:
     async def with_copies(self, server: Port, items: Sequence[Item], existing: Existing) -> Existing:
         """
         Return *existing* with the copies near each of *items* that no canonical accepts, and their canonicals.
-        Such a copy counts if its canonical is gone, or has another text now. What differs from its canonical in numbers
-        only may be skipped for a copy of its very fingerprint. Cost: nothing if there are none, else one search of
-        their canonicals, and one of their texts; of copies that were not read, one more.
+        Such a copy counts if its canonical is gone, or has another text now. A text that differs from its canonical
+        only in numbers is skipped if a copy has the same fingerprint, letters and numbers. Cost: nothing if there are
+        none, else one search of their canonicals, and one of their texts; of copies that were not read, one more.
         """
         needed = await server.compute(self._needed, items, existing)
         if not needed:
@@ -354,7 +354,7 @@ def _written_to(item: Item) -> str | None:
 
 
 def _concrete(name: str | None, alias: str, written: str) -> str:
-    """Return the index that *name* of a document means, which is *written* where that is the *alias* or nothing."""
+    """Return the concrete index that *name* means: *written*, if there is no name, or it is the *alias*."""
     return written if name in (None, alias) else name or ""
 
 

@@ -179,7 +179,7 @@ class TableError(Exception):
 
 
 def as_fault(error: Exception, kind: TableFault) -> Exception:
-    """Return what a failure means here; the client's own for an index closed or gone, or where there is no answer."""
+    """Return the error to raise: the client's own if the index is closed or gone, or if no answer came."""
     if isinstance(error, IncompleteSearchError):
         return TableError("answer", error.reasons[0])
     is_plain = status_of(error) is None or CLOSED.meets(error) or is_no_index(error)

@@ -42,7 +42,7 @@ class StepFigures(Record):
     def __str__(self) -> str:
         options = " ".join(f"--preprocess {step}" for step in self.preprocess)
         if self.found is None or self.found_after is None:
-            said = f"{count(self.texts, 'text')} in traditional Chinese stand beside others in simplified"
+            said = f"{count(self.texts, 'text')} are in traditional Chinese, and others in simplified"
             return f"{said}: {options} finds copies in the other form (pip install 'es-simhash[preprocess]')"
         more, what = self.found_after - self.found, _WORDS[self.step]
         return f"{more:,} of {self.texts:,} more copies are found without {what}: {options}"

@@ -160,7 +160,7 @@ def _say_deleted(gone: int, removal: RemovalFile) -> str:
 
 
 async def _refuse_parts(server: Port, header: PlanHeader, standing: Sequence[str], *, dry_run: bool) -> None:
-    """Refuse indices whose documents cannot be read whole, and whose text is in other fields than the plan compares."""
+    """Refuse indices whose documents cannot be read whole, or that record other text fields than the plan compares."""
     answer = await server.get_mapping(index=standing)
     settings_of = judge_mappings(answer, server.context.of_prefix(header.prefix)).settings_of
     for name in standing:

@@ -67,7 +67,7 @@ _IS_NUMBER_WORD = re.compile(
 
 @functools.cache
 def _tokens() -> re.Pattern[str]:
-    """Return what finds the parts of a text. Symbols are all but what draws lines and boxes: 50 ms to find them."""
+    """Return the pattern of the parts of a text, made once: to find the symbols (no lines, no boxes) takes long."""
     codes = [
         code
         for code in (*range(0x2500), *range(0x2580, 0x10000), *range(0x1F000, 0x20000))

@@ -29,7 +29,7 @@ KINDS: Mapping[str, Sequence[str]] = {
     ),
 }
 TITLES = ("title", "headline", "heading", "subject", "标题")
-"""Of these, each that stands beside the first title counts as one: where indices, or sites, name them differently."""
+"""If one of these stands beside the first title, it is a title too: indices and sites name titles differently."""
 _LANGUAGE = re.compile(r"(?<=[A-Za-z])[._-](?:ar|cs|da|de|en|es|fi|fr|he|hi|it|ja|ko|nl|pl|pt|ru|sv|tr|uk|vi|zh)\Z")
 DOCUMENTS = 20
 MOST_NAMES = 100

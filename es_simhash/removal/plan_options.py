@@ -176,7 +176,7 @@ class PlanHeader(Record):
 
     @property
     def rule(self) -> str:
-        """By what its documents are duplicates, in words; the JSON where another version wrote it, or an editor."""
+        """The rule of its duplicates in words; as JSON if this version cannot read it."""
         try:
             return str(Grouping.from_dict(self.grouping))
         except (MappingError, TypeError, ValueError):
