@@ -371,7 +371,9 @@ async def _carry_out(server: Port, index: Index, wanted: _Wanted, found: Setup) 
         filled = await finish_backfill(server, index, BackfillOptions())
         at = "all documents were grouped"
         grouped = await reconcile(server, index, GroupingRequest())
-    findings = await find_large_group(server, index) if grouped.duplicates else []
+    findings = []
+    if grouped.duplicates:
+        findings = find_large_group(await count_groups(server, index), index, grouped.documents)
     findings += await find_short_texts(server, index)
     return replace(found, filled=filled, groups=grouped, findings=tuple(findings))
 

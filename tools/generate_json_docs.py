@@ -137,14 +137,13 @@ SHAPES: dict[str, Shape] = {
     ),
     "Presets": Shape(
         PresetFigures,
-        "preset max_distance similarity recall recall_similar by_edit found copies pairs",
+        "preset max_distance similarity recall recall_similar found copies pairs",
         {
             "preset": "Its name.",
             "max_distance": "Its largest distance.",
             "similarity": "Its least similarity of texts.",
             "recall": "Share of the edited copies that it finds.",
             "recall_similar": "Share of those that share 80 % of their words.",
-            "by_edit": "Share of the copies with each kind of edit.",
             "found": "How many of the edited copies it finds.",
             "copies": "How many edited copies there are.",
             "pairs": "How many pairs of the texts themselves it takes for near-duplicates that share less than 80 %.",
@@ -190,7 +189,7 @@ SHAPES: dict[str, Shape] = {
             "groups": "How many groups of two documents or more.",
             "sizes": "How many groups have each size.",
             "distances": "How many duplicates are at each distance.",
-            "largest_groups": "The largest groups, with the text of each.",
+            "largest_groups": "The largest groups.",
             "without_canonical": "Groups whose canonical is not there.",
             "several_canonicals": "Groups with more than one canonical.",
         },
@@ -206,23 +205,6 @@ SHAPES: dict[str, Shape] = {
         package.DuplicateResult,
         "id index canonical canonical_index distance similarity loss action kind reason routing earlier",
         {"reason": "Why it was kept or restored, as a sentence."},
-    ),
-    "Tuning": Shape(
-        Tuning,
-        "index documents sampled copies presets recommended enough_distance steps reasons short",
-        {
-            "index": "Name of the index.",
-            "documents": "All documents.",
-            "sampled": "Those whose texts were edited.",
-            "copies": "How many edited copies there are, by the kind of edit.",
-            "presets": "What each preset finds.",
-            "recommended": "The strictest preset that finds enough.",
-            "enough_distance": "The smallest distance that finds enough.",
-            "steps": "Steps before features by which more copies are found.",
-            "reasons": "Why not every document could be looked at.",
-            "short": "How many texts were left out as too short to compare.",
-        },
-        {"presets": "Presets", "steps": "Steps"},
     ),
     "Searches": Shape(
         Searches,
@@ -304,8 +286,8 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
         "One object: without `--out` the fields of [Statistics](#statistics); with `--out` these.",
         Shape(
             package.IndexReport,
-            "at version seed filter stats diagnosis tuning searches groups",
-            inner={"stats": "Statistics", "diagnosis": "Health", "tuning": "Tuning", "searches": "Searches"},
+            "at version seed filter stats diagnosis searches groups",
+            inner={"stats": "Statistics", "diagnosis": "Health", "searches": "Searches"},
         ),
     ),
     "plan": (
@@ -451,7 +433,22 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
     ),
     "tune": (
         "One object.",
-        SHAPES["Tuning"],
+        Shape(
+            Tuning,
+            "index documents sampled presets recommended enough_distance steps reasons short",
+            {
+                "index": "Name of the index.",
+                "documents": "All documents.",
+                "sampled": "Those whose texts were edited.",
+                "presets": "What each preset finds.",
+                "recommended": "The strictest preset that finds enough.",
+                "enough_distance": "The smallest distance that finds enough.",
+                "steps": "Steps before features by which more copies are found.",
+                "reasons": "Why not every document could be looked at.",
+                "short": "How many texts were left out as too short to compare.",
+            },
+            {"presets": "Presets", "steps": "Steps"},
+        ),
     ),
     "fingerprint": (
         "One object; of a file one a line.",

@@ -235,8 +235,8 @@ def check(index: str, /, *, sample: int | None = None, to: To = To()) -> int:
     Report whether lookups in INDEX work, what is wrong, and how many candidates a lookup has.
 
     It reads mappings, counts, and a few documents. With --sample it reads many, each time others, and compares: it
-    reports stale and broken fingerprints, short texts, block terms that many documents share, a group of very many
-    documents, and numbers that JavaScript rounded. Writes nothing. Exits with 1 if an index is not ready or something
+    reports stale and broken fingerprints, short texts, a group of very many documents, and numbers that JavaScript
+    rounded. Writes nothing. Exits with 1 if an index is not ready or something
     is wrong in the sample.
 
     For example:

@@ -12,8 +12,6 @@ from es_simhash.cli.options import To, takes
 from es_simhash.cli.output_files import refuse_output, write_whole
 from es_simhash.cli.show import PARTLY, Output, count, note, print_json, print_line, show, warn
 
-_TABLES = {"time": "over time", "source": "by source"}
-
 
 @takes(SimHashClient.report, "time_field source_field filter")
 def report(
@@ -31,8 +29,8 @@ def report(
     Print how many documents, duplicates and groups INDEX has: by size, by distance, over time and by source.
 
     Every number is exact, because the server counts all documents: about two searches for every 10,000 groups. With
-    --out a page shows them, with the largest groups, and those with a distant member, with the words that differ; the
-    health of the fingerprints; and how all that was measured. Its time is --time-field, or the date that INDEX records
+    --out a page shows them, with the largest groups and the words that differ; the health of the fingerprints; and how
+    all that was measured. Its time is --time-field, or the date that INDEX records
     for its canonicals. With --json the numbers are printed too. With --queries it says how many of the first ten hits
     of these searches repeat an earlier one, and how many new hits they would show without copies. Writes nothing to the
     index.
@@ -50,15 +48,16 @@ def report(
         out:
             Write a page to this file: HTML that opens anywhere and loads nothing.
         text_field:
-            Field whose text is shown. Default with --out: the fields that the index records.
+            Field whose text a page shows, and words of --queries are looked for in. Default: the recorded fields.
         language:
             Language of the page.
         queries:
             Say how many hits of these searches repeat another: one a line, words or the JSON of a search body.
     """
-    how |= {"text_field": text_field}
     if out is None and language != "en":
         raise WrongUseError("--language needs --out")
+    if out is None and queries is None and text_field is not None:
+        raise WrongUseError("--text-field needs --out or --queries")
     if out is None and queries is None:
         with connect(to, index) as connection:
             stats = connection.simhash.stats(index, **how)
@@ -73,7 +72,7 @@ def report(
     if out is not None:
         refuse_output(out)
     with connect(to, index) as connection:
-        found = connection.simhash.report(index, **how, queries=queries)
+        found = connection.simhash.report(index, **how, text_field=text_field, queries=queries)
         warn_of_lacking(connection, to, index)
     if out is not None:
         write_whole(Path(out), [found.html(language=language)])
@@ -84,8 +83,6 @@ def report(
         show(found.searches)
     if out is not None:
         print_line(f"the report is in {out}: open it in a browser")
-        for name in found.uncharted:
-            note(f"--{name}-field FIELD adds a table {_TABLES[name]}")
 
 
 @takes(SimHashClient.tune, "text_field sample")
@@ -93,11 +90,11 @@ def tune(index: str, /, *, to: To = To(), **how: Any) -> int:
     """
     Recommend a preset for the texts of INDEX.
 
-    Makes edits of known kinds in a sample of the texts (typos, boilerplate, dates, cuts, moved sentences, punctuation,
-    traditional and simplified), and reports which of them each preset would find (recall). Recommends the strictest
-    that finds 98 % of the copies that share 80 % of their words. Writes nothing. If INDEX does not have the fields yet,
-    pass --text-field. Exits with 3 if not every document could be looked at. How many documents a preset would
-    remove says es-simhash plan INDEX --preset PRESET.
+    Makes edits of known kinds in a sample of the texts (typos, boilerplate, dates, cuts, moved sentences, punctuation),
+    and reports how many of them each preset would find (recall). Recommends the strictest that finds 98 % of the copies
+    that share 80 % of their words. Writes nothing. If INDEX does not have the fields yet, pass --text-field. Exits with
+    3 if not every document could be looked at. How many documents a preset would remove says es-simhash plan INDEX
+    --preset PRESET.
 
     For example:
 

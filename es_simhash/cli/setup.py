@@ -16,11 +16,10 @@ from es_simhash.cli.show import (
     print_failures,
     print_json,
     print_line,
-    print_sheets,
     settled,
     warn,
 )
-from es_simhash.tables.notebook import Sheet, percent
+from es_simhash.tables.notebook import percent
 
 if TYPE_CHECKING:
     from es_simhash import Setup
@@ -157,11 +156,7 @@ def _show_measured(found: Setup, to: To) -> None:
     if found.unmeasured:
         print_line(f"measured: nothing: {found.unmeasured}")
     elif found.presets:
-        rows = [
-            {"edit": kind, **{preset.preset: percent(preset.by_edit[kind]) for preset in found.presets}}
-            for kind in found.presets[0].by_edit
-        ]
-        print_sheets(Sheet(f"found of edited copies of {found.sampled:,} of your texts", rows))
+        print_line(f"{found.sampled:,} of your texts were edited, to see which preset finds the copies")
         print_line(f"measured: {'; '.join(map(str, sorted(found.presets, key=lambda preset: preset != figures)))}")
         if figures is not None and figures.preset == found.preset:
             place = [preset.preset for preset in found.presets].index(found.preset)

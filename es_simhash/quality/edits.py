@@ -1,12 +1,10 @@
-"""Edits that are common in republished texts; traditional and simplified Chinese by OpenCC, where it is installed."""
+"""Edits that are common in republished texts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from random import Random
-from typing import Any
 
 Edit = Callable[[str, Random], str | None]
 """Returns the edited text, or ``None`` if the edit cannot apply."""
@@ -92,13 +90,6 @@ def punctuation_and_width(text: str, chance: Random) -> str | None:
     return changed if changed != text else None
 
 
-def traditional_and_simplified(text: str, chance: Random) -> str | None:
-    """Convert Chinese to the other way of writing it; needs OpenCC."""
-    _ = chance
-    changes = (convert(text, configuration) for configuration in ("s2t", "t2s") if _HAN.search(text))
-    return next((changed for changed in changes if changed != text), None)
-
-
 EDITS: dict[str, Edit] = {
     "typo": typo,
     "boilerplate before": boilerplate_before,
@@ -107,35 +98,15 @@ EDITS: dict[str, Edit] = {
     "truncation": truncation,
     "sentence reordering": sentence_reordering,
     "punctuation and width": punctuation_and_width,
-    "traditional and simplified": traditional_and_simplified,
 }
 """The edits by the name of their kind."""
 
 
-def edit_texts(texts: Sequence[str], seed: int) -> Iterator[tuple[int, str, str]]:
-    """Yield for each of *texts* and each kind of edit that applies: the place, the kind and the edited copy."""
+def edit_texts(texts: Sequence[str], seed: int) -> Iterator[tuple[int, str]]:
+    """Yield for each of *texts* and each kind of edit that applies: the place, and the edited copy."""
     chance = Random(seed)
     for place, text in enumerate(texts):
-        for kind, edit in EDITS.items():
+        for edit in EDITS.values():
             changed = edit(text, chance)
             if changed is not None and changed != text:
-                yield place, kind, changed
-
-
-# OpenCC takes UTF-8, where NUL may end a text and a lone surrogate cannot be written.
-_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
-
-
-def convert(text: str, configuration: str) -> str:
-    """Return *text* converted by OpenCC, as it is where the extra ``preprocess`` is not installed."""
-    converter = _converter(configuration)
-    return text if converter is None else str(converter.convert(_UNWRITABLE.sub(" ", text)))
-
-
-@cache
-def _converter(configuration: str) -> Any:
-    try:
-        import opencc  # noqa: PLC0415 - an extra
-    except ImportError:
-        return None
-    return opencc.OpenCC(configuration)
+                yield place, changed

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from math import sqrt
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from es_simhash.hashing import Scheme, block_terms, fingerprints
 from es_simhash.mapping.fields import Fields, read_fingerprint, text_or_none
 from es_simhash.record import Record
-from es_simhash.removal.guard_rails import OneStays
 from es_simhash.tables.notebook import Part, Sheet
 from es_simhash.tables.tabular import Tabular
 from es_simhash.texts.letters import have_fewer
 from es_simhash.texts.measures import FEWEST_LETTERS
 
-FindingKind = Literal[
-    "mapping", "stale", "broken", "missing", "short", "hot", "lost_canonicals", "large_group", "short_text"
-]
+FindingKind = Literal["mapping", "stale", "broken", "short", "lost_canonicals", "large_group", "short_text"]
 
 
 class Sentence(NamedTuple):
@@ -45,19 +41,10 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
         "another program wrote the fields, or rounded the number as JavaScript does: run es-simhash setup {index}, and "
         "write the fields with this library only",
     ),
-    "missing": Sentence(
-        "documents without a fingerprint: {missing:,}; of {whole:,} that were read, {part:,} have words",
-        "run es-simhash setup {index}",
-    ),
     "short": Sentence(
         f"{_SHARE} have fewer than {{least}} letters, or 8 logographs, such as document {{example!r}}",
         "they say too little to be compared, and are near nothing: give title and text together as the text fields, or "
         "look up with es-simhash find {index} --preset identical",
-    ),
-    "hot": Sentence(
-        "{field} {term!r} is in {documents:,} documents; by chance it would be in {chance:,}",
-        "texts with much in common, such as template text or copies, make lookups slow: see them with es-simhash "
-        "groups {index}, and leave template text out of the field",
     ),
     "lost_canonicals": Sentence(
         "documents that name a canonical that is not there, or that this login does not see: {documents:,}, in "
@@ -79,9 +66,6 @@ SENTENCES: Mapping[FindingKind, Sentence] = {
 
 Severity = Literal["error", "warning", "note"]
 Values = Mapping[str, int | float | str]
-
-# A term with this many times the documents that chance would give it is reported.
-_HOT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +100,7 @@ class Finding(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis(Tabular):
+class Diagnosis(Tabular, Record):
     """
     The health of one index.
     *sampled*: how many fingerprinted documents were drawn at random and read. *findings*: errors first. *reasons*: why
@@ -128,7 +112,7 @@ class Diagnosis(Tabular):
     fingerprinted: int = 0
     sampled: int = 0
     findings: tuple[Finding, ...] = ()
-    reasons: tuple[str, ...] = field(default=())
+    reasons: tuple[str, ...] = ()
 
     @property
     def is_healthy(self) -> bool:
@@ -137,8 +121,7 @@ class Diagnosis(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
-        findings = [finding.to_dict() for finding in self.findings]
-        return {**asdict(replace(self, findings=())), "findings": findings, "healthy": self.is_healthy}
+        return {**Record.to_dict(self), "healthy": self.is_healthy}
 
     def to_dicts(self) -> list[dict[str, Any]]:
         return [finding.to_row() for finding in self.findings]
@@ -163,40 +146,34 @@ def judge_sample(
     blocks. Without *text_fields* only the fingerprints are judged.
     """
     fields = Fields(prefix)
-    found: dict[FindingKind, list[str]] = {"broken": [hit["_id"] for hit in hits if _is_broken(hit, fields)]}
-    texts = [text_or_none(hit, text_fields) for hit in hits] if text_fields else []
+    broken = [hit["_id"] for hit in hits if _is_broken(hit, fields)]
+    texts = [text_or_none(hit, text_fields) if text_fields else None for hit in hits]
     values = [_fingerprint(hit, fields.fingerprint) for hit in hits]
     known = [
         (hit["_id"], text, value)
-        for hit, text, value in zip(hits, texts, values, strict=bool(texts))
+        for hit, text, value in zip(hits, texts, values, strict=True)
         if text is not None and value is not None
     ]
     current = fingerprints([text for _, text, _ in known], scheme=scheme)
-    short = have_fewer([text for _, text, _ in known], FEWEST_LETTERS).tolist()
-    found["stale"] = [name for (name, _, value), now in zip(known, current, strict=True) if now != value]
-    found["short"] = [name for (name, _, _), is_short in zip(known, short, strict=True) if is_short]
-    is_mostly_short = len(found["short"]) > len(known) / 4
-    severities: Mapping[FindingKind, Severity] = {"short": "warning" if is_mostly_short else "note"}
+    stale = [name for (name, _, value), now in zip(known, current, strict=True) if now != value]
+    are_short = have_fewer([text for _, text, _ in known], FEWEST_LETTERS).tolist()
+    short = [name for (name, _, _), is_short in zip(known, are_short, strict=True) if is_short]
+
+    def finding(severity: Severity, kind: FindingKind, names: Sequence[str], whole: int) -> list[Finding]:
+        values: Values = {"index": index, "part": len(names), "whole": whole, "least": FEWEST_LETTERS}
+        return [Finding(severity, kind, {**values, "example": names[0]})] if names else []
+
     findings = [
-        Finding(
-            severities.get(kind, "error"),
-            kind,
-            {
-                "index": index,
-                "part": len(names),
-                "whole": len(hits if kind == "broken" else known),
-                "example": names[0],
-                "least": FEWEST_LETTERS,
-            },
-        )
-        for kind, names in found.items()
-        if names
+        *finding("error", "broken", broken, len(hits)),
+        *finding("error", "stale", stale, len(known)),
+        *finding("note", "short", short, len(known)),
     ]
     if not text_fields:
         return findings, ["the mapping does not record the text field, so texts were not examined"]
     unread = [hit["_id"] for hit, text in zip(hits, texts, strict=True) if text is None]
-    said = f"{len(unread):,} sampled documents have no text that can be read, such as {unread[0]!r}" if unread else ""
-    return findings, [said] if said else []
+    if not unread:
+        return findings, []
+    return findings, [f"{len(unread):,} sampled documents have no text that can be read, such as {unread[0]!r}"]
 
 
 def _is_broken(hit: Mapping[str, Any], fields: Fields) -> bool:
@@ -208,44 +185,6 @@ def _is_broken(hit: Mapping[str, Any], fields: Fields) -> bool:
     ours = (hit.get("_source") or {}).get(fields.prefix)
     number = ours.get("value") if isinstance(ours, Mapping) else None
     return number is not None and _unsigned(number) != value
-
-
-def judge_missing(
-    hits: Sequence[Mapping[str, Any]], missing: int, *, index: str, scheme: Scheme, text_fields: Sequence[str]
-) -> list[Finding]:
-    """Return the finding about *missing* documents without a fingerprint; *hits*: a sample of them."""
-    texts = [text for hit in hits if (text := text_or_none(hit, text_fields)) is not None]
-    lost = sum(value is not None for value in fingerprints(texts, scheme=scheme))
-    if hits and text_fields and not lost:
-        return []
-    return [Finding("error", "missing", {"index": index, "missing": missing, "part": lost, "whole": len(texts)})]
-
-
-def judge_blocks(counts: Mapping[str, Sequence[tuple[str, int]]], fingerprinted: int, *, index: str) -> list[Finding]:
-    """
-    Return a finding for each block field with a term that far more documents share than chance explains.
-    *counts*: the most frequent term of each block field, if there is one, with its documents.
-    """
-    chance = fingerprinted / 2**16
-    return [
-        Finding(
-            "warning" if documents > fingerprinted / 100 else "note",
-            "hot",
-            {"index": index, "field": name, "term": term, "documents": documents, "chance": round(chance, 1)},
-        )
-        for name, terms in counts.items()
-        for term, documents in terms
-        if documents > _HOT * (chance + sqrt(chance) + 1)
-    ]
-
-
-def judge_groups(largest: Sequence[tuple[str, int]], documents: int, *, index: str) -> list[Finding]:
-    """Return a finding where the largest group, if there is one, takes in so many documents that most are no copies."""
-    return [
-        Finding("warning", "large_group", {"index": index, "group": name, "documents": members})
-        for name, members in largest
-        if OneStays(name, members, documents).is_suspicious
-    ]
 
 
 def _unsigned(value: Any) -> int | None:

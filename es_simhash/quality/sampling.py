@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.arguments import Count, check_fields, check_options, option
-from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.lookup.judge import fetch_hits
 from es_simhash.mapping.fields import text_or_none
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.transport.answers import Gap, find_gaps
 from es_simhash.transport.pages import Hits
-from es_simhash.transport.protocol import Index, Key, Progress, document_key
+from es_simhash.transport.protocol import Index, Progress, document_key
 
 LARGEST_SAMPLE = 10_000
 MOST_LETTERS = 10_000_000
 """A sample ends once its texts have so many letters; to measure presets takes some 4 seconds for each million."""
 
-# Documents fetched at once, their letters, and how many are fetched first.
-_PAGE, _PAGE_LETTERS, _FIRST = 1_000, 4_000_000, 20
+# Documents fetched at once: texts may be long.
+_PAGE = 100
 
 
 def sample_option(default: int) -> Any:
@@ -61,12 +60,6 @@ class SampleOptions:
         named = check_fields("text_field", self.text_field, may_lack=True)
         return named or (settings.text_fields if settings else ())
 
-    def named_fields(self, index: Index, settings: IndexSettings | None) -> tuple[str, ...]:
-        """Return them, or raise InvalidInputError if there are none."""
-        if not (found := self.fields(settings)):
-            raise InvalidInputError(f"index {shorten(index)} does not record its text field: give text_field=FIELD")
-        return found
-
 
 async def sample_documents(
     server: Port,
@@ -87,46 +80,32 @@ async def sample_documents(
     text, or the texts that a mapping hides.
     All are drawn by one search: copies of a shard may order equal scores otherwise from page to page.
     """
-    keys, gaps = await _draw_keys(server, index, LARGEST_SAMPLE if with_text else size, query, seed)
-    reasons: list[Gap | str] = [*gaps]
+    number = LARGEST_SAMPLE if with_text else size
+    drawing = {"query": dict(query), "random_score": {"seed": seed, "field": "_seq_no"}, "boost_mode": "replace"}
+    body = {"size": number, "query": {"function_score": drawing}, "_source": False}
+    answer = await server.patient.search(index=index, body=body)
+    keys = [document_key(hit) for hit in answer["hits"]["hits"]]
+    reasons: list[Gap | str] = [*find_gaps(answer)]
     hits: list[Mapping[str, Any]] = []
     drawn = letters = 0
     while drawn < len(keys) and len(hits) < size:
         server.tell(Progress(len(hits), min(size, len(keys)), "sampling texts"))
-        # Where few of those drawn are wanted, pages stay as large as they are.
-        wanted = size - len(hits) if drawn == len(hits) else _PAGE
-        page = min(_PAGE, wanted, max(1, _PAGE_LETTERS * drawn // letters) if letters else _FIRST)
-        part = keys[drawn : drawn + page]
+        part = keys[drawn : drawn + _PAGE]
         found, missing = await fetch_hits(
-            server.patient,
-            index,
-            part,
-            text_fields=text_fields,
-            source=source,
-            docvalue_fields=docvalue_fields,
-            page=page,
+            server.patient, index, part, text_fields=text_fields, source=source, docvalue_fields=docvalue_fields
         )
         reasons += [gap for gap in dict.fromkeys(missing.values()) if gap is not None and gap not in reasons]
-        for hit in (found[key] for key in part if key in found):
+        for key in part:
             if len(hits) == size:
                 break
             drawn += 1
+            if (hit := found.get(key)) is None:
+                continue
             text = text_or_none(hit, text_fields)
             letters += len(text or "")
             if text or not with_text:
                 hits.append(hit)
-        drawn += len(missing)
         if letters >= MOST_LETTERS and drawn < len(keys) and len(hits) < size:
             reasons.append(f"the sample ends at {len(hits):,} documents: they have {letters:,} letters")
             break
     return hits, reasons, drawn
-
-
-async def _draw_keys(
-    server: Port, index: Index, size: int, query: Mapping[str, Any], seed: int
-) -> tuple[list[Key], list[Gap]]:
-    """Return the keys of up to *size* random documents that match *query*, and why some could not be drawn."""
-    drawing = {"query": dict(query), "random_score": {"seed": seed, "field": "_seq_no"}, "boost_mode": "replace"}
-    body = {"size": size, "query": {"function_score": drawing}, "_source": False}
-    answer = await server.patient.search(index=index, body=body)
-    return [document_key(hit) for hit in answer["hits"]["hits"]], find_gaps(answer)

@@ -78,6 +78,8 @@ class Searched(Record):
     that repeat each other.
     """
 
+    _NAMES = "search hits repeats unseen new earlier repeat texts"
+
     search: str
     hits: int = 0
     repeats: int = 0
@@ -86,14 +88,23 @@ class Searched(Record):
     earlier: Member | None = None
     repeat: Member | None = None
 
+    @property
+    def texts(self) -> list[str | None]:
+        """The beginnings of the texts of these two."""
+        both = (self.earlier, self.repeat)
+        texts = [None if member is None else member.text or member.title or member.id for member in both]
+        return [None if text is None else " ".join(text[:_LONGEST_TEXT].split()) for text in texts]
+
 
 @dataclass(frozen=True, slots=True)
-class Searches(Tabular):
+class Searches(Tabular, Record):
     """
     What searches show of copies, all together.
     *searches*: how many. *hits*, *repeats*, *unseen*, *new*: as of each :class:`Searched`, summed. *worst*: the twenty
     with the most repeats. *reason*: why *new* is ``None``.
     """
+
+    _NAMES = "searches hits repeats share unseen new reason worst"
 
     searches: int
     hits: int
@@ -121,25 +132,9 @@ class Searches(Tabular):
         """The part of the hits that repeat an earlier one, 0 to 1; ``None`` without hits."""
         return self.repeats / self.hits if self.hits else None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
-        return {
-            "searches": self.searches,
-            "hits": self.hits,
-            "repeats": self.repeats,
-            "share": self.share,
-            "unseen": self.unseen,
-            "new": self.new,
-            "reason": self.reason,
-            "worst": self.to_dicts(),
-        }
-
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a row for each of the worst searches."""
-        return [
-            search.to_dict() | {"texts": [_beginning(search.earlier), _beginning(search.repeat)]}
-            for search in self.worst
-        ]
+        return [search.to_dict() for search in self.worst]
 
     def _title(self) -> str:
         return f"{self.repeats:,} of the first {self.hits:,} hits of {self.searches:,} searches repeat an earlier hit"
@@ -150,25 +145,15 @@ class Searches(Tabular):
             {"": "new hits that a search without copies shows", "number": self.new},
             {"": "hits that could not be judged", "number": self.unseen},
         ]
-        worst = [
-            {
-                "search": search.search,
-                "hits": search.hits,
-                "repeats": search.repeats,
-                "new": search.new,
-                "a hit": _beginning(search.earlier),
-                "repeats it": _beginning(search.repeat),
-            }
-            for search in self.worst
-        ]
+        worst = []
+        for search in self.worst:
+            earlier, repeat = search.texts
+            counts = {"hits": search.hits, "repeats": search.repeats, "new": search.new}
+            worst.append({"search": search.search, **counts, "a hit": earlier, "repeats it": repeat})
         return [Sheet("Searches", numbers), Sheet("Searches with the most repeats", worst)]
 
     def _notes(self) -> Mapping[str, Sequence[str]]:
         return {"new hits were not counted": [self.reason] if self.reason else []}
-
-
-def _beginning(member: Member | None) -> str | None:
-    return None if member is None else " ".join((member.text or member.title or member.id)[:_LONGEST_TEXT].split())
 
 
 def find_repeats(

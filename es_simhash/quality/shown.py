@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from es_simhash.mapping.fields import Fields, read_values, text_or_none
 from es_simhash.record import Record
@@ -12,16 +12,6 @@ from es_simhash.record import Record
 # Characters of a text that are kept.
 _LONGEST_TEXT = 20_000
 _LONGEST_TITLE = 2_000
-
-Reason = Literal["largest", "farthest"]
-
-
-@dataclass(frozen=True, slots=True)
-class WhyShown:
-    """Why a group is shown; *number*: documents (largest), or bits (farthest)."""
-
-    reason: Reason
-    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +44,7 @@ class Member(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class ShownGroup:
+class ShownGroup(Record):
     """
     A group, with some of its documents.
     *id*: the name of the group. *canonical*: ``None`` if it could not be read.
@@ -63,19 +53,8 @@ class ShownGroup:
 
     id: str
     documents: int
-    why: tuple[WhyShown, ...]
     canonical: Member | None
     members: tuple[Member, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values, without the texts."""
-        return {
-            "id": self.id,
-            "documents": self.documents,
-            "why": {reason.reason: reason.number for reason in self.why},
-            "canonical": self.canonical and self.canonical.to_dict(),
-            "members": [member.to_dict() for member in self.members],
-        }
 
 
 @dataclass(frozen=True, slots=True)

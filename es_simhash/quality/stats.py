@@ -42,7 +42,7 @@ class Count:
 @dataclass(frozen=True, slots=True)
 class TimeCounts(Record):
     """
-    Documents over time: intervals for the years that have 98 % of the documents, and the rest.
+    Documents over time: intervals for the years from the first to the last that have many documents, and the rest.
     *interval*: ``"minute"``, ``"hour"``, ``"day"``, ``"week"``, ``"month"``, ``"quarter"`` or ``"year"``, in UTC.
     *parts*: by the start of each interval that has documents, in milliseconds since 1970. *earlier*, *later*: documents
     before and after these years. *without*: documents without a date.
@@ -93,14 +93,10 @@ class SourceCounts(Record):
 
 @dataclass(frozen=True, slots=True)
 class GroupSize(Record):
-    """
-    One of the largest groups; its *id* is that of its canonical, and the canonical counts among *documents*.
-    *text*: beginning of the text of the canonical; ``None`` if no text was asked for, or none was found.
-    """
+    """One of the largest groups; its *id* is that of its canonical, and the canonical counts among *documents*."""
 
     id: str
     documents: int
-    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +233,7 @@ class Stats(Tabular):
         if self.groups.several_canonicals:
             numbers["groups with several canonicals"] = self.groups.several_canonicals
         summary = [{"": name, "number": number} for name, number in numbers.items()]
-        largest = [
-            {"group": group.id, "documents": group.documents, "text": group.text} for group in self.groups.largest
-        ]
+        largest = [{"group": group.id, "documents": group.documents} for group in self.groups.largest]
         return [Sheet("", summary), *([Sheet("Largest groups", largest)] if largest else []), *self.counts()]
 
     def counts(self) -> list[Sheet]:

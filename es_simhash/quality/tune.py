@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -58,9 +57,9 @@ class PresetFigures(Record):
     """
     What a preset finds.
     *recall*: share of the edited copies that it reports; ``None`` without copies. *recall_similar*: the same among the
-    copies that share 80 % of their shingles with the original. *by_edit*: recall by kind of edit. *found*, *copies*:
-    the numbers behind *recall*. *pairs*: how many pairs of the sampled texts themselves it takes for near-duplicates
-    that share less than 80 %: edited much, or of one form.
+    copies that share 80 % of their shingles with the original. *found*, *copies*: the numbers behind *recall*. *pairs*:
+    how many pairs of the sampled texts themselves it takes for near-duplicates that share less than 80 %: edited much,
+    or of one form.
     """
 
     preset: str
@@ -68,7 +67,6 @@ class PresetFigures(Record):
     similarity: float
     recall: float | None
     recall_similar: float | None = None
-    by_edit: Mapping[str, float] = field(default_factory=dict)
     found: int = 0
     copies: int = 0
     pairs: int = 0
@@ -83,8 +81,8 @@ class PresetFigures(Record):
 class Tuning(Tabular, Record):
     """
     What each preset finds of edited copies of texts like those of an index, and the recommended preset.
-    *documents*: those with a text. *copies*: by kind of edit, how many were made. *presets*: each measured with the
-    scheme of the index where that has the preset's features, else with the preset's own. *recommended*: what
+    *documents*: those with a text. *presets*: each measured with the scheme of the index where that has the preset's
+    features, else with the preset's own. *recommended*: what
     :func:`recommend` chose; ``None`` without copies. *enough_distance*: the smallest distance by bits alone whose
     recall is 0.02 below the best at most, with the scheme of the index: for a scheme that no preset has. *reasons*: why
     some documents could not be drawn or counted; empty if all could. *steps*: those before features by which the
@@ -94,7 +92,6 @@ class Tuning(Tabular, Record):
     index: str
     documents: int
     sampled: int
-    copies: Mapping[str, int]
     presets: tuple[PresetFigures, ...]
     recommended: str | None
     enough_distance: int | None = None
@@ -110,15 +107,13 @@ class Tuning(Tabular, Record):
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a row for each preset."""
-        rows = [preset.to_dict() for preset in self.presets]
-        return [row | {f"recall.{kind}": share for kind, share in row.pop("by_edit").items()} for row in rows]
+        return [preset.to_dict() for preset in self.presets]
 
     def _title(self) -> str:
         advice = f"recommended preset: {self.recommended}" if self.recommended else "no preset is recommended"
         return f"{self.index}: {advice}, from a sample of {self.sampled:,} of {self.documents:,} documents"
 
-    def found(self) -> Sheet:
-        """Return what each preset finds as a table."""
+    def _sheets(self) -> Sequence[Part]:
         presets = [
             {
                 "preset": preset.preset,
@@ -129,14 +124,7 @@ class Tuning(Tabular, Record):
             }
             for preset in self.presets
         ]
-        return Sheet("Found of the edited copies", presets, {"share of those 80 % alike": 1.0, "share found": 1.0})
-
-    def _sheets(self) -> Sequence[Part]:
-        copies = [
-            {"edit": kind, "copies": number, **{preset.preset: preset.by_edit[kind] for preset in self.presets}}
-            for kind, number in self.copies.items()
-        ]
-        return [self.found(), Sheet("By kind of edit", copies)]
+        return [Sheet("Found of the edited copies", presets, {"share of those 80 % alike": 1.0, "share found": 1.0})]
 
     def _notes(self) -> Mapping[str, Sequence[str]]:
         return {"not every document was looked at": self.reasons, "beside": self.remarks()}
@@ -184,32 +172,12 @@ async def tune(server: Port, index: Index, options: TuneOptions, *, scheme: Sche
     mappings = (await resolve_index(server, index)).mappings
     with suppress(MappingError):  # an index without our fields
         settings = await read_present_settings(server, index)
+    if not (fields := options.fields(settings)):
+        raise InvalidInputError(f"index {shorten(index)} does not record its text field: give text_field=FIELD")
     for concrete, mapping in mappings.items():
         check_texts(concrete, mapping, options.fields(None))
-    fields = options.named_fields(index, settings)
     used = settings.scheme if settings else scheme or get_scheme(server.context.wanted or DEFAULT_SCHEME)
-    texts, documents, reasons = await _draw(server, index, options, fields, mappings.values())
-    server.tell(Progress(0, None, "measuring presets"))
-    are_short = have_fewer(texts, FEWEST_LETTERS)
-    texts = [text for text, is_short in zip(texts, are_short.tolist(), strict=True) if not is_short]
-    found: Tuning = await server.compute(measure, texts, used, options.seed)
-    server.tell(Progress(len(texts), len(texts), "measuring presets"))
-    preset = PRESETS[found.recommended or DEFAULT_PRESET.name]
-    if used.has_features_of(get_scheme(preset.scheme)):
-        steps = await server.compute(tuple, measure_steps(texts, used, preset, seed=options.seed))
-        found = replace(found, steps=steps)
-    reasons = tuple(dict.fromkeys(reasons))
-    return replace(found, index=name, documents=documents, reasons=reasons, short=int(are_short.sum()))
-
-
-async def _draw(
-    server: Port, index: Index, options: TuneOptions, fields: Sequence[str], mappings: Collection[Mapping[str, Any]]
-) -> tuple[list[str], int, Sequence[str]]:
-    """
-    Return texts, how many documents have one, and why not all could be drawn or counted; InvalidInputError if there is
-    none.
-    """
-    query = {"bool": {"filter": exist_clauses(fields, mappings)}}
+    query = {"bool": {"filter": exist_clauses(fields, mappings.values())}}
     hits, gaps, drawn = await sample_documents(
         server, index, options.sample, query=query, text_fields=fields, seed=options.seed, with_text=True
     )
@@ -219,20 +187,30 @@ async def _draw(
             f"no document sampled from {shorten(index)} has text in {', '.join(fields)}: check the field, and that "
             "_source holds it"
         )
-    if any(len(text) > LONGEST for text in texts):
-        gaps.append(f"texts were measured by their first {LONGEST:,} letters")
-        texts = [text[:LONGEST] for text in texts]
     documents, uncounted = await count_documents(server, index, query)
     # A text field without a word, such as "…", matches the query, but a server leaves it out when it only counts.
-    return texts, max(round(documents * len(hits) / drawn), len(texts)), sentences([*gaps, *uncounted])
+    documents = max(round(documents * len(hits) / drawn), len(texts))
+    reasons = [*gaps, *uncounted]
+    if any(len(text) > LONGEST for text in texts):
+        reasons.append(f"texts were measured by their first {LONGEST:,} letters")
+    are_short = have_fewer(texts, FEWEST_LETTERS)
+    texts = [text[:LONGEST] for text, is_short in zip(texts, are_short.tolist(), strict=True) if not is_short]
+    server.tell(Progress(0, None, "measuring presets"))
+    found: Tuning = await server.compute(measure, texts, used, options.seed)
+    server.tell(Progress(len(texts), len(texts), "measuring presets"))
+    preset = PRESETS[found.recommended or DEFAULT_PRESET.name]
+    if used.has_features_of(get_scheme(preset.scheme)):
+        steps = await server.compute(tuple, measure_steps(texts, used, preset, seed=options.seed))
+        found = replace(found, steps=steps)
+    short = int(are_short.sum())
+    return replace(found, index=name, documents=documents, reasons=sentences(reasons), short=short)
 
 
 def measure(texts: Sequence[str], scheme: Scheme, seed: int) -> Tuning:
     """Return what each preset finds of edited copies of *texts*, the same ones for the same *seed*."""
     copies = list(edit_texts(texts, seed))
-    both = [*texts, *(text for _, _, text in copies)]
-    origins, places = np.array([place for place, _, _ in copies], np.int64), np.arange(len(texts), len(both))
-    kinds = [kind for _, kind, _ in copies]
+    both = [*texts, *(text for _, text in copies)]
+    origins, places = np.array([place for place, _ in copies], np.int64), np.arange(len(texts), len(both))
 
     @cache
     def distances(used: Scheme) -> NDArray[np.int64]:
@@ -252,12 +230,11 @@ def measure(texts: Sequence[str], scheme: Scheme, seed: int) -> Tuning:
         if compared != WORD_SHINGLES or compared.scheme is not None:
             similarity, _ = compare_pairs(both, origins, places, measure=compared, bound=bound)
         found = (distances(used) <= preset.max_distance) & (similarity >= bound)
-        by_kind = {kind: _share(found[[other == kind for other in kinds]]) or 0.0 for kind in dict.fromkeys(kinds)}
         shares = _share(found), _share(found[is_alike])
         numbers = int(found.sum()), len(copies), _count_pairs(texts, used, preset, compared)
-        presets.append(PresetFigures(preset.name, preset.max_distance, preset.similarity, *shares, by_kind, *numbers))
+        presets.append(PresetFigures(preset.name, preset.max_distance, preset.similarity, *shares, *numbers))
     enough = _find_enough(distances(scheme))
-    return Tuning("", 0, len(texts), dict(Counter(kinds)), tuple(presets), recommend(presets), enough)
+    return Tuning("", 0, len(texts), tuple(presets), recommend(presets), enough)
 
 
 def _count_pairs(texts: Sequence[str], scheme: Scheme, preset: Preset, compared: TextMeasure) -> int:

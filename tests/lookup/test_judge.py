@@ -248,12 +248,12 @@ def test_a_sample_of_long_texts_ends_early(monkeypatch):
         body = call.arguments["body"]
         is_drawing = "function_score" in body["query"]
         drawings.append(is_drawing)
-        ids = range(50) if is_drawing else body["query"]["bool"]["filter"][0]["ids"]["values"]
+        ids = range(150) if is_drawing else body["query"]["bool"]["filter"][0]["ids"]["values"]
         hits = [{"_index": "i", "_id": str(number), "_source": {"t": "x" * 60}} for number in ids]
         return {"_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits}}
 
-    found, reasons = draw(50, server)
-    assert (len(found), reasons) == (20, ["the sample ends at 20 documents: they have 1,200 letters"])
+    found, reasons = draw(150, server)
+    assert (len(found), reasons) == (100, ["the sample ends at 100 documents: they have 6,000 letters"])
     assert drawings == [True, False]
 
 

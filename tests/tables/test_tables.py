@@ -124,19 +124,19 @@ def test_figures_are_tables():
     """Diagnosis, tuning and explanation, each with what matters in its title."""
     finding = Finding("warning", "mapping", {"index": "news", "fault": "no text", "advice": "run it"})
     assert "news: healthy; 3 of 4 documents have a fingerprint" in read(Diagnosis("news", 4, 3, 3, (finding,)))
-    presets = (PresetFigures("near", 10, 0.8, 0.9, 0.95, {"typo": 0.4}),)
-    tuning = Tuning("news", 100, 10, {"typo": 10}, presets, "near", reasons=("few texts",))
+    presets = (PresetFigures("near", 10, 0.8, 0.9, 0.95),)
+    tuning = Tuning("news", 100, 10, presets, "near", reasons=("few texts",))
     shown = read(tuning)
     assert "news: recommended preset: near, from a sample of 10 of 100 documents" in shown
-    assert {"few texts", "95.0 %", "typo"} <= set(shown)
-    assert [(row["preset"], row["recall"], row["recall.typo"]) for row in tuning.to_dicts()] == [("near", 0.9, 0.4)]
+    assert {"few texts", "95.0 %"} <= set(shown)
+    assert [(row["preset"], row["recall"]) for row in tuning.to_dicts()] == [("near", 0.9)]
     explained = explain("the quick brown fox jumps", "the quick red fox jumps")
     assert {"brown", "red"} <= {each.strip() for each in read(explained)}
 
 
 def test_stats_are_a_row_for_each_number():
     """Sizes, distances and sources in one table of rows, and a table each in a notebook."""
-    groups = GroupCounts({2: 5}, (GroupSize("n1", 2, HOSTILE[0]),))
+    groups = GroupCounts({2: 5}, (GroupSize(HOSTILE[0], 2),))
     sources = SourceCounts("agency", {HOSTILE[1]: Count(8, 2)})
     stats = Stats("news", 10, 10, duplicates=5, groups=groups, distances={3: 5}, sources=sources)
     assert stats.to_dicts() == [

@@ -34,8 +34,8 @@ class AsyncQualityMethods(AsyncBase):
         """
         Return the faults of the fingerprints of *index*, with notes and advice; reads only.
 
-        Looks at mapping faults, documents without fingerprint, stale and broken fingerprints, short texts, hot blocks,
-        a group of very many documents, and numbers that JavaScript rounds.
+        Looks at mapping faults, documents without fingerprint, stale and broken fingerprints, short texts, a group of
+        very many documents, and numbers that JavaScript rounds.
 
         Args:
             index:
@@ -132,7 +132,6 @@ class AsyncQualityMethods(AsyncBase):
         *,
         time_field: str | None = None,
         source_field: str | None = None,
-        text_field: str | None = None,
         filter: Filter = None,
         progress: OnProgress | None = None,
     ) -> Stats:
@@ -140,7 +139,7 @@ class AsyncQualityMethods(AsyncBase):
         Return how many documents, duplicates and groups *index* has; by size, by distance, over time, by source.
 
         Every number is exact: the server counts all documents. Cost: one search, about two for every 10,000 groups with
-        duplicates, three for a time field, and about one for every 10,000 sources.
+        duplicates, two for a time field, and about one for every 10,000 sources.
 
         Args:
             index:
@@ -149,8 +148,6 @@ class AsyncQualityMethods(AsyncBase):
                 Date field of the documents, to count over time.
             source_field:
                 Keyword field that says where a document comes from, to count by source.
-            text_field:
-                Field whose text is shown of the largest groups.
             filter:
                 A query, or a list of queries; only documents that match all of them are counted.
             progress:
@@ -163,7 +160,7 @@ class AsyncQualityMethods(AsyncBase):
         """
         from es_simhash.quality.read_stats import StatsOptions, read_stats
 
-        options = StatsOptions(time_field=time_field, source_field=source_field, text_field=text_field, filter=filter)
+        options = StatsOptions(time_field=time_field, source_field=source_field, filter=filter)
         return await self._run(lambda: read_stats(self._server(progress), index, options))
 
     async def report(
@@ -172,18 +169,18 @@ class AsyncQualityMethods(AsyncBase):
         *,
         time_field: str | None = None,
         source_field: str | None = None,
-        text_field: str | None = None,
         filter: Filter = None,
         sample: int = 1000,
         seed: int = 0,
         queries: FilePath | None = None,
+        text_field: str | None = None,
         progress: OnProgress | None = None,
     ) -> IndexReport:
         """
         Return a report about the near-duplicates in *index*; its ``html()`` is one page that loads nothing.
 
-        It has the numbers of :meth:`stats`, the largest groups and those with a distant member, with the words
-        that differ, and the health of the fingerprints.
+        It has the numbers of :meth:`stats`, the largest groups with the words that differ, and the health of the
+        fingerprints.
 
         Args:
             index:
@@ -192,11 +189,11 @@ class AsyncQualityMethods(AsyncBase):
                 Date field to count by; by default the one that the index records as its order of canonicals.
             source_field:
                 Keyword field that says where a document comes from, to count by source.
-            text_field:
-                Field whose text is shown; by default those that the index records.
             filter:
                 A query, or a list of queries; only documents that match all of them are counted and shown.
                 The health is that of all fingerprints.
+            text_field:
+                Field whose text is shown; by default those that the index records.
             sample:
                 Documents drawn at random whose fingerprints are examined, 1 to 10,000.
             seed:
@@ -218,10 +215,10 @@ class AsyncQualityMethods(AsyncBase):
         options = ReportOptions(
             time_field=time_field,
             source_field=source_field,
-            text_field=text_field,
             filter=filter,
             sample=sample,
             seed=seed,
             queries=queries,
+            text_field=text_field,
         )
         return await self._run(lambda: read_report(self._server(progress), index, options, version=__version__))

@@ -26,8 +26,8 @@ class QualityMethods(SyncBase):
         """
         Return the faults of the fingerprints of *index*, with notes and advice; reads only.
 
-        Looks at mapping faults, documents without fingerprint, stale and broken fingerprints, short texts, hot blocks,
-        a group of very many documents, and numbers that JavaScript rounds.
+        Looks at mapping faults, documents without fingerprint, stale and broken fingerprints, short texts, a group of
+        very many documents, and numbers that JavaScript rounds.
 
         Args:
             ...
@@ -94,7 +94,7 @@ class QualityMethods(SyncBase):
         Return how many documents, duplicates and groups *index* has; by size, by distance, over time, by source.
 
         Every number is exact: the server counts all documents. Cost: one search, about two for every 10,000 groups with
-        duplicates, three for a time field, and about one for every 10,000 sources.
+        duplicates, two for a time field, and about one for every 10,000 sources.
 
         Args:
             ...
@@ -112,8 +112,8 @@ class QualityMethods(SyncBase):
         """
         Return a report about the near-duplicates in *index*; its ``html()`` is one page that loads nothing.
 
-        It has the numbers of :meth:`stats`, the largest groups and those with a distant member, with the words
-        that differ, and the health of the fingerprints.
+        It has the numbers of :meth:`stats`, the largest groups with the words that differ, and the health of the
+        fingerprints.
 
         Args:
             ...

@@ -11,9 +11,9 @@ from typing import Any
 from es_simhash.mapping.rule import Grouping, rule_words
 from es_simhash.quality.health import SENTENCES, Diagnosis
 from es_simhash.quality.searches import Searched, Searches
-from es_simhash.quality.shown import Member, Reason, ShownGroup
+from es_simhash.quality.shown import Member, ShownGroup
 from es_simhash.quality.stats import OTHERS, Stats
-from es_simhash.quality.tune import Tuning
+from es_simhash.record import Record
 from es_simhash.tables.notebook import Part, Sheet, cell_text, cut, template, user_text
 from es_simhash.tables.tabular import Tabular, sheets_of
 from es_simhash.tables.words import Words
@@ -21,33 +21,7 @@ from es_simhash.texts.worddiff import word_diff
 
 
 @dataclass(frozen=True, slots=True)
-class NumberTable:
-    """A table: its *head*, and *rows* of cells, of which the first is a name, each with how full its bar is, 0 to 1."""
-
-    title: str
-    head: Sequence[str]
-    rows: Sequence[tuple[Sequence[str], float]]
-
-    @classmethod
-    def of(cls, sheet: Sheet, say: Words) -> NumberTable:
-        """Return *sheet* with its first bars, in the words of a language."""
-        names, (bar, full) = sheet.columns(), next(iter(sheet.bars.items()))
-        rows = [
-            ([_cell(cell_text(name, row.get(name)), say) for name in names], (row.get(bar) or 0.0) / full)
-            for row in sheet.rows
-        ]
-        return cls(say(sheet.title), [say(name) for name in names], rows)
-
-
-def _cell(text: str, say: Words) -> str:
-    return say(text) if text in OTHERS else say.in_percent(text)
-
-
-_LOST = "lost_canonicals"
-
-
-@dataclass(frozen=True, slots=True)
-class IndexReport(Tabular):
+class IndexReport(Tabular, Record):
     """
     Everything that a page says about an index.
 
@@ -57,7 +31,7 @@ class IndexReport(Tabular):
         diagnosis:
             The health of its fingerprints, from a sample.
         groups:
-            The largest groups, and those with a member far from their canonical.
+            The largest groups.
         at:
             The moment at which it was made, ISO 8601 in UTC.
         version:
@@ -66,11 +40,11 @@ class IndexReport(Tabular):
             What chose the samples.
         filter:
             The queries that the counted documents match; empty where all were counted.
-        tuning:
-            What each preset would find; ``None`` where no text could be sampled.
         searches:
             What people's own searches show of copies; ``None`` unless ``queries`` was given.
     """
+
+    _NAMES = "at version seed filter stats diagnosis groups searches"
 
     stats: Stats
     diagnosis: Diagnosis
@@ -79,22 +53,7 @@ class IndexReport(Tabular):
     version: str = ""
     seed: int = 0
     filter: tuple[Mapping[str, Any], ...] = ()
-    tuning: Tuning | None = None
     searches: Searches | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values, without the texts of groups."""
-        return {
-            "at": self.at,
-            "version": self.version,
-            "seed": self.seed,
-            "filter": list(self.filter),
-            "stats": self.stats.to_dict(),
-            "diagnosis": self.diagnosis.to_dict(),
-            "groups": [group.to_dict() for group in self.groups],
-            "tuning": self.tuning and self.tuning.to_dict(),
-            "searches": self.searches and self.searches.to_dict(),
-        }
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the rows of :class:`Stats`."""
@@ -104,14 +63,8 @@ class IndexReport(Tabular):
         return sheets_of(self.stats)[0]
 
     def _sheets(self) -> Sequence[Part]:
-        parts = [self.searches, self.stats, self.tuning, self.diagnosis]
+        parts = [self.searches, self.stats, self.diagnosis]
         return [sheet for part in parts if part is not None for sheet in sheets_of(part)[1]]
-
-    @property
-    def uncharted(self) -> tuple[str, ...]:
-        """Of ``"time"`` and ``"source"`` those by which nothing was counted, because no field was named."""
-        parts = {"time": self.stats.time, "source": self.stats.sources}
-        return tuple(name for name, part in parts.items() if part is None)
 
     def html(self, *, language: str = "en") -> str:
         """
@@ -131,15 +84,26 @@ class IndexReport(Tabular):
             say=say,
             moment=f"{self.at[:16].replace('T', ' ')} UTC",
             filter=json.dumps(self.filter, ensure_ascii=False, default=str) if self.filter else "",
-            sentence=_sentence(self, say),
+            sentence=_sentence(self.stats, say),
             rules=[say("; ").join(_rule(grouping, say)) for grouping in self.stats.grouping],
-            tables=[NumberTable.of(sheet, say) for sheet in self.stats.counts()],
+            tables=[_table(sheet, say) for sheet in self.stats.counts()],
             searches=self.searches,
             worst=[_searched(search, say) for search in self.searches.worst] if self.searches else [],
-            tuning=self.tuning and NumberTable.of(self.tuning.found(), say),
             groups=[_group(group, say) for group in self.groups],
             sentences=SENTENCES,
         )
+
+
+def _table(sheet: Sheet, say: Words) -> dict[str, Any]:
+    """Return *sheet* in the words of a language: its rows are cells, the first a name, and how full the bar is."""
+    names, (bar, full) = sheet.columns(), next(iter(sheet.bars.items()))
+
+    def said(name: str, value: Any) -> str:
+        text = cell_text(name, value)
+        return say(text) if text in OTHERS else say.in_percent(text)
+
+    rows = [([said(name, row.get(name)) for name in names], (row.get(bar) or 0.0) / full) for row in sheet.rows]
+    return {"title": say(sheet.title), "head": [say(name) for name in names], "rows": rows}
 
 
 def _rule(grouping: Mapping[str, Any], say: Words) -> list[str]:
@@ -151,10 +115,6 @@ def _rule(grouping: Mapping[str, Any], say: Words) -> list[str]:
 _WEB = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 _LONGEST_TEXT = 400
 _CHANGES = 4
-_WHY: Mapping[Reason, str] = {
-    "largest": "one of the largest groups",
-    "farthest": "a member with one of the largest distances: {number} of 64 bits",
-}
 
 
 def _searched(search: Searched, say: Words) -> dict[str, Any]:
@@ -172,7 +132,6 @@ def _group(group: ShownGroup, say: Words) -> dict[str, Any]:
     return {
         "id": group.id,
         "documents": group.documents,
-        "why": [say(_WHY[reason.reason], number=reason.number) for reason in group.why],
         "canonical": canonical and _about(canonical, None, [], say),
         "members": [_about(member, canonical, _nearness(member, say), say) for member in group.members],
         "left": group.documents - len(group.members) - (canonical is not None),
@@ -213,21 +172,14 @@ def _about(member: Member, canonical: Member | None, nearness: list[str], say: W
     return found | {"excerpts": diff.excerpts, "notes": notes}
 
 
-def _sentence(report: IndexReport, say: Words) -> str:
+def _sentence(stats: Stats, say: Words) -> str:
     """Return what a person reads first."""
-    stats = report.stats
     if not stats.documents:
         return say("The index has no documents.")
-    words = {"documents": stats.documents, "duplicates": stats.duplicates, "share": say.percent(stats.share)}
-    if lost := [finding.values["documents"] for finding in report.diagnosis.findings if finding.kind == _LOST]:
-        return say(
-            "{duplicates} of {documents} documents ({share}) are marked as repeating another one, but {number} "
-            "documents of the index name one that is not there: run es-simhash reconcile, and make the report again.",
-            number=lost[0],
-            **words,
-        )
     if stats.duplicates:
-        return say("{duplicates} of {documents} documents ({share}) repeat another one.", **words)
+        share = say.percent(stats.share)
+        sentence = "{duplicates} of {documents} documents ({share}) repeat another one."
+        return say(sentence, duplicates=stats.duplicates, documents=stats.documents, share=share)
     if stats.ungrouped and stats.ungrouped == stats.fingerprinted:
         return say("No document is grouped yet: run es-simhash reconcile, and make the report again.")
     return say("No document repeats another one.")
