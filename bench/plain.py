@@ -40,13 +40,6 @@ def calls(items: int) -> Iterator[tuple[str, int, dict[str, Call]]]:
     yield "table of fingerprints", items, {"with": many("memory"), "without": many("server")}
     shared = many("server")
     yield "several lookups in one search", items, {"with": shared, "plain": shared}
-    few = asked[: items // 10]
-
-    def rule(simhash: SimHashClient) -> None:
-        for text in few:
-            simhash.find_near_dups(TEXTS_INDEX, text)
-
-    yield "texts with hits", len(few), {"with": rule, "plain": rule}
 
 
 def put_away(transport: Any, seconds: float) -> None:

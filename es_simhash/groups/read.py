@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from es_simhash.errors import IncompleteSearchError
 from es_simhash.hashing import Scheme, fingerprint
 from es_simhash.lookup.content import TextStore
-from es_simhash.lookup.find import HIT_CHARACTERS
 from es_simhash.lookup.judge import FETCH_DOCUMENTS, fetch_hits
 from es_simhash.lookup.near_dups import no_fingerprint_shown
 from es_simhash.mapping.context import TextFields
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 # A writer plans for at least so many documents: a small index may grow before its size is read again.
 SMALLEST = 1_000_000
 PAGE = 5_000
+# Characters of the texts that one search brings.
+PAGE_CHARACTERS = 4_000_000
 BUCKETS = 1_000
 # Names of indices in one query: a server takes 1,024 clauses.
 PREFIXES = 500
@@ -150,7 +151,7 @@ async def read_texts(
         numbers[list(texts)] = await server.compute(store.add, list(texts.values()))
         done += len(keys)
         longest = max([longest, *map(len, texts.values())])
-        page = max(FETCH_DOCUMENTS, min(PAGE, HIT_CHARACTERS // longest))
+        page = max(FETCH_DOCUMENTS, min(PAGE, PAGE_CHARACTERS // longest))
         server.tell(Progress(done, len(unread), "reading texts"))
     missing = int((numbers[list(places)] < 0).sum()) if len(places) else 0
     return Texts(store, numbers, versions, missing)

@@ -131,6 +131,9 @@ class Content:
         return self._text
 
 
+PairReason = Literal["distance", "texts", "per", "within"]
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """
@@ -139,7 +142,7 @@ class Comparison:
     too short: see :func:`why_apart`.
     """
 
-    because: Literal["distance", "texts", "per", "within"] | None = None
+    because: PairReason | None = None
     score: Score | None = None
     unread: Unread | None = None
 

@@ -7,7 +7,6 @@ No answer depends on an estimate: a wrong one makes a lookup slower.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -31,7 +30,7 @@ from es_simhash.transport.answers import Gap, check_whole, find_gaps, sentences
 from es_simhash.transport.conversation import Changes, change_for, changing
 from es_simhash.transport.pages import Hits, Reading
 from es_simhash.transport.protocol import Call, Index, Key, check_index, document_key
-from es_simhash.transport.refusals import NO_SCRIPT, NO_SOURCE, VIEW_ENDED
+from es_simhash.transport.refusals import NO_SCRIPT, VIEW_ENDED
 
 
 async def find(
@@ -47,9 +46,8 @@ async def find(
     Return the near-duplicates in *index* of *text* or of its document *id* by the rule, or of *fingerprint* by bits.
     A document is not in its own answer. Of several with its id, the one with the caller's routing value is meant, else
     all of them; InvalidInputError is raised if there is none, it has no fingerprint, or they differ.
-    Cost: one search if few candidates are expected and they fit on a page, and one for a document; before the first
-    lookup in an index, one request for its mapping, and beyond distance 2 two for its size. One search more for every
-    500 texts that did not come with the candidates.
+    Cost: one search if the candidates fit on a page, one for every 500 of their texts, and one for a document; before
+    the first lookup in an index, one request for its mapping, and beyond distance 2 two for its size.
     """
     check_index(index)
     asker = _check_asked(text, fingerprint, id)
@@ -61,19 +59,9 @@ async def find(
         fingerprint = await server.compute(_fingerprint_of, text, scope.settings)
     if fingerprint is None:
         return scope.nothing
-    size, contents = options.size, dict[Key, Content]()
     scope = replace(scope, stats=await index_stats(server, index, scope.max_distance))
-    # There may be very many copies, and texts are what costs. Where few are wanted, the nearest are read first; the
-    # rest only if the rule rejects too many of these.
-    is_by_bits = scope.rule.is_by_distance_alone
-    few = max(4 * (size or 0), 100)
-    for nearest in (size,) if size is None or is_by_bits else (few, 100 * few, None):
-        lookup = Lookup(replace(scope, nearest=nearest), fingerprint, None if is_by_bits else contents)
-        found = await read_candidates(server, lookup)
-        [answer] = await accept(server, scope, [found], [asked], contents)
-        if size is None or nearest is None or len(found) < nearest or len(answer) >= size:
-            break
-    scope.context.note_text(index, max((content.characters for content in contents.values()), default=0))
+    found = await read_candidates(server, Lookup(scope, fingerprint))
+    [answer] = await accept(server, scope, [found], [asked])
     # A copy of the document that was not read may have another fingerprint.
     reasons = tuple(dict.fromkeys((*answer.reasons, *sentences(gaps))))
     return check_complete(replace(answer, complete=not reasons, reasons=reasons))
@@ -180,18 +168,12 @@ def _shared_content(hits: Hits, id: str, scope: Scope) -> Content:
     return contents[0]
 
 
-# Most hits of a search that bring their texts, and the characters of these: more texts are read by themselves, once it
-# is known which are wanted.
-HIT_TEXTS, HIT_CHARACTERS = 300, 4_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class Scope:
     """
     What lookups in one index have in common: its settings, the caller's options, and the rule that decides.
     *text_fields*: where the texts are of which the fingerprints are. *stats*: the size that plans are made for.
-    *nearest*: how many near-duplicates are kept, the nearest; ``None`` for all. *leave*: documents that are not found.
-    *is_one_page*: what one page does not answer is not answered.
+    *leave*: documents that are not found. *is_one_page*: what one page does not answer is not answered.
     """
 
     context: Context
@@ -201,7 +183,6 @@ class Scope:
     rule: LookupRule
     text_fields: TextFields = field(default_factory=TextFields)
     stats: IndexStats = UNMEASURED
-    nearest: int | None = None
     leave: frozenset[Key] = frozenset()
     is_one_page: bool = False
 
@@ -236,24 +217,14 @@ class Scope:
         return estimate(self.plan(scripts=self.may_script), self.stats).milliseconds
 
     @property
-    def most_hit_texts(self) -> int:
-        """Most hits of a search that bring their texts with them: few, and fewer the longer texts were seen."""
-        source = self.options.source
-        brings_texts = isinstance(source, bool) or set(self.text_fields.all) <= {*source}
-        if self.context.is_plain or not brings_texts:
-            return 0
-        longest = self.context.longest.recall(self.index)  # not known before one was read
-        return min(HIT_TEXTS, HIT_CHARACTERS // longest) if longest else 0
+    def nearest(self) -> int | None:
+        """How many near-duplicates are kept, the nearest; ``None`` for all, as where texts decide too."""
+        return self.options.size if self.rule.is_by_distance_alone else None
 
-    def body(self, clauses: Sequence[Query], *, page: int, reads_texts: bool = False) -> dict[str, Any]:
+    def body(self, clauses: Sequence[Query], *, page: int) -> dict[str, Any]:
         """Return the body of a search for the documents that match all *clauses*, with at most *page* hits."""
         options, prefix = self.options, self.context.prefix
-        source = options.source
-        body = build_body(clauses, options.filter, options.exclude_ids, prefix=prefix, size=page, source=source)
-        if reads_texts:
-            body["docvalue_fields"] += docvalue_fields(self.rule)
-            body["_source"] = source or self.text_fields.all
-        return body
+        return build_body(clauses, options.filter, options.exclude_ids, prefix=prefix, size=page, source=options.source)
 
     def fingerprints_body(self, fingerprints: Iterable[int], *, page: int) -> dict[str, Any]:
         """Return the body of a search for the documents that have one of *fingerprints*, and for no others."""
@@ -274,21 +245,19 @@ class Crowded(Exception):  # noqa: N818 -- caught where such a lookup is asked
 class Lookup:
     """
     The lookup of one fingerprint: the plan and page of its next search, the candidates read so far, and the
-    near-duplicates among them. *changes*: what is asked after a refusal: without a script, without texts, or all anew.
-    *contents*: where the texts go that hits bring with them, if few are expected; ``None`` if none are wanted.
+    near-duplicates among them. *changes*: what is asked after a refusal: without a script, or all anew.
     *may_script*: whether a script may filter, as far as is known. *page*: most hits of the first search.
     *is_full*: the first page was full. *has_gaps*: shards did not answer, or not whole.
     """
 
     __slots__ = (
-        *("_is_again", "contents", "count", "fingerprint", "is_full", "may_script", "near_dups", "page", "plan"),
-        *("has_gaps", "reads_texts", "reasons", "scope", "unreadable"),
+        *("_is_again", "count", "fingerprint", "has_gaps", "is_full", "may_script", "near_dups", "page", "plan"),
+        *("reasons", "scope", "unreadable"),
     )
 
-    def __init__(self, scope: Scope, fingerprint: int, contents: dict[Key, Content] | None = None) -> None:
+    def __init__(self, scope: Scope, fingerprint: int) -> None:
         self.scope = scope
         self.fingerprint = fingerprint
-        self.contents = contents
         self.may_script = scope.may_script
         self.is_full = self._is_again = False
         self._choose_plan()
@@ -300,11 +269,6 @@ class Lookup:
         self.plan = scope.plan(scripts=self.may_script)
         hits = estimate(self.plan, scope.stats).hits
         self.page = int(min(max(2 * hits, sizes.first_page), sizes.largest_page))
-        most = self.most_hit_texts
-        # A page that is full shows that more were found than that: then they are read without texts.
-        self.reads_texts = most > 0 and 2 * hits <= most
-        if self.reads_texts:
-            self.page = min(self.page, most)
 
     def forget(self) -> None:
         """Begin to read candidates."""
@@ -316,21 +280,13 @@ class Lookup:
 
     @property
     def changes(self) -> Changes:
-        return {VIEW_ENDED: self._read_again, NO_SOURCE: self._leave_texts, NO_SCRIPT: self._leave_script}
+        return {VIEW_ENDED: self._read_again, NO_SCRIPT: self._leave_script}
 
     def _read_again(self) -> bool:
         """Read all once more: an index was made anew while it was read."""
         may_read = self.is_full and not self._is_again
         self._is_again |= self.is_full
         return may_read
-
-    def _leave_texts(self) -> bool:
-        """Search for hits without texts: an index keeps none."""
-        if not self.most_hit_texts:
-            return False
-        self.scope.context.note_text(self.scope.index, HIT_CHARACTERS + 1)
-        self._choose_plan()
-        return True
 
     def _leave_script(self) -> bool:
         if not self.plan.script:
@@ -339,56 +295,34 @@ class Lookup:
         self._choose_plan()
         return True
 
-    @property
-    def most_hit_texts(self) -> int:
-        return 0 if self.contents is None else self.scope.most_hit_texts
-
     def body(self) -> dict[str, Any]:
         return self.shared_body([self.fingerprint], page=self.page)
 
     def shared_body(self, fingerprints: Sequence[int], *, page: int) -> dict[str, Any]:
         """Return the body of one search for several *fingerprints*, with the plan of this one."""
         clauses = candidate_clauses(fingerprints, self.plan, prefix=self.scope.context.prefix)
-        return self.scope.body(clauses, page=page, reads_texts=self._brings_texts)
-
-    @property
-    def _brings_texts(self) -> bool:
-        """Whether hits bring all that the rule compares. The ``source`` that a caller asks for is not enough."""
-        return self.reads_texts and not self.is_full
+        return self.scope.body(clauses, page=page)
 
     def add(self, hits: Hits) -> None:
-        """Keep the near-duplicates among *hits*, a page of candidates; only the nearest if so many are wanted."""
+        """
+        Keep the near-duplicates among *hits*, a page of candidates; only the nearest if so many are wanted.
+        Note what those without a fingerprint have in its place.
+        """
         self.count += len(hits)
-        nearest = self.scope.nearest
-        self.near_dups += self._rescore(self._readable(hits))
-        if nearest is not None and len(self.near_dups) > nearest:
-            self.near_dups = heapq.nsmallest(nearest, self.near_dups, key=lambda near_dup: near_dup.order)
-
-    def _readable(self, hits: Hits) -> Hits:
-        """Return those of *hits* that have a fingerprint; note what the others have in its place."""
-        field, leave = self.scope.fingerprint_field, self.scope.leave
+        scope, field = self.scope, self.scope.fingerprint_field
         readable: list[Mapping[str, Any]] = []
         for hit in hits:
-            if leave and document_key(hit) in leave:
+            if scope.leave and document_key(hit) in scope.leave:
                 continue
             if hit_fingerprints(hit, field):
                 readable.append(hit)
                 continue
             values = hit.get("fields", {}).get(field) or [None]
             self.unreadable.update(value for value in values if read_fingerprint(value) is None)
-        return readable
-
-    def _rescore(self, hits: Hits) -> list[NearDup]:
-        """Return the near-duplicates among *hits*, all of which have a fingerprint."""
-        scope = self.scope
-        found = rescore(hits, self.fingerprint, max_distance=scope.max_distance, prefix=scope.context.prefix)
-        if self.contents is None or not self._brings_texts:
-            return found
-        near = {near_dup.key for near_dup in found}
-        for hit in hits:
-            if (key := document_key(hit)) in near and "_source" in hit:
-                self.contents[key] = read_content(hit, scope.rule, scope.text_fields)
-        return found if scope.options.source else [replace(near_dup, source=None) for near_dup in found]
+        prefix = scope.context.prefix
+        self.near_dups += rescore(readable, self.fingerprint, max_distance=scope.max_distance, prefix=prefix)
+        if scope.nearest is not None:
+            self.near_dups = sorted(self.near_dups, key=lambda near_dup: near_dup.order)[: scope.nearest]
 
     def result(self, gaps: Sequence[Gap]) -> NearDups:
         """Return the answer, incomplete if there are *gaps* in what was read."""

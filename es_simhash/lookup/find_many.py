@@ -38,10 +38,6 @@ Outcome: TypeAlias = NearDups | Exception
 # So many candidates are read one lookup after another.
 MANY_CANDIDATES = 600
 
-# A search that is refused for one of these would be refused again.
-_FINAL = (401, 403, 404)
-
-
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
@@ -100,20 +96,14 @@ async def _find_part(
         given = await server.compute(_fingerprint_texts, part, scope.settings)
     else:
         given = [None if fingerprint is None else _or_error(check_fingerprint, fingerprint) for fingerprint in part]
-    # The nearest need not be accepted.
-    nearest = scope.options.size if scope.rule.is_by_distance_alone else None
-    scope = replace(scope, stats=await index_stats(server, scope.index), nearest=nearest)
-    wanted = {number: fingerprint for number, fingerprint in enumerate(given) if isinstance(fingerprint, int)}
-    found = await _look_up(server, scope, list(wanted.values()), table)
-    outcomes: list[Outcome] = [one if isinstance(one, Exception) else scope.nothing for one in given]
-    answers: dict[int, NearDups] = {}
-    for number, outcome in zip(wanted, found, strict=True):
-        if isinstance(outcome, NearDups):
-            answers[number] = outcome
-        else:
-            outcomes[number] = outcome
-    asked = (Content(part[number]) for number in answers)
-    for number, answer in zip(answers, await accept(server, scope, list(answers.values()), asked), strict=True):
+    scope = replace(scope, stats=await index_stats(server, scope.index))
+    found = iter(await _look_up(server, scope, [one for one in given if isinstance(one, int)], table))
+    outcomes: list[Outcome] = []
+    for one in given:
+        outcomes.append(next(found) if isinstance(one, int) else one or scope.nothing)
+    answers = {number: outcome for number, outcome in enumerate(outcomes) if isinstance(outcome, NearDups)}
+    accepted = await accept(server, scope, list(answers.values()), (Content(part[number]) for number in answers))
+    for number, answer in zip(answers, accepted, strict=True):
         outcomes[number] = _or_error(check_complete, answer)
     return outcomes
 
@@ -305,21 +295,19 @@ async def _answers(server: Port, batch: MultiSearch, answer: Any, *, is_patient:
             raise came
         answers = [came] if isinstance(came, BaseException) else came["responses"]
         parts += [part for group, one in zip(groups, answers, strict=True) for part in _share(group, one)]
-    alone = [lookup for lookup, part in zip(batch.lookups, parts, strict=True) if part is None]
-    # Where scripts are refused, they are for all: asked one by one, each would cost a request.
-    changed = [lookup for lookup, part in zip(batch.lookups, parts, strict=True) if _is_changed(lookup, part)]
-    again = MultiSearch([*([lookup] for lookup in alone), *(make_multi_search(changed).groups if changed else ())])
-    if not again.groups:
+    again = [lookup for lookup, part in zip(batch.lookups, parts, strict=True) if _must_ask_again(lookup, part)]
+    if not again:
         return parts
-    came = await _answers(server, again, await attempt(_send(server, again)), is_patient=is_patient)
-    answer_of = dict(zip(again.lookups, came, strict=True))
+    one_by_one = MultiSearch([[lookup] for lookup in again])
+    came = await _answers(server, one_by_one, await attempt(_send(server, one_by_one)), is_patient=is_patient)
+    answer_of = dict(zip(again, came, strict=True))
     return [answer_of.get(lookup, part) for lookup, part in zip(batch.lookups, parts, strict=True)]
 
 
-def _is_changed(lookup: Lookup, answer: Any) -> bool:
-    """Return whether *lookup* can be asked in another way after a refusal, and do so."""
-    is_refused = isinstance(answer, Mapping) and "error" in answer and answer.get("status") not in _FINAL
-    return is_refused and change_for(answer["error"], lookup.changes)
+def _must_ask_again(lookup: Lookup, answer: Any) -> bool:
+    """Return whether *lookup* has no answer yet, or can be asked in another way after a refusal, and do so."""
+    is_refused = isinstance(answer, Mapping) and "error" in answer
+    return answer is None or (is_refused and change_for(answer["error"], lookup.changes))
 
 
 async def _read_answers(server: Port, lookups: Sequence[Lookup], answers: Sequence[Any]) -> list[Outcome]:
@@ -335,16 +323,5 @@ async def _read_answers(server: Port, lookups: Sequence[Lookup], answers: Sequen
 async def _read_one(server: Port, lookup: Lookup, answer: Any) -> Outcome:
     if isinstance(answer, Exception):
         return answer
-    if "error" not in answer:
-        return await read_candidates(server, lookup, answer)
-    if answer.get("status") in _FINAL:
-        return refusal(answer)
-    # A full queue, a small window: the lookup gets a search of its own.
-    return await read_candidates(server, lookup)
-
-
-def refusal(answer: Mapping[str, Any], what: str = "this search") -> SimHashError:
-    """Return the error that says that the server refused one search of several."""
-    error = answer["error"]
-    cause = error if isinstance(error, str) else f"{error.get('type')}: {error.get('reason')}"
-    return SimHashError(f"the server refused {what} with status {answer.get('status', 0)}: {cause}")
+    # Refused alone, as for a full queue, it gets a search of its own, or the error of the client.
+    return await read_candidates(server, lookup, None if "error" in answer else answer)

@@ -8,9 +8,9 @@ the near fingerprints of the table misses none. Shard by shard it is kept curren
 from __future__ import annotations
 
 import logging
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,32 +18,28 @@ import numpy as np
 from es_simhash.errors import count
 from es_simhash.lookup.find import Scope
 from es_simhash.lookup.fingerprint_table import Fingerprints, FingerprintTable, Near, bytes_for
-from es_simhash.lookup.lookup_options import MESSAGE_CHARACTERS, LookupRequest, TableError, as_fault, pays
+from es_simhash.lookup.lookup_options import MESSAGE_CHARACTERS, LookupRequest, TableError, TableFault, as_fault, pays
 from es_simhash.lookup.near_dups import NearDups, by_fingerprint, rescore
 from es_simhash.lookup.plan import LookupPlan
 from es_simhash.lookup.query import check_filter
-from es_simhash.mapping.fields import Fields
+from es_simhash.mapping.fields import Fields, read_fingerprint
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import confirm
-from es_simhash.mapping.shards import NOTHING, Position, Positions, PositionsError, Range, Shard, ShardReading
+from es_simhash.mapping.shards import NOTHING, Position, Positions, PositionsError, Shard, ShardReading
 from es_simhash.transport.answers import Gap, find_gaps
-from es_simhash.transport.conversation import attempt, check_shards, refresh, rounds
+from es_simhash.transport.conversation import attempt, check_shards, refresh
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, Hits, View, close_view, open_view
 from es_simhash.transport.protocol import Call, status_of
-from es_simhash.transport.refusals import NO_SCRIPT, NO_SHARD, VIEW_ENDED, is_passing
+from es_simhash.transport.refusals import ATTEMPTS, NO_SCRIPT, NO_SHARD, VIEW_ENDED, Refusal, is_passing
 
 logger = logging.getLogger("es_simhash")
 
-# Fingerprints that one search returns, and searches at once.
+# Fingerprints that one search returns.
 PAGE = 50_000
-SEARCHES = 2
-# Where operations of several shards share a number, ranges are planned for so much of a page: some have more.
+# Ranges of operations are planned for so much of a page: some have more.
 FILLED = 0.9
-DIGITS = 16
 GONE = 404
-# What to leave out of an answer, as its reader does.
-COUNTS = "-aggregations.fingerprints.buckets.doc_count"
-# Lists what documents have, of each part of an index, unsorted: less work for a server than buckets.
+# Lists what documents have, of each part of an index, unsorted: a third of the work of buckets.
 LISTING = {
     "init_script": "state.shown = [];",
     "map_script": "if (state.shown.size() <= params.most) { state.shown.addAll(doc[params.field]); }",
@@ -54,28 +50,14 @@ LISTING = {
 EVERYWHERE = Shard("", "", 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """
-    What one search has shown of the range *asked*: fingerprints, ``None`` without a whole answer, and the *last*
-    operation. *again*: ranges to search now: the same, or the halves of one that has too many fingerprints.
-    """
-
-    asked: Range
-    fingerprints: Fingerprints | None
-    again: Sequence[Range] = ()
-    last: int = NOTHING
-
-
 def read_fingerprints(keys: Sequence[Any]) -> Fingerprints:
     """Return *keys*, signed copies or hex digits, as fingerprints; raise TableError unless each has 16 of these."""
     if keys and not isinstance(keys[0], str):
         return np.asarray(keys, np.int64).view(np.uint64)
-    joined = "".join(keys)
-    if joined.strip("0123456789abcdef") or set(map(len, keys)) - {DIGITS}:
-        wrong = (digits for digits in keys if len(digits) != DIGITS or digits.strip("0123456789abcdef"))
-        raise TableError("fingerprint", next(wrong)[:MESSAGE_CHARACTERS])
-    return np.frombuffer(bytes.fromhex(joined), ">u8").astype(np.uint64)
+    values = list(map(read_fingerprint, keys))
+    if None in values:
+        raise TableError("fingerprint", keys[values.index(None)][:MESSAGE_CHARACTERS])
+    return np.array(values, np.uint64)
 
 
 class IndexTable(FingerprintTable):
@@ -119,31 +101,47 @@ class IndexTable(FingerprintTable):
             "documents": {"value_count": {"field": self._fields.fingerprint}},
             "last": {"max": {"field": "_seq_no"}},
         }
-        found = (await self._search(server, self._body({"match_all": {}}, counts)))["aggregations"]
+        answer = await self._ask(server, EVERYWHERE, self._body({"match_all": {}}, counts))
+        found = self._whole(answer, "search")["aggregations"]
         last = found["last"].get("value")
         self._readings = {EVERYWHERE: ShardReading(Position(NOTHING, NOTHING if last is None else int(last)))}
         await self._read_all(server, int(found["documents"]["value"]))
 
     async def hits(self, server: Port, body: Mapping[str, Any]) -> Hits | None:
         """Return all hits of *body* in the point in time; ``None`` if they may not fit in its ``size``."""
-        hits: Hits = (await self._search(server, body))["hits"]["hits"]
+        hits: Hits = self._whole(await self._ask(server, EVERYWHERE, body), "search")["hits"]["hits"]
         return hits if len(hits) < body["size"] else None
 
-    async def _search(self, server: Port, body: Mapping[str, Any]) -> Any:
-        """Return the whole answer to *body* in the point in time."""
-        if (view := self._view) is None:
-            raise TableError("view")
-        answer: Any = await server.until(
-            lambda: attempt(server.send(view.call(body))), _is_settled, attempts=NO_SHARD.attempts
-        )
+    async def _ask(self, server: Port, shard: Shard, body: Mapping[str, Any]) -> Any:
+        """Return the answer to *body*, of *shard* or in the point in time, or the exception that it failed with."""
+        by_shard = {"index": shard.index, "preference": f"_shards:{shard.number}", "body": body}
+        call = Call("search", by_shard) if self._view is None else self._view.call(body)
+
+        def is_settled(answer: Any) -> bool:
+            refusal = _refusal(answer)
+            is_passing_now = is_passing(refusal) if isinstance(refusal, Exception) else bool(refusal)
+            return not is_passing_now or self._is_over(refusal)
+
+        attempts = ATTEMPTS if self._view is None else NO_SHARD.attempts
+        return await server.until(lambda: attempt(server.send(call)), is_settled, attempts=attempts)
+
+    def _is_over(self, refusal: Refusal) -> bool:
+        """Return whether a *refusal* says that the point in time has ended."""
+        return self._view is not None and VIEW_ENDED.meets(refusal)
+
+    def _whole(self, answer: Any, kind: TableFault) -> Any:
+        """Return *answer* if it is whole; raise TableError, of *kind* where it was refused."""
         refusal = _refusal(answer)
-        if VIEW_ENDED.meets(refusal):
+        if self._is_over(refusal):
             raise TableError("expired")
         if isinstance(refusal, Exception):
-            raise as_fault(refusal, "search") from refusal
+            # A shard whose index is gone has no position the next time.
+            is_gone = self._view is None and status_of(refusal) == GONE
+            raise TableError("answer") if is_gone else as_fault(refusal, kind)
         if refusal:
             raise TableError("answer", str(refusal[0]))
-        view.note(answer)
+        if self._view is not None:
+            self._view.note(answer)
         return answer
 
     async def close(self, server: Port) -> None:
@@ -193,8 +191,7 @@ class IndexTable(FingerprintTable):
             if numbers == self._written:
                 return np.empty(0, np.uint64)
             self._written = None
-        behind = [(shard, reading) for shard, reading in self._readings.items() if reading.is_behind]
-        shown = await self._read(server, [Range(shard, reading.certain + 1) for shard, reading in behind])
+        shown = [await self._read(server, shard) for shard in self._readings]
         return np.concatenate([np.empty(0, np.uint64), *shown])
 
     async def _take_positions(self, server: Port) -> None:
@@ -217,134 +214,78 @@ class IndexTable(FingerprintTable):
             within = count(self._max_distance, "bit")
             raise TableError("memory", f"{documents:,} within {within} take {needed:,} of {self._most_bytes:,} bytes")
         operations = sum(reading.latest.largest + 1 for reading in self._readings.values())
-        share = operations / max(1, documents)  # below 1, several documents have one number
-        await self._read(server, self._unread(max(1, int(PAGE * (share * FILLED if share < 1 else share // 1)))))
+        for shard in self._readings:
+            # Documents of several shards of a point in time may have one number.
+            await self._read(server, shard, width=max(1, int(PAGE * FILLED * operations / max(1, documents))))
         if documents > 1 and operations and not len(self):  # as where a user may not see the field of the numbers
             raise TableError("numbers", f"none of {documents:,} documents was shown")
 
-    def _unread(self, width: int) -> list[Range]:
-        """Return ranges, about so wide, that together cover all operations that may not have been read."""
-        found = []
-        for shard, reading in self._readings.items():
-            if reading.is_behind:
-                firsts = range(reading.certain + 1, reading.latest.largest + 1, width)
-                found += [Range(shard, first, first + width - 1) for first in firsts[:-1]]
-                found.append(Range(shard, firsts[-1]))
-        return found
+    async def _read(self, server: Port, shard: Shard, *, width: int | None = None) -> Fingerprints:
+        """Read the operations of *shard* that may be new, about *width* at a time, and return what was shown."""
+        reading, shown = self._readings[shard], [np.empty(0, np.uint64)]
+        first, largest, last = reading.certain + 1, reading.latest.largest, NOTHING
+        while first <= largest:
+            end = None if width is None or first + width > largest else first + width - 1
+            answer = await self._ask(server, shard, self._listing(first, end))
+            if self._by_script and NO_SCRIPT.meets(_refusal(answer)):
+                self._by_script = False
+                continue
+            found = self._whole(answer, "numbers")["aggregations"]
+            if found["odd"]["doc_count"]:
+                if not self._by_number:
+                    raise TableError("fingerprint")
+                self._by_number = False
+                continue
+            last = int(found["last"].get("value") or NOTHING)
+            keys = [key for part in found["fingerprints"].get("value", ()) for key in part or ()]
+            keys += [bucket["key"] for bucket in found["fingerprints"].get("buckets", ())]
+            if len(keys) > PAGE or found["fingerprints"].get("sum_other_doc_count"):
+                largest = max(largest, last)
+                width = max(1, min(width or largest, largest - first) // 2)
+                continue
+            shown.append(await server.compute(self._take, keys))
+            first = largest + 1 if end is None else end + 1
+        # Several searches may have been made in views of the index that differ.
+        reading.advance(last if len(shown) == 2 else None)
+        return np.concatenate(shown)
 
-    async def _read(self, server: Port, ranges: Iterable[Range]) -> list[Fingerprints]:
-        """Search *ranges*, a few at once, and return what was shown."""
-        pages: list[Page] = []
+    def _take(self, keys: Sequence[Any]) -> Fingerprints:
+        """Put the fingerprints that *keys* are into the table, and return them."""
+        fingerprints = read_fingerprints(keys)
+        self.add(fingerprints)
+        if self.nbytes > self._most_bytes:
+            raise TableError("memory", f"{self.nbytes:,} bytes for {len(self):,} fingerprints")
+        return fingerprints
 
-        async def read(ranges: Sequence[Range]) -> Sequence[Range]:
-            """Return the ranges without an answer."""
-            waiting, refused = deque(ranges), list[Range]()
-            while waiting:
-                asked = [waiting.popleft() for _ in range(min(SEARCHES, len(waiting)))]
-                answers = await server.together(list(map(self._call, asked)), concurrency=SEARCHES)
-                taken = await server.compute(self._take, asked, answers)
-                for page in taken:
-                    (refused if page.fingerprints is None else waiting).extend(page.again)
-                pages.extend(taken)
-            return refused
-
-        if await rounds(server, list(ranges), read):
-            raise TableError("answer")
-        self._advance(pages)
-        return [page.fingerprints for page in pages if page.fingerprints is not None]
-
-    def _call(self, wanted: Range) -> Call:
+    def _listing(self, first: int, last: int | None) -> dict[str, Any]:
+        """Return the body of a search that lists the fingerprints of operations from *first* to *last*."""
         fields = self._fields
-        numbers = {"gte": wanted.first} | ({} if wanted.last is None else {"lte": wanted.last})
-        field, odd = (fields.value, "not_numbers") if self._by_number else (fields.fingerprint, "broken")
+        field = fields.value if self._by_number else fields.fingerprint
         shown: dict[str, Any] = {"scripted_metric": {**LISTING, "params": {"field": field, "most": PAGE}}}
         if not self._by_script:
             # The default order, by count, takes the server twice as long.
-            terms = {"field": field, "size": PAGE, "order": {"_key": "asc"}}
-            shown = {"terms": terms if self._by_number else {**terms, "execution_hint": "map"}}
+            shown = {"terms": {"field": field, "size": PAGE, "order": {"_key": "asc"}, "execution_hint": "map"}}
         others = [{"exists": {"field": name}} for name in (*fields.blocks, fields.fingerprint)]
         is_odd = {"must_not": {"exists": {"field": field}}, "should": others, "minimum_should_match": 1}
         aggregations = {
             "fingerprints": shown,
             "last": {"max": {"field": "_seq_no"}},
-            odd: {"filter": {"bool": is_odd}},
+            "odd": {"filter": {"bool": is_odd}},
         }
-        body = self._body({"range": {"_seq_no": numbers}}, aggregations)
-        if self._view is not None:
-            arguments = dict(self._view.call(body).arguments)
-        else:
-            arguments = {"index": wanted.shard.index, "preference": f"_shards:{wanted.shard.number}", "body": body}
-        return Call("search", arguments if self._by_script else {**arguments, "filter_path": COUNTS})
+        numbers = {"gte": first} | ({} if last is None else {"lte": last})
+        return self._body({"range": {"_seq_no": numbers}}, aggregations)
 
     def _body(self, query: Mapping[str, Any], aggregations: Mapping[str, Any]) -> dict[str, Any]:
         """Return the body of a search without hits for what matches *query*, and the filter in a point in time."""
         among = [query, *check_filter(self.scope.options.filter)]
-        more = {"aggs": aggregations} if aggregations else {}
-        return {"size": 0, "_source": False, "query": {"bool": {"filter": among}}, "track_total_hits": False, **more}
-
-    def _take(self, asked: Sequence[Range], answers: Sequence[Any]) -> list[Page]:
-        """Put the fingerprints of the *answers* to the searches of the ranges *asked* into the table."""
-        by_script = self._by_script
-        pages = [self._page(part, answer, by_script=by_script) for part, answer in zip(asked, answers, strict=True)]
-        for page in pages:
-            if page.fingerprints is not None:
-                self.add(page.fingerprints)
-        if self.nbytes > self._most_bytes:
-            raise TableError("memory", f"{self.nbytes:,} bytes for {len(self):,} fingerprints")
-        return pages
-
-    def _page(self, asked: Range, answer: Any, *, by_script: bool) -> Page:
-        refusal = _refusal(answer)
-        if self._view is not None and VIEW_ENDED.meets(refusal):
-            raise TableError("expired")
-        if by_script and NO_SCRIPT.meets(refusal):
-            self._by_script = False
-            return Page(asked, np.empty(0, np.uint64), again=[asked])
-        # A shard whose index is gone has no position the next time.
-        if isinstance(refusal, Exception) and not is_passing(refusal) and status_of(refusal) != GONE:
-            raise as_fault(refusal, "numbers")
-        if refusal:
-            return Page(asked, None, again=[asked])
-        if self._view is not None:
-            self._view.note(answer)
-        found = answer["aggregations"]
-        if "not_numbers" in found and found["not_numbers"]["doc_count"]:
-            self._by_number = False
-            return Page(asked, np.empty(0, np.uint64), again=[asked])
-        if "broken" in found and found["broken"]["doc_count"]:
-            raise TableError("fingerprint")
-        shown, last = found["fingerprints"], found["last"].get("value")
-        last = NOTHING if last is None else int(last)
-        keys = [key for part in shown.get("value", ()) for key in part or ()]
-        keys += [bucket["key"] for bucket in shown.get("buckets", ())]  # left out where it is empty and filtered
-        is_full = len(keys) > PAGE or shown.get("sum_other_doc_count")
-        return Page(asked, read_fingerprints(keys), asked.halves(last) if is_full else (), last)
-
-    def _advance(self, pages: Iterable[Page]) -> None:
-        """Note how far each shard was read, all of whose operations *pages* have shown."""
-        whole: dict[Shard, list[Page]] = {}
-        for page in pages:
-            if not page.again:
-                whole.setdefault(page.asked.shard, []).append(page)
-        for shard, shown in whole.items():
-            if (known := self._readings.get(shard)) is not None:
-                first, *others = shown
-                # Several searches may have been made in views of the index that differ.
-                is_one = not others and first.asked.last is None and first.asked.first <= known.certain + 1
-                known.advance(first.last if is_one else None)
+        plain = {"size": 0, "_source": False, "track_total_hits": False}
+        return {**plain, "query": {"bool": {"filter": among}}, "aggs": aggregations}
 
 
 def _refusal(answer: Any) -> Exception | list[Gap]:
     """Return the exception of a request, or why its answer is not whole."""
     # OpenSearch says of aggregations that they were terminated early.
     return answer if isinstance(answer, Exception) else find_gaps(answer, ignore=["terminated_early"])
-
-
-def _is_settled(answer: Any) -> bool:
-    """Return whether the same search would have no better answer in a moment."""
-    refusal = _refusal(answer)
-    is_lasting = isinstance(refusal, Exception) and not is_passing(refusal)
-    return not refusal or is_lasting or VIEW_ENDED.meets(refusal)
 
 
 class TableLookups:
@@ -420,32 +361,18 @@ async def _answers(server: Port, table: IndexTable, scope: Scope, fingerprints: 
     near: Near = await server.compute(table.near, fingerprints)
     nothing, sizes = _nothing_for(scope), scope.options.sizes
     answers = {wanted: nothing for wanted in fingerprints if wanted not in near}
-    waiting = deque(_groups(near, sizes.fingerprints))
+    waiting = [list(near)] if near else []
     while waiting:
-        group = waiting.popleft()
+        group = waiting.pop()
         known = {fingerprint for wanted in group for fingerprint in near[wanted]}
-        hits = await table.hits(server, scope.fingerprints_body(known, page=sizes.largest_page))
+        hits = None
+        if len(known) <= sizes.fingerprints:
+            hits = await table.hits(server, scope.fingerprints_body(known, page=sizes.largest_page))
         if hits is not None:
             answers |= await server.compute(_read, scope, {wanted: near[wanted] for wanted in group}, hits, nothing)
         elif len(group) > 1:
             waiting += (group[: len(group) // 2], group[len(group) // 2 :])
     return answers
-
-
-def _groups(near: Near, most: int) -> Iterator[list[int]]:
-    """Yield those that have something *near*, in groups with at most so many near fingerprints; not what has more."""
-    group: list[int] = []
-    number = 0
-    for wanted, known in near.items():
-        if len(known) > most:
-            continue
-        if number + len(known) > most:
-            yield group
-            group, number = [], 0
-        group.append(wanted)
-        number += len(known)
-    if group:
-        yield group
 
 
 def _read(scope: Scope, near: Near, hits: Hits, nothing: NearDups) -> dict[int, NearDups]:

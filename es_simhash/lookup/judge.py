@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from es_simhash.errors import InvalidInputError, SchemeError
-from es_simhash.hashing import Scheme, fingerprints
+from es_simhash.hashing import Scheme
 from es_simhash.lookup.content import (
-    Comparison,
     Content,
+    PairReason,
     Unread,
     compare_contents,
     docvalue_fields,
@@ -25,7 +25,7 @@ from es_simhash.lookup.content import (
     why_apart,
 )
 from es_simhash.lookup.lookup_options import LookupOptions
-from es_simhash.lookup.near_dups import MOST_REJECTED, NearDup, NearDups, Reason, Rejected
+from es_simhash.lookup.near_dups import MOST_REJECTED, NearDup, NearDups, Rejected
 from es_simhash.lookup.query import check_source
 from es_simhash.mapping.context import TextFields
 from es_simhash.mapping.meta import IndexSettings, no_text_field
@@ -33,7 +33,7 @@ from es_simhash.mapping.port import Port
 from es_simhash.mapping.rule import Grouping, PairRule, default_rule
 from es_simhash.transport.answers import Gap, check_whole, find_gaps
 from es_simhash.transport.conversation import search_texts
-from es_simhash.transport.pages import Hits, read_each
+from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Index, Key, document_key
 
 if TYPE_CHECKING:
@@ -152,6 +152,9 @@ def _rule_of(settings: IndexSettings, options: LookupOptions, asker: Asker) -> L
 FETCH_DOCUMENTS = 500
 """Documents fetched at once. With texts of a few thousand characters each, these are a few megabytes."""
 
+# An index has at most so many shards, and each of them may have a document with one id.
+MOST_SHARDS = 1_024
+
 
 async def fetch_hits(
     server: Port,
@@ -173,17 +176,14 @@ async def fetch_hits(
     """
     found: dict[Key, Mapping[str, Any]] = {}
     unanswered: dict[Key, Gap | None] = {}
-    done, copies = 0, 1
+    done = 0
     while done < len(wanted):
         part = wanted[done : done + page]
-        ids = list(dict.fromkeys(key.id for key in part))
-        names = list(dict.fromkeys(key.index for key in part))
-        # One id may stand in several of the indices, and in several shards of one.
-        size = copies * max(len(part), min(len(ids) * len(names), 2 * page))
-        body: dict[str, Any] = {
-            "size": size,
-            "query": {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}},
-        }
+        ids, names = sorted({key.id for key in part}), sorted({key.index for key in part})
+        # Others may have one of the ids.
+        query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
+        size = page + MOST_SHARDS
+        body: dict[str, Any] = {"size": size, "query": query}
         if versions:
             body["seq_no_primary_term"] = True
         answer = await search_hits(server, index, body, text_fields, source=source, docvalue_fields=docvalue_fields)
@@ -191,7 +191,7 @@ async def fetch_hits(
         found.update((document_key(hit), hit) for hit in hits)
         missing = [key for key in part if key not in found]
         if missing and len(hits) >= size:
-            copies, page = 2 * copies, max(1, page // 2)
+            page = max(1, page // 2)
             continue
         done += len(part)
         gaps = find_gaps(answer)
@@ -203,17 +203,12 @@ async def read_sources(
     server: Port, index: Index, keys: Sequence[Key], *, source: bool | Sequence[str]
 ) -> dict[Key, Mapping[str, Any]]:
     """Return the fields *source* of the documents *keys*, perhaps with others that have one of the ids."""
-    found: dict[Key, Mapping[str, Any]] = {}
     if not keys or (wanted := check_source(source)) is False:
-        return found
-
-    def note(hits: Hits) -> None:
-        found.update((document_key(hit), hit.get("_source") or {}) for hit in hits)
-
-    ids, names = sorted({key.id for key in keys}), sorted({key.index for key in keys})
-    query = {"bool": {"filter": [{"ids": {"values": ids}}, {"terms": {"_index": names}}]}}
-    check_whole(await read_each(server.patient, index, {"query": query, "_source": wanted}, note, page=FETCH_DOCUMENTS))
-    return found
+        return {}
+    names = ["*"] if wanted is True else wanted
+    hits, unanswered = await fetch_hits(server.patient, index, keys, text_fields=(), source=names)
+    check_whole(gap for gap in unanswered.values() if gap is not None)
+    return {key: hit.get("_source") or {} for key, hit in hits.items()}
 
 
 async def search_hits(
@@ -273,33 +268,23 @@ class _Case:
     asked: Content
     left: list[NearDup]
     accepted: list[NearDup] = field(default_factory=list)
-    rejected: list[Rejected] = field(default_factory=list)
+    rejected: list[tuple[NearDup, PairReason]] = field(default_factory=list)
 
-    def may_note(self, near_dup: NearDup) -> bool:
-        """Return whether *near_dup* is among the nearest that were rejected."""
-        return len(self.rejected) < MOST_REJECTED or near_dup.order < self.rejected[-1].near_dup.order
-
-    def reject(self, near_dup: NearDup, because: Reason, rule: PairRule) -> None:
-        if self.may_note(near_dup):
-            rejected = [*self.rejected, Rejected(near_dup, because, rule)]
-            self.rejected = sorted(rejected, key=lambda one: one.near_dup.order)[:MOST_REJECTED]
-
-    def accept(self, near_dup: NearDup, comparison: Comparison) -> None:
-        """Keep *near_dup*, with what the comparison of the texts says."""
-        score, unread = comparison.score, comparison.unread
-        if unread is not None:
-            near_dup = replace(near_dup, unverified=why_unread(unread, self.asked))
-        elif score is not None:
-            near_dup = replace(
-                near_dup, similarity=score.similarity, containment=score.containment, numbers=score.numbers
-            )
-        self.accepted.append(near_dup)
-
-    def result(self, rule: LookupRule, size: int | None) -> NearDups:
-        # The nearest are kept; what could not be compared comes last.
+    def result(self, rule: LookupRule, size: int | None, contents: Mapping[Key, Content]) -> NearDups:
+        """Return the nearest that were accepted, what could not be compared last, and the nearest that were not."""
         accepted = self.accepted[:size]
         accepted.sort(key=lambda one: (1.0 if one.similarity is None else -one.similarity, *one.order))
-        return replace(self.answer, items=tuple(accepted), rule=rule, rejected=tuple(self.rejected))
+        nearest = sorted(self.rejected, key=lambda one: one[0].order)[:MOST_REJECTED]
+        rejected = tuple(self._rejected(near_dup, because, rule, contents) for near_dup, because in nearest)
+        return replace(self.answer, items=tuple(accepted), rule=rule, rejected=rejected)
+
+    def _rejected(
+        self, near_dup: NearDup, because: PairReason, rule: LookupRule, contents: Mapping[Key, Content]
+    ) -> Rejected:
+        if because != "texts":
+            return Rejected(near_dup, because, rule)
+        reason, share = why_apart(self.asked, contents[near_dup.key], rule)
+        return Rejected(replace(near_dup, similarity=share), reason, rule)
 
 
 async def accept(
@@ -307,20 +292,19 @@ async def accept(
     scope: Scope,
     found: Sequence[NearDups],
     asked: Iterable[Content],
-    contents: dict[Key, Content] | None = None,
     *,
     page: int = FETCH_DOCUMENTS,
 ) -> list[NearDups]:
     """
     Return the answers *found*, one for each *asked*, with what the rule accepts.
     The nearest in bits are read first, until so many of each answer are accepted as the caller wants. Where texts were
-    compared, the order is by similarity, largest first. *contents*: what was read before; what is read now is added.
-    Cost: one search for every *page* different documents.
+    compared, the order is by similarity, largest first. Cost: one search for every *page*
+    different documents.
     """
     size, rule = scope.options.size, scope.rule
     if rule.is_by_distance_alone:
         return [replace(answer, items=answer.items[:size], rule=rule) for answer in found]
-    contents = {} if contents is None else contents
+    contents: dict[Key, Content] = {}
     cases = [_Case(answer, content, list(answer.items)) for answer, content in zip(found, asked, strict=True)]
     step = None if size is None else min(page, max(2 * size, 20))
     while waiting := [case for case in cases if case.left and (size is None or len(case.accepted) < size)]:
@@ -332,7 +316,7 @@ async def accept(
         contents |= await read_contents(server, scope.index, unread, rule, scope.text_fields, page=page)
         await server.compute(_compare, pairs, contents, rule, scope.settings.scheme)
         step = None if size is None else page
-    return [case.result(rule, size) for case in cases]
+    return await server.compute(lambda: [case.result(rule, size, contents) for case in cases])
 
 
 async def read_contents(
@@ -366,29 +350,30 @@ def _compare(
     prepare_together(
         [content for case, near_dup in pairs for content in (case.asked, contents[near_dup.key])], rule.measure
     )
-    doubted: list[tuple[_Case, NearDup]] = []
     for case, near_dup in pairs:
-        comparison = compare_contents(case.asked, contents[near_dup.key], rule, distance=near_dup.distance)
-        if comparison.because == "texts":
-            doubted.append((case, near_dup))  # its text may have changed
-        elif comparison.because is not None:
-            case.reject(near_dup, comparison.because, rule)
-        else:
-            case.accept(near_dup, comparison)
-    present = _fingerprints_now([contents[near_dup.key].found or "" for _, near_dup in doubted], scheme)
-    for number, (case, near_dup) in enumerate(doubted):
-        if present is not None and present[number] != near_dup.fingerprint:
+        content = contents[near_dup.key]
+        comparison = compare_contents(case.asked, content, rule, distance=near_dup.distance)
+        because, score = comparison.because, comparison.score
+        if because == "texts" and _is_changed(content, near_dup, scheme):
             case.accepted.append(replace(near_dup, unverified=CHANGED))
-        elif case.may_note(near_dup):
-            because, share = why_apart(case.asked, contents[near_dup.key], rule)
-            case.reject(replace(near_dup, similarity=share), because, rule)
+        elif because is not None:
+            case.rejected.append((near_dup, because))
+        elif comparison.unread is not None:
+            case.accepted.append(replace(near_dup, unverified=why_unread(comparison.unread, case.asked)))
+        elif score is not None:
+            compared = replace(
+                near_dup, similarity=score.similarity, containment=score.containment, numbers=score.numbers
+            )
+            case.accepted.append(compared)
+        else:
+            case.accepted.append(near_dup)
 
 
-def _fingerprints_now(texts: Sequence[str], scheme: Scheme) -> Sequence[int | None] | None:
-    """Return the fingerprints of *texts*, which may have been changed, redacted or cut since; ``None`` if not known."""
+def _is_changed(content: Content, near_dup: NearDup, scheme: Scheme) -> bool:
+    """Return whether a text is known to have been changed, redacted or cut since its fingerprint was made."""
     try:
-        return list(fingerprints(texts, scheme=scheme))
+        return not content.fits(near_dup.fingerprint, scheme)
     except SchemeError as error:
         if not error.missing_file:
             raise
-        return None  # a lookup by id needs no dictionary, and without it nothing says so either
+        return False  # a lookup by id needs no dictionary, and without it nothing says so either

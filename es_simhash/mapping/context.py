@@ -145,9 +145,8 @@ class Context:
     old. *is_plain*: nothing is done that only makes answers faster.
     *files*: the files of schemes that the caller gave, by digest, for all prefixes.
     *known*: the settings on which the indices behind a name agree, and those of each. *confirmed*: settings that were
-    right at a time, and the mappings that the server showed then. *longest*: characters of the longest text that
-    lookups have seen lately. *scriptless*: names that no script may filter; what was refused long ago is tried again.
-    *filled*: names without a document that lacks passages.
+    right at a time, and the mappings that the server showed then. *scriptless*: names that no script may filter; what
+    was refused long ago is tried again. *filled*: names without a document that lacks passages.
     """
 
     def __init__(
@@ -166,7 +165,6 @@ class Context:
         self.known = Recent[tuple[IndexSettings, Resolved]](clock, SETTINGS_SECONDS)
         self.confirmed = Recent[tuple[Resolved, Any]](clock)
         self.stats = Recent[IndexStats](clock, STATS_SECONDS)
-        self.longest = Recent[int](clock, STATS_SECONDS)
         self.scriptless = Recent[bool](clock, STATS_SECONDS)
         self.filled = Recent[bool](clock, SETTINGS_SECONDS)
 
@@ -204,10 +202,6 @@ class Context:
             self.known.forget(index)
             self.stats.forget(index)
 
-    def note_text(self, index: Index, characters: int) -> None:
-        if characters > (self.longest.recall(index) or 0):
-            self.longest.learn(index, characters)
-
     def forget(self) -> None:
-        for learned in (self.known, self.stats, self.longest, self.scriptless, self.filled):
+        for learned in (self.known, self.stats, self.scriptless, self.filled):
             learned.clear()

@@ -57,21 +57,6 @@ class Position:
     deletions: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Operations of a *shard* from *first* to *last*, inclusive; without *last*, all from *first* on."""
-
-    shard: Shard
-    first: int
-    last: int | None = None
-
-    def halves(self, largest: int) -> list[Range]:
-        """Return it as two ranges, where *largest* is about the last operation of one that has no end."""
-        end = max(largest, self.first + 1) if self.last is None else self.last
-        middle = (self.first + end) // 2
-        return [Range(self.shard, self.first, middle), Range(self.shard, middle + 1, self.last)]
-
-
 @dataclass(slots=True)
 class ShardReading:
     """How far a shard was read: all operations up to *certain*, if a search can still show them."""

@@ -20,7 +20,7 @@ from es_simhash import (
 from es_simhash.lookup.find import find, read_fingerprint_of
 from es_simhash.lookup.find_many import find_many
 from es_simhash.lookup.lookup_options import LookupOptions, Sizes
-from es_simhash.lookup.plan import SAMPLE_DOCUMENTS, LookupPlan, index_stats, mean_length
+from es_simhash.lookup.plan import SAMPLE_DOCUMENTS, LookupPlan, index_stats
 from es_simhash.mapping.context import Context, IndexStats
 from tests.lookup.looking import look, planned
 from tests.servers.support import planted
@@ -118,14 +118,6 @@ def test_a_shard_that_fails_in_the_middle_of_paging_is_noticed():
         look(index)
 
 
-def test_blocks_without_a_fingerprint_are_told():
-    """Such a document cannot be judged, so the answer is not complete."""
-    index = Candidates([0, 0])
-    index.hits[1]["fields"] = {f"simhash.block{number}": ["0000"] for number in range(4)}
-    with pytest.raises(IncompleteSearchError, match="no simhash.fingerprint"):
-        look(index)
-
-
 def stats_of(fingerprints):
     store = FakeServer({f"{n:05d}": fingerprint_fields(each) for n, each in enumerate(fingerprints)})
     return carry_out(index_stats(scripted(), "i"), store).result
@@ -151,12 +143,6 @@ def test_a_term_of_a_tenth_of_the_index_is_seen():
         assert found.density == pytest.approx((3 + share * 200 + 1 - share) / 4, rel=0.2)
 
 
-def test_the_mean_length():
-    """Of one list of five documents for two, and of three lists of one together."""
-    assert mean_length(["a", "a", "b", "c", "d"], 8, {"a": 5}) == (5 + 5 + 1 + 1 + 1) / 5
-    assert mean_length(["a", "a"], 9, {"a": 9}) == 9
-
-
 def test_a_view_without_the_order_of_shards():
     """As of OpenSearch before 3.3: it is read in the order of operations."""
     fingerprints = [*range(40), *[FAR ^ 1] * 10] + [2**40 - 1] * 6_000
@@ -177,21 +163,6 @@ def test_a_candidate_without_a_fingerprint_is_named():
         with pytest.raises(IncompleteSearchError, match=r"document '1' of 'i' .* no simhash.fingerprint") as caught:
             look(index, **how)
         assert [each.id for each in caught.value.results] == ["0"]
-
-
-def test_a_document_with_several_fingerprints_counts_with_the_nearest():
-    """As it does on a single page."""
-    index = Candidates([FAR])
-    index.hits[0]["fields"]["simhash.fingerprint"] += ["0" * 15 + "3", "0" * 15 + "1"]
-
-    class Several(Candidates):
-        def search(self, body, index=None, scroll=None):
-            return super().search({**body, "query": {}}, index, scroll)
-
-    several = Several([])
-    several.hits = index.hits
-    found, _, _ = look(several, **SCAN)
-    assert [(each.id, each.distance) for each in found] == [("0", 1)]
 
 
 def test_many_lookups_of_many_candidates_do_not_fill_the_memory():
@@ -240,15 +211,6 @@ def test_of_a_document_leaves_it_out():
     assert found.plan.max_distance == 3
 
 
-def test_of_a_document_an_incomplete_answer_leaves_it_out():
-    """Also from what the error carries."""
-    index = ById([0, 1])
-    index.shards = [WHOLE, {"total": 2, "failed": 1}]
-    with pytest.raises(IncompleteSearchError, match="the 1 found") as caught:
-        drive(find(scripted(), "i", LookupOptions(), id="0"), index)
-    assert [each.id for each in caught.value.results] == ["1"]
-
-
 @pytest.mark.parametrize("missing", [{"total": 2, "failed": 1}, {"total": 2, "successful": 1, "failed": 0}])
 def test_of_a_document_whose_other_copies_may_differ(missing):
     """Copies of the document may be on shards that did not answer, even where one copy was found."""
@@ -266,70 +228,35 @@ def test_of_a_document_whose_other_copies_may_differ(missing):
         drive(find(scripted(), "i", LookupOptions(), id="0"), index)
 
 
-def test_of_a_document_at_a_larger_distance():
-    found, _, _ = drive(find(scripted(), "i", LookupOptions(max_distance=9), id="0"), ById([0, 2**9 - 1, 2**10 - 1]))
-    assert [each.distance for each in found] == [9]
-
-
 def hit(id_, *fingerprints, index="i", **more):
     return {"_index": index, "_id": id_, "fields": {"simhash.fingerprint": [to_hex(f) for f in fingerprints]}, **more}
 
 
-def test_nearest_first_then_index_then_id():
-    """Whatever the order of the hits."""
-    hits = [hit("2", 1), hit("10", 1), hit("1", 1, index="a"), hit("9", 0), hit("3", 7), hit("4", 15)]
-    expected = [("i", "9", 0), ("a", "1", 1), ("i", "10", 1), ("i", "2", 1), ("i", "3", 3)]
-    for seed in range(5):
-        random.Random(seed).shuffle(hits)
-        found = rescore(hits, 0, max_distance=3)
-        assert [(each.index, each.id, each.distance) for each in found] == expected
+RESCORED = [
+    ([hit("2", 1), hit("10", 1), hit("1", 1, index="a"), hit("9", 0), hit("4", 15)], {}, "9 1 10 2"),
+    ([hit("a", 0), hit("b", FAR)], {"max_distance": 64}, "a b"),
+    ([hit("a", 0), hit("b", FAR)], {"max_distance": 63}, "a"),
+    ([hit("a", 1), hit("a", 1), hit("a", 1, index="j")], {}, "a a"),
+    ([hit(str(n), 2**n - 1) for n in range(4)], {"size": 2}, "0 1"),
+    ([hit("a", FAR, 1, 7)], {"max_distance": 1}, "a"),
+]
 
 
-def test_max_distance_is_inclusive():
-    """From nothing to every bit."""
-    hits = [hit("a", 0), hit("b", 2**64 - 1)]
-    assert [each.distance for each in rescore(hits, 0, max_distance=64)] == [0, 64]
-    assert [each.distance for each in rescore(hits, 0, max_distance=63)] == [0]
-    assert [each.fingerprint for each in rescore(hits, 0, max_distance=0)] == [0]
-
-
-def test_each_document_once():
-    """Also where pages overlap; the same id in two indices is two documents."""
-    assert len(rescore([hit("a", 1), hit("a", 1), hit("a", 1, index="j")], 0)) == 2
-
-
-def test_of_several_fingerprints_the_nearest_counts():
-    """And is the one reported."""
-    [found] = rescore([hit("a", 2**64 - 1, 1, 7)], 0)
-    assert (found.distance, found.fingerprint) == (1, 1)
-
-
-def test_size_keeps_the_nearest():
-    """More than there are is all."""
-    hits = [hit(str(n), 2**n - 1) for n in range(4)]
-    assert [each.distance for each in rescore(hits, 0, size=2)] == [0, 1]
-    assert len(rescore(hits, 0, size=99)) == 4
-
-
-def test_source_comes_with_the_hit_and_nothing_is_changed():
-    """Where it was asked for."""
-    hits = [hit("a", 0, _source={"title": "t"}), hit("b", 0)]
+@pytest.mark.parametrize(("hits", "how", "ids"), RESCORED)
+def test_rescore(hits, how, ids):
+    """Each document once, the nearest first, then by index and id; the hits are not changed."""
     before = copy.deepcopy(hits)
-    assert [each.source for each in rescore(hits, 0)] == [{"title": "t"}, None]
-    assert hits == before
-
-
-def test_another_prefix():
-    """The fingerprint is read from its own field only."""
-    other = {"_index": "i", "_id": "1", "fields": {"h.fingerprint": [to_hex(0)]}}
-    assert len(rescore([other], 0, prefix="h")) == 1
-    with pytest.raises(MappingError, match=r"no simhash\.fingerprint"):
-        rescore([other], 0)
+    for seed in range(3):
+        random.Random(seed).shuffle(hits)
+        assert " ".join(found.id for found in rescore(hits, 0, **how)) == ids
+    assert sorted(hits, key=str) == sorted(before, key=str)
 
 
 @pytest.mark.parametrize("fields", [{}, {"fields": {}}, {"fields": {"simhash.fingerprint": []}}])
 def test_a_hit_without_a_fingerprint_is_an_error(fields):
-    """It cannot be judged, and must not be lost."""
+    """It cannot be judged, and must not be lost; nor can one that has it under another prefix."""
+    with pytest.raises(MappingError, match=r"no h\.fingerprint"):
+        rescore([hit("1", 0)], 0, prefix="h")
     with pytest.raises(MappingError, match="docvalue_fields"):
         rescore([{"_index": "i", "_id": "1", **fields}], 0)
 

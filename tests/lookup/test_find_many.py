@@ -20,19 +20,22 @@ from tests.transport.fake_server import Candidates
 
 
 def test_many_keep_their_order_and_their_failures():
-    """No text, no text at all, and a search that is refused."""
+    """No text, no text at all, and a search that is refused, also alone."""
 
     class NotThere(Candidates):
         def msearch(self, body, filter_path=None):
-            answers = super().msearch(body)
-            answers["responses"][1] = {"error": {"type": "t", "reason": "r"}, "status": 404}
+            answers = {"responses": [Candidates.search(self, line) for line in body[1::2]]}
+            answers["responses"][-1] = {"error": {"type": "t", "reason": "r"}, "status": 404}
             return answers
 
-    found, _, _ = drive(
-        find_many(scripted(), "i", ["", "one text", None, "two texts"], None, LookupOptions()), NotThere([0])
-    )
-    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "WrongTypeError", "SimHashError"]
-    assert str(found[3]) == "the server refused this search with status 404: t: r"
+        def search(self, body, index=None, scroll=None):
+            return ServerError(404, "r")
+
+    context = Context()
+    context.stats.learn("i", IndexStats())
+    flow = find_many(scripted(context), "i", ["", "one text", None, "two texts"], None, LookupOptions())
+    found, _, _ = drive(flow, NotThere([0]))
+    assert [type(each).__name__ for each in found] == ["NearDups", "NearDups", "WrongTypeError", "ServerError"]
 
 
 def test_a_multi_search_that_is_too_much_is_halved():

@@ -233,26 +233,13 @@ ENDED = [(404, "search_context_missing"), (503, "no_shard_available_action_excep
 def test_a_point_in_time_that_has_ended_is_opened_again(ended):
     """A caller of the stream may take longer between two batches than the server keeps it; answers are the same."""
     quiet = look(filled(), MEMORY)
-    asked = [
-        n for n, call in enumerate(quiet.calls) if call.api == "search" and "'simhash.fingerprint': [" in str(call)
-    ]
-    assert len(asked) > 2
+    asked = [n for n, call in enumerate(quiet.calls) if call.api == "search" and "pit" in call.arguments["body"]]
+    assert len(asked) > 4
     for number in asked:
         store = filled()
         run = look(store, MEMORY, trouble={"fail_at": number, "failure": ServerError(*ended)})
         assert found_in(run) == found_in(quiet)
         assert run.apis.count("open_point_in_time") == 2
-        assert not store.open
-
-
-@pytest.mark.parametrize("ended", ENDED)
-def test_a_point_in_time_that_ends_while_it_is_read(ended):
-    quiet = look(filled(), MEMORY)
-    read = [n for n, call in enumerate(quiet.calls) if call.api == "search" and "pit" in call.arguments["body"]]
-    for number in read[:3]:
-        store = filled()
-        run = look(store, MEMORY, trouble={"fail_at": number, "failure": ServerError(*ended)})
-        assert found_in(run) == found_in(quiet)
         assert not store.open
 
 
@@ -293,7 +280,3 @@ def test_an_index_that_changes_its_scheme_is_read_again():
     changed = run(meddle_at=lookups[-2] + 1, meddle=meddle)
     assert [each.scheme.name for each in changed.result[::10]] == ["shingles", "shingles", "keywords"]
     assert changed.apis.count("open_point_in_time") == changed.apis.count("close_point_in_time") == 2
-
-
-def test_memory_of_more_than_an_int_of_java_may_be_given():
-    assert LookupRequest("memory", 40 << 30).most_bytes == 40 << 30

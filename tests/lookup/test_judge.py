@@ -2,17 +2,17 @@
 
 import pytest
 
-from es_simhash import InvalidInputError, NearDup, NearDups, Verification, build_mapping
-from es_simhash.hashing import fingerprint, get_scheme, to_hex
+from es_simhash import InvalidInputError, NearDup, NearDups, Verification
+from es_simhash.hashing import fingerprint, get_scheme
 from es_simhash.lookup.content import Content
-from es_simhash.lookup.find import Scope, find
+from es_simhash.lookup.find import Scope
 from es_simhash.lookup.judge import accept, choose_rule
 from es_simhash.lookup.lookup_options import LookupOptions
 from es_simhash.lookup.near_dups import words_apart
-from es_simhash.mapping.context import Context, IndexStats
+from es_simhash.mapping.context import Context
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.quality import sampling
-from es_simhash.quality.sampling import SampleOptions, sample_documents
+from es_simhash.quality.sampling import sample_documents
 from es_simhash.tables.notebook import cut
 from tests.compared import compare_texts
 from tests.transport.by_hand import SCRIPTED, ServerError, drive, scripted
@@ -61,13 +61,6 @@ def test_texts_of_all_answers_are_fetched_together():
     [call] = calls
     assert call.arguments["index"] == "news-*"
     assert sorted(call.arguments["body"]["_source"]) == ["body.text", "title"]
-
-
-def test_nothing_found_costs_nothing():
-    """Without near-duplicates no text is asked for."""
-    answers, calls = verified([NearDups()], Texts({}))
-    assert calls == []
-    assert [len(answer) for answer in answers] == [0]
 
 
 def test_the_same_id_in_two_indices_is_two_documents():
@@ -257,20 +250,10 @@ def test_a_sample_of_long_texts_ends_early(monkeypatch):
     assert drawings == [True, False]
 
 
-def test_sample_sizes():
-    """A sample is a number of documents from 1 to 10,000."""
-    assert SampleOptions(sample=10_000).sample == 10_000
-    for wrong in (0, 10_001, -1):
-        with pytest.raises(InvalidInputError, match="10,000"):
-            SampleOptions(sample=wrong)
-    with pytest.raises(TypeError):
-        SampleOptions(sample="many")
-
-
-@pytest.mark.parametrize(("size", "most"), [(10, 40), (100, 400), (None, 3_000)])
+@pytest.mark.parametrize(("size", "most"), [(10, 40), (100, 400), (None, 1_200)])
 def test_of_very_many_copies_few_texts_are_read(size, most):
     """The nearest first, until so many are accepted."""
-    keys = [("news-1", f"{number:04d}") for number in range(3_000)]
+    keys = [("news-1", f"{number:04d}") for number in range(1_200)]
     server, read = Texts({key: {"title": BASE} for key in keys}), []
 
     def counting(call):
@@ -301,25 +284,3 @@ def test_the_nearest_that_were_rejected_are_noted():
     assert str(nearest) == f"7: 2 bits, {100 * cut(similarity):g} % of the 7-letter shingles, below 80 %"
     assert answer.to_dict()["rejected"][0]["at_least"] == 0.8
     assert words_apart("texts", answer.rule, 3, None) == "3 bits, less than 40 % of the 7-letter shingles, below 80 %"
-
-
-def test_texts_of_few_candidates_come_with_the_search(monkeypatch):
-    """Once a text was seen, and not where texts are so long that one of them is too much."""
-    for characters, searches in ((4_000_000, 1), (len(BASE) - 1, 2)):
-        text, context = BASE, Context()
-        monkeypatch.setattr("es_simhash.lookup.find.HIT_CHARACTERS", characters)
-        context.stats.learn("i", IndexStats(1_000))
-        hit = {"_index": "i", "_id": "a", "fields": {"simhash.fingerprint": [to_hex(fingerprint(text))]}}
-
-        def server(call, hit=hit, text=text):
-            if call.api == "get_mapping":
-                return {"i": {"mappings": build_mapping(text_field="body")}}
-            body = call.arguments["body"]
-            source = {} if body["_source"] is False else {"_source": {"body": text}}
-            return {"_shards": {"total": 1, "successful": 1, "failed": 0}, "hits": {"hits": [{**hit, **source}]}}
-
-        for is_second in (False, True):
-            found, calls, _ = drive(find(scripted(context), "i", LookupOptions(), text=text), server)
-            assert [(each.id, each.similarity, each.source) for each in found] == [("a", 1.0, None)]
-            asked = [call for call in calls if call.api == "search"]
-            assert len(asked) == (searches if is_second else 2)

@@ -499,21 +499,6 @@ def test_a_bound_of_zero_and_the_same_numbers():
         Verification(0, numbers="same")
 
 
-def test_a_source_that_is_asked_for_is_not_all_that_a_rule_compares(server, index, make_simhash):
-    """A full page comes without the values of ``per``, also if the caller asks for texts."""
-    make_simhash().create_index(index, text_field="body", mappings=MAPPINGS, settings=ONE_SHARD)
-    text = texts(1)[0]
-    documents = [{"_id": f"{n:03d}", "body": f"{text} {n}", "source": "xy"[n % 2]} for n in range(400)]
-    simhash = make_simhash()
-    list(simhash.ingest(index, documents, on_duplicate=None))
-    server.request("POST", f"/{index}/_refresh")
-    simhash.reconcile(index, max_distance=16, verify=0.5, per="source")
-    wanted = [each["_id"] for each in documents[2::2]]
-    for _ in range(2):  # the second time it is known how long the texts are
-        found = simhash.find_near_dups_of(index, "000", source=True)
-        assert (sorted(each.id for each in found), found.complete) == (wanted, True)
-
-
 SHORT = ["N/A", "See below.", "1234567", "\u6682\u65e0\u63cf\u8ff0", "\uc5c6\uc74c", "\u306a\u3057"]
 
 

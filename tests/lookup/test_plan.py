@@ -1,19 +1,9 @@
 """Lookup plans: the arithmetic behind them, and what they refuse."""
 
-from collections import Counter
-from itertools import combinations, product
-from math import comb
-
 import pytest
 
-from es_simhash.lookup.plan import MS_PER_THOUSAND, LookupPlan, explain_plan, neighbour_count, pass_share, plan_lookup
+from es_simhash.lookup.plan import LookupPlan, explain_plan, pass_share, plan_lookup
 from es_simhash.mapping.context import IndexStats
-
-
-@pytest.mark.parametrize(("radius", "count"), [(0, 1), (1, 17), (2, 137), (3, 697), (4, 2517)])
-def test_neighbour_count_is_the_size_of_a_hamming_ball(radius, count):
-    """A block of 16 bits has sum of C(16, i) neighbours within a radius."""
-    assert neighbour_count(radius) == count
 
 
 @pytest.mark.parametrize(
@@ -69,45 +59,3 @@ def test_a_larger_index_wants_fewer_candidates():
     small, large = (plan_lookup(10, stats=IndexStats(n), scripts=False) for n in (10**3, 10**8))
     assert small.terms < large.terms
     assert pass_share(small) > pass_share(large)
-
-
-def least_matches(radii, max_distance):
-    """Return the fewest clauses of *radii*, those of each block, that block distances within the distance match."""
-    least = {0: 0}  # by what is spent so far
-    for of_block in radii:
-        ways = [(spent + d, n + sum(d <= r for r in of_block)) for spent, n in least.items() for d in range(17)]
-        least = {}
-        for spent, matched in ways:
-            if spent <= max_distance:
-                least[spent] = min(matched, least.get(spent, matched))
-    return min(least.values())
-
-
-def milliseconds_of(radii, max_distance, documents):
-    """Return what the cost model says of a plan without a script by any *radii*, of random fingerprints."""
-    should_match = least_matches(radii, max_distance)
-    passing = {0: 1.0}
-    for of_block in radii:
-        ways = [
-            (n + sum(d <= r for r in of_block), share * comb(16, d) / 2**16)
-            for n, share in passing.items()
-            for d in range(17)
-        ]
-        passing = Counter()
-        for matched, share in ways:
-            passing[matched] += share
-    terms = sum(neighbour_count(radius) for of_block in radii for radius in of_block)
-    hits = documents * sum(share for matched, share in passing.items() if matched >= should_match)
-    amounts = {"terms": terms, "postings": documents * terms / 2**16, "hits": hits}
-    return sum(MS_PER_THOUSAND[name] * amount / 1000 for name, amount in amounts.items())
-
-
-SETS = [radii for count in range(1, 6) for radii in combinations(range(5), count)]
-
-
-@pytest.mark.parametrize("max_distance", [3, 8, 11, 16])
-@pytest.mark.parametrize("documents", [10**4, 4 * 10**6])
-def test_no_other_radii_are_much_cheaper(max_distance, documents):
-    """Any for all blocks, or another for the last: within a fifth of the chosen plan, by the cost model."""
-    best = min(milliseconds_of([one] * 3 + [last], max_distance, documents) for one, last in product(SETS, SETS))
-    assert explain_plan(max_distance, stats=IndexStats(documents), scripts=False)[0].milliseconds <= 1.2 * best

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from es_simhash import IncompleteSearchError, SimHashClient, build_mapping, fingerprint_fields
+from es_simhash import SimHashClient, fingerprint_fields
 from es_simhash.client.port import finish, port_of
 from es_simhash.lookup import find as module
 from es_simhash.lookup.find_many import find_many
@@ -74,20 +74,6 @@ def test_a_shared_search_that_does_not_hold_all(index, filled, sync_client):
     assert [answer_of(each) for each in many] == [truth(fingerprints, each, 8) for each in fingerprints[:30]]
 
 
-def test_a_document_without_a_fingerprint_spoils_one_lookup_only(server, index, simhash):
-    """It has the block terms of one of those that share a search: the others are complete all the same."""
-    simhash.create_index(index, settings=ONE_SHARD)
-    far = 2**63 | 2**47 | 2**31 | 2**15
-    broken = fingerprint_fields(far)
-    del broken["simhash"]["fingerprint"], broken["simhash"]["value"]
-    lines = [{"index": {"_index": index, "_id": "near"}}, fingerprint_fields(1), {"index": {"_index": index}}, broken]
-    send_lines(server, lines)
-    with planned(LookupPlan(3, 4)):
-        first, second = simhash.find_near_dups_many(index, fingerprints=[0, far], max_distance=3)
-    assert ([each.id for each in first], first.complete) == (["near"], True)
-    assert isinstance(second, IncompleteSearchError)
-
-
 @pytest.mark.parametrize("max_distance", [3, 20, 64])
 def test_a_scan_reads_everything(server, index, simhash, max_distance, monkeypatch):
     """Also what has no block terms, and all that hits carry."""
@@ -113,24 +99,6 @@ def test_a_scan_reads_everything(server, index, simhash, max_distance, monkeypat
     )
     opposite = truth(fingerprints, wanted ^ 2**64 - 1, max_distance)
     assert [answer_of(each) for each in many] == [truth(fingerprints, wanted, max_distance), opposite]
-
-
-def test_fingerprints_that_are_not_indexed(server, index, simhash):
-    """A fingerprint that is not indexed is compared all the same, whether or not the server looks for it slowly."""
-    mapping = build_mapping()
-    mapping["properties"]["simhash"]["properties"]["fingerprint"]["index"] = False
-    server.request("PUT", f"/{index}", {"mappings": mapping, "settings": ONE_SHARD})
-    fingerprints = planted(400)
-    fill(server, index, fingerprints)
-    expected = truth(fingerprints, fingerprints[0], 12)
-    for allowed in (True, False):
-        server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": allowed}})
-        try:
-            with planned(LookupPlan(12)):
-                found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=12)
-        finally:
-            server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": None}})
-        assert (answer_of(found), found.complete, found.candidates) == (expected, True, 400)
 
 
 def test_a_script_lets_only_near_duplicates_travel(opensearch_index, opensearch_client):
@@ -183,57 +151,6 @@ def test_expensive_queries_forbidden(opensearch_index, opensearch_client, max_di
         server.request("PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": None}})
     assert answer_of(found) == answer_of(many) == truth(fingerprints, fingerprints[0], max_distance)
     assert not found.plan.script
-
-
-def test_painless_missing(elasticsearch):
-    """The embedded Elasticsearch has none: a lookup that would use it is asked without, and the client remembers."""
-    index = f"test-{random.getrandbits(64):x}"
-    with make_client(elasticsearch) as client:
-        simhash = SimHashClient(client)
-        try:
-            simhash.create_index(index, settings=ONE_SHARD)
-            fingerprints = planted(300)
-            fill(elasticsearch, index, fingerprints)
-            found = simhash.find_near_dups(index, fingerprint=fingerprints[0], max_distance=14)
-            assert answer_of(found) == truth(fingerprints, fingerprints[0], 14)
-        finally:
-            elasticsearch.remove(index)
-
-
-def test_the_nearest_of_many(server, index, simhash):
-    """With a size, of 20,000 candidates the nearest come."""
-    simhash.create_index(index, settings=ONE_SHARD)
-    fingerprints = [1 | 1 << 16 | 1 << 32] * 20_000 + [0, 1, 3, 7]
-    fill(server, index, fingerprints)
-    with planned(LookupPlan(3, 8)):
-        found, more = (simhash.find_near_dups(index, fingerprint=0, size=size) for size in (3, 7))
-    assert [(each.distance, each.id) for each in found] == [(0, "20000"), (1, "20001"), (2, "20002")]
-    assert [each.distance for each in more] == [0, 1, 2, 3, 3, 3, 3]
-
-
-@pytest.mark.parametrize("max_distance", [0, 1, 2, 3, 4, 10])
-def test_of_a_document_at_every_distance(server, index, simhash, max_distance):
-    """The same as an exhaustive comparison, without itself."""
-    simhash.create_index(index, settings={"number_of_shards": 2, "number_of_replicas": 0})
-    fingerprints = planted(400)
-    fill(server, index, fingerprints)
-    for number in (0, 6, 13):
-        found = simhash.find_near_dups_of(index, f"{number:05d}", max_distance=max_distance)
-        expected = truth(fingerprints, fingerprints[number], max_distance)
-        assert answer_of(found) == [each for each in expected if each[1] != f"{number:05d}"]
-
-
-def test_of_a_document_behind_an_alias(server, index, simhash):
-    """An alias of one index, and one of two."""
-    for part in "ab":
-        server.request("PUT", f"/{index}-{part}", {"mappings": build_mapping()})
-    fill(server, f"{index}-a", [0, 1])
-    send_lines(server, [{"index": {"_index": f"{index}-b", "_id": "other"}}, fingerprint_fields(3)])
-    for name, parts in (("one", "a"), ("two", "ab")):
-        adding = [{"add": {"index": f"{index}-{part}", "alias": f"{index}-{name}"}} for part in parts]
-        server.request("POST", "/_aliases", {"actions": adding})
-    assert [each.id for each in simhash.find_near_dups_of(f"{index}-one", "00000")] == ["00001"]
-    assert [each.id for each in simhash.find_near_dups_of(f"{index}-two", "00000")] == ["00001", "other"]
 
 
 def test_a_filter_that_is_no_query(index, simhash):

@@ -7,7 +7,7 @@ from contextlib import aclosing, closing
 import pytest
 
 from es_simhash import AsyncSimHashClient, SimHashClient
-from tests.servers.support import ONE_SHARD, expected_groups, numbered, read_all, stored_groups, texts
+from tests.servers.support import ONE_SHARD, numbered, read_all, texts
 
 kinds = pytest.mark.parametrize("kind", ["sync", "async client", "async source"])
 
@@ -59,30 +59,6 @@ def test_a_source_that_breaks_off(server, index, ingest, kind):
     with pytest.raises(OSError, match="disk"):
         ingest(source, found.append)
     assert len(found) == len(read_all(server, index)) == 3
-
-
-@kinds
-@pytest.mark.parametrize("batch", [20, 500])
-def test_a_fast_source(server, index, ingest, kind, batch):
-    """Nothing is held back, nothing is lost, and no batch is larger than it may be."""
-    documents = numbered(texts(100, seed=5))
-
-    def make():
-        if kind != "async source":
-            return iter(documents)
-
-        async def source():
-            for document in documents:
-                yield document
-
-        return source()
-
-    found = []
-    ingest(make, found.append, batch=batch, max_distance=3, verify=False)
-    assert [each.position for each in found] == list(range(100))
-    written = read_all(server, index)
-    assert len(written) == 100
-    assert stored_groups(written) == expected_groups(written, 3)
 
 
 @kinds

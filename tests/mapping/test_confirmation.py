@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from es_simhash import IncompleteSearchError, build_mapping
-from es_simhash.mapping.context import MOST_NAMES, STATS_SECONDS, Context, IndexStats, Recent, Resolved
+from es_simhash.mapping.context import MOST_NAMES, Context, IndexStats, Recent, Resolved
 from es_simhash.mapping.mapping import mapping_of
 from es_simhash.mapping.meta import is_marked, marker_name, marker_properties, read_settings
 from es_simhash.mapping.resolve import SettingsChanged, begin_anew, confirm, read_index_settings, send_confirmed
@@ -270,22 +270,8 @@ def test_a_client_remembers_some_thousand_names():
         context.stats.learn(name, IndexStats())
         context.scriptless.learn(name, value=True)
         context.filled.learn(name, value=True)
-        context.note_text(name, 10)
-        assert context.longest.recall("tenant-0") == 10
+        assert context.stats.recall("tenant-0") == IndexStats()
     kept = [value for value in vars(context).values() if isinstance(value, Recent)]
-    assert [len(learned) for learned in kept] == [MOST_NAMES] * 6
-    assert (context.known.recall(name), context.longest.recall(name)) == ((settings, resolved), 10)
+    assert [len(learned) for learned in kept] == [MOST_NAMES] * 5
+    assert (context.known.recall(name), context.stats.recall("tenant-0")) == ((settings, resolved), IndexStats())
     assert context.known.recall("tenant-0") is None
-
-
-def test_one_long_text_is_forgotten_after_a_while():
-    """Else each later lookup in its index costs a request more."""
-    now = [0.0]
-    context = Context(clock=lambda: now[0])
-    context.note_text("news", 1_000_000)
-    context.note_text("news", 500)
-    assert context.longest.recall("news") == 1_000_000
-    now[0] = STATS_SECONDS
-    assert context.longest.recall("news") is None
-    context.note_text("news", 500)
-    assert context.longest.recall("news") == 500

@@ -49,9 +49,9 @@ class LookupMethods(SyncBase):
 
         The answer is exact: it has each document that the rule accepts, however many there are. A document equal to the
         text is itself a result. A text without features (blank, only punctuation) has no near-duplicates. Cost: one
-        search, with the texts of the candidates where few are expected, and a few more where hundreds are, or do not
-        fit on a page; before the first lookup in an index, one request for its mapping, which is used for a minute, and
-        two for its size, which is used for ten.
+        search if the candidates fit on a page, else one for each page, and one for every 500 texts of them; before the
+        first lookup in an index, one request for its mapping, which is used for a minute, and two for its size, which
+        is used for ten.
 
         Args:
             index:
