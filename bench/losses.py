@@ -24,7 +24,7 @@ from harness import arguments, show
 from sets import read_documents
 
 from es_simhash import fingerprints
-from es_simhash.ingest.decide import DecisionRule, Document as Item, Existing, Known, decide
+from es_simhash.ingest.decide import DecisionRule, Document as Item, Existing, Unshown, decide
 from es_simhash.lookup.content import Content
 from es_simhash.mapping.rule import Grouping
 from es_simhash.removal.classes import Document, find_loss, is_kept_shorter
@@ -43,7 +43,7 @@ def remove(texts: dict[str, str]) -> dict[str, str]:
     batch = [
         Item(id_, value, position=place, content=Content(text)) for place, ((id_, text), value) in enumerate(pairs)
     ]
-    decisions = decide(batch, Existing(), Known(rule.max_distance), DecisionRule(rule, "skip"))
+    decisions = decide(batch, Existing(), Unshown(rule.max_distance), DecisionRule(rule, "skip"))
     pairs_decided = zip(texts, decisions, strict=True)
     return {id_: decision.group for id_, decision in pairs_decided if decision.verdict == "skip"}
 

@@ -19,7 +19,7 @@ OPERATIONS = {
     "dashboards": "pack",
     "folding": "search_distinct",
     "groups": "neighbourhood pairs_and_groups read reconcile recorded",
-    "ingest": "facts ingest near reading screen settle",
+    "ingest": "ingest near reading screen",
     "lookup": "find find_many index_table judge plan",
     "mapping": "resolve shards",
     "passages": "find_passages",

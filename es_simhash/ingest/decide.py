@@ -33,7 +33,7 @@ FIRST_COMPARED = 3
 @dataclass(slots=True, eq=False)
 class Document:
     """
-    A document that is decided about, or that another may duplicate, in the index or known.
+    A document that is decided about, or that another may duplicate: in the index, or written and not shown yet.
     *fingerprint*: ``None``, nothing is near it. *group*: its name; empty before the decision. *is_member*: another
     document is the canonical; *canonicals* are those of its group in the index, ``None`` where nobody asked for them.
     *position*: among the documents given, from 0; ``None`` for one that a search showed. *content*: ``None`` where only
@@ -56,8 +56,9 @@ class Document:
 
     def distance_to(self, fingerprint: int | None) -> int | None:
         """Return the distance in bits; ``None`` where one of the two has no fingerprint."""
-        known = self.fingerprint is not None and fingerprint is not None
-        return hamming_distance(self.fingerprint or 0, fingerprint or 0) if known else None
+        if self.fingerprint is None or fingerprint is None:
+            return None
+        return hamming_distance(self.fingerprint, fingerprint)
 
 
 _shown_order = attrgetter("at", "id")
@@ -102,7 +103,7 @@ class Documents:
             self.by_fingerprint[document.fingerprint] = [document]
 
 
-class Known(Documents):
+class Unshown(Documents):
     """
     Documents that were written, and that searches may not show yet. One enters when its outcome is known.
     *latest*: when the last of them was grouped, in milliseconds since 1970.
@@ -130,8 +131,8 @@ class Known(Documents):
 
     def clear(self) -> None:
         """Forget all, which a refresh has made visible to searches."""
-        for known in (self.by_id, self.by_fingerprint, self.members, self.copies):
-            known.clear()
+        for documents in (self.by_id, self.by_fingerprint, self.members, self.copies):
+            documents.clear()
         self._characters, self._table, self._waiting = 0, None, []
 
     def occupies(self, most: int) -> bool:
@@ -141,7 +142,7 @@ class Known(Documents):
         return 8 * self._characters >= most and sum(content.size for content in contents) >= most
 
     def near(self, fingerprints: Sequence[int]) -> Near:
-        """Return the other fingerprints near each of *fingerprints*, of documents known and of these."""
+        """Return the other fingerprints near each of *fingerprints*, of these and of what is here."""
         if not fingerprints:
             return {}
         import numpy as np  # noqa: PLC0415 -- takes longer to load than all the rest
@@ -192,10 +193,10 @@ class Decision:
     is_stale: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Existing:
     """
-    The documents near those of one batch, as searches show them.
+    The documents near those of one batch, as searches show them; ``near`` fills it in.
     *near*: for each fingerprint, the documents within max_distance, the one grouped first comes first. *gaps*: why a
     lookup is incomplete. *copies_unread*: fingerprints whose near copies were not read yet; with each, the
     fingerprints of the table that are near it. *held*: the hits of what the index has under the ids of the batch, with
@@ -203,12 +204,12 @@ class Existing:
     what is held by id, as far as moments need it. *gone*: canonicals that these name, and that are not there.
     """
 
-    near: Mapping[int, Sequence[Document]] = field(default_factory=dict)
-    gaps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    near: dict[int, Sequence[Document]] = field(default_factory=dict)
+    gaps: dict[int, tuple[str, ...]] = field(default_factory=dict)
     copies_unread: Mapping[int, Sequence[int]] = field(default_factory=dict)
     held: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
     may_stay: bool = False
-    there: Mapping[str, Document] = field(default_factory=dict)
+    there: dict[str, Document] = field(default_factory=dict)
     gone: AbstractSet[str] = frozenset()
 
     def of(self, fingerprint: int | None) -> Sequence[Document]:
@@ -226,14 +227,14 @@ class DecisionRule:
 
 
 def decide(
-    batch: Sequence[Document], existing: Existing, known: Known, rule: DecisionRule, *, now: int = 0
+    batch: Sequence[Document], existing: Existing, unshown: Unshown, rule: DecisionRule, *, now: int = 0
 ) -> list[Decision]:
     """
     Return the decision about each document of *batch*, in order; each has its group then.
-    *existing*: what searches show. *known* documents are newer than that, and those of the batch, unless they are
+    *existing*: what searches show. *unshown* documents are newer than that, and those of the batch, unless they are
     skipped, newer still. *now*: milliseconds since 1970; many documents may share it.
     """
-    deciding = _Deciding(batch, existing, known, rule, now)
+    deciding = _Deciding(batch, existing, unshown, rule, now)
     decisions = list(map(deciding.decide, batch))
     deciding.drop_doubts()
     return decisions
@@ -243,9 +244,9 @@ Needed = Literal["none", "same", "near"]
 """Which copies of the index decide about a document: those of its very fingerprint, or all that are near."""
 
 
-def needs_copies(document: Document, found: Iterable[Document], known: Known, rule: DecisionRule) -> Needed:
+def needs_copies(document: Document, found: Iterable[Document], unshown: Unshown, rule: DecisionRule) -> Needed:
     """Return which copies must be read to decide, beside the canonicals *found* that were not written again."""
-    comparisons = (_compare(document, other, rule.grouping) for other in found if other.id not in known.by_id)
+    comparisons = (_compare(document, other, rule.grouping) for other in found if other.id not in unshown.by_id)
     accepted = next((comparison for comparison in comparisons if comparison.accepts), None)
     if accepted is None:
         return "near"
@@ -261,18 +262,18 @@ class _Deciding:
     """The decisions about one batch, one after another; *own*: what was decided to be written."""
 
     def __init__(
-        self, batch: Sequence[Document], existing: Existing, known: Known, rule: DecisionRule, now: int
+        self, batch: Sequence[Document], existing: Existing, unshown: Unshown, rule: DecisionRule, now: int
     ) -> None:
         self._existing = existing
-        self._known = known
+        self._unshown = unshown
         self._rule = rule
         self._own = Documents()
-        self._moment = max(now, known.latest)
+        self._moment = max(now, unshown.latest)
         # The moments of duplicates of this batch that are after its own, by fingerprint.
         self._later: dict[int, int] = {}
         # Rejected by a text of the index, which is said unless it is that of the fingerprint.
         self._doubted: list[tuple[list[Uncompared], Uncompared, str, int | None]] = []
-        self._near = known.near([document.fingerprint for document in batch if document.fingerprint is not None])
+        self._near = unshown.near([document.fingerprint for document in batch if document.fingerprint is not None])
         if rule.grouping.similarity is not None:
             prepare_together(self._compared_soon(batch), rule.grouping.measure)
 
@@ -283,16 +284,18 @@ class _Deciding:
             document.group, document.at, document.is_member = decision.group, decision.at, leader is not None
             document.canonicals = (leader.canonicals or ()) if leader is not None and leader.is_member else None
             self._own.add(document)
-            for member in self._known.members.get(document.id, ()):
+            for member in self._unshown.members.get(document.id, ()):
                 self._own.attract(member)
         return decision
 
     def _judge(self, document: Document) -> Decision:
         fingerprint, content = document.fingerprint, document.content
         unread = None if content is None else content.unread
-        shown, own, known = self._existing, self._own, self._known
-        is_near = fingerprint in self._near or fingerprint in known.by_fingerprint or fingerprint in own.by_fingerprint
-        is_there = document.id in own.by_id or document.id in known.by_id or document.id in (shown.held or ())
+        shown, own, unshown = self._existing, self._own, self._unshown
+        is_near = (
+            fingerprint in self._near or fingerprint in unshown.by_fingerprint or fingerprint in own.by_fingerprint
+        )
+        is_there = document.id in own.by_id or document.id in unshown.by_id or document.id in (shown.held or ())
         if not (is_near or is_there or shown.of(fingerprint) or unread):  # most documents, without detours
             return Decision("write", document.id, at=document.at or self._moment)
         is_twice = is_there and self._has_other_routing(document)
@@ -371,7 +374,7 @@ class _Deciding:
 
     def _newest(self, id_: str) -> Document | None:
         """Return what was written, or is to be, under *id_*, and is newer than what a search shows."""
-        return self._own.by_id.get(id_) or self._known.by_id.get(id_)
+        return self._own.by_id.get(id_) or self._unshown.by_id.get(id_)
 
     def _candidates(self, document: Document) -> Iterator[Document]:
         """Yield the documents near *document*, the one grouped first comes first; none of its own group, none led."""
@@ -386,7 +389,7 @@ class _Deciding:
         if fingerprint is None:
             return
         values = (fingerprint, *self._near.get(fingerprint, ()))
-        written = (self._known.by_fingerprint, self._own.by_fingerprint)
+        written = (self._unshown.by_fingerprint, self._own.by_fingerprint)
         found = [some for value in values for by_fingerprint in written if (some := by_fingerprint.get(value))]
         for document in found[0] if len(found) == 1 else merge(*found, key=_shown_order):
             if self._newest(document.id) is document:
@@ -412,7 +415,7 @@ class _Deciding:
 
     def _find_same(self, document: Document) -> Document | None:
         """Return another duplicate that has the same letters and numbers, in its newest state."""
-        copies = [written.copies.get(document.fingerprint) for written in (self._own, self._known)]
+        copies = [written.copies.get(document.fingerprint) for written in (self._own, self._unshown)]
         copies += [
             other for other in self._existing.of(document.fingerprint) if other.fingerprint == document.fingerprint
         ]

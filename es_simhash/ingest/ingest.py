@@ -10,32 +10,34 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from operator import length_hint
 from typing import Any
 
 from es_simhash.arguments import check_name
-from es_simhash.errors import shorten
+from es_simhash.errors import SimHashError, shorten
+from es_simhash.groups.grouping_request import GroupingRequest
+from es_simhash.groups.reconcile import reconcile
 from es_simhash.groups.recorded import keep_recorded, record_grouping, settle_grouping
-from es_simhash.ingest.content_reader import make_reader
-from es_simhash.ingest.decide import DecisionRule, Existing, Known, decide
-from es_simhash.ingest.ingest_options import IngestOptions
+from es_simhash.ingest.content_reader import ContentReader, make_reader
+from es_simhash.ingest.decide import DecisionRule, Existing, Unshown, decide
+from es_simhash.ingest.ingest_options import IngestOptions, IngestSizes
 from es_simhash.ingest.item import Item
-from es_simhash.ingest.near import Asked, NearLookup
-from es_simhash.ingest.reading import Batch, GroupedIngest, Source, WriteTarget, check_indices, find_write_target
-from es_simhash.ingest.settle import settle
+from es_simhash.ingest.near import NearLookup
+from es_simhash.ingest.reading import Batch, Source, WriteTarget, check_indices, find_write_target
 from es_simhash.ingest.with_fingerprints import check_iterable
 from es_simhash.ingest.written import Written, report
 from es_simhash.mapping.context import Resolved, TextFields
 from es_simhash.mapping.faults import refuse_hidden_groups
-from es_simhash.mapping.fields import now
+from es_simhash.mapping.fields import now, our_object
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, check_unchanged, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.shards import reading_primaries
 from es_simhash.mapping.user_fields import milliseconds_of
-from es_simhash.transport.conversation import check_shards, unless_refused
+from es_simhash.transport.conversation import attempt, check_shards, unless_refused
 from es_simhash.transport.feed import Feed
-from es_simhash.transport.protocol import Call, Compute, Progress, check_index
+from es_simhash.transport.protocol import Call, Compute, Progress, check_index, document_key
 from es_simhash.transport.refusals import is_no_index
 from es_simhash.writes.bulk import Bulk
 from es_simhash.writes.targets import read_source_modes, refuse_masked_values, refuse_unseen
@@ -105,19 +107,19 @@ async def make_engine(
         grouping = replace(grouping, measure=grouping.measure.noting_numbers())
     source.reader = make_reader(grouping, mappings.values(), source.text_fields)
     is_recorded = all(own.text_fields for own in target.resolved.settings_of.values())
-    ingest = GroupedIngest(
+    lookup = NearLookup(
         server.context,
         index,
         target.settings,
         options,
         DecisionRule(grouping, on_duplicate, target.settings.scheme if is_recorded else None),
-        Known(grouping.max_distance),
         TextFields(target.resolved.text_fields, source.text_fields),
+        total=total,
         is_writing=is_writing,
+        is_alias=bool(mappings) and index not in mappings,
     )
-    engine = Engine(ingest, NearLookup(ingest, total, is_alias=bool(mappings) and index not in mappings))
-    await engine.lookup.prepare(server)
-    return engine
+    await lookup.prepare(server)
+    return Engine(lookup, options.sizes, source.reader)
 
 
 async def _choose_grouping(
@@ -134,89 +136,135 @@ async def _choose_grouping(
     return mappings, grouping
 
 
-async def _check(server: Port, index: str, target: WriteTarget, engine: Engine | None) -> None:
-    """Refuse to go on in an index that now has another scheme or another grouping."""
-    await check_unchanged(server, index, target.settings)
-    if engine is not None:
-        ingest = engine.ingest
-        await keep_recorded(server, index, ingest.grouping, before=target.resolved, record=ingest.is_writing)
-
-
 @dataclass(slots=True)
 class Engine:
     """
     What is done with a batch before and after it is written, where documents are grouped.
-    *is_shown*: a refresh has made all that is known visible to the lookups of the next batch.
+    *reader*: ``None`` where only distances count. *is_shown*: a refresh has made all that was written visible to the
+    lookups of the next batch.
     """
 
-    ingest: GroupedIngest
     lookup: NearLookup
+    sizes: IngestSizes
+    reader: ContentReader | None
     is_shown: bool = False
 
-    async def complete(self, server: Port, items: Sequence[Item], existing: Existing) -> Existing:
-        """Return what is near *items*, with copies where no canonical accepts; mark what stays as it is."""
+    async def complete(self, server: Port, batch: Batch) -> None:
+        """Take the answers about *batch*, with copies where no canonical accepts; mark what stays as it is."""
+        lookup, items = self.lookup, batch.items
+        if batch.asked is None:
+            return
+        batch.existing = existing = await lookup.take(server, batch.asked)
         if existing.held and existing.may_stay:
-            await server.compute(self._keep_unchanged, items, existing.held, existing.gone)
-        existing = await self.lookup.with_copies(server, items, existing)
-        if self.ingest.rule.on_duplicate != "tag":
-            await self._keep_updates(server, items, existing)
-        return existing
+            await server.compute(self._keep_unchanged, items, existing.held, existing.gone, server.prefix)
+        await lookup.add_copies(server, items, existing)
+        if lookup.rule.on_duplicate == "skip":
+            # What is there would keep its old text.
+            given = [item for item in items if item.given_id and item.operation and item.operation.kind == "index"]
+            documents = [item.document for item in given if item.document is not None]
+            for document in await lookup.find_present(server, documents, existing.held):
+                document.must_write = True
 
-    async def decide_and_look_up(
-        self, server: Port, items: Sequence[Item], existing: Existing, following: Sequence[Item]
-    ) -> tuple[Asked | None, Sequence[Any]]:
-        """Decide *items*, while the server looks up those *following*; return what was asked, and the answers."""
-        ingest = self.ingest
-        at = await server.compute(now)
-        sizes, known = ingest.options.sizes, ingest.known
-        is_full = len(known.by_id) >= sizes.unshown or known.occupies(sizes.unshown_bytes)
-        self.is_shown = ingest.is_writing and bool(items) and is_full
-        asked = None if self.is_shown else await self.lookup.ask(server, following)
-        deciding = Compute(decide_items, (items, existing, known, ingest.rule, ingest.prefix, at))
-        calls = asked.calls if asked else ()
+    async def decide(self, server: Port, batch: Batch, following: Batch | None) -> None:
+        """Decide *batch*, while the server is asked what is near the documents of the one *following*."""
+        lookup, sizes = self.lookup, self.sizes
+        after = following or Batch(())
+        is_full = len(lookup.unshown.by_id) >= sizes.unshown or lookup.unshown.occupies(sizes.unshown_bytes)
+        self.is_shown = lookup.is_writing and bool(batch.items) and is_full
+        after.asked = None if self.is_shown else await lookup.ask(server, after.items)
+        deciding = await self._deciding(server, batch.items, batch.existing)
+        calls = after.asked.calls if after.asked else ()
         [failure, *answers] = await server.together([deciding, *calls], concurrency=1 + len(calls))
         if isinstance(failure, Exception):
             raise failure
         if self.is_shown:
-            # Only now, because *items* were looked up before the refresh; those after them see what it makes visible.
-            await self.lookup.prepare(server)
-            asked = await self.lookup.ask(server, following)
-            answers = await server.together(asked.calls) if asked else []
-        return asked, answers
+            # Only now, because *batch* was looked up before the refresh; those after it see what it makes visible.
+            await lookup.prepare(server)
+            after.asked = await lookup.ask(server, after.items)
+            answers = await server.together(after.asked.calls) if after.asked else []
+        if after.asked is not None:
+            after.asked.answers = answers
+
+    async def _deciding(self, server: Port, items: Sequence[Item], existing: Existing) -> Compute:
+        lookup, at = self.lookup, await server.compute(now)
+        return Compute(decide_items, (items, existing, lookup.unshown, lookup.rule, server.prefix, at))
 
     def _keep_unchanged(
-        self, items: Sequence[Item], held: Mapping[str, Sequence[Mapping[str, Any]]], gone: AbstractSet[str]
+        self,
+        items: Sequence[Item],
+        held: Mapping[str, Sequence[Mapping[str, Any]]],
+        gone: AbstractSet[str],
+        prefix: str,
     ) -> None:
         """Let each of *items* that the index holds as it is given be done: it keeps its group, none of *gone*."""
         written: set[str | None] = set()
         for item in items:
             hits = () if item.given_id is None else held.get(item.given_id, ())
             # Searches do not show yet what this ingest wrote.
-            is_newest = item.given_id not in written and item.given_id not in self.ingest.known.by_id
-            if hits and is_newest and item.is_held(hits, self.ingest.index, self.ingest.prefix, gone):
+            is_newest = item.given_id not in written and item.given_id not in self.lookup.unshown.by_id
+            if hits and is_newest and item.is_held(hits, self.lookup.index, prefix, gone):
                 continue
             if item.outcome is None and item.operation is not None:
                 written.add(str(item.operation.header.get("_id")))
 
-    async def _keep_updates(self, server: Port, items: Sequence[Item], existing: Existing) -> None:
-        """Let none of *items* be skipped whose id is in the index: what is there would keep its old text."""
-        given = [item for item in items if item.given_id and item.operation and item.operation.kind == "index"]
-        for item in await self.lookup.find_present(server, given, existing.held):
-            item.must_write = True
-
-    async def settle(self, server: Port, items: Sequence[Item], existing: Existing) -> Exception | None:
-        """Do what depends on the outcomes of *items*, which are known from now on; return what went wrong."""
-        failure = await settle(server, self.ingest, items, existing)
-        known = self.ingest.known
+    def note_written(self, items: Sequence[Item]) -> None:
+        """Keep those of *items* that were written: searches may not show them yet."""
         if self.is_shown:
-            known.clear()
+            self.lookup.unshown.clear()
             self.is_shown = False
-        for item in items:
-            is_done = item.outcome.is_done if item.outcome else not self.ingest.is_writing and not item.is_skipped
-            if is_done and item.is_decided and item.decision is not None:
-                known.add(item)
         self.lookup.note_written(items)
-        return failure
+
+    async def decide_again(self, server: Port, batch: Batch) -> list[Item]:
+        """Decide again what was skipped for an item that is lost; return what is to be written now."""
+        lost = {item.position for item in batch.items if item.is_lost}
+        newest = {item.document.id: item.position for item in batch.items if item.document and item.is_done}
+        again = [
+            item
+            for item in batch.items
+            if item.document and item.is_skipped and item.leader and item.leader.position in lost
+            # What was written later in the batch counts, and not its older text.
+            if newest.get(item.document.id, -1) < item.position
+        ]
+        if again:
+            deciding = await self._deciding(server, again, batch.existing)
+            await server.compute(deciding.function, *deciding.arguments)
+        return [item for item in again if item.is_sent]
+
+    async def repair(self, server: Port, batch: Batch, sent: Sequence[Item]) -> Exception | None:
+        """
+        Let ``reconcile`` put right the groups that depend on one of the items *sent* that is not there, or is not what
+        was decided about; return what went wrong. Cost: nothing for most batches.
+        """
+        lookup = self.lookup
+        # Of those of one id the last one counts.
+        standing = {item.key: item for item in batch.items if item.document is not None and item.is_done}
+        lost = {item.position: item.document.id for item in sent if item.document and item.is_lost}
+        upset = [item for item in standing.values() if item.is_upset or (item.leader and item.leader.position in lost)]
+        # What a refused document was to replace stands again.
+        there = {near.id for near in chain(*batch.existing.near.values())} | lookup.unshown.by_id.keys()
+        ids = {item.key.id for item in upset} | there.intersection(lost.values())
+        if not ids:
+            return None
+        try:
+            done = await reconcile(server, lookup.index, GroupingRequest(), ids=ids, may_lack=False)
+            held = await lookup.held(server, sorted({key.id for key in standing})) or {}
+        except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
+            for item in upset:
+                item.doubt = f"its group is out of date ({error}): run reconcile"
+            return None if isinstance(error, SimHashError) else error
+        for hit in chain(*held.values()):
+            written = standing.get(document_key(hit))
+            if written is not None and written.document is not None:
+                was_copy = written.document.is_member
+                written.take_group(our_object(hit["_source"], server.prefix))
+                lookup.unshown.add(written.document)
+                # Of a document that turned out to be a copy nothing is one: what was skipped for it is decided again.
+                written.is_lost |= written.document.is_member and not was_copy
+        if not done.is_settled:
+            said = "; ".join(map(str, done.failures)) or "others change it"
+            for item in upset:
+                item.doubt = f"its group is out of date ({said}): run reconcile"
+        return None
 
 
 async def run_batches(
@@ -227,33 +275,32 @@ async def run_batches(
     must still have its settings. Three are on their way: while *batch* is decided, *following* is looked up; while it
     is written, the one after that is read.
     """
-    lookup = engine.lookup if engine else None
     resolved = target.resolved
-    existing = Existing()
+    is_writing = engine is None or engine.lookup.is_writing
     batch: Batch | None = Batch(())  # so that the first documents are looked up as all others are
     following: Batch | None = await server.compute(source.take)
     while batch is not None:
-        # Decide; near and facts, of what follows.
-        asked: Asked | None = None
-        answers: Sequence[Any] = ()
+        # Decide; near, of what follows.
         if engine:
-            after = following.items if following else ()
-            existing = await engine.complete(server, batch.items, existing)
-            asked, answers = await engine.decide_and_look_up(server, batch.items, existing, after)
+            await engine.complete(server, batch)
+            await engine.decide(server, batch, following)
         # Bulk; read and fingerprint, of what comes after that.
         is_reading = following is not None and not following.is_last
-        sent = [item for item in batch.items if item.is_sent] if engine is None or engine.ingest.is_writing else []
-        sending = [item.operation for item in sent if item.operation is not None]
-        bulk = Bulk(sending, prefix=server.prefix, repeats_scripts=False)
+        sent = [item for item in batch.items if item.is_sent] if is_writing else []
+        bulk = _bulk_of(sent, server.prefix)
         if batch.items:  # the last batch is often empty
-            await _check(server, index, target, engine)
+            await check_unchanged(server, index, target.settings)
+            if engine is not None:
+                grouping = engine.lookup.rule.grouping
+                await keep_recorded(server, index, grouping, before=target.resolved, record=is_writing)
         requests: list[Call | Compute] = [bulk.call()] if sent else []
-        requests += [Compute(source.take, (lookup.batch if lookup else None,))] if is_reading else []
+        requests += [Compute(source.take, (engine.lookup.batch if engine else None,))] if is_reading else []
         done = await server.together(requests, concurrency=len(requests)) if requests else []
-        written = done.pop(0) if sent else None
+        answer = done.pop(0) if sent else None
         ahead = done.pop(0) if is_reading else None
         # Settle and report.
-        items, failure = await _finish(server, engine, batch.items, existing, sent, bulk, written)
+        failure = await _settle(server, engine, batch, sent, bulk, answer)
+        items = batch.items if failure is None else _told(batch.items)
         if items:
             yield items
         # Nothing is raised before every document that was written is reported.
@@ -261,10 +308,58 @@ async def run_batches(
             if isinstance(error, BaseException):
                 raise error
         resolved = await _follow_rollover(server, index, resolved, engine, items)
-        for item in items:
-            item.release()
-        existing = await lookup.take(server, asked, answers) if lookup and asked else Existing()
         batch, following = following, ahead
+
+
+def _bulk_of(items: Sequence[Item], prefix: str) -> Bulk:
+    sending = [item.operation for item in items if item.operation is not None]
+    return Bulk(sending, prefix=prefix, repeats_scripts=False)
+
+
+async def _settle(
+    server: Port, engine: Engine | None, batch: Batch, sent: Sequence[Item], bulk: Bulk, answer: Any
+) -> Exception | None:
+    """
+    Take the outcomes of the items that were *sent*, and do what depends on them; return what went wrong.
+    What was skipped for a document that was refused is decided and written in its turn.
+    """
+    reader = engine.reader if engine else None
+    while sent:
+        failure = None
+        try:
+            await bulk.finish(server, answer)
+        except Exception as error:  # noqa: BLE001 -- raised once the batch is reported
+            failure = error
+        for item, outcome in zip(sent, bulk.outcomes, strict=True):
+            item.take_outcome(outcome, server.prefix, reader, is_grouped=engine is not None)
+        if failure is not None or engine is None:
+            return failure
+        engine.note_written(sent)
+        if failure := await engine.repair(server, batch, sent):
+            return failure
+        sent = await engine.decide_again(server, batch)
+        bulk = _bulk_of(sent, server.prefix)
+        answer = await attempt(server.send(bulk.call())) if sent else None
+    if engine is not None and not engine.lookup.is_writing:
+        engine.note_written(batch.items)
+    return None
+
+
+def _told(items: Sequence[Item]) -> list[Item]:
+    """
+    Return the items of a batch that can be reported although some outcomes are not known.
+    Of a skipped document nobody knows whether the one it was skipped for is there; of a tagged one that is said.
+    """
+    missing = {item.position for item in items if item.is_sent or item.is_lost}
+    told: list[Item] = []
+    for item in items:
+        depends = item.leader is not None and item.leader.position in missing
+        if item.is_sent or (item.is_skipped and depends):
+            continue
+        told.append(item)
+        if depends and item.decision is not None and item.doubt is None:
+            item.doubt = f"{shorten(item.decision.group)} was not written, as far as is known: run reconcile"
+    return told
 
 
 async def _follow_rollover(
@@ -274,61 +369,24 @@ async def _follow_rollover(
     written = {item.outcome.index for item in items if item.outcome and item.outcome.is_done}
     behind = await check_indices(server, index, resolved, {name for name in written if name})
     if behind is not resolved and engine is not None:
-        await unless_refused(record_grouping(server, behind, engine.ingest.grouping), 401, 403)
+        await unless_refused(record_grouping(server, behind, engine.lookup.rule.grouping), 401, 403)
     return behind
 
 
-async def _finish(
-    server: Port,
-    engine: Engine | None,
-    items: Sequence[Item],
-    existing: Existing,
-    sent: Sequence[Item],
-    bulk: Bulk,
-    answer: Any,
-) -> tuple[Sequence[Item], Exception | None]:
-    """Return *items* with the outcomes of those that were *sent*, as far as they are known, and what went wrong."""
-    failure = None
-    if bulk.outcomes:
-        try:
-            await bulk.finish(server, answer)
-        except Exception as error:
-            if not any(bulk.outcomes):
-                raise
-            failure = error
-    written = {item.position: item.as_written(one) for item, one in zip(sent, bulk.outcomes, strict=True)}
-    items = [written.get(item.position, item) for item in items]
-    if failure is None and engine is not None:
-        failure = await engine.settle(server, items, existing)
-    return (items if failure is None else _told(items)), failure
-
-
-def _told(items: Sequence[Item]) -> list[Item]:
-    """
-    Return the items of a batch that can be reported although some outcomes are not known.
-    Of a skipped document nobody knows whether the one it was skipped for is there; of a tagged one that is said.
-    """
-    missing = {item.position for item in items if item.is_sent or item.is_refused or item.is_lost}
-    told = [item for item in items if not item.is_sent and not (item.is_skipped and item.leader_position in missing)]
-    for item in told:
-        if item.decision is not None and item.leader_position in missing:
-            item.doubt = f"{shorten(item.decision.group)} was not written, as far as is known: run reconcile"
-    return told
-
-
 def decide_items(
-    items: Sequence[Item], existing: Existing, known: Known, rule: DecisionRule, prefix: str, at: str
+    items: Sequence[Item], existing: Existing, unshown: Unshown, rule: DecisionRule, prefix: str, at: str
 ) -> None:
     """Decide *items* in their order, at the moment *at*, and put the group fields into their operations."""
-    deciding = [item for item in items if item.is_decided]
-    decisions = decide(deciding, existing, known, rule, now=milliseconds_of(at) or 0)
+    deciding = [item for item in items if item.document is not None and item.outcome is None]
+    documents = [item.document for item in deciding if item.document is not None]
+    decisions = decide(documents, existing, unshown, rule, now=milliseconds_of(at) or 0)
     written: set[str] = set()
-    for item, decision in zip(deciding, decisions, strict=True):
+    for item, document, decision in zip(deciding, documents, decisions, strict=True):
         if item.operation is not None and item.operation.kind == "create":
             # What is there under its id is told by its moment from one whose answer was lost.
-            decision.at += item.id in known.by_id or item.id in written
+            decision.at += document.id in unshown.by_id or document.id in written
         if decision.leader is not None:
             decision.at = max(decision.at, decision.leader.at + 1)
-        item.at = decision.at
-        written.add(item.id)
+        document.at = decision.at
+        written.add(document.id)
         item.take(decision, existing, prefix)

@@ -2,9 +2,8 @@
 One document on its way through an ingest, and the group fields that it is sent with. Nothing is sent.
 
 ``reading`` makes an item with its *operation* and *part*, and tells what is decided about once its fields are put in;
-the engine in ``ingest`` gives it its *decision*; the bulk its *outcome*, where an *upsert* may take its place;
-``settle`` decides some again; ``written`` reports on it. One object goes this whole way, and stays as long as it is
-known.
+the engine in ``ingest`` gives it its *decision*; the bulk its *outcome*; ``written`` reports on it. Then only its
+*document* is kept, as one that searches may not show yet.
 """
 
 from __future__ import annotations
@@ -12,60 +11,60 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from es_simhash.errors import shorten
 from es_simhash.ingest.actions import Part, Whole
 from es_simhash.ingest.content_reader import ContentReader
 from es_simhash.ingest.decide import Decision, Document, Existing
-from es_simhash.lookup.content import Content
 from es_simhash.mapping.fields import (
-    FINGERPRINTED,
     GROUPED,
     group_fields,
     our_object,
     read_fingerprint,
     users_content,
-    with_fields,
     without_fingerprint,
 )
-from es_simhash.mapping.user_fields import to_moment
-from es_simhash.transport.raw_json import JsonObject, keep_text
+from es_simhash.mapping.user_fields import milliseconds_of, to_moment
+from es_simhash.transport.protocol import Key
+from es_simhash.transport.raw_json import keep_text
 from es_simhash.writes.operations import Operation, Outcome, new_id
 
 CREATED, UNCHANGED = 201, 304
 
 
 @dataclass(slots=True, eq=False)
-class Item(Document):
+class Item:
     """
     One document of an ingest on its way; ``None`` stands before a step, or where it does not apply.
-    *position*: among the documents given, from 0. *operation*: ``None`` if what was given is no operation.
-    *is_decided*: whether it is decided about, which an update that leaves the fingerprint alone is not. *problems*: of
-    a document that is written anyway; *doubt*: about its decision; *missed*: the part of this about what was not
-    compared. *weight*: about how many characters it takes in a request. *texts*: those whose fields are wanted. *part*:
-    what was read of it, unless it is a plain document, until it has its fields. *upsert*: of an update, the document
-    that the server creates where there is none to update. *given_id*: the id of a whole document, if it came with one.
-    *is_text*: a plain text was given.
+    *position*: among the documents given, from 0. *operation*: ``None`` if what was given is no operation. *document*:
+    what is decided about; ``None`` for an update that leaves the fingerprint alone. *problems*: of a document that is
+    written anyway; *doubt*: about its decision; *missed*: the part of this about what was not compared. *weight*: about
+    how many characters it takes in a request. *texts*: those whose fields are wanted. *part*: what was read of it,
+    unless it is a plain document, until it has its fields. *upsert*: the problems of the ``upsert`` of an update, which
+    the server writes where there is nothing to update, if the decision does not hold for that. *given_id*: the id of a
+    whole document, if it came with one. *is_text*: a plain text was given. *is_lost*: what was decided about is not
+    there: it was refused, or another document was written for it. *is_upset*: it is there, in no group yet, or in that
+    of another name.
     """
 
-    id: str = ""
-    fingerprint: int | None = None
     position: int = 0
     operation: Operation | None = None
-    is_decided: bool = False
+    document: Document | None = None
     problems: tuple[str, ...] = ()
     outcome: Outcome | None = None
     decision: Decision | None = None
     weight: int = 0
     texts: tuple[str, ...] = ()
     part: Part | None = None
-    upsert: Item | None = None
+    upsert: tuple[str, ...] | None = None
     given_id: str | None = None
     doubt: str | None = None
     missed: str | None = None
     is_text: bool = False
+    is_lost: bool = False
+    is_upset: bool = False
 
     def finish(self, fields: Sequence[dict[str, Any]]) -> None:
         """Take *fields*, those below the prefix for each text; those of a whole document are put in when it is sent."""
@@ -77,21 +76,48 @@ class Item(Document):
                 self.operation.ours = fields[0] if fields else {}
         self.texts, self.part = (), None
 
-    def as_written(self, outcome: Outcome | None) -> Item:
-        """Return it with its *outcome*; an update that created its ``upsert`` is that document from now on."""
-        item = self
-        if self.upsert is not None and outcome is not None and outcome.status == CREATED:
-            item = self.upsert
-        item.outcome = outcome
-        return item
-
-    def take(self, decision: Decision, existing: Existing, prefix: str) -> None:
-        """Take the *decision* about it: its group fields, unless it is written already, and its doubts."""
+    def read_operation(self, prefix: str, reader: ContentReader | None) -> None:
+        """
+        Learn from the operation, which has its fields, what is decided about; it gets an id if it has none.
+        A delete has no fingerprint, so that the document is no longer taken for a canonical. *reader*: ``None`` where
+        only distances count.
+        """
         operation = self.operation
         if operation is None:
             return
+        fingerprint, is_decided = _fingerprint_of(operation, prefix)
+        if not is_decided:
+            return
+        header = operation.header
+        if operation.kind in ("index", "create") and header.get("_id") is None:
+            operation.header = header = {**header, "_id": new_id()}
+        document = Document(str(header.get("_id")), fingerprint, "", header.get("_index"), header.get("routing"))
+        document.position = self.position
+        document.must_write = operation.kind in ("update", "delete")
+        document.is_deletion = operation.kind == "delete"
+        if reader is not None and fingerprint is not None:
+            written = _written_fields(operation)
+            document.content = None if written is None else reader.read(written, is_partial=operation.kind == "update")
+        self.document = document
+        if self.upsert is not None and self._is_upsert_alike(operation, document, prefix, reader):
+            self.upsert = None
+
+    def _is_upsert_alike(
+        self, operation: Operation, document: Document, prefix: str, reader: ContentReader | None
+    ) -> bool:
+        """Return whether whatever is decided about *document* holds for the ``upsert`` of *operation*."""
+        upsert = operation.body["upsert"]
+        if read_fingerprint(our_object(upsert, prefix).get("fingerprint")) != document.fingerprint:
+            return False
+        return document.content is None or reader is None or reader.read(upsert).key == document.content.key
+
+    def take(self, decision: Decision, existing: Existing, prefix: str) -> None:
+        """Take the *decision* about it: its group fields, and its doubts."""
+        operation, document = self.operation, self.document
+        if operation is None or document is None:
+            return
         leader, self.decision, self.doubt, self.missed = decision.leader, decision, None, None
-        gaps = () if self.fingerprint is None else existing.gaps.get(self.fingerprint, ())
+        gaps = () if document.fingerprint is None else existing.gaps.get(document.fingerprint, ())
         if gaps or decision.uncompared:
             reasons = "; ".join([*gaps, *map(str, decision.uncompared)])
             self.missed = f"a near-duplicate may have been missed ({reasons})"
@@ -103,15 +129,41 @@ class Item(Document):
                 f"{shorten(leader.id)} is near, and its canonical {shorten(decision.group)} is gone, or has another "
                 "text: run reconcile"
             )
-        if decision.verdict == "skip" or self.outcome is not None:
+        if decision.verdict != "skip":
+            self.operation = put_decision(operation, document, decision, prefix=prefix, with_upsert=self.upsert is None)
+
+    def take_outcome(
+        self, outcome: Outcome | None, prefix: str, reader: ContentReader | None, *, is_grouped: bool
+    ) -> None:
+        """
+        Take the *outcome* of its operation, and see whether that wrote what was decided about.
+        It did not where it was refused, where a pipeline chose the id, or where an update created its ``upsert``, which
+        is the document from then on.
+        """
+        self.outcome, document = outcome, self.document
+        if outcome is None or outcome.error is not None:
+            self.is_lost = outcome is not None and document is not None
+        elif outcome.status == CREATED and self.upsert is not None and self.operation is not None:
+            self.problems, self.upsert, self.decision = self.upsert, None, None
+            self.is_lost, self.is_upset = document is not None, True
+            self.operation = created_by(self.operation, prefix)
+            if is_grouped:
+                self.read_operation(prefix, reader)
+        elif document is not None and outcome.id not in (None, document.id):
+            self.is_lost = self.is_upset = True
+            self.document = replace(document, id=outcome.id)
+
+    def take_group(self, ours: Mapping[str, Any]) -> None:
+        """Take the group that our fields *ours* say, if it is another one."""
+        group, is_copy = str(ours.get("group")), ours.get("duplicate_of") is not None
+        if self.document is not None and self.document.group == group and not self.is_upset:
             return
-        created = self.upsert
-        is_alike = created is not None and created.is_decided and _are_alike(self, created)
-        self.operation = put_decision(operation, self, decision, prefix=prefix, with_upsert=is_alike)
-        if created is not None and is_alike:
-            created.decision, created.doubt, created.missed = decision, self.doubt, self.missed
-            created.group, created.at = self.group, self.at
-            created.is_member, created.canonicals = self.is_member, self.canonicals
+        if self.document is not None:
+            at = milliseconds_of(ours.get("at")) or 0
+            self.document = replace(self.document, group=group, at=at, is_member=is_copy, canonicals=None)
+        self.is_upset = False
+        self.decision = Decision("tag" if is_copy else "write", group, ours.get("distance") if is_copy else 0)
+        self.doubt = None
 
     def is_held(self, hits: Iterable[Mapping[str, Any]], index: str, prefix: str, gone: AbstractSet[str]) -> bool:
         """Return whether one of *hits* is the same document and has a group, none of *gone*; note that outcome then."""
@@ -128,10 +180,8 @@ class Item(Document):
             if is_there and hit.get("_routing") == (None if routing is None else str(routing)):
                 plain = {**source, prefix: _without_group(ours)}
                 if _as_json(plain) == _as_json({prefix: {}, **operation.document(prefix)}):
+                    self.take_group({"group": hit["_id"], **ours})
                     self.outcome = Outcome(hit["_id"], hit["_index"], UNCHANGED, is_same=True)
-                    self.is_decided = False
-                    distance = ours.get("distance") if "duplicate_of" in ours else 0
-                    self.decision = Decision("write", str(ours.get("group", hit["_id"])), distance)
                     return True
         return False
 
@@ -155,48 +205,20 @@ class Item(Document):
         return self.decision is not None and self.decision.verdict == "skip"
 
     @property
-    def leader_position(self) -> int | None:
-        """Position of the document that it duplicates, if that is one of this ingest."""
-        leader = None if self.decision is None else self.decision.leader
-        return None if leader is None else leader.position
+    def leader(self) -> Document | None:
+        """The document that it duplicates."""
+        return None if self.decision is None else self.decision.leader
 
     @property
-    def is_lost(self) -> bool:
-        """Whether what was decided about is not there: it was refused, or another document was written for it."""
-        outcome = self.outcome
-        if outcome is None or not self.is_decided:
-            return False
-        return outcome.error is not None or outcome.id != self.id or self.decision is None
+    def key(self) -> Key:
+        """The key of the document that was written."""
+        document, outcome = self.document, self.outcome
+        routing = None if document is None or document.routing is None else str(document.routing)
+        return Key(outcome.index or "", outcome.id or "", routing) if outcome else Key("", "")
 
     @property
-    def is_refused(self) -> bool:
-        """Whether it will not be written: refused before or by the server, or dropped by a pipeline."""
-        return self.outcome is not None and not self.outcome.is_done
-
-    def read_operation(self, prefix: str, reader: ContentReader | None) -> None:
-        """
-        Learn from the operation, which has its fields, what is decided about; it gets an id if it has none.
-        A delete has no fingerprint, so that the document is no longer taken for a canonical. *reader*: ``None`` where
-        only distances count.
-        """
-        operation = self.operation
-        if operation is None:
-            return
-        self.fingerprint, self.is_decided = _fingerprint_of(operation, prefix)
-        if not self.is_decided:
-            return
-        header = operation.header
-        if operation.kind in ("index", "create") and header.get("_id") is None:
-            operation.header = header = {**header, "_id": new_id()}
-        self.id, self.index, self.routing = str(header.get("_id")), header.get("_index"), header.get("routing")
-        self.must_write = operation.kind in ("update", "delete")
-        self.is_deletion = operation.kind == "delete"
-        if reader is not None and self.fingerprint is not None:
-            self.content = _content_of(operation, reader)
-
-    def release(self) -> None:
-        """Let go of all that only its report needs: from now on it is one of the known documents."""
-        self.operation = self.part = self.decision = self.upsert = self.outcome = None
+    def is_done(self) -> bool:
+        return self.outcome is not None and self.outcome.is_done
 
 
 def content_id(document: Any, prefix: str) -> str:
@@ -235,11 +257,6 @@ def _written_fields(operation: Operation) -> Mapping[str, Any] | None:
     return body if isinstance(body, Mapping) else None
 
 
-def _content_of(operation: Operation, reader: ContentReader) -> Content | None:
-    written = _written_fields(operation)
-    return None if written is None else reader.read(written, is_partial=operation.kind == "update")
-
-
 def _fingerprint_of(operation: Operation, prefix: str) -> tuple[int | None, bool]:
     """Return the fingerprint that the document will have, and whether the operation decides that."""
     own: Mapping[str, Any] = operation.ours or {}
@@ -252,50 +269,41 @@ def _fingerprint_of(operation: Operation, prefix: str) -> tuple[int | None, bool
     return read_fingerprint(own.get("fingerprint")), True
 
 
-def upsert_of(operation: Operation, prefix: str) -> Operation | None:
-    """Return the creation of another document, which the update *operation* writes where there is none to update."""
+def has_upsert(operation: Operation) -> bool:
+    """Return whether the update *operation* may write its ``upsert``."""
     body = operation.body
     if operation.kind != "update" or not isinstance(body, Mapping) or not isinstance(body.get("upsert"), Mapping):
-        return None
+        return False
     # With these the server writes the partial document, or what a script makes.
     is_other = any(str(body.get(name)).lower() == "true" for name in ("doc_as_upsert", "scripted_upsert"))
-    if is_other:
-        return None
-    upsert = body["upsert"]
-    whole = body.part("upsert").with_values(upsert) if isinstance(body, JsonObject) else upsert
+    return not is_other
+
+
+def created_by(operation: Operation, prefix: str) -> Operation:
+    """Return the creation of the ``upsert`` that the update *operation* wrote."""
+    whole = operation.body["upsert"]
     return Operation("create", operation.header, whole, read_own(whole, prefix))
 
 
-def _are_alike(one: Document, other: Document) -> bool:
-    """Return whether whatever is decided about *one* holds for *other*, which is written under the same id."""
-    contents = [None if document.content is None else document.content.key for document in (one, other)]
-    return one.fingerprint == other.fingerprint and contents[0] == contents[1]
-
-
 def put_decision(
-    operation: Operation, document: Document, decision: Decision, *, prefix: str, with_upsert: bool = False
+    operation: Operation, document: Document, decision: Decision, *, prefix: str, with_upsert: bool
 ) -> Operation:
     """
     Return *operation* with the group fields of *decision*; those that came with it are dropped.
-    The ``upsert`` of an update is another document: if not *with_upsert*, it gets none, and is decided about once it is
-    written. A document without fingerprint is a group by itself, so that ``collapse`` does not fold all into one.
+    Without *with_upsert*, the ``upsert`` of an update is another document, and gets its group once it is written. A
+    document without fingerprint is a group by itself, so that ``collapse`` does not fold all into one.
     """
-    body, doc = operation.body, None
+    body, fields = operation.body, _fields_of(document, decision)
+    given = {name: value for name, value in fields.items() if value is not None}
     if operation.ours is not None:
-        own = _without_group(operation.ours)
-        own |= {name: value for name, value in _fields_of(document, decision).items() if value is not None}
+        own = _without_group(operation.ours) | given
         return Operation(operation.kind, operation.header, body, own, operation.members)
-    if operation.kind == "update" and isinstance(body, Mapping):
-        doc = body.get("doc")
+    doc = body.get("doc") if operation.kind == "update" and isinstance(body, Mapping) else None
     if not isinstance(doc, Mapping) or not isinstance(doc.get(prefix), Mapping):
         return operation
-    fields = _fields_of(document, decision)
     changed = {**body, "doc": {**doc, prefix: {**doc[prefix], **fields}}}
-    if (ours := read_own(upsert := body.get("upsert"), prefix)) is not None:
-        ours = _without_group(ours) | (
-            {key: value for key, value in fields.items() if value is not None} if with_upsert else {}
-        )
-        changed["upsert"] = with_fields(upsert, {prefix: ours}, prefix=prefix, gone=(*FINGERPRINTED, *GROUPED))
+    if with_upsert and isinstance(upsert := body.get("upsert"), Mapping) and prefix in upsert:
+        changed["upsert"] = {**upsert, prefix: {**upsert[prefix], **given}}
     return Operation(operation.kind, operation.header, keep_text(body, changed))
 
 
@@ -310,8 +318,3 @@ def _fields_of(document: Document, decision: Decision) -> dict[str, Any]:
     canonical = decision.group if decision.group != document.id else None
     at = to_moment(decision.at)
     return group_fields(decision.group, canonical=canonical, distance=decision.distance, at=at)
-
-
-def regroup_body(document: Document, decision: Decision, *, prefix: str) -> dict[str, Any]:
-    """Return the body of an update that puts *decision* into a document that is written already."""
-    return {"doc": {prefix: _fields_of(document, decision)}}

@@ -2,37 +2,50 @@
 Finds which fingerprints are near those of a batch, and what documents of the index have them.
 
 A table in memory (``lookup.index_table``) has every fingerprint that a search can show, or the server is asked by block
-terms. Then ``facts`` reads the documents.
+terms. Then one search shows all of a document at once, so that what it is compared by comes from one moment.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
-from es_simhash.groups.read import SMALLEST
-from es_simhash.ingest.decide import FIRST_COMPARED, Document, Existing, Needed, needs_copies
-from es_simhash.ingest.facts import Facts, documents_near, in_order
+from es_simhash.groups.read import SMALLEST, canonicals_body
+from es_simhash.hashing import to_hex
+from es_simhash.ingest.decide import (
+    FIRST_COMPARED,
+    DecisionRule,
+    Document,
+    Existing,
+    Needed,
+    Unshown,
+    needs_copies,
+)
+from es_simhash.ingest.ingest_options import IngestOptions
 from es_simhash.ingest.item import Item
-from es_simhash.ingest.reading import EARLY, GroupedIngest
-from es_simhash.lookup.content import prepare_together
+from es_simhash.ingest.reading import EARLY
+from es_simhash.lookup.content import docvalue_fields, prepare_together, read_content
 from es_simhash.lookup.find import Crowded, Lookup, Scope
 from es_simhash.lookup.find_many import MultiSearch, make_multi_search, take_answer
 from es_simhash.lookup.judge import LookupRule
 from es_simhash.lookup.lookup_options import LookupOptions, TableError, as_fault, pays
 from es_simhash.lookup.near_dups import NearDups
 from es_simhash.lookup.plan import index_stats
-from es_simhash.mapping.context import IndexStats
+from es_simhash.mapping.context import Context, IndexStats, TextFields
 from es_simhash.mapping.fields import Fields, our_object, read_fingerprint
+from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import SettingsChanged, begin_anew, check_unchanged
 from es_simhash.mapping.user_fields import milliseconds_of
-from es_simhash.transport.conversation import attempt, refresh
-from es_simhash.transport.protocol import Call, status_of
+from es_simhash.transport.answers import Gap, find_gaps, sentences
+from es_simhash.transport.conversation import attempt, refresh, text_body
+from es_simhash.transport.pages import Hits, read_each
+from es_simhash.transport.protocol import MAX_HITS, Call, Key, document_key, status_of
+from es_simhash.transport.refusals import is_passing
 from es_simhash.writes.targets import find_write_index
 
 if TYPE_CHECKING:
@@ -46,11 +59,17 @@ CROWD_DOCUMENTS = 300
 CROWDED_TOGETHER = 10
 
 
-@dataclass(frozen=True, slots=True)
+# Most documents with fingerprints of the table that one search brings; more of them are read page by page.
+DOCUMENTS = 2_000
+# A server takes 65,536 terms in a query.
+MAX_FINGERPRINTS = 50_000
+
+
+@dataclass(slots=True)
 class Asked:
     """
     What is asked about one batch: by block terms, or what documents have the fingerprints *near*, by the table.
-    *ids*: those that the last of *calls* is about.
+    *ids*: those that the last of *calls* is about. *answers*: to the calls; each may be the exception it failed with.
     """
 
     fingerprints: Sequence[int]
@@ -58,27 +77,42 @@ class Asked:
     batch: MultiSearch | None = None
     near: Mapping[int, Sequence[int]] = field(default_factory=dict)
     ids: Sequence[str] = ()
+    answers: Sequence[Any] = ()
 
 
 class NearLookup:
     """
     The lookups of one ingest, batch after batch; *total*: at least so many will come, as far as is known.
-    *is_alias*: documents are written to an alias or a data stream, so searches show another name.
+    *unshown*: what it wrote since the last refresh. *text_fields*: ``others`` are those of the new documents.
+    *is_writing*: what is decided is written. *is_alias*: documents are written to an alias or a data stream, so
+    searches show another name.
     """
 
-    def __init__(self, ingest: GroupedIngest, total: int, *, is_alias: bool) -> None:
-        self._ingest = ingest
-        self._index = ingest.index
-        self._grouping = ingest.grouping
-        self._facts = Facts(ingest)
-        options = LookupOptions(source=False)
-        rule = LookupRule(ingest.grouping.max_distance)
-        self._scope = Scope(ingest.context, ingest.index, ingest.settings, options, rule, stats=IndexStats())
+    def __init__(
+        self,
+        context: Context,
+        index: str,
+        settings: IndexSettings,
+        options: IngestOptions,
+        rule: DecisionRule,
+        text_fields: TextFields,
+        *,
+        total: int,
+        is_writing: bool,
+        is_alias: bool,
+    ) -> None:
+        self.index, self.rule, self.is_writing = index, rule, is_writing
+        self.unshown = Unshown(rule.grouping.max_distance)
+        self._prefix, self._is_plain = context.prefix, context.is_plain
+        self._fields = Fields(context.prefix)
+        self._text_fields = text_fields
+        self._sizes, self._request = options.sizes, options.lookup
+        lookup_rule = LookupRule(rule.grouping.max_distance)
+        self._scope = Scope(context, index, settings, LookupOptions(source=False), lookup_rule, stats=IndexStats())
         self._documents = 0  # with fingerprints
         self._took = 0.0  # milliseconds of the server for one lookup, when it was last asked
-        request = ingest.options.lookup
-        self._is_wanted = request.lookups != "server"
-        self._is_demanded = request.lookups == "memory"
+        self._is_wanted = options.lookup.lookups != "server"
+        self._is_demanded = options.lookup.lookups == "memory"
         self._table: IndexTable | None = None
         self._total = total
         self._asked = self._batches = 0
@@ -89,80 +123,91 @@ class NearLookup:
     @property
     def batch(self) -> int:
         """How many documents to look up at once: fewer where the server is asked about each."""
-        sizes = self._ingest.options.sizes
-        return sizes.asking if self._table is None else sizes.most
+        return self._sizes.asking if self._table is None else self._sizes.most
 
     async def prepare(self, server: Port) -> None:
         """Make everything written so far visible to lookups, and read the statistics that their plan needs."""
-        if self._ingest.is_writing:
-            await refresh(server, self._index)
-        found = await index_stats(server, self._index, again=self._ingest.is_writing)
+        if self.is_writing:
+            await refresh(server, self.index)
+        found = await index_stats(server, self.index, again=self.is_writing)
         self._documents = found.documents
         # The index may grow before its size is read again.
         self._scope = replace(self._scope, stats=replace(found, documents=max(found.documents, SMALLEST)))
         if self._may_stay is None:
-            self._may_stay = self._ingest.is_writing and found.documents > 0
+            self._may_stay = self.is_writing and found.documents > 0
         if self._table is not None or self._is_demanded:
             await self._load(server)
 
     def note_written(self, items: Iterable[Item]) -> None:
-        """Note which *items* were written, all of which are known until :meth:`prepare`."""
+        """Note which *items* were written, and what searches may not show of them until :meth:`prepare`."""
+        for item in items:
+            is_done = item.is_done if item.outcome else not self.is_writing and not item.is_skipped
+            if is_done and item.document is not None and item.decision is not None:
+                self.unshown.add(item.document)
         if self._table is not None:
             self._table.note_written(Counter(filter(None, map(_written_to, items))))
 
-    async def ask(self, server: Port, items: Iterable[Item]) -> Asked | None:
+    async def ask(self, server: Port, items: Sequence[Item]) -> Asked | None:
         """Return what to ask about *items*; ``None`` where there is nothing to ask."""
-        items = list(items)
-        fingerprints = _fingerprints_of(items)
-        # An update without a text is not known, so searches may show the document before it.
-        self._may_stay = self._may_stay and not any(map(_is_partial, items))
-        is_wanted = self._may_stay or self._ingest.rule.on_duplicate == "skip"
+        found = (document.fingerprint for document in _looked_up(items))
+        fingerprints = list(dict.fromkeys(value for value in found if value is not None))
+        # Of an update without a text nothing is kept, so searches may show the document before it.
+        self._may_stay = self._may_stay and not any(
+            item.operation and item.operation.kind == "update" for item in items
+        )
+        is_wanted = self._may_stay or self.rule.on_duplicate == "skip"
         ids = [id_ for item in items if (id_ := item.given_id) is not None] if is_wanted else []
-        held = self._facts.held_calls(ids)
+        held = [self._search(_held_body(ids))] if ids else []
         if not fingerprints:
             return Asked((), held, ids=ids) if ids else None
         self._asked += len(fingerprints)
         self._batches += 1
         if self._is_worth_it():
             await self._load(server)
-        table = self._table
-        if table is None:
+        if self._table is None:
             batch = self._first_search(fingerprints)
             return Asked(fingerprints, [batch.call(), *held], batch, ids=ids)
-        near = await server.compute(table.near, fingerprints)
-        calls = self._facts.calls(sorted({*chain(*near.values())}))
-        return Asked(fingerprints, [*calls, *held], near=near, ids=ids)
+        near = await server.compute(self._table.near, fingerprints)
+        values = sorted({*chain(*near.values())})
+        body = {**self._with_contents(self._body(values, copies=False)), "size": DOCUMENTS}
+        # No search for none; too many are asked for in parts.
+        first = [self._search(body)] if 0 < len(values) <= MAX_FINGERPRINTS else []
+        return Asked(fingerprints, [*first, *held], near=near, ids=ids)
 
-    async def take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
+    async def take(self, server: Port, asked: Asked) -> Existing:
         """
-        Return what the *answers* to the calls of *asked* show; each may be the exception that it failed with.
+        Return what the answers to the calls of *asked* show.
         Costs a search where copies are there under the ids, and their canonicals are not near: for these.
         """
-        held = await self._facts.held(server, asked.ids, answers[-1]) if asked.ids else None
-        answers = answers[:-1] if asked.ids else answers
-        existing = await self._take(server, asked, answers) if asked.fingerprints else Existing()
-        named, there = set(), {}
-        for hit in chain(*(held or {}).values()):
-            ours = our_object(hit.get("_source") or {}, self._ingest.prefix)
+        answers = list(asked.answers)
+        existing = Existing(may_stay=bool(self._may_stay))
+        if asked.ids:
+            existing.held = await self.held(server, asked.ids, answers.pop())
+        if asked.fingerprints:
+            await self._take(server, existing, asked, answers[0] if answers else None)
+        named = set()
+        for hit in chain(*(existing.held or {}).values()):
+            ours = our_object(hit.get("_source") or {}, self._prefix)
             if ours.get("duplicate_of") is not None:
                 named.add(str(ours["duplicate_of"]))
             at = milliseconds_of(ours.get("at")) or 0
-            there[hit["_id"]] = Document(hit["_id"], read_fingerprint(ours.get("fingerprint")), at=at)
+            existing.there[hit["_id"]] = Document(hit["_id"], read_fingerprint(ours.get("fingerprint")), at=at)
         named -= {near.group for near in chain(*existing.near.values()) if not near.is_member}
-        canonicals, _ = await self._facts.canonicals(server, named)
-        may_stay = bool(self._may_stay)
-        return replace(existing, held=held, may_stay=may_stay, there=there, gone=named - canonicals.keys())
+        canonicals, _ = await self._canonicals(server, named)
+        existing.gone = named - canonicals.keys()
+        return existing
 
-    async def _take(self, server: Port, asked: Asked, answers: Sequence[Any]) -> Existing:
+    async def _take(self, server: Port, existing: Existing, asked: Asked, answer: Any) -> None:
+        """Add to *existing* what is near, given the *answer* to the first search of *asked*, if that was sent."""
         if asked.batch is not None:
-            return await self._by_server(server, asked.batch, answers[0])
+            await self._by_server(server, existing, asked.batch, answer)
+            return
         near = dict(asked.near)
         try:
-            answer = answers[0] if answers else None
-            documents, gaps = await self._facts.read(server, near, answer) if near else ({}, ())
-            shown = await self._shown(server, asked.fingerprints)
-            if shown:  # a document that was written again may be among the hits by the fingerprint that it had before
-                more, missed = await self._facts.read(server, shown)
+            documents, gaps = await self._read(server, near, answer)
+            if shown := await self._shown(server, asked.fingerprints):
+                # A document that was written again may be among the hits by the fingerprint that it had before.
+                more, missed = await self._read(server, shown)
                 documents, gaps = {**documents, **more}, (*gaps, *missed)
                 near |= {value: [*near.get(value, ()), *some] for value, some in shown.items()}
         except Exception as error:
@@ -172,20 +217,20 @@ class NearLookup:
                 raise
             self._give_up(fault)
             batch = self._first_search(asked.fingerprints)
-            return await self._by_server(server, batch, await attempt(server.send(batch.call())))
-        found = await server.compute(documents_near, near, documents.values())
-        return Existing(found, dict.fromkeys(near, gaps) if gaps else {}, copies_unread=near)
+            await self._by_server(server, existing, batch, await attempt(server.send(batch.call())))
+            return
+        await server.compute(_add_near, existing, near, documents, gaps)
+        existing.copies_unread = near
 
-    async def _by_server(self, server: Port, batch: MultiSearch, answer: Any) -> Existing:
-        """Return what is near the fingerprints of *batch*, given the *answer* to it; those not answered are crowded."""
+    async def _by_server(self, server: Port, existing: Existing, batch: MultiSearch, answer: Any) -> None:
+        """Add what is near the fingerprints of *batch*, given the *answer* to it; those not answered are crowded."""
         answers = await self._answers(server, batch, answer)
         crowded = [lookup.fingerprint for lookup in batch.lookups if lookup.fingerprint not in answers]
         answers |= await self._ask_crowded(server, crowded, copies=False)
-        near, gaps = _near_of(answers)
-        documents, missed = await self._facts.read(server, near) if near else ({}, ())
-        found = await server.compute(documents_near, near, documents.values())
-        gaps |= {value: (*gaps.get(value, ()), *missed) for value in near} if missed else {}
-        return Existing(found, gaps, copies_unread={**near, **dict.fromkeys(crowded, ())})
+        near = _take_near(existing, answers)
+        documents, gaps = await self._read(server, near)
+        await server.compute(_add_near, existing, near, documents, gaps)
+        existing.copies_unread = {**near, **dict.fromkeys(crowded, ())}
 
     def _first_search(self, fingerprints: Sequence[int]) -> MultiSearch:
         """Return the request that is answered for those of *fingerprints* with no more near them than a page shows."""
@@ -196,12 +241,12 @@ class NearLookup:
 
     async def _ask_crowded(self, server: Port, fingerprints: Sequence[int], *, copies: bool) -> dict[int, NearDups]:
         """Return the *copies*, or all others, near each of *fingerprints*, which has many."""
-        is_copy = {"exists": {"field": Fields(self._ingest.prefix).duplicate_of}}
+        is_copy = {"exists": {"field": self._fields.duplicate_of}}
         which = {"bool": {"filter" if copies else "must_not": is_copy}}
         scope = replace(self._scope, options=replace(self._scope.options, filter=which))
         found: dict[int, NearDups] = {}
         for begin in range(0, len(fingerprints), CROWDED_TOGETHER):
-            await check_unchanged(server, self._index, scope.settings)
+            await check_unchanged(server, self.index, scope.settings)
             part = fingerprints[begin : begin + CROWDED_TOGETHER]
             batch = make_multi_search([Lookup(scope, fingerprint) for fingerprint in part])
             found |= await self._answers(server, batch, await attempt(server.send(batch.call())))
@@ -219,7 +264,7 @@ class NearLookup:
 
         async def take() -> list[NearDups | Exception]:
             if next(tries):  # settings other than the scheme changed, or were unreadable
-                await check_unchanged(server, self._index, self._scope.settings)
+                await check_unchanged(server, self.index, self._scope.settings)
             return await take_answer(server, batch, answer, is_patient=True)
 
         found: dict[int, NearDups] = {}
@@ -232,43 +277,48 @@ class NearLookup:
         return found
 
     async def find_present(
-        self, server: Port, items: Sequence[Item], held: Mapping[str, Sequence[Mapping[str, Any]]] | None
-    ) -> list[Item]:
+        self, server: Port, documents: Sequence[Document], held: Mapping[str, Sequence[Mapping[str, Any]]] | None
+    ) -> list[Document]:
         """
-        Return those of *items* whose id is *held*, by id, in the index that they go to; all if that is not known.
+        Return those of *documents* whose id is *held*, by id, in the index that they go to; all if that is not known.
         Cost: for an alias one request for its write index, where something is held.
         """
         if not held:
-            return list(items) if held is None else []
-        written = await find_write_index(server, self._index, (self._index,)) if self._is_alias else ""
+            return list(documents) if held is None else []
+        written = await find_write_index(server, self.index, (self.index,)) if self._is_alias else ""
         self._is_alias = bool(written)  # if it is not known, ids alone are compared from now on
         found = {(hit["_index"], hit["_id"]) for hit in chain(*held.values())}
-        if not written:
-            return [item for item in items if item.id in held]
-        return [item for item in items if (_concrete(item.index, self._index, written), item.id) in found]
+        # Those that name no index, or the alias, go to the one written to.
+        names = {None: written, self.index: written}
+        return [
+            document
+            for document in documents
+            if document.id in held
+            and (not written or (names.get(document.index, document.index), document.id) in found)
+        ]
 
     def _is_worth_it(self) -> bool:
         """Return whether asking the server costs as much as reading all fingerprints, as far as is known."""
-        if self._table is not None or not self._is_wanted or self._ingest.context.is_plain:
+        if self._table is not None or not self._is_wanted or self._is_plain:
             return False
         # The first report waits for the table only where that takes less time than to ask about the first documents.
-        first = min(self._total, EARLY * self._ingest.options.sizes.first)
+        first = min(self._total, EARLY * self._sizes.first)
         expected = max(self._asked, first if self._batches <= EARLY else self._total)
         return pays(expected, milliseconds=max(self._scope.milliseconds, self._took), documents=self._documents)
 
     async def _load(self, server: Port) -> None:
         from es_simhash.lookup.index_table import IndexTable  # noqa: PLC0415 -- loads numpy
 
-        table = self._table or IndexTable(self._scope, self._ingest.options.lookup.most_bytes)
+        table = self._table or IndexTable(self._scope, self._request.most_bytes)
         try:
-            if self._ingest.is_writing:
+            if self.is_writing:
                 await table.catch_up(server, documents=self._documents)
             else:
                 await table.open(server)
         except (TableError, SettingsChanged) as error:
             self._give_up(error if isinstance(error, TableError) else TableError("expired"))
         else:
-            logger.info("ingest into %s: %d fingerprints are in memory", self._index, len(table))
+            logger.info("ingest into %s: %d fingerprints are in memory", self.index, len(table))
             self._table = table
         finally:
             await table.close(server)  # nothing, where no point in time is open
@@ -279,8 +329,8 @@ class NearLookup:
             self._asked = self._total = 0
             return
         if self._is_demanded and not error.is_of_document:
-            raise error.for_caller(self._index) from error
-        logger.info("ingest into %s: the server is asked about every document: %s", self._index, error)
+            raise error.for_caller(self.index) from error
+        logger.info("ingest into %s: the server is asked about every document: %s", self.index, error)
         self._is_wanted, self._table = False, None
 
     async def _shown(self, server: Port, fingerprints: Sequence[int]) -> Near:
@@ -290,86 +340,197 @@ class NearLookup:
         shown = await self._table.read_news(server)
         return await server.compute(self._table.near_among, fingerprints, shown) if len(shown) else {}
 
-    async def with_copies(self, server: Port, items: Sequence[Item], existing: Existing) -> Existing:
+    async def add_copies(self, server: Port, items: Sequence[Item], existing: Existing) -> None:
         """
-        Return *existing* with the copies near each of *items* that no canonical accepts, and their canonicals.
+        Add to *existing* the copies near each of *items* that no canonical accepts, and their canonicals.
         Such a copy counts if its canonical is gone, or has another text now. A text that differs from its canonical
         only in numbers is skipped if a copy has the same fingerprint, letters and numbers. Cost: nothing if there are
         none, else one search of their canonicals, and one of their texts; of copies that were not read, one more.
         """
         needed = await server.compute(self._needed, items, existing)
         if not needed:
-            return existing
+            return
         wanted = {
             value: existing.copies_unread[value] if need == "near" else (value,) for value, need in needed.items()
         }
         crowded = [value for value, some in wanted.items() if not some]
-        near, gaps = _near_of(await self._ask_crowded(server, crowded, copies=True))
-        wanted |= near
-        facts, missed = await self._facts.read(server, wanted, copies=True) if any(wanted.values()) else ({}, ())
-        canonicals, unread = await self._facts.canonicals(server, {copy.group for copy in chain(*facts.values())})
-        for copy in chain(*facts.values()):
+        wanted |= _take_near(existing, await self._ask_crowded(server, crowded, copies=True))
+        copies, gaps = await self._read(server, wanted, copies=True)
+        canonicals, missed = await self._canonicals(server, {copy.group for copy in chain(*copies.values())})
+        for copy in chain(*copies.values()):
             copy.canonicals = canonicals.get(copy.group, ())
-        found = dict(existing.near)
-        for value, copies in documents_near(wanted, facts.values()).items():
-            found[value] = in_order([*existing.of(value), *copies])
-        every = {value: (*existing.gaps.get(value, ()), *gaps.get(value, ()), *missed, *unread) for value in wanted}
-        return replace(
-            existing, near=found, gaps={**existing.gaps, **{value: some for value, some in every.items() if some}}
-        )
+        await server.compute(_add_near, existing, wanted, copies, (*gaps, *missed))
 
-    def _needed(self, items: Iterable[Item], existing: Existing) -> dict[int, Needed]:
+    async def _read(
+        self, server: Port, near: Near, answer: Any = None, *, copies: bool = False
+    ) -> tuple[dict[Key, list[Document]], tuple[str, ...]]:
+        """
+        Return the documents that have one of the fingerprints *near*, and why some may be missing.
+        *answer*: to the search for them, if it was sent.
+        """
+        wanted = sorted({*chain(*near.values())})
+        found: dict[Key, list[Document]] = {}
+        missing: tuple[str, ...] = ()
+        for begin in range(0, len(wanted), MAX_FINGERPRINTS):
+            body = self._body(wanted[begin : begin + MAX_FINGERPRINTS], copies=copies)
+            hits, gaps = await self._hits(server, self._with_contents(body), answer)
+            found |= await server.compute(self._documents_in, hits)
+            missing += sentences(gaps)
+        return found, missing
+
+    async def _canonicals(
+        self, server: Port, names: Collection[str]
+    ) -> tuple[dict[str, list[Document]], tuple[str, ...]]:
+        """Return the canonicals of the groups *names*, with what they are compared by, and why some may be missing."""
+        if not names:
+            return {}, ()
+        hits, gaps = await self._hits(server, self._with_contents(canonicals_body(sorted(names), self._fields)))
+        found: dict[str, list[Document]] = {}
+        for document in chain(*(await server.compute(self._documents_in, hits)).values()):
+            found.setdefault(document.group, []).append(document)
+        return found, sentences(gaps)
+
+    async def held(
+        self, server: Port, ids: Sequence[str], answer: Any = None
+    ) -> dict[str, list[Mapping[str, Any]]] | None:
+        """Return what the index has under *ids*; ``None`` where that cannot be read now."""
+        hits, gaps = await self._hits(server, _held_body(ids), answer)
+        if gaps:
+            return None
+        held: dict[str, list[Mapping[str, Any]]] = {}
+        for hit in hits.values():
+            held.setdefault(hit["_id"], []).append(hit)
+        return held
+
+    async def _hits(
+        self, server: Port, body: Mapping[str, Any], answer: Any = None
+    ) -> tuple[dict[Key, Mapping[str, Any]], list[Gap]]:
+        """
+        Return the documents that the search *body* finds, and why some may be missing.
+        *answer*: to this search, if it was sent; what it does not have whole is read page by page.
+        """
+        body = {"size": DOCUMENTS, **body}
+        if answer is None:
+            answer = await attempt(server.patient.send(self._search(body)))
+        if isinstance(answer, Exception) and not is_passing(answer):
+            raise answer
+        if isinstance(answer, Mapping) and not find_gaps(answer) and len(answer["hits"]["hits"]) < body["size"]:
+            return {document_key(hit): hit for hit in answer["hits"]["hits"]}, []
+        found: dict[Key, Mapping[str, Any]] = {}
+
+        def note(hits: Hits) -> None:
+            found.update((document_key(hit), hit) for hit in hits)
+
+        gaps = await server.until(
+            lambda: read_each(server, self.index, body, note, page=DOCUMENTS), is_done=lambda gaps: not gaps
+        )
+        return found, gaps
+
+    def _search(self, body: Mapping[str, Any]) -> Call:
+        return Call("search", {"index": self.index, "body": body})
+
+    def _body(self, fingerprints: Iterable[int], *, copies: bool) -> dict[str, Any]:
+        """Return the search, without a size, for the *copies*, or all others, that have one of *fingerprints*."""
+        fields = self._fields
+        is_near = {"terms": {fields.fingerprint: list(map(to_hex, fingerprints))}}
+        is_copy = {"exists": {"field": fields.duplicate_of}}
+        clauses = {"filter": [is_near, is_copy]} if copies else {"filter": is_near, "must_not": is_copy}
+        at = {"field": fields.at, "format": "epoch_millis"}
+        return {
+            "query": {"bool": clauses},
+            "docvalue_fields": [fields.fingerprint, fields.group, fields.duplicate_of, at],
+            "_source": False,
+            "track_total_hits": False,
+        }
+
+    def _with_contents(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the search *body* of hits that have what documents are compared by, too."""
+        rule = self.rule.grouping
+        more = {**body, "docvalue_fields": [*body["docvalue_fields"], *docvalue_fields(rule)]}
+        return more if rule.similarity is None else text_body(more, self._text_fields.all)
+
+    def _documents_in(self, hits: Mapping[Key, Mapping[str, Any]]) -> dict[Key, list[Document]]:
+        """Return the documents of *hits*, one for each of their fingerprints."""
+        fields, rule = self._fields, self.rule.grouping
+        found: dict[Key, list[Document]] = {}
+        for key, hit in hits.items():
+            held = hit["fields"]
+            copied, group = held.get(fields.duplicate_of), held.get(fields.group, (key.id,))
+            content = None if rule.is_by_distance_alone else read_content(hit, rule, self._text_fields)
+            at = int(held.get(fields.at, (0,))[0])
+            found[key] = [
+                Document(
+                    key.id,
+                    read_fingerprint(digits),
+                    (copied or group)[0],
+                    key.index,
+                    routing=key.routing,
+                    content=content,
+                    at=at,
+                    is_member=copied is not None,
+                )
+                for digits in held.get(fields.fingerprint, (None,))
+            ]
+        return found
+
+    def _needed(self, items: Sequence[Item], existing: Existing) -> dict[int, Needed]:
         """Return the fingerprints of *items* about which copies may decide, and which of these."""
-        items = list(items)
         ids = {str(item.operation.header.get("_id")) for item in items if item.operation is not None}
         asked: list[tuple[int, Document, list[Document]]] = []
-        for item in _looked_up(items):
-            if item.fingerprint is not None and item.fingerprint in existing.copies_unread:
+        for document in _looked_up(items):
+            if document.fingerprint is not None and document.fingerprint in existing.copies_unread:
                 # Those of ids that are written now are not what they were.
-                there = [near for near in existing.of(item.fingerprint) if near.id not in ids]
-                asked.append((item.fingerprint, item, there))
-        if self._grouping.similarity is not None:
+                there = [near for near in existing.of(document.fingerprint) if near.id not in ids]
+                asked.append((document.fingerprint, document, there))
+        if self.rule.grouping.similarity is not None:
             soon = (document.content for _, item, there in asked for document in (item, *there[:FIRST_COMPARED]))
-            prepare_together((content for content in soon if content is not None), self._grouping.measure)
+            prepare_together((content for content in soon if content is not None), self.rule.grouping.measure)
         needed: dict[int, Needed] = {}
         for fingerprint, document, there in asked:
-            need = needs_copies(document, there, self._ingest.known, self._ingest.rule)
+            need = needs_copies(document, there, self.unshown, self.rule)
             if need != "none" and needed.get(fingerprint) != "near":
                 needed[fingerprint] = need
         return needed
 
 
-def _near_of(answers: Mapping[int, NearDups]) -> tuple[dict[int, list[int]], dict[int, tuple[str, ...]]]:
-    """Return the fingerprints near each that was asked about, where there are any, and why some may be missing."""
-    near = {value: list({found.fingerprint: None for found in answer}) for value, answer in answers.items() if answer}
-    return near, {value: answer.reasons for value, answer in answers.items() if not answer.complete}
+def _take_near(existing: Existing, answers: Mapping[int, NearDups]) -> dict[int, list[int]]:
+    """Return the fingerprints near each that was asked about; note in *existing* why some may be missing."""
+    existing.gaps |= {value: answer.reasons for value, answer in answers.items() if not answer.complete}
+    return {value: list({found.fingerprint: None for found in answer}) for value, answer in answers.items() if answer}
 
 
 def _written_to(item: Item) -> str | None:
     """Return the index of *item*, if it was written whole and under the id that it had."""
     outcome, operation = item.outcome, item.operation
-    if outcome is None or outcome.version is None or operation is None or operation.kind not in ("index", "create"):
-        return None
-    return outcome.index if item.is_decided and item.id == outcome.id else None
+    is_whole = operation is not None and operation.kind in ("index", "create") and not item.is_lost
+    return outcome.index if is_whole and outcome is not None and outcome.version is not None else None
 
 
-def _concrete(name: str | None, alias: str, written: str) -> str:
-    """Return the concrete index that *name* means: *written*, if there is no name, or it is the *alias*."""
-    return written if name in (None, alias) else name or ""
-
-
-def _is_partial(item: Item) -> bool:
-    return item.operation is not None and item.operation.kind == "update"
-
-
-def _looked_up(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield those of *items* that are decided about and have a fingerprint, and what updates among them may create."""
+def _looked_up(items: Iterable[Item]) -> Iterator[Document]:
+    """Yield what is decided about of *items*, and has a fingerprint."""
     for item in items:
-        for document in (item, item.upsert):
-            if document is not None and document.is_decided and document.fingerprint is not None:
-                yield document
+        if item.document is not None and item.outcome is None and item.document.fingerprint is not None:
+            yield item.document
 
 
-def _fingerprints_of(items: Iterable[Item]) -> list[int]:
-    found = (item.fingerprint for item in _looked_up(items))
-    return list(dict.fromkeys(fingerprint for fingerprint in found if fingerprint is not None))
+def _held_body(ids: Sequence[str]) -> dict[str, Any]:
+    # One more than there are ids: an answer that is not full has all of them.
+    return {"query": {"ids": {"values": list(ids)}}, "size": min(len(ids) + 1, MAX_HITS), "track_total_hits": False}
+
+
+def _add_near(
+    existing: Existing, near: Near, documents: Mapping[Key, Iterable[Document]], gaps: tuple[str, ...]
+) -> None:
+    """Add to *existing* the *documents* near each fingerprint, each by its nearest, and why some may be missing."""
+    by_fingerprint: dict[int, list[Document]] = {}
+    for document in chain.from_iterable(documents.values()):
+        by_fingerprint.setdefault(document.fingerprint or 0, []).append(document)
+    for wanted, some in near.items():
+        nearest: dict[tuple[str | None, str, str | None], Document] = {}
+        for value in sorted(some, key=lambda value: (value ^ wanted).bit_count()):
+            for document in by_fingerprint.get(value, ()):
+                nearest.setdefault((document.index, document.id, document.routing), document)
+        found = [*existing.of(wanted), *nearest.values()]
+        existing.near[wanted] = sorted(found, key=lambda document: (document.at, document.id, document.index))
+        if gaps:
+            existing.gaps[wanted] = (*existing.gaps.get(wanted, ()), *gaps)

@@ -9,29 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from es_simhash.errors import InvalidInputError, MappingError, shorten
 from es_simhash.ingest.actions import ActionRules, body_of, prepare_body
 from es_simhash.ingest.content_reader import ContentReader
-from es_simhash.ingest.decide import DecisionRule, Known
+from es_simhash.ingest.decide import Existing
 from es_simhash.ingest.ingest_options import IngestOptions
-from es_simhash.ingest.item import Item, content_id, read_own, upsert_of
+from es_simhash.ingest.item import Item, content_id, has_upsert, read_own
 from es_simhash.ingest.with_fingerprints import BATCH_DOCUMENTS, fingerprint_actions
-from es_simhash.mapping.context import Context, Resolved, TextFields
+from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.faults import USE_COMPONENT
 from es_simhash.mapping.fields import dotted_names, users_content
 from es_simhash.mapping.meta import IndexSettings, check_text_fields, text_fields_of
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
-from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import check_held
 from es_simhash.transport.feed import Feed, weigh
 from es_simhash.transport.raw_json import JsonObject, as_sent, read_json
 from es_simhash.writes.operations import SPECIAL, Operation, Outcome, Refusal, to_operation
 from es_simhash.writes.targets import find_write_index, prepare_targets
+
+if TYPE_CHECKING:
+    from es_simhash.ingest.near import Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,42 +92,19 @@ OWN_CHARACTERS = 300
 _ENVELOPE = frozenset({"_index", "_id", "_source"})
 
 
-@dataclass(frozen=True, slots=True)
-class GroupedIngest:
-    """
-    What the steps of an ingest know, where documents are grouped.
-    *known*: what it wrote since the last refresh. *text_fields*: ``others`` are those of the new documents.
-    *is_writing*: what is decided is written.
-    """
-
-    context: Context
-    index: str
-    settings: IndexSettings
-    options: IngestOptions
-    rule: DecisionRule
-    known: Known
-    text_fields: TextFields
-    is_writing: bool
-
-    @property
-    def prefix(self) -> str:
-        return self.context.prefix
-
-    @property
-    def grouping(self) -> Grouping:
-        return self.rule.grouping
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Batch:
     """
     Documents that go into one bulk request.
     *items*: empty after the last one. *failure*: with which the caller's documents broke off, after those of it.
+    *asked*: about what is near them; *existing*: what searches showed.
     """
 
     items: Sequence[Item]
     failure: BaseException | None = None
     is_last: bool = False
+    asked: Asked | None = None
+    existing: Existing = field(default_factory=Existing)
 
 
 class Source:
@@ -241,8 +220,8 @@ class Source:
                 item.part = prepare_body(operation.kind, operation.body, rules)
                 item.texts = item.part.texts
                 item.problems += item.part.problems
-                if item.part.upsert is not None and (created := upsert_of(operation, rules.prefix)) is not None:
-                    item.upsert = Item(position=position, operation=created, problems=item.part.upsert.problems)
+                if item.part.upsert is not None and has_upsert(operation):
+                    item.upsert = item.part.upsert.problems
             except (ValueError, RecursionError) as error:
                 if _is_taken(operation.body, self._prefix):
                     return self._refused(position, error)
@@ -280,12 +259,8 @@ class Source:
             operation.header = {"_id": content_id(operation.body, self._prefix), **operation.header}
         if operation.kind in ("index", "create") and operation.header.get("_id") is not None:
             item.given_id = str(operation.header["_id"])
-        if item.upsert is not None:
-            item.upsert.operation = upsert_of(operation, self._prefix)  # with its fields
         if self._options.on_duplicate is not None:
             item.read_operation(self._prefix, self.reader)
-            if item.upsert is not None:
-                item.upsert.read_operation(self._prefix, self.reader)
         return item
 
     def _as_asked(self, operation: Operation) -> Operation:

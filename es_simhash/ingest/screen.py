@@ -15,7 +15,6 @@ from es_simhash.arguments import check_name
 from es_simhash.errors import InvalidInputError
 from es_simhash.groups.grouping_request import GroupingRequest
 from es_simhash.ingest.actions import ActionRules
-from es_simhash.ingest.decide import Document
 from es_simhash.ingest.ingest import make_engine, run_batches
 from es_simhash.ingest.ingest_options import IngestOptions, ScreenOptions
 from es_simhash.ingest.item import Item, has_fingerprint
@@ -123,11 +122,11 @@ async def screen(
     )
     with closing(_Texts(index, documents, target=target, options=decides, prefix=server.prefix)) as source:
         engine = await make_engine(server, target, source, decides, length_hint(documents), is_writing=False)
-        rule = _rule_of(target, options.grouping, engine.ingest.grouping.pair_rule)
+        rule = _rule_of(target, options.grouping, engine.lookup.rule.grouping.pair_rule)
         done = 0
         async with aclosing(run_batches(server, index, source, target, engine)) as batches:
             async for items in batches:
-                leaders = [leader for item in items if (leader := _leader_of(item)) is not None]
+                leaders = [item.leader for item in items if item.leader is not None]
                 keys = [Key(leader.index or "", leader.id) for leader in leaders if leader.position is None]
                 sources = await read_sources(server, index, keys, source=options.source)
                 yield [_screened(item, rule, sources, server.prefix) for item in items]
@@ -142,20 +141,16 @@ def _rule_of(target: WriteTarget, request: GroupingRequest, rule: PairRule) -> L
     return LookupRule(**{part.name: getattr(rule, part.name) for part in fields(rule)}, origin=origin)
 
 
-def _leader_of(item: Item) -> Document | None:
-    return None if item.decision is None else item.decision.leader
-
-
 def _screened(item: Item, rule: LookupRule, sources: Mapping[Key, Mapping[str, Any]], prefix: str) -> Screened:
-    leader = _leader_of(item)
+    leader, document = item.leader, item.document
     is_fingerprinted = item.operation is not None and has_fingerprint(item.operation, prefix)
-    if leader is not None and item.decision is not None:
+    if leader is not None and document is not None and item.decision is not None:
         near = Screened(
             item.position,
             "near",
             rule,
             is_fingerprinted,
-            distance=leader.distance_to(item.fingerprint),
+            distance=leader.distance_to(document.fingerprint),
             similarity=item.decision.similarity,
             must_write=item.decision.verdict != "skip",
         )
@@ -173,7 +168,7 @@ def _why_unsure(item: Item, rule: LookupRule) -> str | None:
     """Return why nobody can say that *item* is new; ``None`` if it is."""
     if item.outcome is not None:  # it is no document
         return str(item.outcome.error)
-    if item.fingerprint is None:
+    if item.document is None or item.document.fingerprint is None:
         return item.problem
     apart = [name for name in (rule.per, rule.within.field if rule.within else None) if name is not None]
     if item.is_text and apart:

@@ -100,11 +100,11 @@ def report(item: Item, *, prefix: str) -> Written:
             return written
         written.action = "unchanged" if outcome.is_same else "written"
         written.updated = outcome.status == UPDATED and operation is not None and operation.kind == "index"
-    if decision is not None and item.fingerprint is not None:
+    if decision is not None and item.document is not None and item.document.fingerprint is not None:
         written.canonical, written.too_short = decision.group, decision.is_short
         if not decision.is_stale:
             written.distance, written.similarity = decision.distance, decision.similarity
-        if decision.verdict == "tag":
+        if decision.verdict == "tag" and written.action == "written":
             written.action = "tagged"
     return written
 

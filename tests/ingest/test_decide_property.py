@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, strategies as st
 
 from es_simhash import fingerprint, hamming_distance
-from es_simhash.ingest.decide import DecisionRule, Document, Existing, Known, decide
+from es_simhash.ingest.decide import DecisionRule, Document, Existing, Unshown, decide
 from es_simhash.lookup.content import Content, compare_contents
 from es_simhash.mapping.rule import Grouping
 from es_simhash.texts.measures import TextMeasure
@@ -77,7 +77,7 @@ documents = st.lists(
 )
 def test_a_decision_is_that_of_looking_at_all(values, rows, rule, sizes, refreshes):
     """Whatever was written again meanwhile, and whenever the index is refreshed: nothing is lost between the two."""
-    known, world, index = Known(rule.max_distance), World(rule), {}
+    known, world, index = Unshown(rule.max_distance), World(rule), {}
     new = [
         Document(f"{id_:02d}", ([*values, 0])[place % (len(values) + 1)], position=n, content=content(text, per))
         for n, (id_, place, text, per) in enumerate(rows)
@@ -101,7 +101,7 @@ def test_a_decision_is_that_of_looking_at_all(values, rows, rule, sizes, refresh
 @given(related_fingerprints(30), st.integers(0, 20), st.integers(1, 9))
 def test_tags_are_those_of_the_rule(values, max_distance, size):
     """In any batches: each is a copy of the first canonical that is near it."""
-    known, decisions = Known(max_distance), []
+    known, decisions = Unshown(max_distance), []
     for batch in in_batches([Document(f"{n:02d}", value, position=n) for n, value in enumerate(values)], [size]):
         decisions += decide(batch, Existing(), known, DecisionRule(Grouping(max_distance), "tag"))
         for document in batch:
@@ -114,7 +114,7 @@ def test_the_order_of_moments_says_what_was_decided(values, max_distance, data):
     """Whatever the ids: for batches of one moment, two writers whose clocks differ, and refreshes in between."""
     ids = data.draw(st.permutations([f"{place:02d}" for place in range(len(values))]))
     new = [Document(id_, value, position=n) for n, (value, id_) in enumerate(zip(values, ids, strict=True))]
-    writers, clocks, index = [Known(max_distance) for _ in range(2)], [0, 5], []
+    writers, clocks, index = [Unshown(max_distance) for _ in range(2)], [0, 5], []
     written = [], []
     for batch in in_batches(new, data.draw(st.lists(st.integers(1, 9), min_size=1))):
         number = data.draw(st.sampled_from([0, 1]))
@@ -140,7 +140,7 @@ def test_the_order_of_moments_says_what_was_decided(values, max_distance, data):
 def test_what_is_skipped_attracts_nothing(values, max_distance):
     """Only what was written counts, so the written ones are the canonicals of the rule."""
     batch = [Document(f"{n:02d}", value, position=n) for n, value in enumerate(values)]
-    decisions = decide(batch, Existing(), Known(max_distance), DecisionRule(Grouping(max_distance), "skip"))
+    decisions = decide(batch, Existing(), Unshown(max_distance), DecisionRule(Grouping(max_distance), "skip"))
     written = [place for place, decision in enumerate(decisions) if decision.verdict != "skip"]
     assert written == sorted(set(star(values, max_distance)))
 
@@ -156,7 +156,7 @@ NUMBERED = [f"{number} boats leave the harbour at {hour}{end}" for number in "78
 def test_what_differs_in_numbers_is_skipped_for_the_very_same(texts, sizes, refreshes):
     """Each text by its letters and numbers is written once, whether searches show its copy or not."""
     rule = DecisionRule(Grouping(64, similarity=0.4, measure=TextMeasure().noting_numbers()), "skip")
-    known, index, written, seen = Known(64), {}, [], set()
+    known, index, written, seen = Unshown(64), {}, [], set()
     new = [Document(f"{n:02d}", fingerprint(text), position=n, content=content(text)) for n, text in enumerate(texts)]
     refresh = iter(refreshes)
     for batch in in_batches(new, sizes):
@@ -180,7 +180,7 @@ def test_what_differs_in_numbers_is_skipped_for_the_very_same(texts, sizes, refr
 
 def test_a_batch_can_be_decided_again():
     """Without one of its documents, as if that had not been given: nothing is taken back."""
-    known, rule = Known(3), DecisionRule(Grouping(3), "tag")
+    known, rule = Unshown(3), DecisionRule(Grouping(3), "tag")
     batch = [Document(id_, value, position=n) for n, (id_, value) in enumerate(zip("abc", (0, 1, 3), strict=True))]
     assert [one.group for one in decide(batch, Existing(), known, rule)] == ["a", "a", "a"]
     assert [one.group for one in decide(batch[1:], Existing(), known, rule)] == ["b", "b"]
@@ -189,7 +189,7 @@ def test_a_batch_can_be_decided_again():
 
 def test_what_is_decided_again_keeps_its_moment():
     """So the order of moments still says what was decided: "z" was grouped before "b"."""
-    known, rule, values = Known(3), DecisionRule(Grouping(3), "tag"), (0, 0b111, 0b111111, 0b111)
+    known, rule, values = Unshown(3), DecisionRule(Grouping(3), "tag"), (0, 0b111, 0b111111, 0b111)
     batch = [Document(id_, value, position=n) for n, (id_, value) in enumerate(zip("zrbx", values, strict=True))]
     assert [one.group for one in decide(batch, Existing(), known, rule, now=1_000)] == ["z", "z", "b", "z"]
     standing = [document for document in batch if document.id != "r"]
@@ -207,7 +207,7 @@ def test_a_canonical_that_is_given_again_keeps_its_moment():
     ]
     again = Document("a", 0b111100, position=0, must_write=True)
     existing = Existing(shown_near(index, [again], 3, {}), there={"a": Document("a", 0b111100, at=2)})
-    [decision] = decide([again], existing, Known(3), DecisionRule(Grouping(3), "tag"), now=9)
+    [decision] = decide([again], existing, Unshown(3), DecisionRule(Grouping(3), "tag"), now=9)
     assert (decision.group, decision.at) == ("a", 2)
 
 
@@ -222,7 +222,7 @@ def test_a_canonical_that_comes_back_stands_before_its_own_copies():
     back = Document("a", 0, position=0)
     led = {"d": [index[-1]]}
     [decision] = decide(
-        [back], Existing(shown_near(index, [back], 3, led)), Known(3), DecisionRule(Grouping(3), "tag"), now=9
+        [back], Existing(shown_near(index, [back], 3, led)), Unshown(3), DecisionRule(Grouping(3), "tag"), now=9
     )
     assert (decision.group, decision.at) == ("a", 4)
 
@@ -235,6 +235,6 @@ def test_a_canonical_comes_after_copies_of_others_that_it_could_have_taken():
     batch = [
         Document(id_, int(id_ != "z"), position=n, content=content(text)) for n, (id_, text) in enumerate(texts.items())
     ]
-    decisions = decide(batch, Existing(), Known(3), DecisionRule(rule, "tag"), now=1_000)
+    decisions = decide(batch, Existing(), Unshown(3), DecisionRule(rule, "tag"), now=1_000)
     assert [decision.group for decision in decisions] == ["z", "z", "c"]
     assert batch[2].at >= batch[1].at == 1_001

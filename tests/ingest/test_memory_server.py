@@ -8,8 +8,8 @@ from contextlib import closing, contextmanager
 import pytest
 
 from es_simhash import InvalidInputError, SimHashClient, fingerprint, fingerprint_fields
-from es_simhash.ingest import facts
-from es_simhash.ingest.facts import Facts
+from es_simhash.ingest import near
+from es_simhash.ingest.near import NearLookup
 from es_simhash.lookup import index_table as reading, lookup_options as request
 from tests.estates.wire import Wire
 from tests.servers.batches import ingest_in_batches
@@ -62,7 +62,7 @@ def test_memory_finds_what_the_server_finds(server, index, simhash, client, call
 def test_texts_come_with_the_rest(server, index, simhash, client, call, monkeypatch, source, most):
     """In ``_source`` or stored, in one search or page by page; the reports are the same."""
     rule = {"max_distance": 12, "verify": 0.8}
-    monkeypatch.setattr(facts, "DOCUMENTS", most)
+    monkeypatch.setattr(near, "DOCUMENTS", most)
     known = [{"_id": f"k{number:03d}", "body": text} for number, text in enumerate(texts(40, seed=1))]
     given = [{"_id": f"n{number:03d}", "body": f"{each['body']} also"} for number, each in enumerate(known)]
     fields = {"_source": source, "properties": {"body": {"type": "text", "store": True}}}
@@ -266,7 +266,7 @@ def test_a_document_that_is_written_again_during_the_lookup(server, index, simha
     given = [{"_id": f"n{number}", "body": text} for number, text in enumerate(texts_before)]
     near = [fingerprint(text) ^ 0b11 for text in texts_before]
     put(server, index, [{"_id": f"o{number}", **fingerprint_fields(each)} for number, each in enumerate(near)])
-    asked, body = [], Facts._body
+    asked, body = [], NearLookup._body
 
     def rewrite(self, found, *, copies):
         again = [number for number, each in enumerate(near) if each in found]
@@ -275,7 +275,7 @@ def test_a_document_that_is_written_again_during_the_lookup(server, index, simha
             put(server, index, [{"_id": f"o{number}", **fingerprint_fields(near[number] ^ 0b100)} for number in again])
         return body(self, found, copies=copies)
 
-    monkeypatch.setattr(Facts, "_body", rewrite)
+    monkeypatch.setattr(NearLookup, "_body", rewrite)
     reports = ingest_in_batches(client, call, index, given, batch=3, max_distance=3, lookups="memory")
     assert tagged(reports) == {f"n{number}": f"o{number}" for number in range(8)}
     assert {*asked} == {*range(8)}  # the server is asked for canonicals, then for copies

@@ -62,7 +62,13 @@ def read(kind, given, **options):
     source = kind("i", given, target=TARGET, options=IngestOptions(**options), prefix="simhash")
     batch = source.take()
     return str(batch.failure), [
-        (item.position, item.problem, item.outcome, item.is_decided and (item.id, item.fingerprint), lines)
+        (
+            item.position,
+            item.problem,
+            item.outcome,
+            item.document and (item.document.id, item.document.fingerprint),
+            lines,
+        )
         for item in batch.items
         for lines in [None if item.operation is None else [*map(in_order, item.operation.lines("simhash"))]]
     ]
