@@ -116,7 +116,6 @@ async def make_engine(
         TextFields(target.resolved.text_fields, source.text_fields),
         total=total,
         is_writing=is_writing,
-        is_alias=bool(mappings) and index not in mappings,
     )
     await lookup.prepare(server)
     return Engine(lookup, options.sizes, source.reader)
@@ -159,11 +158,10 @@ class Engine:
             await server.compute(self._keep_unchanged, items, existing.held, existing.gone, server.prefix)
         await lookup.add_copies(server, items, existing)
         if lookup.rule.on_duplicate == "skip":
-            # What is there would keep its old text.
-            given = [item for item in items if item.given_id and item.operation and item.operation.kind == "index"]
-            documents = [item.document for item in given if item.document is not None]
-            for document in await lookup.find_present(server, documents, existing.held):
-                document.must_write = True
+            for item in items:  # what is there under its id would keep its old text
+                is_there = existing.held is None or item.given_id in existing.held
+                if item.document is not None and item.given_id is not None and is_there:
+                    item.document.must_write = True
 
     async def decide(self, server: Port, batch: Batch, following: Batch | None) -> None:
         """Decide *batch*, while the server is asked what is near the documents of the one *following*."""

@@ -46,7 +46,6 @@ from es_simhash.transport.conversation import attempt, refresh, text_body
 from es_simhash.transport.pages import Hits, read_each
 from es_simhash.transport.protocol import MAX_HITS, Call, Key, document_key, status_of
 from es_simhash.transport.refusals import is_passing
-from es_simhash.writes.targets import find_write_index
 
 if TYPE_CHECKING:
     from es_simhash.lookup.fingerprint_table import Near
@@ -84,8 +83,7 @@ class NearLookup:
     """
     The lookups of one ingest, batch after batch; *total*: at least so many will come, as far as is known.
     *unshown*: what it wrote since the last refresh. *text_fields*: ``others`` are those of the new documents.
-    *is_writing*: what is decided is written. *is_alias*: documents are written to an alias or a data stream, so
-    searches show another name.
+    *is_writing*: what is decided is written.
     """
 
     def __init__(
@@ -99,7 +97,6 @@ class NearLookup:
         *,
         total: int,
         is_writing: bool,
-        is_alias: bool,
     ) -> None:
         self.index, self.rule, self.is_writing = index, rule, is_writing
         self.unshown = Unshown(rule.grouping.max_distance)
@@ -116,7 +113,6 @@ class NearLookup:
         self._table: IndexTable | None = None
         self._total = total
         self._asked = self._batches = 0
-        self._is_alias = is_alias
         # Whether a document that searches show under its id may stay; at the start, ids that nothing has yet decide.
         self._may_stay: bool | None = None
 
@@ -275,27 +271,6 @@ class NearLookup:
                 raise outcome
             found[lookup.fingerprint] = outcome
         return found
-
-    async def find_present(
-        self, server: Port, documents: Sequence[Document], held: Mapping[str, Sequence[Mapping[str, Any]]] | None
-    ) -> list[Document]:
-        """
-        Return those of *documents* whose id is *held*, by id, in the index that they go to; all if that is not known.
-        Cost: for an alias one request for its write index, where something is held.
-        """
-        if not held:
-            return list(documents) if held is None else []
-        written = await find_write_index(server, self.index, (self.index,)) if self._is_alias else ""
-        self._is_alias = bool(written)  # if it is not known, ids alone are compared from now on
-        found = {(hit["_index"], hit["_id"]) for hit in chain(*held.values())}
-        # Those that name no index, or the alias, go to the one written to.
-        names = {None: written, self.index: written}
-        return [
-            document
-            for document in documents
-            if document.id in held
-            and (not written or (names.get(document.index, document.index), document.id) in found)
-        ]
 
     def _is_worth_it(self) -> bool:
         """Return whether asking the server costs as much as reading all fingerprints, as far as is known."""

@@ -219,17 +219,14 @@ class _Batcher(Generic[_T]):
             try:
                 for action in actions:
                     if self._add(action):
-                        self._begin()
-                        yield from self._finished(keep=self._pool.ahead)
+                        yield from self._advance(self._pool.ahead)
             except WorkerError:
                 raise
             except Exception:
                 # The source broke: what it gave before must still reach the index.
-                self._begin()
-                yield from self._finished()
+                yield from self._advance()
                 raise
-            self._begin()
-            yield from self._finished()
+            yield from self._advance()
 
     async def iterate_async(self, actions: AsyncIterable[Any]) -> AsyncIterator[Any]:
         """Yield each of *actions*, finished; what takes long is done in a thread."""
@@ -240,32 +237,28 @@ class _Batcher(Generic[_T]):
             try:
                 async for action in actions:
                     if self._add(action):
-                        await asyncio.to_thread(self._begin)
-                        async for finished in self._finished_async(keep=self._pool.ahead):
+                        for finished in await asyncio.to_thread(self._advance, self._pool.ahead):
                             yield finished
             except WorkerError:
                 raise
             except Exception:
-                await asyncio.to_thread(self._begin)
-                async for finished in self._finished_async():
+                for finished in await asyncio.to_thread(self._advance):
                     yield finished
                 raise
-            await asyncio.to_thread(self._begin)
-            async for finished in self._finished_async():
+            for finished in await asyncio.to_thread(self._advance):
                 yield finished
         finally:
             await asyncio.to_thread(self._pool.close)
 
-    def _finished(self, *, keep: int = 0) -> Iterator[Any]:
+    def _advance(self, keep: int = 0) -> list[Any]:
+        """Have the fingerprints of the batch computed together; return what is finished, but for *keep* batches."""
+        batch, self._batch, self._characters = self._batch, [], 0
+        texts = [text for prepared in batch for text in prepared.texts]
+        self._begun.append((batch, self._pool.submit(texts)))
+        finished: list[Any] = []
         while len(self._begun) > keep:
-            yield from self._finish(*self._begun.popleft())
-
-    async def _finished_async(self, *, keep: int = 0) -> AsyncIterator[Any]:
-        import asyncio  # noqa: PLC0415 -- see iterate_async
-
-        while len(self._begun) > keep:
-            for finished in await asyncio.to_thread(self._finish, *self._begun.popleft()):
-                yield finished
+            finished += self._finish(*self._begun.popleft())
+        return finished
 
     def _add(self, action: Any) -> bool:
         """Add an action to the batch; return whether the batch is full."""
@@ -276,12 +269,6 @@ class _Batcher(Generic[_T]):
             self._characters += len(text)
         most = min(self._most, max(FIRST_DOCUMENTS, self._position // 2))
         return len(self._batch) >= most or self._characters >= BATCH_CHARACTERS
-
-    def _begin(self) -> None:
-        """Have the fingerprints of the batch computed together, and begin another."""
-        batch, self._batch, self._characters = self._batch, [], 0
-        texts = [text for prepared in batch for text in prepared.texts]
-        self._begun.append((batch, self._pool.submit(texts)))
 
     def _finish(self, batch: Sequence[_T], pending: Pending) -> list[Any]:
         """Return the actions of a batch with its fingerprints."""

@@ -31,7 +31,7 @@ from es_simhash.writes.operations import Operation, Outcome, Refusal, new_id
 
 logger = logging.getLogger("es_simhash")
 
-_CREATED, MISSING, CONFLICT, UNREADABLE = 201, 404, 409, 503
+MISSING, CONFLICT, UNREADABLE = 404, 409, 503
 NO_INDEX = "index_not_found_exception"
 # Refusals that may come after the server has done the work.
 _UNSURE = frozenset({502, 503, 504})
@@ -133,64 +133,35 @@ class Bulk:
 
     async def _recognise(self, server: Port, wave: Sequence[int]) -> None:
         """Correct the outcomes of documents that exist because an earlier attempt of ours created them."""
-        places = [
-            place
-            for place in wave
-            if (outcome := self.outcomes[place]) is not None
-            and outcome.status == CONFLICT
-            and outcome.index is not None
-            and self._operations[place].kind == "create"
-            and isinstance(self._operations[place].body, Mapping)  # JSON as text is compared by its sender
-            and place not in self._asked
-        ]
-        if not places:
+        taken: dict[int, Outcome] = {}
+        for place in wave:
+            operation, outcome = self._operations[place], self.outcomes[place]
+            if outcome is None or outcome.status != CONFLICT or outcome.index is None or place in self._asked:
+                continue
+            # JSON as text is compared by its sender.
+            if operation.kind == "create" and isinstance(operation.body, Mapping):
+                taken[place] = outcome
+        if not taken:
             return
+        headers = [self._operations[place].header for place in taken]
+        keys = [
+            Key(outcome.index or "", header.get("_id", outcome.id), header.get("routing"))
+            for outcome, header in zip(taken.values(), headers, strict=True)
+        ]
         try:
-            answer = await server.patient.mget(body={"docs": [self._named(place) for place in places]})
+            answer = await server.patient.mget(body={"docs": [key.header() for key in keys]})
         except Exception as error:  # noqa: BLE001 -- a writer without the right to read is told of the conflict
             logger.debug("documents that exist were not compared: %s", error)
             return
-        for place, item in zip(places, answer["docs"], strict=True):
-            if item.get("found") and isinstance(item.get("_source"), Mapping):
-                self._compare(place, item)
-
-    def _named(self, place: int) -> dict[str, Any]:
-        outcome, header = self.outcomes[place], self._operations[place].header
-        index, id_ = (None, None) if outcome is None else (outcome.index, outcome.id)
-        routing = {} if header.get("routing") is None else {"routing": header["routing"]}
-        return {"_index": index, "_id": header.get("_id", id_), **routing}
-
-    def _compare(self, place: int, item: Mapping[str, Any]) -> None:
-        outcome = self.outcomes[place]
-        if outcome is None:
-            return
-        kinship = compare_created(
-            self._operations[place].document(self._prefix),
-            item["_source"],
-            prefix=self._prefix,
-            is_unsure=place in self._unsure,
-        )
-        version = (item["_seq_no"], item["_primary_term"]) if "_seq_no" in item else None
-        if kinship == "ours" and not self._is_another(place, item.get("_routing"), version):
-            self.outcomes[place] = Outcome(outcome.id, outcome.index, 201, version=version)
-        elif kinship != "other":
-            self.outcomes[place] = replace(outcome, is_same=True)
-
-    def _is_another(self, place: int, routing: str | None, version: tuple[int, int] | None) -> bool:
-        """Return whether another operation than that at *place* wrote what has this *routing* and *version*."""
-        if routing != self._routing(place):
-            return True
-        written = {
-            (other.index, other.id, self._routing(number), other.version)
-            for number, other in enumerate(self.outcomes)
-            if other is not None and other.is_done and other.version is not None
-        }
-        outcome = self.outcomes[place]
-        return outcome is not None and (outcome.index, outcome.id, routing, version) in written
-
-    def _routing(self, place: int) -> str | None:
-        routing = self._operations[place].header.get("routing")
-        return None if routing is None else str(routing)
+        for (place, outcome), item in zip(taken.items(), answer["docs"], strict=True):
+            if not isinstance(item.get("_source"), Mapping):
+                continue
+            sent, is_unsure = self._operations[place].document(self._prefix), place in self._unsure
+            kinship = compare_created(sent, item["_source"], prefix=self._prefix, is_unsure=is_unsure)
+            if kinship == "ours":
+                self.outcomes[place] = Outcome(outcome.id, outcome.index, 201, version=_version_of(item))
+            elif kinship == "same":
+                self.outcomes[place] = replace(outcome, is_same=True)
 
     def _call(self, places: Iterable[int]) -> Call:
         return Call(
@@ -333,8 +304,6 @@ async def send_surely(server: Port, operations: Sequence[Operation]) -> list[Out
 def _outcome(item: Mapping[str, Any]) -> Outcome:
     [result] = item.values()
     status, id_, index = result.get("status", 0), result.get("_id"), result.get("_index")
-    if status == _CREATED and "_seq_no" in result and "error" not in result:  # most operations, without detours
-        return Outcome(id_, index, status, None, (result["_seq_no"], result["_primary_term"]))
     if "error" in result or status >= 400:
         refusal = Refusal.read(status, result.get("error") or result.get("result", "failed"))
         if SHARD_GONE.fits(None, refusal.type):
@@ -342,8 +311,11 @@ def _outcome(item: Mapping[str, Any]) -> Outcome:
         return Outcome(id_, index, refusal.status, refusal)
     if result.get("result") == "noop" and "_seq_no" not in result:  # an update that changes nothing has a _seq_no
         return Outcome(id_, index, status, Refusal(status, reason="an ingest pipeline dropped it"), is_dropped=True)
-    version = (result["_seq_no"], result["_primary_term"]) if "_seq_no" in result else None
-    return Outcome(id_, index, status, version=version)
+    return Outcome(id_, index, status, version=_version_of(result))
+
+
+def _version_of(item: Mapping[str, Any]) -> tuple[int, int] | None:
+    return (item["_seq_no"], item["_primary_term"]) if "_seq_no" in item else None
 
 
 def versioned_header(found: Mapping[str, Any]) -> dict[str, Any]:

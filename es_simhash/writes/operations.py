@@ -27,9 +27,6 @@ _KINDS: Mapping[int, FailureKind] = {404: "missing", 409: "changed"}
 _QUOTED = re.compile(r"\(byte\[\]\)\".*\"(?:\[truncated [^\]]*\])?; ", re.DOTALL)
 
 UNAVAILABLE = 503
-UNDECIDED = 424
-"""Not of a server: a document was not sent, because another one was refused."""
-
 Hindrance: TypeAlias = Literal["busy", "blocked", "forbidden", "missing"]
 # A server may refuse each document of a user with masked fields by 500 (OpenSearch) or 400 (Elasticsearch).
 _HINDRANCES: Mapping[str, Hindrance] = {
@@ -80,8 +77,9 @@ class Refusal:
         """What hinders every write now; ``None`` where the document, or its version, is the reason."""
         if self.type in _HINDRANCES and self.status != UNAVAILABLE:  # a server that starts has a block, too
             return _HINDRANCES[self.type]
-        is_busy = is_passing(self.status) or self.status == UNDECIDED
-        return "busy" if is_busy else "forbidden" if self.status in (401, 403) else None
+        if is_passing(self.status):
+            return "busy"
+        return "forbidden" if self.status in (401, 403) else None
 
     @classmethod
     def read(cls, status: int, error: Any) -> Refusal:

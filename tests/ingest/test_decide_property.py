@@ -98,17 +98,6 @@ def test_a_decision_is_that_of_looking_at_all(values, rows, rule, sizes, refresh
             known.clear()
 
 
-@given(related_fingerprints(30), st.integers(0, 20), st.integers(1, 9))
-def test_tags_are_those_of_the_rule(values, max_distance, size):
-    """In any batches: each is a copy of the first canonical that is near it."""
-    known, decisions = Unshown(max_distance), []
-    for batch in in_batches([Document(f"{n:02d}", value, position=n) for n, value in enumerate(values)], [size]):
-        decisions += decide(batch, Existing(), known, DecisionRule(Grouping(max_distance), "tag"))
-        for document in batch:
-            known.add(document)
-    assert [int(decision.group) for decision in decisions] == star(values, max_distance)
-
-
 @given(related_fingerprints(30), st.integers(0, 20), st.data())
 def test_the_order_of_moments_says_what_was_decided(values, max_distance, data):
     """Whatever the ids: for batches of one moment, two writers whose clocks differ, and refreshes in between."""
@@ -176,15 +165,6 @@ def test_what_differs_in_numbers_is_skipped_for_the_very_same(texts, sizes, refr
         if next(refresh, False):
             index = {one.id: replace(one, canonicals=None) for one in written}
             known.clear()
-
-
-def test_a_batch_can_be_decided_again():
-    """Without one of its documents, as if that had not been given: nothing is taken back."""
-    known, rule = Unshown(3), DecisionRule(Grouping(3), "tag")
-    batch = [Document(id_, value, position=n) for n, (id_, value) in enumerate(zip("abc", (0, 1, 3), strict=True))]
-    assert [one.group for one in decide(batch, Existing(), known, rule)] == ["a", "a", "a"]
-    assert [one.group for one in decide(batch[1:], Existing(), known, rule)] == ["b", "b"]
-    assert not known.by_id
 
 
 def test_what_is_decided_again_keeps_its_moment():

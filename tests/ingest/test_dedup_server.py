@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from es_simhash import AsyncSimHashClient, fingerprint, hamming_distance
+from es_simhash import AsyncSimHashClient
 from tests.estates.wire import Wire
-from tests.reference import star
 from tests.servers.batches import ingest_in_batches
 from tests.servers.fixtures import client_through
 from tests.servers.support import ONE_SHARD, ByDistance, numbered, read_all, send_lines, stored_groups, texts
@@ -16,48 +15,6 @@ from tests.servers.support import ONE_SHARD, ByDistance, numbered, read_all, sen
 def simhash(simhash):
     """These tests are about bits."""
     return ByDistance(simhash)
-
-
-@pytest.mark.parametrize("max_distance", [0, 3, 8])
-def test_tags_are_those_of_the_rule(server, index, simhash, client, call, max_distance):
-    """Over several batches and refreshes: every tag is what comparing all documents in order gives."""
-    simhash.create_index(index, text_field="body", settings={**ONE_SHARD, "refresh_interval": "-1"})
-    found = texts(300)
-    prints = [fingerprint(text) for text in found]
-    expected = star(prints, max_distance)
-    options = {"batch": 40, "in_flight": 90, "max_distance": max_distance}
-    reports = ingest_in_batches(client, call, index, numbered(found), **options)
-    assert len({*expected}) < len(expected)
-    documents = read_all(server, index)
-    for n, (report, canonical) in enumerate(zip(reports, expected, strict=True)):
-        fields = documents[f"{n:05d}"]["simhash"]
-        assert report.canonical == fields["group"] == f"{canonical:05d}"
-        assert report.distance == hamming_distance(prints[n], prints[canonical])
-        assert report.action == ("written" if canonical == n else "tagged")
-        assert fields.get("duplicate_of") == (None if canonical == n else f"{canonical:05d}")
-        assert fields.get("distance") == (None if canonical == n else report.distance)
-        assert fields["at"].endswith("Z")
-
-
-def test_skip_writes_no_duplicate(server, index, simhash, client, call):
-    """Each skipped document is reported with what it duplicates, and a second run skips or rewrites all."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    found = texts(200)
-    prints = [fingerprint(text) for text in found]
-    expected = star(prints, 8)
-    documents = numbered(found)
-    for run in range(2):
-        options = {"batch": 50, "on_duplicate": "skip", "max_distance": 8}
-        reports = ingest_in_batches(client, call, index, documents, **options)
-        assert [report.action for report in reports] == [
-            ("unchanged" if run else "written") if canonical == n else "skipped" for n, canonical in enumerate(expected)
-        ]
-        if run == 0:  # in the second, which of several canonicals within reach is told may differ
-            assert [report.canonical for report in reports] == [f"{canonical:05d}" for canonical in expected]
-        assert all(report.distance <= 8 for report in reports if report.action != "unchanged")
-        assert set(read_all(server, index)) == {f"{canonical:05d}" for canonical in expected}
-    assert "_id" in documents[0]
-    assert "simhash" not in documents[0]
 
 
 def test_skip_loses_no_update(server, index, simhash):
@@ -90,46 +47,6 @@ def test_skip_loses_no_update(server, index, simhash):
         assert reports[-1].action == "tagged"
         assert read_all(server, index)["h"]["body"] == text
         server.request("DELETE", f"/{index}/_doc/h?refresh=true")
-
-
-def test_skip_goes_by_the_index_that_is_written_to(server, index, simhash):
-    """What an older index of the alias has under the id is not replaced by a write, so the document is skipped."""
-    for age, is_write_index in (("old", False), ("new", True)):
-        name = f"{index}-{age}"
-        simhash.create_index(name, text_field="body", settings=ONE_SHARD)
-        server.request("PUT", f"/{name}/_alias/{index}", {"is_write_index": is_write_index})
-    text = texts(1)[0]
-    for age, id_ in (("old", "a"), ("old", "b"), ("new", "c")):
-        list(simhash.ingest(f"{index}-{age}", [{"_id": id_, "body": text}], max_distance=3))
-    reports = list(simhash.ingest(index, [{"_id": id_, "body": text, "n": 1} for id_ in "abc"], on_duplicate="skip"))
-    assert [(each.id, each.action) for each in reports] == [("a", "skipped"), ("b", "skipped"), ("c", "tagged")]
-    changed = [{"_id": id_, "body": text, "n": 1} for id_ in "ab"]
-    reports = list(simhash.ingest(f"{index}-old", changed, on_duplicate="skip"))
-    assert [(each.id, each.action) for each in reports] == [("a", "written"), ("b", "tagged")]
-
-
-def test_a_refused_canonical_is_nobodys_canonical(server, index, simhash):
-    """What was tagged or skipped for a document that the server did not take is decided about again."""
-    for policy in ("tag", "skip"):
-        name = f"{index}-{policy}"
-        mappings = {"properties": {"n": {"type": "integer"}}}
-        simhash.create_index(name, text_field="body", settings=ONE_SHARD, mappings=mappings)
-        text = texts(1)[0]
-        documents = [
-            {"_id": "a", "n": "no number", "body": text},
-            {"_id": "b", "n": "nor this", "body": text},
-            {"_id": "c", "n": 1, "body": text},
-            {"_id": "d", "n": 2, "body": text},
-        ]
-        reports = list(simhash.ingest(name, documents, on_duplicate=policy))
-        last = "tagged" if policy == "tag" else "skipped"
-        assert [report.action for report in reports] == ["refused", "refused", "written", last]
-        assert [report.canonical for report in reports[2:]] == ["c", "c"]
-        assert not any(report.updated for report in reports)
-        documents = read_all(server, name)
-        assert set(documents) == ({"c", "d"} if policy == "tag" else {"c"})
-        assert {source["simhash"]["group"] for source in documents.values()} == {"c"}
-        assert documents["c"]["simhash"].get("duplicate_of") is None
 
 
 def test_a_tagged_document_says_that_its_leader_is_not_there(server, index):

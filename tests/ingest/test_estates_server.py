@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from opensearchpy import OpenSearch
 
-from es_simhash import InvalidInputError, MappingError, SimHashClient, fingerprint
+from es_simhash import MappingError, SimHashClient, fingerprint
 from tests.servers.batches import ingest_in_batches
 from tests.servers.removals import delete_duplicates
 from tests.servers.servers import send
@@ -34,26 +34,6 @@ def pipeline(server, index):
     yield put
     server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": None})
     server.request("DELETE", f"/_ingest/pipeline/{index}")
-
-
-@only_opensearch
-@pytest.mark.parametrize("policy", ["tag", "skip"])
-def test_a_dropped_document_is_nobodys_canonical(server, index, simhash, pipeline, policy):
-    """It is reported as dropped, and its duplicate is written in its place."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    pipeline({"drop": {"if": "ctx.spam == true"}})
-    documents = [
-        {"_id": "a", "spam": True, "body": TEXT},
-        {"_id": "b", "body": TEXT},
-        {"_id": "c", "body": TEXT},
-    ]
-    reports = list(simhash.ingest(index, documents, on_duplicate=policy))
-    last = "tagged" if policy == "tag" else "skipped"
-    assert [(each.id, each.action) for each in reports] == [("a", "dropped"), ("b", "written"), ("c", last)]
-    assert reports[2].canonical == "b"
-    found = read_all(server, index)
-    assert sorted(found) == (["b", "c"] if policy == "tag" else ["b"])
-    assert {source["simhash"]["group"] for source in found.values()} == {"b"}
 
 
 @only_opensearch
@@ -126,28 +106,6 @@ def test_segment_replication(cluster):
             client.indices.delete(index=name)
 
 
-def test_replicas(cluster):
-    """With fingerprints in memory, whichever copy answers: the reports are those of asking the server."""
-    if cluster.nodes[0].product == "elasticsearch":
-        pytest.skip("the client here is that of OpenSearch")
-    found = []
-    with OpenSearch(cluster.urls, timeout=60) as client:
-        simhash = SimHashClient(client)
-        for lookups in ("server", "memory"):
-            name = f"copied-{lookups}"
-            simhash.create_index(
-                name, text_field="body", settings={"number_of_shards": 2, "number_of_replicas": 1}, max_distance=3
-            )
-            cluster.await_health("green")
-            documents = numbered(texts(120, seed=9))
-            list(simhash.ingest(name, documents[:60], on_duplicate=None))
-            reports = simhash.ingest(name, documents[60:], lookups=lookups, batch=20)
-            found.append([(each.id, each.action, each.canonical) for each in reports])
-            client.indices.delete(index=name)
-    assert found[0] == found[1]
-    assert any(action == "tagged" for _, action, _ in found[0])
-
-
 def write_to(alias, old, new):
     """Return the actions that let writes through *alias* go to the index *new*."""
     names = {old: False, new: True}
@@ -163,19 +121,6 @@ def alias(server, index, simhash):
     actions = write_to(f"{index}-all", f"{index}-old", f"{index}-new")
     server.request("POST", "/_aliases", {"actions": actions})
     return f"{index}-all"
-
-
-def test_a_new_index_behind_an_alias_is_mapped_before_it_is_written_to(server, index, simhash, alias):
-    """With the scheme, the text fields and the grouping of the index before it."""
-    reports = list(simhash.ingest(alias, [{"_id": "b", "body": TEXT}]))
-    assert [(each.action, each.index, each.canonical) for each in reports] == [("tagged", f"{index}-new", "a")]
-    mapping = server.request("GET", f"/{index}-new/_mapping")[f"{index}-new"]["mappings"]
-    assert mapping["properties"]["simhash"]["properties"]["block0"] == {"type": "keyword"}
-    assert [each.ready for each in simhash.check(alias)] == [True, True]
-    server.request("POST", f"/{alias}/_refresh")
-    assert {each.id for each in simhash.find_near_dups(alias, TEXT)} == {"a", "b"}
-    with pytest.raises(InvalidInputError, match="is grouped by"):
-        list(simhash.ingest(f"{index}-new", [{"_id": "c", "body": TEXT}], max_distance=3))
 
 
 def test_an_index_that_was_mapped_as_text_is_refused(server, index, simhash, alias):

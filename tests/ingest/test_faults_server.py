@@ -18,13 +18,10 @@ from tests.servers.support import (
     ONE_SHARD,
     ROUNDS,
     ByDistance,
-    assert_all_right,
     expected_groups,
     leader_of,
     numbered,
-    put,
     read_all,
-    send_lines,
     stored_groups,
     texts,
 )
@@ -213,41 +210,3 @@ def test_a_data_node_that_goes_and_comes_back(cluster):
     server.remove("spread")
     assert {id_: source["body"] for id_, source in found.items()} == {d["_id"]: d["body"] for d in documents}
     assert stored_groups(found) == expected_groups(found, 3)
-
-
-def test_a_killed_backfill_goes_on_while_others_write(server, index):
-    """Every document ends with the fingerprint of its present text, and nobody's change is lost."""
-    server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
-    found = texts(1_500, seed=8)
-    put(server, index, numbered(found))
-    is_done = threading.Event()
-    changed = {}
-
-    def change():
-        chance = random.Random(9)
-        while not is_done.is_set():
-            n = chance.randrange(1_500)
-            body = {"body": found[chance.randrange(1_500)], "by": "another"}
-            send_lines(
-                server, [{"update": {"_index": index, "_id": f"{n:05d}", "retry_on_conflict": 9}}, {"doc": body}]
-            )
-            changed[f"{n:05d}"] = body["body"]
-
-    thread = threading.Thread(target=change)
-    thread.start()
-    chance = random.Random(2)
-    try:
-        for _ in range(ROUNDS):
-            writer = start(server, "backfill", index)
-            time.sleep(chance.uniform(0.7, 3.0))
-            writer.kill()
-            writer.communicate()
-    finally:
-        is_done.set()
-        thread.join()
-    kill_and_run_again(server, chance, "backfill", index, longest=2.0)
-    documents = read_all(server, index)
-    assert len(documents) == 1_500
-    assert_all_right(documents)
-    assert changed
-    assert all(documents[id_]["body"] == body and documents[id_]["by"] == "another" for id_, body in changed.items())

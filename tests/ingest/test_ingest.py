@@ -143,19 +143,6 @@ def test_a_document_that_is_refused(way, id_):
 
 
 @ways
-@pytest.mark.parametrize("id_", NEW)
-def test_a_document_refused_for_load(way, id_):
-    """With either status: it alone is sent again, and all is as if nothing had been."""
-    store, statuses = filled(), [503, 429]
-    store.refuse = lambda header: statuses.pop() if header["_id"] == id_ and statuses else None
-    run, calm = run_ingest(store, way), run_ingest(filled(), way)
-    assert [each.action for each in run.emitted] == [each.action for each in calm.emitted]
-    assert {each.reason for each in run.emitted} == {None}
-    assert_told_truly(run, store)
-    assert_grouped(store, way)
-
-
-@ways
 def test_lookups_refused_for_load_are_asked_again(way):
     """One by one, until they are answered; none counts as a document without near-duplicates."""
 

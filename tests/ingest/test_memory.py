@@ -5,7 +5,7 @@ import pytest
 from es_simhash import InvalidInputError
 from es_simhash.ingest.ingest_options import IngestSizes
 from es_simhash.lookup import lookup_options as request
-from es_simhash.lookup.lookup_options import LookupRequest, pays
+from es_simhash.lookup.lookup_options import LookupRequest
 from tests.ingest.ingesting import NEW, PATIENT, A, B, assert_grouped, assert_told_truly, filled, is_writing, run_ingest
 from tests.transport.by_hand import CLOSES, Cancelled, ServerError, calls_to_fail, failures, is_harmless, is_passing
 from tests.transport.fake_server import WHOLE
@@ -90,12 +90,6 @@ def test_auto_reports_before_it_reads_fingerprints(monkeypatch, given, first):
     calls = run_ingest(filled(), {"on_duplicate": "tag", "sizes": IngestSizes(first=first)}, documents).calls
     apis = [each.api for each in calls if each.api != "bulk" or is_writing(each)]
     assert (apis.index("bulk") < apis.index("index_stats")) == (first == 1)
-
-
-def test_few_documents_never_read_a_large_index():
-    """However slow the server is, for as long as it has been asked for less than the reading takes."""
-    assert not pays(10, milliseconds=1_000, documents=30_000_000)
-    assert pays(100_000, milliseconds=1, documents=30_000_000)
 
 
 def number_of(api, run):

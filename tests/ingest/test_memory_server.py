@@ -11,9 +11,8 @@ from es_simhash import InvalidInputError, SimHashClient, fingerprint, fingerprin
 from es_simhash.ingest import near
 from es_simhash.ingest.near import NearLookup
 from es_simhash.lookup import index_table as reading, lookup_options as request
-from tests.estates.wire import Wire
 from tests.servers.batches import ingest_in_batches
-from tests.servers.fixtures import client_through, make_client
+from tests.servers.fixtures import make_client
 from tests.servers.support import ONE_SHARD, document, fill, planted, put, random_texts, resize, texts
 
 EMPTY = {"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "-1"}
@@ -118,50 +117,6 @@ def test_fingerprints_of_all_ranges_are_kept(server, index, simhash, pages, kept
     assert len(pages) > 1
     fill(server, index, [*planted(60), *edges, *farthest])
     assert kept_in(index, simhash) == sorted({*planted(60), *edges, *farthest})
-
-
-class Wrapper:
-    """As code around a client that counts calls: it cannot be copied, and the transport that it shows sends nothing."""
-
-    def __init__(self, client):
-        self.client = client
-
-    def __getattr__(self, name):
-        return getattr(self.client, name)
-
-
-class CopiedWrapper(Wrapper):
-    def __copy__(self):
-        return CopiedWrapper(self.client)
-
-
-@pytest.mark.parametrize(("wrapper", "options"), [(None, {"http_compress": True}), (Wrapper, {}), (CopiedWrapper, {})])
-def test_clients_in_wrappers_and_compressed_answers(server, index, pages, kept_in, wrapper, options):
-    with closing(make_client(server, **options)) as client:
-        given = client if wrapper is None else wrapper(client)
-        simhash = SimHashClient(given, dialect=server.product)
-        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-        fill(server, index, planted(60))
-        assert kept_in(index, simhash) == sorted({*planted(60)})
-        assert pages
-
-
-@pytest.mark.parametrize(
-    ("fault", "number"),
-    [("shards failed", 4), ("shards silent", 5), ("search timed out", 6), ("503", 5), ("lost", 4)],
-)
-def test_gaps_while_fingerprints_are_read(server, index, pages, impatient, fault, number):
-    """A search that shows half of the fingerprints, and says so, is repeated."""
-    wire = Wire(script={("search", number): fault})
-    found = texts(60, seed=3)
-    with client_through(server, wire) as simhash:
-        simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-        fill(server, index, [fingerprint(each) for each in found])
-        given = [{"_id": f"n{n}", "body": text} for n, text in enumerate(found)]
-        reports = list(simhash.ingest(index, given, max_distance=3, verify=False, lookups="memory"))
-    assert len(tagged(reports)) == 60
-    assert any(pages)
-    assert len(wire.log) == 1
 
 
 def test_numbers_that_repeat_in_a_shrunk_index(server, index, simhash, pages):
@@ -343,27 +298,6 @@ def test_too_little_memory(server, index, simhash, client, call, monkeypatch, ca
         reports = ingest_in_batches(client, call, index, given, batch=5, max_distance=3, memory_bytes=100)
     assert len(tagged(reports)) == 30
     assert any("memory_bytes" in each.getMessage() for each in caplog.records)
-
-
-class Progressing:
-    """As a progress bar around a generator: it has a length by its class, and none in fact."""
-
-    def __init__(self, items):
-        self.items = items
-
-    def __iter__(self):
-        return iter(self.items)
-
-    def __len__(self):
-        raise TypeError("'NoneType' object cannot be interpreted as an integer")
-
-
-def test_a_length_that_is_not_known(index, simhash):
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    given = texts(3)
-    documents = Progressing([{"_id": str(number), "body": text} for number, text in enumerate(given)])
-    assert [each.id for each in simhash.ingest(index, documents)] == ["0", "1", "2"]
-    assert len(simhash.find_near_dups_many(index, Progressing(given))) == 3
 
 
 def test_an_index_without_sequence_numbers(elasticsearch, index):

@@ -13,8 +13,6 @@ from tests.servers.support import ONE_SHARD, read_all, send_lines
 
 RULES = {
     "default": {},
-    "0 bits": {"verify": False, "max_distance": 0},
-    "3 bits": {"verify": False, "max_distance": 3},
     "12 bits": {"verify": False, "max_distance": 12},
     "per": {"max_distance": 20, "verify": 0.6, "per": "source.raw"},
     "within": {"max_distance": 20, "verify": 0.6, "within": ("published", "1d")},
@@ -99,7 +97,7 @@ def check_congruence(server, call, simhash, names, *, name, count, known, seed, 
 def test_the_answers_are_the_decisions_of_an_ingest(server, client, call, simhash, index, name):
     """For all kinds of rules, over several batches and shards; nothing is written."""
     names = [index, f"{index}-copy"]
-    screened = check_congruence(server, call, simhash, names, name=name, count=240, known=150, seed=5, shards=3)
+    screened = check_congruence(server, call, simhash, names, name=name, count=160, known=100, seed=5, shards=3)
     kinds = {each.answer for each in screened}
     assert kinds == {"new", "near", "unsure"}
     assert {each.place is None for each in screened if each.answer == "near"} == {True, False}
@@ -388,10 +386,3 @@ def test_a_text_that_was_changed_by_another_program_makes_it_unsure(server, call
     assert "its text does not fit its fingerprint" in screened.reason
     [written] = call(simhash.ingest(index, [{"_id": "b", "body": text}]))
     assert (written.action, "was not compared" in written.reason) == ("written", True)
-
-
-def test_a_document_with_the_names_of_our_reports_is_ingested(call, simhash, index):
-    """Such as a line of somebody's log of moderation."""
-    call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
-    log = [{"id": "7", "action": "deleted", "reason": "spam"}, {"id": "8", "action": "kept", "reason": None, "line": 1}]
-    assert [each.action for each in call(simhash.ingest(index, log))] == ["written", "written"]

@@ -211,21 +211,8 @@ def test_dates_are_read_as_the_server_reads_them(server, index, date_format, kin
         "2026-02",
         "2026-02-30",
         "2026-01-01T24:00",
-        2026,
-        20260101,
-        1_767_225_600,
         "17672256000",
-        "",
         "x",
-    ]
-    for digits in (
-        "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669",
-        "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19",
-    ):
-        table = str.maketrans("0123456789", digits)
-        values += [each.translate(table) for each in ("2026", "2026-02-03", "2026-01-01T10:30:05Z", "1767225600")]
-    values += [f"2026-01-01T10:30:05{zone}" for zone in ("+18:00", "+18:01", "+19:00", "+05:60", "-1830", "+99")]
-    values += [
         "0000",
         "-2026",
         "-0",
@@ -234,12 +221,20 @@ def test_dates_are_read_as_the_server_reads_them(server, index, date_format, kin
         "-0.5",
         "1.5",
         "1_000",
-        "2026-01-01T10Z",
-        "999999999999999999",
-        "-999999999999999",
-        "999999999999999",
     ]
-    values += ["2026-1-1", "2026-01-01T10", "2026-01-01T10:30", "2026-01-01T10:30:05,25Z", "2026-01-01T10+05"]
+    values += [
+        "2026-1-1",
+        "2026-01-01T10",
+        "2026-01-01T10:30",
+        "2026-01-01T10:30:05,25Z",
+        "2026-01-01T10+05",
+        "2026-01-01T10Z",
+    ]
+    values += ["999999999999999999", "-999999999999999", "999999999999999", "", 2026, 20260101, 1_767_225_600]
+    for zero in ("\u0660", "\uff10"):  # other digits
+        table = {ord("0") + digit: ord(zero) + digit for digit in range(10)}
+        values += [each.translate(table) for each in ("2026", "2026-02-03", "2026-01-01T10:30:05Z", "1767225600")]
+    values += [f"2026-01-01T10:30:05{zone}" for zone in ("+18:00", "+18:01", "+19:00", "+05:60", "-1830", "+99")]
     for each in moments:
         values += [each.isoformat(), each.isoformat()[:-6], str(each)[:19], each.isoformat()[:-6] + "-0330"]
         values += [

@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from es_simhash import AsyncSimHashClient, SimHashClient, to_hex, with_fingerprints
+from es_simhash import SimHashClient, to_hex
 from es_simhash.hashing import fingerprint
 from tests.estates.wire import Wire
 from tests.servers.fixtures import client_through, make_client
@@ -54,73 +54,6 @@ def test_a_request_that_the_client_sends_again(server, index, fault, id_from):
         client.close()
 
 
-def test_the_async_helper_takes_it(server, index, async_client, runner):
-    """From a list and from an async source."""
-
-    async def source():
-        yield {"_index": index, "_id": "2", "body": OTHER}
-
-    async def main():
-        simhash = AsyncSimHashClient(async_client)
-        await simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-        bulk = helpers_of(async_client).async_bulk
-        first = simhash.with_fingerprints(index, [{"_index": index, "_id": "1", "body": TEXT}])
-        assert (await bulk(async_client, first))[0] == 1
-        assert (await bulk(async_client, simhash.with_fingerprints(index, source())))[0] == 1
-        plain = with_fingerprints([{"_index": index, "_id": "3", "body": TEXT}], text_field="body")
-        assert (await bulk(async_client, plain))[0] == 1
-
-    runner.run(main())
-    assert [stored(server, index, n)["fingerprint"] for n in "123"] == [hex_of(TEXT), hex_of(OTHER), hex_of(TEXT)]
-
-
-def test_updates_keep_fingerprint_and_text_together(server, index, sync_client):
-    """What the stored document says after partial updates, upserts, clearing and a delete."""
-    simhash = SimHashClient(sync_client)
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    helpers = helpers_of(sync_client)
-
-    def write(*actions):
-        actions = [{"_index": index, **action} for action in actions]
-        helpers.bulk(sync_client, simhash.with_fingerprints(index, actions))
-
-    write({"_id": "1", "body": TEXT, "views": 1}, {"_id": "2", "body": TEXT}, {"_id": "3", "body": TEXT})
-    write(
-        {"_op_type": "update", "_id": "1", "doc": {"body": OTHER}},
-        {"_op_type": "update", "_id": "2", "doc": {"body": ""}},
-        {"_op_type": "update", "_id": "3", "doc": {"views": 5}},
-        {"_op_type": "update", "_id": "4", "doc": {"body": TEXT}, "doc_as_upsert": True},
-        {"_op_type": "update", "_id": "5", "doc": {"body": OTHER}, "upsert": {"body": TEXT}},
-    )
-    assert stored(server, index, "1")["fingerprint"] == hex_of(OTHER)
-    assert stored(server, index, "2") is None
-    assert stored(server, index, "3")["fingerprint"] == hex_of(TEXT)
-    assert [stored(server, index, n)["fingerprint"] for n in "45"] == [hex_of(TEXT)] * 2
-    server.request("POST", f"/{index}/_refresh")
-    assert {each.id for each in simhash.find_near_dups(index, TEXT)} == {"3", "4", "5"}
-    write({"_op_type": "update", "_id": "2", "doc": {"body": TEXT}}, {"_op_type": "delete", "_id": "3"})
-    assert stored(server, index, "2")["fingerprint"] == hex_of(TEXT)
-
-
-def test_a_script_leaves_the_fingerprint_until_a_backfill(opensearch, index):
-    """Where the server has Painless: the script does its work, the report says what to do, and that repairs it."""
-    client = make_client(opensearch)
-    simhash = SimHashClient(client)
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    try:
-        list(simhash.ingest(index, [{"_id": "1", "body": TEXT}]))
-        script = {"source": "ctx._source.body = params.text", "params": {"text": OTHER}}
-        [report] = simhash.ingest(index, [{"_op_type": "update", "_id": "1", "script": script}])
-        assert report.action == "written"
-        assert "backfill" in report.reason
-        assert stored(opensearch, index, "1")["fingerprint"] == hex_of(TEXT)
-        list(simhash.backfill(index))
-        assert stored(opensearch, index, "1")["fingerprint"] == hex_of(OTHER)
-    finally:
-        opensearch.remove(index)
-        client.close()
-
-
 def test_one_refused_document_does_not_keep_the_others_out(server, index, simhash):
     """A mapping conflict is named; everything before and after it is written."""
     simhash.create_index(index, text_field="body", mappings={"properties": {"n": {"type": "integer"}}})
@@ -138,14 +71,6 @@ def test_a_missing_index_is_not_created_by_accident(server, index, simhash):
     with pytest.raises(Exception, match="no such index"):
         list(simhash.ingest(index, [{"_id": "1", "body": TEXT}], text_field="body"))
     assert server.request("GET", f"/{index}", missing_ok=True) is None
-
-
-def test_a_client_of_the_wrong_kind(sync_client, async_client):
-    """Sync and async are told apart at once."""
-    with pytest.raises(TypeError, match="use AsyncSimHashClient"):
-        SimHashClient(async_client)
-    with pytest.raises(TypeError, match="use SimHashClient"):
-        AsyncSimHashClient(sync_client)
 
 
 @pytest.mark.parametrize("on_duplicate", [None, "tag"])
@@ -242,6 +167,7 @@ def test_an_index_that_makes_its_own_ids(server, index, fault, kind):
 
 
 NOT_SENT = [
+    {"_id": "x" * 513},  # servers refuse the whole request
     {"_id": "\ud800"},
     {"_routing": "\ud800"},
     {"_id": ["a"]},
@@ -268,18 +194,6 @@ def test_one_document_that_no_request_can_hold(server, index, simhash, on_duplic
         assert "\n" not in reports[1].reason
     ids = [f"{place}{number}" for place in ("first", "last") for number in range(len(NOT_SENT))]
     assert sorted(read_all(server, index)) == ids
-
-
-def test_an_id_that_is_too_long_is_refused_alone(server, index, simhash):
-    """Both servers refuse the whole request; the others reach the index, and the reason reaches the caller."""
-    simhash.create_index(index, text_field="body")
-    ids = [f"{n}" for n in range(20)]
-    ids[7] = "x" * 513
-    written = list(simhash.ingest(index, [{"_id": each, "body": TEXT} for each in ids]))
-    assert [each.position for each in written if each.action == "refused"] == [7]
-    assert "too long" in written[7].reason
-    server.request("POST", f"/{index}/_refresh")
-    assert server.request("GET", f"/{index}/_count")["count"] == 19
 
 
 def test_a_refusal_does_not_quote_the_document(simhash, call, index):
