@@ -7,7 +7,7 @@ a logograph is 2.5 letters, kana 4/3. This module loads numpy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,27 +22,12 @@ from es_simhash.hashing.winnowing import (
     run_hashes,
     worth_sums,
 )
-from es_simhash.passages.found import Passage
+from es_simhash.passages.found import Overlap, Passage
 from es_simhash.texts.shingle_sets import run_shingles, share_shingles
+from es_simhash.transport.protocol import Key
 
 # Characters compared at once where two texts are followed until they differ.
 _STEP = 256
-
-
-@dataclass(frozen=True, slots=True)
-class SharedPassages:
-    """
-    What two texts share.
-    *contained*, *contains*: share of the shingles of the first text that the second has, and the reverse. *similarity*:
-    Jaccard similarity of the shingles. *passages*: the shared runs of the length asked for; if there are none, those of
-    at least 25 letters.
-    """
-
-    contained: float
-    contains: float
-    similarity: float
-    has_run: bool
-    passages: tuple[Passage, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,25 +68,20 @@ class PreparedText:
         return self._sorted[letters]
 
 
-def compare_passages(
-    question: PreparedText, others: Sequence[str], *, min_contained: float
-) -> list[SharedPassages | None]:
+def compare_passages(question: PreparedText, others: Mapping[Key, str], *, min_contained: float) -> list[Overlap]:
     """
-    Return what *question* shares with each of *others*; ``None`` for too little.
+    Return those of the documents with the texts *others* that share enough with *question*.
     Enough is a run of the length that the question asks for, or *min_contained* of the shingles of either text.
     """
-    found: list[SharedPassages | None] = []
-    for other, shingles in zip(others, run_shingles(others), strict=True):
+    found = []
+    for (key, other), shingles in zip(others.items(), run_shingles(list(others.values())), strict=True):
         contained, contains, similarity = share_shingles(question.shingles, shingles)
         text = _Text(*letters_with_positions(other))
         passages = _shared_runs(question, text, question.min_run, other)
-        has_run = bool(passages)
-        if not has_run and max(contained, contains) >= min_contained:
-            passages = _shared_runs(question, text, GRAM, other)
-        elif not has_run:
-            found.append(None)
+        if not passages and max(contained, contains) < min_contained:
             continue
-        found.append(SharedPassages(contained, contains, similarity, has_run, passages))
+        passages = passages or _shared_runs(question, text, GRAM, other)
+        found.append(Overlap(key.id, key.index, contained, contains, similarity, passages, routing=key.routing))
     return found
 
 

@@ -31,6 +31,13 @@ from es_simhash.transport.protocol import Call, Index, Key, check_index, documen
 from es_simhash.transport.server import Answer
 from es_simhash.writes.targets import refuse_masked_values
 
+# Candidates read by the first search; most lookups have fewer.
+FIRST_PAGE_DOCUMENTS, NEXT_PAGE_DOCUMENTS = 100, 500
+# In one search.
+MOST_TERMS = 10_000
+# More are read for a stream alone.
+MOST_CANDIDATES = 10_000
+
 
 async def find(server: Port, index: Index, text: str, options: PassageOptions) -> Overlaps:
     """
@@ -168,13 +175,12 @@ async def _read_candidates(server: Port, lookup: PassageLookup) -> Pages:
     If they are too many, those of the first page alone are read, but not for a stream.
     """
     terms: list[str] = await server.compute(lambda: lookup.terms)
-    sizes = lookup.options.sizes
-    for begin in range(0, len(terms), sizes.terms):
-        wanted = {"terms": {Fields(server.prefix).passages: terms[begin : begin + sizes.terms]}}
+    for begin in range(0, len(terms), MOST_TERMS):
+        wanted = {"terms": {Fields(server.prefix).passages: terms[begin : begin + MOST_TERMS]}}
         query = match_all_of([wanted], lookup.options.filter, lookup.options.exclude_ids)
         number, hits = await _read_first(server, lookup, query)
         yield hits
-        if number > sizes.candidates and not lookup.is_stream:
+        if number > MOST_CANDIDATES and not lookup.is_stream:
             lookup.note([too_many(number)])
         elif number != 0:
             async with aclosing(_read_all(server, lookup, query)) as pages:
@@ -184,7 +190,7 @@ async def _read_candidates(server: Port, lookup: PassageLookup) -> Pages:
 
 async def _read_first(server: Port, lookup: PassageLookup, query: Query) -> tuple[int, Hits]:
     """Return hits, and how many candidates there are if there are more; 0 if the hits are all."""
-    body = {"size": lookup.options.sizes.first_page, "query": query, "track_total_hits": True}
+    body = {"size": FIRST_PAGE_DOCUMENTS, "query": query, "track_total_hits": True}
 
     async def send(call: Call) -> Answer:
         return await send_confirmed(server, lookup.index, call, settings=lookup.settings)
@@ -201,10 +207,9 @@ async def _read_first(server: Port, lookup: PassageLookup, query: Query) -> tupl
 
 async def _read_all(server: Port, lookup: PassageLookup, query: Query) -> Pages:
     """Yield all pages of *query*; none is given on before the settings were confirmed in its view."""
-    sizes, routing = lookup.options.sizes, lookup.options.routing
     body = text_body({"query": query}, lookup.fields)
     started = server.context.clock()
-    reading = Reading(server, lookup.index, body, page=sizes.next_page, routing=routing)
+    reading = Reading(server, lookup.index, body, page=NEXT_PAGE_DOCUMENTS, routing=lookup.options.routing)
     async with aclosing(reading.pages()) as pages:
         async for hits in pages:
             await confirm(server, lookup.index, settings=lookup.settings, since=started)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from es_simhash.arguments import Count, check_ids, check_key, check_options, option, private
+from es_simhash.arguments import Count, check_ids, check_key, check_options, option
 from es_simhash.errors import InvalidInputError, MappingError
 from es_simhash.lookup.lookup_options import check_complete
 from es_simhash.lookup.query import Filter, Query, check_filter, check_source
@@ -26,20 +26,6 @@ if TYPE_CHECKING:
 
 SHORTEST_RUN = 100
 """Letters of the shortest run that is certain to be found (``hashing.winnowing.GUARANTEE``)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassageSizes:
-    """
-    The sizes of requests, and what one lookup may read.
-    *first_page*: candidates read by the first search; most lookups have fewer. *terms*: most terms of one search.
-    *candidates*: more are read for a stream alone.
-    """
-
-    first_page: int = 100
-    next_page: int = 500
-    terms: int = 10_000
-    candidates: int = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +58,6 @@ class PassageOptions:
     exclude_ids: Iterable[str] = option((), check_ids)
     source: bool | Sequence[str] = False
     routing: str | None = option(None, check_key)
-    sizes: PassageSizes = private(PassageSizes())
 
     def __post_init__(self) -> None:
         check_filter(self.filter)
@@ -183,21 +168,17 @@ class PassageLookup:
                 texts[key] = read_hit(hit, self.text_fields[key.index])
             except InvalidInputError as error:
                 self.note([f"document {key.id!r} of {key.index!r} was not compared: {error}"])
-        compared = compare_passages(self._question, list(texts.values()), min_contained=options.min_contained)
-        too_little: dict[Key, str] = {}
-        for (key, text), comparison in zip(texts.items(), compared, strict=True):
-            if comparison is None:
-                too_little[key] = text
-                continue
-            shares = comparison.contained, comparison.contains, comparison.similarity
-            self._found.append(Overlap(key.id, key.index, *shares, comparison.passages, routing=key.routing))
+        found = compare_passages(self._question, texts, min_contained=options.min_contained)
+        self._found += found
         if options.size is not None and len(self._found) > 2 * options.size:
             self._found = self._best()
+        for overlap in found:
+            del texts[overlap.key]
         terms = set(self.terms)
-        for key, present in zip(too_little, passage_term_list(list(too_little.values())), strict=True):
+        for key, present in zip(texts, passage_term_list(list(texts.values())), strict=True):
             if not terms.isdisjoint(present):
                 continue
-            if is_masked(too_little[key]):
+            if is_masked(texts[key]):
                 masked = ", ".join(self.text_fields[key.index])
                 self.note([f"document {key.id!r} of {key.index!r} was not compared: this login sees {masked} masked"])
             else:

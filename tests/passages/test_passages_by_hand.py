@@ -8,13 +8,13 @@ from es_simhash import IncompleteSearchError, MappingError, build_mapping, docum
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.resolve import begin_anew
 from es_simhash.passages.find_passages import find, find_of, stream
-from es_simhash.passages.lookup import PassageOptions, PassageSizes
+from es_simhash.passages.lookup import PassageOptions
 from tests.transport.by_hand import ServerError, carry_out, drive, scripted
 from tests.transport.fake_server import WHOLE, FakeServer, unmarked
 
 NOTICE = " ".join(f"notice{n * n}" for n in range(40))
 RARE = " ".join(f"rare{n * n}" for n in range(60))
-FEW = PassageSizes(first_page=2, next_page=3, candidates=20, terms=1_000)
+SMALL_PAGES = {"FIRST_PAGE_DOCUMENTS": 2, "NEXT_PAGE_DOCUMENTS": 3}
 
 
 def server_of(texts, **options):
@@ -27,9 +27,19 @@ def many():
     return {f"{n}": f"{NOTICE} number {n}" for n in range(29)} | {"rare": f"{RARE} or not"}
 
 
-def look(server, text=f"{RARE} {NOTICE}", *, sizes=FEW, context=None, **options):
-    options = PassageOptions(sizes=sizes, **options)
-    return drive(begin_anew(lambda: find(scripted(context), "i", text, options)), server)
+@pytest.fixture
+def limit(monkeypatch):
+    """Sets the sizes of requests, by the names of the constants."""
+
+    def set_sizes(**sizes):
+        for name, size in sizes.items():
+            monkeypatch.setattr(f"es_simhash.passages.find_passages.{name}", size)
+
+    return set_sizes
+
+
+def look(server, text=NOTICE, *, context=None):
+    return drive(begin_anew(lambda: find(scripted(context), "i", text, PassageOptions())), server)
 
 
 def failing(server, at, failure):
@@ -42,15 +52,16 @@ def test_one_search_when_candidates_fit():
     """The mapping and the count of documents without passages once, then one search a lookup."""
     context, server = Context(), server_of(many())
     for apis in (["get_mapping", "search", "search"], ["search"]):
-        found, calls, _ = look(server, RARE, context=context, sizes=PassageSizes())
+        found, calls, _ = look(server, RARE, context=context)
         assert ([each.id for each in found], [call.api for call in calls]) == (["rare"], apis)
     assert look(server, "...", context=context)[0].items == ()
 
 
-def test_more_candidates_than_a_page():
+def test_more_candidates_than_a_page(limit):
     """All are read in one view, which is given back; with a document's own text the document is left out."""
     server = server_of(many())
-    found, calls, _ = look(server, NOTICE, sizes=PassageSizes(first_page=2, next_page=3))
+    limit(**SMALL_PAGES)
+    found, calls, _ = look(server)
     assert (len(found), found.complete) == (29, True)
     assert [call.api for call in calls].count("open_point_in_time") == 1
     assert not server.open
@@ -58,46 +69,47 @@ def test_more_candidates_than_a_page():
     assert (len(others), "3" in {each.id for each in others}) == (4, False)
 
 
-def test_too_many_candidates_are_counted():
+def test_too_many_candidates_are_counted(limit):
     """They are an error that says how many there are, with those of the first page; a stream reads all."""
     server = server_of(many())
+    limit(**SMALL_PAGES, MOST_CANDIDATES=20)
     with pytest.raises(
         IncompleteSearchError,
         match="30 documents share parts with the text: narrow .*, or read them with stream_passages",
     ) as caught:
-        look(server)
+        look(server, f"{RARE} {NOTICE}")
     results = caught.value.results
     assert (len(results), results.complete) == (2, False)
-    flow = stream(scripted(), "i", f"{RARE} {NOTICE}", PassageOptions(sizes=FEW))
+    flow = stream(scripted(), "i", f"{RARE} {NOTICE}", PassageOptions())
     assert {each.id for each in drive(flow, server)[2]} == set(many())
     assert not server.open
 
 
 @pytest.mark.parametrize("failure", [ServerError(500, "boom"), KeyboardInterrupt()])
-def test_a_failure_at_any_request_leaves_nothing_open(failure):
+def test_a_failure_at_any_request_leaves_nothing_open(failure, limit):
     """Whatever request fails, the error comes out and the point in time is given back."""
-    sizes = PassageSizes(first_page=2, next_page=3)
-    _, calls, _ = look(server_of(many()), NOTICE, sizes=sizes)
+    limit(**SMALL_PAGES)
+    _, calls, _ = look(server_of(many()))
     for step, call in enumerate(calls):
         server = server_of(many())
         is_silent = call.api == "close_point_in_time" or (call.api == "get_mapping" and step > 0)
         if is_silent and isinstance(failure, Exception):
-            look(failing(server, step, failure), NOTICE, sizes=sizes)
+            look(failing(server, step, failure))
             continue
         with pytest.raises(type(failure)):
-            look(failing(server, step, failure), NOTICE, sizes=sizes)
+            look(failing(server, step, failure))
         if call.api != "close_point_in_time":
             assert not server.open, (step, call.api)
 
 
 def test_an_answer_that_is_not_whole_is_an_error():
     """A shard that fails in any of the searches may have had a document; what was found is in the error."""
-    searches = sum(call.api == "search" for call in look(server_of(many()), NOTICE, sizes=PassageSizes())[1])
+    searches = sum(call.api == "search" for call in look(server_of(many()))[1])
     for step in range(searches):
         server = server_of(many())
         server.shards = [WHOLE] * step + [{"total": 2, "successful": 1, "failed": 1}, WHOLE]
         with pytest.raises(IncompleteSearchError, match="1 of 2 shards failed"):
-            look(server, NOTICE, sizes=PassageSizes())
+            look(server)
 
 
 def test_documents_that_lack_passages():
@@ -106,14 +118,14 @@ def test_documents_that_lack_passages():
     server.put("new", {"body": NOTICE, **document_fields(NOTICE)})
     server.refresh("i")
     with pytest.raises(IncompleteSearchError) as caught:
-        look(server, NOTICE, sizes=PassageSizes())
+        look(server)
     assert (len(caught.value.results), caught.value.results.complete) == (29, False)
     assert caught.value.reasons == ("1 documents of 'i' have a fingerprint and no passages: backfill it",)
     with pytest.raises(MappingError, match="has no passages"):
         look(FakeServer({"a": {"body": NOTICE}}))
 
 
-def test_a_stream_gives_nothing_twice():
+def test_a_stream_gives_nothing_twice(limit):
     """The index records another distance while it is read: the stream begins anew, without what it gave away."""
     server = server_of(many())
     server.mapping = unmarked(text_field="body", passages=True)
@@ -124,6 +136,6 @@ def test_a_stream_gives_nothing_twice():
             server.mapping = unmarked(text_field="body", passages=True, max_distance=5)
         return server(call)
 
-    sizes = PassageSizes(terms=100)
-    flow = stream(scripted(Context(clock=lambda: next(seconds))), "i", f"{RARE} {NOTICE}", PassageOptions(sizes=sizes))
+    limit(MOST_TERMS=100)
+    flow = stream(scripted(Context(clock=lambda: next(seconds))), "i", f"{RARE} {NOTICE}", PassageOptions())
     assert sorted(each.id for each in carry_out(flow, answer).emitted) == sorted(many())

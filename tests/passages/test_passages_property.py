@@ -7,9 +7,19 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 from es_simhash.hashing.characters import hashed_letters
 from es_simhash.hashing.winnowing import letters_with_positions
 from es_simhash.passages.compare import PreparedText, compare_passages
+from es_simhash.transport.protocol import Key
 from tests import reference
 from tests.hashing.test_oracle_property import TEXTS
 from tests.hashing.test_passages_property import PURE, texts
+
+KEY = Key("news", "1")
+
+
+def compare(text, other, *, min_run=200, min_contained=2.0):
+    """Return what a document shares with *text*, or ``None``; by default runs alone count."""
+    found = compare_passages(PreparedText(text, min_run=min_run), {KEY: other}, min_contained=min_contained)
+    return found[0] if found else None
+
 
 # A passage shows a character with its marks, of which the run may have only a part: here there are no marks.
 PARTS = texts(scripts=PURE)
@@ -48,33 +58,35 @@ def _covered(question, other, letters):
 def test_passages_cover_all_shared_runs(shared, before, middle, after, min_run):
     """The passages are equal in both texts, and cover what every shared run of the length covers, and nothing else."""
     one, other = f"{before}{shared}{middle}", f"{middle}.{shared}{after}{shared[: len(shared) // 2]}"
-    [found] = compare_passages(PreparedText(one, min_run=min_run), [other], min_contained=0)
+    found = compare(one, other, min_run=min_run)
     normal = letters_with_positions(one)[1:]
     covered = set()
-    for each in found.passages if found.has_run else ():
+    for each in found.passages if found else ():
         part = reference.hashed_letters(one[each.start : each.end])
         assert part == reference.hashed_letters(other[each.other_start : each.other_end])
         covered |= set(np.flatnonzero((normal[0] >= each.start) & (normal[1] <= each.end)).tolist())
     stripped = map(reference.hashed_letters, (one, other))
     assert covered == _covered(*stripped, min_run)
-    assert found.has_run == bool(covered)
+    assert (found is not None) == bool(covered)
     runs = reference.long_runs(one), reference.long_runs(other)
-    assert found.similarity == pytest.approx(len(runs[0] & runs[1]) / max(1, len(runs[0] | runs[1])))
+    assert compare(one, other, min_contained=0).similarity == pytest.approx(
+        len(runs[0] & runs[1]) / max(1, len(runs[0] | runs[1]))
+    )
 
 
 def test_shares_of_a_text_within_another():
     """A text that stands in a longer one is contained in it, and the longer one contains it."""
     part = "the quick brown fox jumps over the lazy dog and runs into the deep dark forest"
     whole = f"Yesterday evening, {part.upper()}, where nobody has ever seen it again."
-    [found] = compare_passages(PreparedText(part, min_run=200), [whole], min_contained=0.8)
-    assert (found.contained, found.has_run) == (1.0, False)
+    assert compare(part, whole) is None
+    found = compare(part, whole, min_contained=0.8)
+    assert found.contained == 1.0
     assert [(whole[each.other_start : each.other_end], each.start, each.end) for each in found.passages] == [
         (part.upper(), 0, len(part))
     ]
-    [back] = compare_passages(PreparedText(whole, min_run=200), [part], min_contained=0.8)
+    back = compare(whole, part, min_contained=0.8)
     assert (back.contains, back.contained, back.similarity) == (found.contained, found.contains, found.similarity)
-    others = ["other words altogether", ""]
-    assert compare_passages(PreparedText(whole, min_run=200), others, min_contained=0.1) == [None, None]
+    assert [compare(whole, other, min_contained=0.1) for other in ("other words altogether", "")] == [None, None]
 
 
 def test_shares_are_of_shingles_of_seven_letters():
@@ -82,7 +94,7 @@ def test_shares_are_of_shingles_of_seven_letters():
     text = " ".join(f"{chr(97 + n % 26)}{n * n}x" for n in range(40))
     other = f"before {text.replace(text.split()[20], 'changed').replace(text.split()[5], 'other')} after"
     own, runs = (reference.long_runs(each) for each in (text, other))
-    [found] = compare_passages(PreparedText(text, min_run=200), [other], min_contained=0.8)
+    found = compare(text, other, min_contained=0.8)
     assert found.contained == len(own & runs) / len(own) > 0.8
     assert len(reference.long_runs(text, 15) & reference.long_runs(other, 15)) < 0.8 * len(
         reference.long_runs(text, 15)
@@ -91,7 +103,7 @@ def test_shares_are_of_shingles_of_seven_letters():
 
 def test_a_text_that_repeats_itself_has_no_more_passages_than_cover_it():
     """A run begins at every character of such a text, and a passage at every one would be as many as characters."""
-    [found] = compare_passages(PreparedText("ab" * 50_000, min_run=100), ["ab" * 100], min_contained=1)
+    found = compare("ab" * 50_000, "ab" * 100, min_run=100)
     ends = [0, *(each.end for each in found.passages)]
     assert all(each.start <= end < each.end for each, end in zip(found.passages, ends, strict=False))
     assert (ends[-1], len(found.passages)) == (100_000, 500)
@@ -102,6 +114,6 @@ def test_different_runs_with_one_hash():
     run = "".join("ab"[number.bit_count() % 2] for number in range(4_096))
     opposite = run.translate({ord("a"): "b", ord("b"): "a"})
     both = f"{opposite}c{run}"
-    [found, other] = compare_passages(PreparedText(f"d{run}e", min_run=4_096), [both, opposite], min_contained=1)
+    found, other = (compare(f"d{run}e", text, min_run=4_096) for text in (both, opposite))
     assert [(each.start, each.other_start, each.other_end) for each in found.passages] == [(1, 4_097, 8_193)]
-    assert not other.has_run
+    assert other is None

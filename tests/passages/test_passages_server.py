@@ -12,9 +12,7 @@ from es_simhash import (
     document_fields,
     with_fingerprints,
 )
-from es_simhash.passages import find_passages as find
-from es_simhash.passages.lookup import PassageOptions, PassageSizes
-from tests.servers.support import ONE_SHARD, open_contexts, put, read_all, send_lines
+from tests.servers.support import ONE_SHARD, put, read_all, send_lines
 
 
 def words(seed, count):
@@ -164,26 +162,6 @@ def test_a_text_that_cannot_be_read(server, index, simhash):
     with pytest.raises(IncompleteSearchError, match="was not compared: it has no text in body") as caught:
         simhash.find_passages(index, QUESTION)
     assert len(caught.value.reasons) == caught.value.results.candidates >= 3
-
-
-def test_more_candidates_than_are_compared(server, index, simhash):
-    """They are an error that says how many there are; a stream reads them, and so do searches of few terms each."""
-    notice, rare = words(11, 60), words(12, 60)
-    simhash.create_index(index, text_field="body", passages=True, settings=ONE_SHARD)
-    documents = [{"_id": f"{n:02d}", "body": f"{words(n + 100, 20)} {notice}"} for n in range(40)]
-    documents += [{"_id": "both", "body": f"{rare} {notice}"}, {"_id": "rare", "body": f"{words(13, 30)} {rare}"}]
-    list(simhash.ingest(index, documents, on_duplicate=None))
-    server.request("POST", f"/{index}/_refresh")
-    options = PassageOptions(sizes=PassageSizes(first_page=5, next_page=7, candidates=30))
-    with pytest.raises(IncompleteSearchError, match="42 documents share parts with the text") as caught:
-        simhash._run(lambda: find.find(simhash._server(), index, f"{rare} {notice}", options))
-    assert len(caught.value.results) == 5
-    streamed = simhash._stream(find.stream(simhash._server(), index, f"{rare} {notice}", options))
-    assert len(set(ids(streamed))) == 42
-    all_of_them = PassageOptions(sizes=PassageSizes(first_page=5, next_page=7, terms=9))
-    found = simhash._run(lambda: find.find(simhash._server(), index, f"{rare} {notice}", all_of_them))
-    assert (len(found), found.candidates, found.complete) == (42, 42, True)
-    assert open_contexts(server, index) == 0
 
 
 def test_passages_of_several_indices(server, index, simhash):
