@@ -15,7 +15,7 @@ from typing import Any
 from es_simhash.arguments import Count, check_object, check_options, check_sendable, option
 from es_simhash.errors import InvalidInputError, WrongTypeError, shorten
 from es_simhash.mapping.fields import Fields
-from es_simhash.transport.protocol import Index, index_key
+from es_simhash.transport.protocol import Index, Key, document_key, index_key
 
 LARGEST_PAGE = 10_000
 # Of a body; what else a search may have cannot be folded exactly.
@@ -53,16 +53,12 @@ class SearchPlace:
     """
 
     key: tuple[Any, ...] | None = None
-    run: tuple[tuple[str, str, str | None], ...] = ()
+    run: tuple[Key, ...] = ()
 
     @property
     def before(self) -> list[Any] | None:
         """Sort values after which the run begins: the last of them is a sequence number."""
         return None if self.key is None else [*self.key[:-1], self.key[-1] - 1]
-
-
-def identity(hit: Mapping[str, Any]) -> tuple[str, str, str | None]:
-    return hit["_index"], hit["_id"], hit.get("_routing")
 
 
 @dataclass(frozen=True)
@@ -136,7 +132,7 @@ class DistinctSearch:
         if not hits:
             return place
         key = self.key(hits[-1])
-        run = [identity(hit) for hit in takewhile(lambda hit: self.key(hit) == key, reversed(hits))]
+        run = [document_key(hit) for hit in takewhile(lambda hit: self.key(hit) == key, reversed(hits))]
         before = place.run if place.key == key and len(run) == len(hits) else ()
         return SearchPlace(key, (*before, *reversed(run)))
 
@@ -211,7 +207,7 @@ class DistinctSearch:
         try:
             text = base64.b64decode(after.encode("ascii"), altchars=b"-_", validate=True)
             asked, key, run = json.loads(text)
-            place = SearchPlace(tuple(key), tuple((index, id_, routing) for index, id_, routing in run))
+            place = SearchPlace(tuple(key), tuple(Key(index, id_, routing) for index, id_, routing in run))
         except (ValueError, TypeError, RecursionError) as error:
             raise InvalidInputError(f"after {shorten(after)} was cut or changed: give page.after as it is") from error
         if asked != self._digest:

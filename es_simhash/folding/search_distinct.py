@@ -15,9 +15,8 @@ from typing import Any
 
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, MappingError
 from es_simhash.folding.page import DistinctHit, DistinctPage
-from es_simhash.folding.request import DistinctOptions, DistinctSearch, SearchPlace, identity
+from es_simhash.folding.request import DistinctOptions, DistinctSearch, SearchPlace
 from es_simhash.groups.recorded import refuse_group_faults
-from es_simhash.mapping.context import Context
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Port
@@ -25,7 +24,7 @@ from es_simhash.mapping.resolve import read_known, resolve_index
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.buckets import READ, BucketReader, Clauses
 from es_simhash.transport.pages import KEEP_ALIVE_SECONDS, View, close_view, open_view
-from es_simhash.transport.protocol import Call, Index, check_index
+from es_simhash.transport.protocol import Call, Index, check_index, document_key
 from es_simhash.writes.targets import refuse_masked_values
 
 # Groups that are asked for in one request, and the most hits that are read at once.
@@ -48,9 +47,7 @@ async def search_distinct(
     Return one page. Cost: one search for its hits, or two where much is folded, and one for the number of documents in
     their groups. A view is opened for a later page, for what is counted, and where no single search fills the page.
     """
-    search = _checked(server.context, index, body)
-    place = SearchPlace() if after is None else search.decode(after)
-    await _check_index(server, search)
+    search, place = await _prepare(server, index, body, after)
     if after is None and not options.total:
         # What is aggregated costs more than hits, so it is rather not asked twice.
         widths = (_WIDER,) if search.aggregations else (1, _WIDER)
@@ -63,7 +60,7 @@ async def search_distinct(
     view = await _open(server, index)
     try:
         reader = _Reader(view, search, options, place)
-        return replace(await reader.page(server), total=await _total(server, view, search, options))
+        return replace(await reader.page(server), total=await reader.count_hits(server))
     finally:
         await close_view(server, view)
 
@@ -72,12 +69,11 @@ async def search_distinct_pages(
     server: Port, index: Index, body: Mapping[str, Any], options: DistinctOptions
 ) -> AsyncGenerator[Sequence[DistinctPage], None]:
     """Yield all pages, read in one view; what was shown is kept in memory."""
-    search = _checked(server.context, index, body)
-    await _check_index(server, search)
+    search, place = await _prepare(server, index, body)
     view = await _open(server, index)
     try:
-        reader = _Reader(view, search, options, SearchPlace(), keeps=True)
-        total = await _total(server, view, search, options)
+        reader = _Reader(view, search, options, place, keeps=True)
+        total = await reader.count_hits(server)
         reader.has_more = True
         while reader.has_more:
             yield [replace(await reader.page(server), total=total)]
@@ -90,55 +86,24 @@ def _window(size: int) -> int:
     return 2 * size + 4
 
 
-async def _total(server: Port, view: View, search: DistinctSearch, options: DistinctOptions) -> int | None:
-    return await _count_hits(server, view, search) if options.total else None
-
-
-async def _read_answer(server: Port, index: Index, view: View | None, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the whole answer in the *view*, or without one of *index* as it is; repeated while the server is busy."""
-    call = Call("search", {"index": index, "body": body}) if view is None else view.call(body)
-    answer = await server.patient.send(call)
-    if view is not None:
-        view.note(answer)
-    check_whole(find_gaps(answer, ignore=["terminated_early"]))
-    return answer
-
-
-async def _count_hits(server: Port, view: View | None, search: DistinctSearch) -> int:
+async def _prepare(
+    server: Port, index: Index, body: Mapping[str, Any], after: str | None = None
+) -> tuple[DistinctSearch, SearchPlace]:
     """
-    Return the number of distinct hits of *search*, by group.
-    A cardinality aggregation estimates, so every group is read, 50,000 in an answer.
+    Return the search, checked, and where it goes on.
+    Raises MappingError if the index lacks the fields, or the groups that the search goes by.
     """
-    ungrouped = search.matching({"bool": {"must_not": [{"exists": {"field": search.fields.group}}]}})
-    body = {**search.common, "size": 0, "query": ungrouped, "track_total_hits": True}
-    alone = await _read_answer(server, search.index, view, body)
-    found = int(alone["hits"]["total"]["value"])
-
-    async def ask(server: Port, index: Index, clauses: Clauses, aggs: Mapping[str, Any]) -> dict[str, Any]:
-        asked = {"query": search.matching(*clauses), "aggs": aggs, "track_total_hits": False}
-        found: dict[str, Any] = (await _read_answer(server, index, view, {**body, **asked}))["aggregations"]
-        return found
-
-    reader = BucketReader(search.index, (), search.fields.group, page=READ, ask=ask)
-    while groups := await reader.read(server):
-        found += len(groups)
-    return found
-
-
-def _checked(context: Context, index: Index, body: Mapping[str, Any]) -> DistinctSearch:
     check_index(index)
-    return DistinctSearch(index, body, Fields(context.prefix))
-
-
-async def _check_index(server: Port, search: DistinctSearch) -> None:
-    """Raise MappingError if the index lacks the fields, or the groups that the search goes by; check its order."""
-    settings_by_index = (await read_known(server, search.index))[1].settings_of
+    search = DistinctSearch(index, body, Fields(server.context.prefix))
+    place = SearchPlace() if after is None else search.decode(after)
+    settings_by_index = (await read_known(server, index))[1].settings_of
     if not _is_grouped(settings_by_index):  # perhaps since this client read the mapping
-        settings_by_index = (await resolve_index(server, search.index)).settings_of
+        settings_by_index = (await resolve_index(server, index)).settings_of
     if not _is_grouped(settings_by_index):
         raise MappingError("the index was never grouped: run setup(index) first")
     if len(settings_by_index) != 1 and search.sort_fields:
         await _check_order(server, search)
+    return search, place
 
 
 async def _check_order(server: Port, search: DistinctSearch) -> None:
@@ -168,14 +133,6 @@ async def _open(server: Port, index: Index) -> View:
     return view
 
 
-@dataclass(slots=True)
-class _Folded:
-    """The matching documents of a group: their number, and the first of them where that was asked for."""
-
-    count: int
-    first: Hit | None
-
-
 @dataclass
 class _Reader:
     """
@@ -194,7 +151,8 @@ class _Reader:
     _is_first: bool = True
     # Groups shown on the pages that this reader has read, and those shown before it began.
     _shown: set[str] = field(default_factory=set)
-    _known: dict[str, _Folded] = field(default_factory=dict)
+    # How many matching documents the groups of this page have.
+    _counts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._begins = self.place
@@ -228,17 +186,44 @@ class _Reader:
         groups = [group for hit in shown if (group := self._group(hit)) is not None]
         if len(groups) < len(shown):
             refuse_group_faults(await resolve_index(server, self.search.index), server.prefix, grouped_only=True)
-        await self._ask(server, [group for group in groups if group not in self._known], first=False)
-        if groups and not self._known:
+        await self._ask(server, [group for group in groups if group not in self._counts], first=False)
+        if groups and not self._counts:
             await refuse_masked_values(server, self.search.index, self.search.fields.group, is_read=True)
         hits = tuple(map(self._result, shown))
-        self._known.clear()
-        return DistinctPage(hits, self._after(), None, self._aggregations)
+        self._counts.clear()
+        after = self.search.encode(self.place) if self.has_more and not self.keeps else None
+        return DistinctPage(hits, after, None, self._aggregations)
 
-    def _after(self) -> str | None:
-        if not self.has_more or self.keeps:
+    async def count_hits(self, server: Port) -> int | None:
+        """
+        Return the number of distinct hits of the search, by group, where that was asked for.
+        A cardinality aggregation estimates, so every group is read, 50,000 in an answer.
+        """
+        if not self.options.total:
             return None
-        return self.search.encode(self.place)
+        search = self.search
+        ungrouped = search.matching({"bool": {"must_not": [{"exists": {"field": search.fields.group}}]}})
+        body = {**search.common, "size": 0, "query": ungrouped, "track_total_hits": True}
+        found = int((await self._send(server, body))["hits"]["total"]["value"])
+
+        async def ask(server: Port, _: Index, clauses: Clauses, aggs: Mapping[str, Any]) -> dict[str, Any]:
+            asked = {"query": search.matching(*clauses), "aggs": aggs, "track_total_hits": False}
+            aggregations: dict[str, Any] = (await self._send(server, {**body, **asked}))["aggregations"]
+            return aggregations
+
+        reader = BucketReader(search.index, (), search.fields.group, page=READ, ask=ask)
+        while groups := await reader.read(server):
+            found += len(groups)
+        return found
+
+    async def _send(self, server: Port, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the whole answer in the view, or without one of the index as it is."""
+        call = Call("search", {"index": self.search.index, "body": body}) if self.view is None else self.view.call(body)
+        answer = await server.patient.send(call)
+        if self.view is not None:
+            self.view.note(answer)
+        check_whole(find_gaps(answer, ignore=["terminated_early"]))
+        return answer
 
     async def _read(self, server: Port, size: int, left_out: set[str]) -> tuple[list[Hit], bool]:
         """Return hits behind the place, and whether there are no more; *left_out*: groups that are known by now."""
@@ -249,7 +234,7 @@ class _Reader:
         body = self.search.hits_body(self.place, window, leave)
         if self._is_first and (aggregations := self.search.aggregations):
             body["aggs"] = aggregations
-        answer = await _read_answer(server, self.search.index, self.view, body)
+        answer = await self._send(server, body)
         if self._is_first:
             self._aggregations = answer.get("aggregations") or {}
             self._is_first = False
@@ -257,7 +242,7 @@ class _Reader:
         # What ties may come in another order now: the groups of what was read were shown.
         new = []
         for hit in found:
-            if identity(hit) not in skipped or self.search.key(hit) != self.place.key:
+            if document_key(hit) not in skipped or self.search.key(hit) != self.place.key:
                 new.append(hit)
             elif (group := self._group(hit)) is not None:
                 self._shown.add(group)
@@ -280,30 +265,32 @@ class _Reader:
         for hit in hits:
             if (group := self._group(hit)) is not None and group not in self._shown:
                 first.setdefault(group, hit)
-        await self._ask(server, [group for group in first if group not in self._known], first=True)
+        best_of = await self._ask(server, [group for group in first if group not in self._counts], first=True)
         for group, hit in first.items():
-            best = (self._known[group].first if group in self._known else None) or hit
-            is_tie = self.search.key(best) == self.search.key(hit) and identity(best) not in self._begins.run
-            if identity(best) != identity(hit) and not is_tie:
+            best = best_of.get(group, hit)
+            is_tie = self.search.key(best) == self.search.key(hit) and document_key(best) not in self._begins.run
+            if document_key(best) != document_key(hit) and not is_tie:
                 self._shown.add(group)
 
-    async def _ask(self, server: Port, groups: Sequence[str], *, first: bool) -> None:
-        """Note how many matching documents each of *groups* has, and perhaps the *first* of them."""
+    async def _ask(self, server: Port, groups: Sequence[str], *, first: bool) -> dict[str, Hit]:
+        """Note how many matching documents each of *groups* has; return the *first* of them, where that is wanted."""
         name = self.search.fields.group
         best = {"size": 1, "sort": self.search.sort, "_source": False}
         below = {"aggs": {"first": {"top_hits": best}}} if first else {}
+        found: dict[str, Hit] = {}
         for begin in range(0, len(groups), _GROUPS):
             part = groups[begin : begin + _GROUPS]
             # By the values, not by ordinals of all groups, which each refresh makes anew.
             terms = {"terms": {"field": name, "size": len(part), "execution_hint": "map"}, **below}
             query = self.search.matching({"terms": {name: part}})
             body = {**self.search.common, "size": 0, "query": query, "aggs": {"groups": terms}}
-            answer = await _read_answer(server, self.search.index, self.view, {**body, "track_total_hits": False})
+            answer = await self._send(server, {**body, "track_total_hits": False})
             for bucket in answer["aggregations"]["groups"]["buckets"]:
-                found = bucket["first"]["hits"]["hits"][0] if first else None
-                self._known[bucket["key"]] = _Folded(bucket["doc_count"], found)
+                self._counts[bucket["key"]] = bucket["doc_count"]
+                if first:
+                    found[bucket["key"]] = bucket["first"]["hits"]["hits"][0]
+        return found
 
     def _result(self, hit: Hit) -> DistinctHit:
         group = self._group(hit)
-        folded = self._known.get(group) if group is not None else None
-        return DistinctHit(self.search.clean(hit), group, 0 if folded is None else max(0, folded.count - 1))
+        return DistinctHit(self.search.clean(hit), group, max(0, self._counts.get(group or "", 0) - 1))

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from es_simhash.errors import InvalidInputError
-from es_simhash.folding.request import DistinctOptions, DistinctSearch, SearchPlace, identity
+from es_simhash.folding.request import DistinctOptions, DistinctSearch, SearchPlace
 from es_simhash.folding.search_distinct import search_distinct
 from es_simhash.lookup.content import docvalue_fields
 from es_simhash.lookup.find import Scope, read_scope
@@ -17,7 +17,7 @@ from es_simhash.quality.searches import HITS, Query, Searched, Searches, find_re
 from es_simhash.quality.shown import MemberReader
 from es_simhash.transport.answers import check_whole, find_gaps
 from es_simhash.transport.conversation import attempt, search_texts
-from es_simhash.transport.protocol import Index, Progress, cause_of, status_of
+from es_simhash.transport.protocol import Index, Progress, cause_of, document_key, status_of
 
 REFUSED = 400
 
@@ -79,6 +79,6 @@ async def _read(
     new = None
     if is_grouped:
         page = await search_distinct(server, search.index, search.body, DistinctOptions(size=HITS), None)
-        new = len({identity(hit.hit) for hit in page} - set(map(identity, hits)))
+        new = len({document_key(hit.hit) for hit in page} - set(map(document_key, hits)))
     pair = [members.read(hits[place]) for place in repeats[0]] if repeats else [None, None]
     return Searched(query.words, len(hits), len(repeats), unseen, new, *pair)
