@@ -162,7 +162,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "Filled": Shape(
         package.BackfillProgress,
-        "total seen changed stale empty failures failed seconds_left is_done",
+        "total seen changed stale empty failures failed is_done",
         inner={"failures": "Failure"},
     ),
     "Grouped": Shape(
@@ -177,8 +177,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "Index": Shape(
         package.IndexCheck,
-        "index ready scheme text_fields max_distance documents fingerprinted problems faults grouping with_passages "
-        "candidates",
+        "index ready scheme text_fields max_distance documents fingerprinted problems faults grouping with_passages",
         inner={"faults": "Fault"},
     ),
     "Statistics": Shape(

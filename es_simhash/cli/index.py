@@ -232,7 +232,7 @@ def reconcile(
 
 def check(index: str, /, *, sample: int | None = None, to: To = To()) -> int:
     """
-    Report whether lookups in INDEX work, what is wrong, and how many candidates a lookup has.
+    Report whether lookups in INDEX work, and what is wrong.
 
     It reads mappings, counts, and a few documents. With --sample it reads many, each time others, and compares: it
     reports stale and broken fingerprints, short texts, a group of very many documents, and numbers that JavaScript
@@ -267,12 +267,9 @@ def check(index: str, /, *, sample: int | None = None, to: To = To()) -> int:
         for index_check in checks
     ]
     rules = [{"index": index_check.index, "rule": index_check.rule} for index_check in checks if index_check.rule]
-    known = [index_check.candidates for index_check in checks if index_check.candidates is not None]
-    about = f"a lookup has about {count(round(sum(known)), 'candidate')}, whose distance is computed"
     show(
         {"indices": [asdict(index_check) for index_check in checks]}
         | ({} if found is None else {"sample": found.to_dict()}),
-        *([about] if known else []),
         sheets=[Sheet("", rows), Sheet("", rules, folded=("rule",))],
     )
     if not Output.as_json:

@@ -106,11 +106,7 @@ class Cursor:
 logger = logging.getLogger("es_simhash")
 
 KEEP_ALIVE_SECONDS = 600
-# What servers allow by default.
-LONGEST_KEEP_ALIVE_SECONDS = 24 * 3600
 _UNORDERED = {"sort": ["_doc"]}
-# Where the caller is slow on purpose, a page is read about so often.
-PACED_SECONDS = 60
 
 
 @dataclass(slots=True)
@@ -130,8 +126,6 @@ class Reading:
     """
     All hits of *body* in *index*, several slices at once; at the end :attr:`gaps` says why some may be missing.
     The ``size`` and order of *body* are set here; *page*: most hits of a slice, but never more than servers allow.
-    With *documents_per_second*, pages are smaller and the view stays open longer, so that it does not end between two
-    pages.
     """
 
     server: Server
@@ -141,7 +135,6 @@ class Reading:
     page: int
     slices: int = 1
     routing: str | None = None
-    documents_per_second: float | None = None
     gaps: list[Gap] = field(default_factory=list)
 
     async def pages(self) -> Pages:
@@ -151,13 +144,9 @@ class Reading:
                 yield step.hits
 
     async def steps(self) -> AsyncGenerator[Step, None]:
-        page, keep_alive = min(self.page, MAX_HITS), KEEP_ALIVE_SECONDS
-        if self.documents_per_second is not None:
-            page = min(page, max(1, int(self.documents_per_second * PACED_SECONDS / self.slices)))
-            between_pages = page * self.slices / self.documents_per_second
-            keep_alive = int(min(max(keep_alive, 10 * between_pages), LONGEST_KEEP_ALIVE_SECONDS))
+        page = min(self.page, MAX_HITS)
         options = {} if self.routing is None else {"routing": self.routing}
-        async with viewing(self.server, self.index, keep_alive, options) as view:
+        async with viewing(self.server, self.index, KEEP_ALIVE_SECONDS, options) as view:
             if view is not None:
                 cursors = [Cursor(self.body, page, part=(number, self.slices)) for number in range(self.slices)]
                 calls = [cursor.call(view) for cursor in cursors]
@@ -177,14 +166,7 @@ class Reading:
                     elif cursors:
                         answers = await self.server.together(step.calls, concurrency=self.slices)
                 return
-        scroll = Scroll(
-            self.server,
-            self.index,
-            self.body,
-            page=page,
-            options=options,
-            keep_alive=keep_alive,
-        )
+        scroll = Scroll(self.server, self.index, self.body, page=page, options=options)
         async with aclosing(scroll.read()) as pages:
             async for hits in pages:
                 self.gaps = scroll.gaps
@@ -296,7 +278,6 @@ class Scroll:
     _: KW_ONLY
     page: int
     options: Mapping[str, Any] = field(default_factory=dict)
-    keep_alive: int = KEEP_ALIVE_SECONDS
     _refusal: Exception | None = field(default=None, init=False)
     _gaps: dict[Gap, None] = field(default_factory=dict, init=False)
 
@@ -314,7 +295,7 @@ class Scroll:
 
         async def following() -> Answer:
             try:
-                return await server.scroll(body={"scroll_id": scroll, "scroll": f"{self.keep_alive}s"})
+                return await server.scroll(body={"scroll_id": scroll, "scroll": f"{KEEP_ALIVE_SECONDS}s"})
             except Exception as error:
                 if self._refusal is not None and status_of(error) == 404:
                     return {**answer, "hits": {"hits": []}}  # the shard that refused has given the scroll up
@@ -337,7 +318,7 @@ class Scroll:
         """Return the first page; cancelled, end the scroll."""
         # A scroll always counts its hits: both products refuse one that must not count them.
         request = {**body, "size": self.page, **_UNORDERED, "track_total_hits": True}
-        opening = self.server.search(index=self.index, body=request, scroll=f"{self.keep_alive}s", **self.options)
+        opening = self.server.search(index=self.index, body=request, scroll=f"{KEEP_ALIVE_SECONDS}s", **self.options)
         answer, cancelled = await self.server.to_the_end(opening)
         if cancelled is not None:
             await _end_scroll(self.server, answer.get("_scroll_id"))

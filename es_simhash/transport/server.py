@@ -152,6 +152,3 @@ class Server(Protocol):
 
     async def simulate_pipeline(self, *, body: Body) -> Answer:
         return await self.send(Call("simulate_pipeline", {"body": body}))
-
-    async def simulate_template(self, *, body: Body) -> Answer:
-        return await self.send(Call("simulate_template", {"body": body}))

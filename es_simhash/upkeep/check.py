@@ -1,21 +1,19 @@
 """
 Finds faults that prevent lookups and ingest in an index; ``mapping.faults`` defines them. Nothing is written.
 
-Cost: two requests (mappings, settings), one more for an alias; up to four searches for each index, and two requests for
-the candidates of a lookup.
+Cost: two requests (mappings, settings), one more for an alias; up to four searches for each index.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from es_simhash.errors import SimHashError
 from es_simhash.groups.read import unfilled_query
 from es_simhash.hashing import get_scheme
-from es_simhash.lookup.plan import explain_plan, sample_stats
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.faults import Fault, find_faults, find_group_faults, find_source_faults
 from es_simhash.mapping.fields import Fields
@@ -23,7 +21,7 @@ from es_simhash.mapping.mapping import has_derived_source
 from es_simhash.mapping.meta import IndexSettings, is_marked, markers_in_use, read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import narrowed
-from es_simhash.mapping.rule import Grouping, default_rule, rule_of
+from es_simhash.mapping.rule import Grouping, default_rule
 from es_simhash.passages.lookup import without_passages_query
 from es_simhash.transport.answers import find_gaps, sentences
 from es_simhash.transport.buckets import count_documents, count_whole
@@ -65,9 +63,6 @@ class IndexCheck:
             How its documents are grouped, as the mapping records it; ``None`` where they never were.
         with_passages:
             Number of documents that carry the terms of their passages; ``None`` where the index has none.
-        candidates:
-            About how many candidates a lookup by the rule of the index has there; ``None`` where it is not ready, or
-            this login may not send several searches at once.
     """
 
     index: str
@@ -81,7 +76,6 @@ class IndexCheck:
     faults: tuple[Fault, ...] = ()
     grouping: Mapping[str, Any] | None = None
     with_passages: int | None = None
-    candidates: float | None = None
 
     @property
     def rule(self) -> str | None:
@@ -114,11 +108,10 @@ async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, An
     clauses: Clauses = [] if index == name else [{"term": {"_index": name}}]
     numbers, unseen = await _count(server, index, clauses)
     faults += unseen
-    with_passages = candidates = None
+    with_passages = None
     if is_sound and not unseen and settings is not None:
         faults += await _find_marker_faults(server, name, mapping, settings)
         faults += await _find_unfilled(server, index, clauses, mapping, settings, numbers)
-        candidates = await _count_candidates(server, index, numbers["fingerprinted"], settings)
         if settings.passages is not None:
             with_passages = numbers["passages"]
             faults += _judge_passages(server.prefix, settings, numbers)
@@ -135,7 +128,6 @@ async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, An
         faults=tuple(faults),
         grouping=None if grouping is None else grouping.to_dict(),
         with_passages=with_passages,
-        candidates=candidates,
     )
 
 
@@ -215,20 +207,6 @@ def _judge_passages(prefix: str, settings: IndexSettings, numbers: Counter[str])
     if missing := numbers["without_passages"]:
         return [Fault("without_passages", field, str(missing), str(numbers["passages"] + missing))]
     return [Fault("passages_partial", field)] if settings.passages == "partial" else []
-
-
-async def _count_candidates(server: Port, index: Index, fingerprinted: int, settings: IndexSettings) -> float | None:
-    """Return about how many of the *fingerprinted* are candidates of a lookup; ``None`` if this login may not ask."""
-    if not fingerprinted:
-        return 0.0
-    sampled = await unless_refused(sample_stats(server.patient, index), 401, 403)
-    if sampled is None:
-        return None
-    stats = replace(sampled, documents=fingerprinted)
-    plan = explain_plan(
-        rule_of(settings).max_distance, stats=stats, scripts=not server.context.scriptless.recall(index)
-    )[0]
-    return round(plan.passing, 1)
 
 
 def _judge_grouping(settings: IndexSettings | None) -> tuple[Grouping | None, list[Fault]]:

@@ -1,19 +1,10 @@
-"""
-Decides which fingerprint the text of a document has now, and which update the document needs. No request is made.
-
-Also what a backfill remembers: its counts, and the versions that it has processed, eight bytes of memory each.
-"""
+"""Decides which fingerprint the text of a document has now, and which update it needs. No request is made."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
-
-import numpy as np
-import xxhash
-from numpy.typing import NDArray
 
 from es_simhash.errors import InvalidInputError
 from es_simhash.hashing.pool import FingerprintPool, TextHashes
@@ -32,8 +23,8 @@ from es_simhash.mapping.fields import (
 from es_simhash.mapping.mapping import NEEDED_FIELDS
 from es_simhash.transport.protocol import Key, document_key
 from es_simhash.upkeep.put_fields import Target
-from es_simhash.writes.bulk import CONFLICT, MISSING, UNREADABLE, versioned_header
-from es_simhash.writes.operations import Failure, Operation, Outcome, Refusal, refuse_hindered
+from es_simhash.writes.bulk import versioned_header
+from es_simhash.writes.operations import Failure, Operation
 
 Document = Mapping[str, Any]
 
@@ -45,12 +36,11 @@ NOT_INDEXED = "es_simhash_not_indexed"
 class Judgement:
     """
     What one version of a document needs: *operation*, for this version only, or ``None`` if its fields are right; and
-    what is sent where the server refuses that as a bad request. *key* names the version. *failure*: why its text cannot
-    be read. *is_stale*: it has a fingerprint of another text. *is_empty*: its text has no features.
+    what is sent where the server refuses that as a bad request. *failure*: why its text cannot be read. *is_stale*: it
+    has a fingerprint of another text. *is_empty*: its text has no features.
     """
 
     place: Key
-    key: int
     operation: Operation | None = None
     otherwise: Operation | None = None
     failure: Failure | None = None
@@ -58,28 +48,11 @@ class Judgement:
     is_empty: bool = False
 
 
-def version_key(place: Key, sequence: int, term: int) -> int:
-    """
-    Return a 64-bit key for one version of one document. Among 10 million versions, the chance that any two have the
-    same key is 3 in a million. One of these two documents would then be skipped.
-    """
-    words = (place.index, place.id, place.routing, sequence, term)
-    return xxhash.xxh64_intdigest("\0".join(map(str, words)).encode())
-
-
-def key_of(document: Document) -> int:
-    return version_key(document_key(document), document["_seq_no"], document["_primary_term"])
-
-
 class Judging(Protocol):
-    """
-    Decides what documents need that have *source*, and match what *marks* them, from indices with the names *targets*.
-    *characters*: of all texts that were judged.
-    """
+    """Decides what documents need that have *source*, and match what *marks* them; *targets*: by name of index."""
 
     source: list[str]
     marks: dict[str, Any]
-    characters: int
 
     @property
     def targets(self) -> Mapping[str, Any]: ...
@@ -96,7 +69,6 @@ class Judge:
         with_passages = [settings.passages is not None for settings in every]
         self._pool = FingerprintPool(every[0].scheme, workers=workers, passages=any(with_passages))
         self.targets = dict(targets)
-        self.characters = 0  # of all texts that were judged
         texts = dict.fromkeys(field for target in targets.values() for field in target.text_fields)
         self.source = [*texts, prefix, f"{prefix}.*"]
         names = list(NEEDED_FIELDS)
@@ -113,10 +85,9 @@ class Judge:
         """Return what each of *documents* needs; those to be grouped again have a new moment of grouping."""
         at, found = now(), [self._read(document) for document in documents]
         texts = [text for text in found if isinstance(text, str)]
-        self.characters += sum(map(len, texts))
         computed = iter(self._pool.compute(texts))
         return [
-            Judgement(document_key(document), key_of(document), failure=text)
+            Judgement(document_key(document), failure=text)
             if isinstance(text, Failure)
             else self._compare(document, TextHashes(None) if text is None else next(computed), at)
             for document, text in zip(documents, found, strict=True)
@@ -165,14 +136,14 @@ class Judge:
         if (held := users_content(document["_source"], self._prefix)) is not None and not is_broken(held):
             # Where there is nothing to write, what is there is right.
             failure = Failure("taken", place.index, place.id, say_taken(held, self._prefix)) if wanted else None
-            return Judgement(place, key_of(document), failure=failure, is_empty=is_empty)
+            return Judgement(place, failure=failure, is_empty=is_empty)
         change, is_stale = change_of(document["_source"], wanted, prefix=self._prefix, at=at)
         body: dict[str, Any] = {"doc": change}
         if change is None and not is_empty and NOT_INDEXED in document.get("matched_queries", ()):
             # It was written before the mapping had our fields: _source has them, but no lookup finds it.
             body = {"doc": {self._prefix: wanted}, "detect_noop": False}
         operation = None if body["doc"] is None else Operation("update", versioned_header(document), body)
-        return Judgement(place, key_of(document), operation, is_stale=is_stale, is_empty=is_empty)
+        return Judgement(place, operation, is_stale=is_stale, is_empty=is_empty)
 
 
 def change_of(
@@ -230,8 +201,6 @@ class BackfillProgress:
             The documents that could not be read or written, since the last report.
         failed:
             Number of these in all.
-        seconds_left:
-            In a dry run, roughly how long the work would take on an idle server; else ``None``.
         is_done:
             Whether this is the last report.
     """
@@ -243,126 +212,8 @@ class BackfillProgress:
     empty: int
     failures: tuple[Failure, ...]
     failed: int
-    seconds_left: float | None = None
     is_done: bool = False
 
 
 FIRST_FAILURES = 100
 """So many failures of a whole run are kept."""
-
-_FRESH = 200_000
-
-
-def unreadable(key: Key, error: Any) -> Failure:
-    """Return why the document *key* of a multi-get cannot be read now: a full queue, or a shard without a copy."""
-    refusal = Refusal.read(UNREADABLE, error)
-    return Failure("unreadable", key.index, key.id, str(refusal), refusal.status)
-
-
-class Processed:
-    """The keys of the versions that were processed."""
-
-    def __init__(self) -> None:
-        self._sorted: NDArray[np.uint64] = np.zeros(1, np.uint64)  # never empty, so that every place is one of its own
-        self._fresh: set[int] = set()
-
-    def holds(self, keys: Sequence[int]) -> list[bool]:
-        wanted = np.array(keys, np.uint64)
-        places = np.searchsorted(self._sorted, wanted)
-        found: NDArray[np.bool_] = self._sorted.take(places, mode="clip") == wanted
-        return [known or key in self._fresh for known, key in zip(found.tolist(), keys, strict=True)]
-
-    def add(self, keys: Iterable[int]) -> None:
-        self._fresh.update(keys)
-        if len(self._fresh) > _FRESH:
-            fresh = np.fromiter(self._fresh, np.uint64, len(self._fresh))
-            self._sorted = np.unique(np.concatenate([self._sorted, fresh]))
-            self._fresh.clear()
-
-
-# Time to write a document, and a character of its text, which the server indexes again: for the forecast of a dry run.
-# Measured with texts of 800 and of 8,400 characters on an idle server of two cores.
-WRITE_SECONDS = 1 / 10_000
-CHARACTER_SECONDS = 1 / 12_000_000
-
-
-class Ledger:
-    """
-    Counts judgements and outcomes, and remembers the versions; counters as in :class:`BackfillProgress`.
-    *seen_by_index*: documents read in the first pass. *unwritten_indices*: those where a document has a text and lacks
-    what was computed of it.
-    """
-
-    def __init__(self, judge: Judging) -> None:
-        self.total = self.seen = self.changed = 0
-        self.seen_by_index: Counter[str] = Counter()
-        self._judge = judge
-        self._processed = Processed()
-        self._stale = self._empty = self._failed = 0
-        self._failures: list[Failure] = []
-        self.unwritten_indices: set[str] = set()
-        # Documents of this pass that other programs kept changing, or that the server could not read.
-        self.left: list[Failure] = []
-
-    @property
-    def work(self) -> int:
-        """Number of documents written or failed; while it grows, another pass may find more."""
-        return self.changed + self._failed
-
-    def find_fresh(self, documents: Sequence[Document]) -> list[Document]:
-        known = self._processed.holds([key_of(document) for document in documents])
-        return [document for document, is_known in zip(documents, known, strict=True) if not is_known]
-
-    def compare(self, documents: Sequence[Document]) -> list[Judgement]:
-        """Return the judgements of new *documents* that need an update; count all new ones."""
-        judged = self._judge.judge(self.find_fresh(documents))
-        for judgement in judged:
-            self._empty += judgement.is_empty
-            self._stale += judgement.is_stale
-            if judgement.failure is not None:
-                self._fail(judgement.failure)
-        self._processed.add(judgement.key for judgement in judged if judgement.operation is None)
-        return [judgement for judgement in judged if judgement.operation is not None]
-
-    def settle(self, judged: Sequence[Judgement], outcomes: Sequence[Outcome]) -> None:
-        """Count and remember the outcomes of updates; what other programs changed first is left for the next pass."""
-        for judgement, outcome in zip(judged, outcomes, strict=True):
-            if outcome.version is not None:
-                self.changed += 1
-                self._processed.add([version_key(judgement.place, *outcome.version)])
-            elif outcome.status == CONFLICT:
-                self.left.append(outcome.to_failure())
-            elif outcome.status != MISSING:
-                self._fail(outcome.to_failure())
-                self._processed.add([judgement.key])
-        refuse_hindered(outcomes)
-
-    def end(self) -> None:
-        """Count the documents that no pass could process as failed."""
-        for failure in self.left:
-            self._fail(failure)
-
-    def report(self, *, elapsed: float | None = None, is_done: bool = False) -> BackfillProgress:
-        """
-        Return the present report, with only the failures since the last one; *elapsed* is for the forecast of a dry
-        run.
-        """
-        failures, self._failures = tuple(self._failures), []
-        seconds_each = WRITE_SECONDS + CHARACTER_SECONDS * self._judge.characters / max(1, self.seen)
-        return BackfillProgress(
-            total=max(self.total, self.seen),
-            seen=self.seen,
-            changed=self.changed,
-            stale=self._stale,
-            empty=self._empty,
-            failures=failures,
-            failed=self._failed,
-            seconds_left=None if elapsed is None else elapsed + self.changed * seconds_each,
-            is_done=is_done,
-        )
-
-    def _fail(self, failure: Failure) -> None:
-        self._failed += 1
-        self._failures.append(failure)
-        if failure.kind != "unusable":
-            self.unwritten_indices.add(failure.index)

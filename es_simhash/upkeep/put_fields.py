@@ -34,7 +34,7 @@ from es_simhash.mapping.resolve import agree, no_index, resolve_index
 from es_simhash.mapping.user_fields import check_texts, may_hold, no_such_field, say_texts
 from es_simhash.transport.buckets import count_documents, count_whole
 from es_simhash.transport.conversation import unless_refused
-from es_simhash.transport.protocol import Call, Index, cause_of, check_index, check_new_name, noting, status_of
+from es_simhash.transport.protocol import Call, Index, check_index, check_new_name, noting, status_of
 from es_simhash.writes.targets import add_fields, put_fields, refuse_updates, write_settings
 
 logger = logging.getLogger("es_simhash")
@@ -73,8 +73,6 @@ async def create_index(
     body: dict[str, Any] = {"mappings": merged} | ({"settings": dict(index_settings)} if index_settings else {})
     if dry_run:
         check_new_name(index)
-        # A user who may not ask gets no such check.
-        await unless_refused(_simulate(server, index, body), 401, 403, 404, 405)
         return settings
     await put_fields(server, Call("create_index", {"index": index, "body": body}))
     server.context.forget()
@@ -84,25 +82,6 @@ async def create_index(
         error.add_note(f"The index {index!r} was created, but a template may have given it other settings: see check.")
         raise
     return settings
-
-
-async def _simulate(server: Port, index: str, body: Mapping[str, Any]) -> None:
-    """Raise InvalidInputError if the server would refuse a new *index* with this *body*."""
-    # A simulated template is judged as a new index is, and stored nowhere; no other has this pattern and priority.
-    template = {"template": body, "index_patterns": ["es-simhash-dry-run"], "priority": 2**40}
-    try:
-        await server.simulate_template(body=template)
-    except Exception as error:
-        if status_of(error) != 400:
-            raise
-        said = f"the server would refuse index {shorten(index)} ({_reason(error)})"
-        raise InvalidInputError(f"{said}: correct the mappings or the settings") from error
-
-
-def _reason(error: BaseException) -> str:
-    """Return the server's reason without its words about templates, which the user has not made."""
-    text = cause_of(error)
-    return text.partition(", cause [Validation Failed: 1: ")[2].removesuffix(";]") or text
 
 
 async def _outdo_templates(server: Port, index: str, settings: IndexSettings) -> None:

@@ -26,7 +26,7 @@ from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.conversation import refresh
 from es_simhash.transport.protocol import Index, document_key, index_key, names_in, noting
 from es_simhash.upkeep.backfill import BackfillOptions, Passes
-from es_simhash.upkeep.needed import Document, Judgement, key_of
+from es_simhash.upkeep.needed import Document, Judgement
 from es_simhash.upkeep.put_fields import read_mappings
 from es_simhash.writes.bulk import versioned_header
 from es_simhash.writes.operations import Failure, Operation
@@ -98,11 +98,10 @@ async def remove_fields(
                 server.context.forget()
     passes = Passes(index, [query], _Removal(prefix, mappings, fields), BackfillOptions())
     failures = list[Failure]()
-    with noting(lambda: f"our fields were removed from {count(passes.ledger.changed, 'document')}"):
-        for part in (passes.first, passes.again):
-            async with aclosing(part(server)) as reports:
-                async for report in reports:
-                    failures += report.failures
+    with noting(lambda: f"our fields were removed from {count(passes.changed, 'document')}"):
+        async with aclosing(passes.run(server)) as reports:
+            async for report in reports:
+                failures += report.failures
     last = passes.report()
     failures += last.failures
     if not failures:
@@ -141,7 +140,7 @@ class _Removal:
     """Decides that a document loses the fields *names* of ours: by a script, where the server runs it."""
 
     def __init__(self, prefix: str, targets: Mapping[str, Any], names: Sequence[str]) -> None:
-        self.targets, self.marks, self.characters = targets, dict[str, Any](), 0
+        self.targets, self.marks = targets, dict[str, Any]()
         self.source = [prefix, f"{prefix}.*"]
         self._prefix = prefix
         self._names = names
@@ -152,7 +151,7 @@ class _Removal:
         return [self._judge(document) for document in documents]
 
     def _judge(self, document: Document) -> Judgement:
-        source, judgement = document.get("_source") or {}, Judgement(document_key(document), key_of(document))
+        source, judgement = document.get("_source") or {}, Judgement(document_key(document))
         if users_content(source, self._prefix) is not None:
             return judgement
         header = versioned_header(document)

@@ -52,7 +52,6 @@ KINDS = {
     "sample": "count",
     "max_changes": "count",
     "max_share": "share",
-    "documents_per_second": "seconds",
     "interval": "seconds",
     "state_index": "one index",
     "seed": "seed",

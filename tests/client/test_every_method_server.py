@@ -7,7 +7,6 @@ import asyncio
 import inspect
 import itertools
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -232,8 +231,7 @@ def test_a_dry_run_needs_no_right_to_write(server, client, make_simhash, methods
         if name == "plan_removal":
             return simhash.plan_removal(made[0]).removals
         answer = getattr(simhash, name)(made, dry_run=True, **more)
-        found = answer if hasattr(answer, "__dataclass_fields__") else list(answer)
-        return [replace(report, seconds_left=None) for report in found] if name == "backfill" else found
+        return answer if hasattr(answer, "__dataclass_fields__") else list(answer)
 
     expected = ask(make_simhash())
     caplog.clear()

@@ -348,20 +348,6 @@ def carry_out(work, store, *, fail_at=None, failure=None, is_late=False, cancel_
     return run
 
 
-def refuse_twice(store, id_, status):
-    """Have the first two writes of a document refused; return the list that their headers are put into."""
-    refused = []
-
-    def refuse(header):
-        if header["_id"] != id_ or len(refused) == 2:
-            return None
-        refused.append(header)
-        return status
-
-    store.refuse = refuse
-    return refused
-
-
 def failures():
     """Return one of each failure that a request may meet."""
     return [ServerError(429, "full"), ServerError(503), ServerError(500), ServerError(409), ConnectionError("gone")]

@@ -132,23 +132,6 @@ def test_shards_that_fail_are_told():
     assert run.result == [Gap("shards_failed", 1, 2)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("rate", "page", "keep_alive"), [(1e6, 1_000, 600), (3.4, 102, 600), (0.01, 1, 2_000)])
-def test_a_view_outlives_a_slow_caller(kind, rate, page, keep_alive):
-    """Pages are smaller, and where one document takes minutes the view lives longer."""
-
-    async def work():
-        reading = Reading(scripted().patient, INDEX, EVERYTHING, page=1_000, slices=2, documents_per_second=rate)
-        async with aclosing(reading.steps()) as steps:
-            async for _ in steps:
-                pass
-
-    store = filled(**kind)
-    [search, *_] = [call.arguments for call in carry_out(work(), store).calls if call.api == "search"]
-    lives = search["body"]["pit"]["keep_alive"] if store.has_pit else search["scroll"]
-    assert (search["body"]["size"], lives) == (page, f"{keep_alive}s")
-
-
 class SourceLess(FakeServer):
     """Has documents without a ``_source`` among the later ones: parts of it are refused where they are on the page."""
 

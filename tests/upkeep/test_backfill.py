@@ -1,13 +1,10 @@
 """Backfill under trouble: nobody's text is overwritten, and an interrupted run is taken up without a gap."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from es_simhash import IncompleteSearchError, fingerprint, fingerprint_fields
 from es_simhash.mapping.context import Resolved
 from es_simhash.upkeep.backfill import BackfillOptions, backfill
-from es_simhash.upkeep.needed import Ledger, Processed
 from es_simhash.upkeep.put_fields import _refuse_impossible
 from tests.transport.by_hand import (
     CLOSES,
@@ -20,13 +17,12 @@ from tests.transport.by_hand import (
     failures,
     is_harmless,
     is_passing,
-    refuse_twice,
     scripted,
 )
 from tests.transport.fake_server import INDEX, FakeServer
 
 # The calls that are sent again when the server is busy; the others come before anything is done.
-PATIENT = ("bulk", "get_settings", "mget", "open_point_in_time", "refresh", "search", *CLOSES)
+PATIENT = ("bulk", "get_settings", "open_point_in_time", "refresh", "search", *CLOSES)
 STALE = fingerprint_fields(7)["simhash"]
 RIGHT = fingerprint_fields(fingerprint("the second text, as it is"))["simhash"]
 
@@ -186,16 +182,6 @@ def test_every_write_is_conditional():
     assert all({"if_seq_no", "if_primary_term"} <= header.keys() for header in headers)
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_one_write_refused_for_load_is_sent_again(status):
-    """It alone, and its document is right in the end."""
-    for id_ in "0134":
-        store = filled()
-        refused = refuse_twice(store, id_, status)
-        run = run_backfill(store)
-        assert (wrong(store), run.emitted[-1].failed, len(refused)) == ([], 1, 2)
-
-
 @pytest.mark.parametrize("status", [400, 409, 429, 503])
 def test_what_cannot_be_written_is_named(status):
     """Refused for what it is, for load, or because others keep changing it: not reported as written, nor as done."""
@@ -206,29 +192,6 @@ def test_what_cannot_be_written_is_named(status):
     assert (run.emitted[-1].changed, run.emitted[-1].failed, wrong(store)) == (4, 2, ["3"])
     store.refuse = lambda header: None
     assert (run_backfill(store).emitted[-1].changed, wrong(store)) == (1, [])
-
-
-@pytest.mark.parametrize("is_for_good", [False, True])
-def test_a_changed_document_that_cannot_be_read_now(is_for_good):
-    """It is read later, or named; it is not taken for one that is gone."""
-    store = filled()
-    number = run_backfill(filled()).apis.index("bulk")
-
-    def meddle(store):
-        change_text(store)
-        store.broken = {"3"}
-
-    class Mending(FakeServer):
-        def mget(self, body):
-            answer = super().mget(body)
-            self.broken = self.broken if is_for_good else set()
-            return answer
-
-    store.__class__ = Mending
-    run = run_backfill(store, page=10, meddle_at=number, meddle=meddle)
-    assert [each.kind for each in failed(run) if each.id == "3"] == ["unreadable"] * is_for_good
-    assert run.emitted[-1].failed == 1 + is_for_good
-    assert wrong(store) == (["3"] if is_for_good else [])
 
 
 def test_what_became_unreadable_meanwhile_is_named_again_by_the_next_run():
@@ -247,23 +210,6 @@ def test_a_dry_run_writes_nothing():
     before = store.sequence
     run = carry_out(backfill(scripted(), INDEX, BackfillOptions(dry_run=True)), store)
     assert (written(store, before), run.emitted[-1].changed, "bulk" in run.apis) == (0, 5, False)
-
-
-def test_the_forecast_grows_with_the_texts():
-    """A server indexes the whole document again, so a long one takes longer than its fields do."""
-    seconds = []
-    for characters in (1, 10_000):
-        ledger = Ledger(SimpleNamespace(characters=characters))
-        ledger.seen = ledger.changed = 1
-        seconds.append(ledger.report(elapsed=1.0).seconds_left)
-    assert 1 < seconds[0] < seconds[1]
-
-
-def test_versions_are_known_after_many_have_been_sorted_away():
-    processed = Processed()
-    processed.add(range(300_000))
-    processed.add([2**63, 2**64 - 1])
-    assert processed.holds([0, 299_999, 2**63, 2**64 - 1, 300_000]) == [True] * 4 + [False]
 
 
 def test_a_count_that_lacks_a_shard_proves_no_index_empty():

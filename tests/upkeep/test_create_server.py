@@ -2,9 +2,9 @@
 
 import pytest
 
-from es_simhash import InvalidInputError, SimHashClient, build_component_template, build_index_template
+from es_simhash import InvalidInputError, build_component_template, build_index_template
 from tests.estates.wire import Wire
-from tests.servers.fixtures import client_through, make_client
+from tests.servers.fixtures import client_through
 from tests.servers.support import ONE_SHARD, numbered, put, read_all, texts
 
 ONE = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
@@ -55,88 +55,41 @@ def test_a_lost_answer(server, index, sync_simhash, on_duplicate, has_ids):
 
 
 @pytest.mark.parametrize("faults", [{}, {("bulk", 0): "lost"}])
-@pytest.mark.parametrize("batch", [1, 500])
-def test_one_document_twice(server, index, faults, batch):
-    """The second is not taken for an attempt of its own whose answer was lost, whatever the size of a batch."""
+@pytest.mark.parametrize(("batch", "first"), [(1, {}), (500, {}), (500, {"_routing": "r"})])
+def test_one_document_twice(server, index, faults, batch, first):
+    """The second is not taken for an attempt of its own whose answer was lost, whatever batch and routing value."""
     with client_through(server, Wire(script=faults)) as simhash:
         simhash.create_index(index, text_field="body", settings=ONE_SHARD)
         document = {"_id": "a", "body": ONE}
-        reports = list(simhash.ingest(index, [document, document], op_type="create", batch=batch))
+        reports = list(simhash.ingest(index, [document | first, document], op_type="create", batch=batch))
         assert [each.action for each in reports] == ["written", "unchanged"]
         assert list(read_all(server, index)) == ["a"]
 
 
-def test_one_document_twice_with_another_routing_value(server, index, simhash):
-    """In one shard, the second is not created."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    document = {"_id": "a", "body": ONE}
-    reports = list(simhash.ingest(index, [{**document, "_routing": "r"}, document], op_type="create"))
-    assert [each.action for each in reports] == ["written", "unchanged"]
-    assert list(read_all(server, index)) == ["a"]
+def count(server, stream):
+    server.request("POST", f"/{stream}/_refresh")
+    return server.request("GET", f"/{stream}/_count")["count"]
+
+
+ON_OPENSEARCH = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
 
 
 @pytest.fixture
-def stream(opensearch, index_of_stream):
+def stream(server, index):
     """The name of a data stream with our fields; it and its templates are deleted afterwards."""
-    name = index_of_stream
-    opensearch.request("PUT", f"/_component_template/{name}-fields", build_component_template(text_field="body"))
-    template = build_index_template([f"{name}*"], component=f"{name}-fields", priority=300)
+    server.request("PUT", f"/_component_template/{index}-fields", build_component_template(text_field="body"))
+    template = build_index_template([f"{index}*"], component=f"{index}-fields", priority=300)
     more = {"data_stream": {}, "template": {"settings": ONE_SHARD}}
-    opensearch.request("PUT", f"/_index_template/{name}", template | more)
-    opensearch.request("PUT", f"/_data_stream/{name}", None)
-    yield name
-    for path in (f"_data_stream/{name}", f"_index_template/{name}", f"_component_template/{name}-fields"):
-        opensearch.request("DELETE", f"/{path}")
+    server.request("PUT", f"/_index_template/{index}", template | more)
+    server.request("PUT", f"/_data_stream/{index}", None)
+    yield index
+    for path in (f"_data_stream/{index}", f"_index_template/{index}", f"_component_template/{index}-fields"):
+        server.request("DELETE", f"/{path}")
 
 
-@pytest.fixture
-def index_of_stream():
-    import uuid
-
-    return f"test-{uuid.uuid4().hex}"
-
-
-@pytest.fixture
-def simhash_of_stream(opensearch, mode, runner):
-    """A client of ours for OpenSearch, of the test's mode."""
-    from es_simhash import AsyncSimHashClient
-    from tests.servers.fixtures import Calls, _wait_for
-
-    if mode == "sync":
-        client = make_client(opensearch)
-        yield SimHashClient(client)
-        client.close()
-        return
-
-    async def make():
-        return make_client(opensearch, asynchronous=True)
-
-    client = runner.run(make())
-    yield Calls(AsyncSimHashClient(client), lambda outcome: _wait_for(runner, outcome))
-    runner.run(client.close())
-
-
-def _count(opensearch, stream):
-    opensearch.request("POST", f"/{stream}/_refresh")
-    return opensearch.request("GET", f"/{stream}/_count")["count"]
-
-
-@pytest.mark.parametrize("on_duplicate", [None, "tag"])
-def test_a_data_stream_gets_a_document_without_an_id_once(opensearch, stream, on_duplicate):
-    """Whatever became of the first answer, and whoever sends the request again."""
-    faults = ("lost", "503 after the work", "503 for items after the work", "429 for items")
-    for number, fault in enumerate(faults):
-        wire = Wire(script={("bulk", 0): fault})
-        documents = [{"@timestamp": "2026-01-01", "body": f"{ONE} {fault} {n}"} for n in range(5)]
-        with client_through(opensearch, wire) as simhash:
-            reports = list(simhash.ingest(stream, documents, op_type="create", on_duplicate=on_duplicate))
-        assert wire.log
-        assert {report.kind for report in reports} == {None}
-        assert _count(opensearch, stream) == 5 * (number + 1), fault
-
-
+@ON_OPENSEARCH
 @pytest.mark.parametrize("on_duplicate", [None, "tag", "skip"])
-def test_a_data_stream_that_rolls_over_meanwhile(opensearch, stream, simhash_of_stream, on_duplicate):
+def test_a_data_stream_that_rolls_over_meanwhile(server, stream, simhash, on_duplicate):
     """Every document is created once, in the backing index of its time, and groups reach over both."""
     documents = [{**each, "@timestamp": f"2026-01-{n + 1:02}"} for n, each in enumerate(numbered(texts(20, edits=0)))]
 
@@ -144,17 +97,17 @@ def test_a_data_stream_that_rolls_over_meanwhile(opensearch, stream, simhash_of_
         for n, document in enumerate(documents):
             if n == 12:
                 # The source is read ahead: the first batch has to be written before the stream rolls over.
-                any(_count(opensearch, stream) for _ in range(200))
-                opensearch.request("POST", f"/{stream}/_rollover", {})
+                any(count(server, stream) for _ in range(200))
+                server.request("POST", f"/{stream}/_rollover", {})
             yield document
 
     options = {"op_type": "create", "on_duplicate": on_duplicate, "batch": 4}
     options |= {} if on_duplicate is None else {"max_distance": 0}
-    reports = list(simhash_of_stream.ingest(stream, source(), **options))
+    reports = list(simhash.ingest(stream, source(), **options))
     assert [each.kind for each in reports] == [None] * 20
     wanted = len({each["body"] for each in documents}) if on_duplicate == "skip" else 20
-    opensearch.request("POST", f"/{stream}/_refresh")
-    hits = opensearch.request("POST", f"/{stream}/_search", {"size": 100})["hits"]["hits"]
+    server.request("POST", f"/{stream}/_refresh")
+    hits = server.request("POST", f"/{stream}/_search", {"size": 100})["hits"]["hits"]
     assert len(hits) == len({hit["_id"] for hit in hits}) == wanted
     assert len({hit["_index"] for hit in hits}) == 2
     assert {each.index for each in reports if each.action != "skipped"} <= {hit["_index"] for hit in hits}
@@ -163,15 +116,16 @@ def test_a_data_stream_that_rolls_over_meanwhile(opensearch, stream, simhash_of_
         for hit in hits:
             by_text.setdefault(hit["_source"]["body"], set()).add(hit["_source"]["simhash"]["group"])
         assert {len(groups) for groups in by_text.values()} == {1}
-        assert simhash_of_stream.reconcile(stream, dry_run=True).changed == 0
+        assert simhash.reconcile(stream, dry_run=True).changed == 0
 
 
-def test_a_data_stream_takes_documents_without_an_id(opensearch, stream, simhash_of_stream):
+@ON_OPENSEARCH
+def test_a_data_stream_takes_documents_without_an_id(stream, simhash):
     """And refuses each that has no moment."""
     documents = [{"@timestamp": "2026-01-01", "body": ONE}, {"body": TWO}]
-    reports = list(simhash_of_stream.ingest(stream, documents, op_type="create"))
+    reports = list(simhash.ingest(stream, documents, op_type="create"))
     assert [each.kind for each in reports] == [None, "refused"]
-    [plain] = simhash_of_stream.ingest(stream, documents[:1])
+    [plain] = simhash.ingest(stream, documents[:1])
     assert plain.kind == "refused"  # a data stream takes no other operation
 
 

@@ -1,16 +1,12 @@
 """How far a follower has read: what is left and taken over, and what makes it begin anew."""
 
-from dataclasses import replace
-
 import pytest
 
-from es_simhash import IncompleteSearchError, InvalidInputError, WritesRefusedError, build_mapping
-from es_simhash.mapping.meta import read_settings
+from es_simhash import IncompleteSearchError, InvalidInputError, WritesRefusedError
 from es_simhash.mapping.shards import NOTHING, Position, Shard
-from es_simhash.upkeep.check import _count_candidates
 from es_simhash.upkeep.follow_changes import Places, PositionStore
 from es_simhash.upkeep.follow_options import find_outage
-from tests.transport.by_hand import ServerError, drive, scripted
+from tests.transport.by_hand import drive, scripted
 
 FIRST, SECOND = Shard("news-1", "a", 0), Shard("news-1", "a", 1)
 NEW = Shard("news-1", "b", 0)
@@ -156,18 +152,3 @@ def test_what_cannot_be_read(type_, error):
 def test_what_is_no_position_is_nothing(document):
     """Then all is read again."""
     assert drive(store().read(scripted()), lambda _: {"docs": [document]})[0] == {}
-
-
-@pytest.mark.parametrize("status", [401, 403, 400, 404, 429, 500])
-def test_only_a_login_without_the_right_counts_no_candidates(status):
-    settings = replace(read_settings(build_mapping(text_field="body")), max_distance=3)
-
-    def answer(_):
-        raise ServerError(status)
-
-    work = _count_candidates(scripted(), "news", 5, settings)
-    if status in (401, 403):
-        assert drive(work, answer)[0] is None
-        return
-    with pytest.raises(ServerError):
-        drive(work, answer)

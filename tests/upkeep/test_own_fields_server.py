@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from es_simhash import InvalidInputError, MappingError, WritesRefusedError, document_fields
+from es_simhash import InvalidInputError, MappingError, document_fields
 from tests.servers.command_line import OTHER, TEXT
 from tests.servers.support import put as put_actions
 
@@ -71,18 +71,6 @@ def test_setup_names_what_failed(server, index, simhash, run):
     [failure] = json.loads(result.stdout)["filled"]["failures"]
     assert failure["id"] == json.loads(result.stderr)["error"]["id"] == "number"
     assert "number: field 'body' holds 12345" in run("setup", index).stderr
-
-
-def test_a_blocked_index_behind_an_alias_is_named(server, index, simhash):
-    """In one sentence, with the server's own words; what the others took stays."""
-    for name, blocked in {"a": True, "b": False}.items():
-        mappings = {"properties": {"body": {"type": "text"}}}
-        server.request("PUT", f"/{index}-{name}", {"mappings": mappings, "aliases": {index: {}}})
-        put(server, f"{index}-{name}", {name: {"body": TEXT}})
-        server.request("PUT", f"/{index}-{name}/_settings", {"index.blocks.write": blocked})
-    with pytest.raises(WritesRefusedError, match="blocked by") as caught:
-        simhash.setup(index, text_field="body")
-    assert f"{index}-a" in str(caught.value)
 
 
 def test_a_field_in_the_mapping(server, index, simhash, make_simhash, run):

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from es_simhash import fingerprint, fingerprint_fields
+from es_simhash import fingerprint_fields
 from tests.folding.test_search_server import read_pages
 from tests.servers.batches import ingest_in_batches
 from tests.servers.support import (
@@ -88,19 +88,3 @@ def test_pages_of_a_distinct_search(server, index, simhash, sync_simhash):
         pages = read_pages(simhash, index, {"query": {"prefix": {"simhash.group": "g"}}}, size=size)
         shown = [hit.id[2:] for page in pages for hit in page]
         assert sorted(shown, key=int) == [str(n) for n in range(40)]
-
-
-def test_backfill_of_one_id_in_two_shards(server, index, simhash):
-    """Documents of two routing values have the same id, number and term: neither is taken for the other."""
-    simhash.create_index(index, text_field="body", settings=SHARDS)
-    for routing in ("a", "b"):
-        lines = []
-        for each in numbered(texts(20)):
-            header = {"_index": index, "_id": each.pop("_id"), "routing": routing}
-            lines += [
-                {"index": header},
-                {**each, **(fingerprint_fields(fingerprint(each["body"])) if routing == "a" else {})},
-            ]
-        send_lines(server, lines)
-        done = last(simhash.backfill(index))
-    assert (done.seen, done.changed) == (40, 20)

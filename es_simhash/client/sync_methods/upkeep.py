@@ -277,7 +277,6 @@ class UpkeepMethods(SyncBase):
         filter: Filter = None,
         workers: int | None = None,
         slices: int = 2,
-        documents_per_second: float | None = None,
         dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> Generator[BackfillProgress, None, None]:
@@ -300,10 +299,8 @@ class UpkeepMethods(SyncBase):
                 Number of processes that compute fingerprints; by default none. As for :func:`with_fingerprints`.
             slices:
                 Slices of the index that are read, and bulk requests that are sent, at once.
-            documents_per_second:
-                Go no faster than this.
             dry_run:
-                Write nothing; count what would change, and forecast the time.
+                Write nothing; count what would change.
             progress:
                 Is called with a :class:`Progress` after each part of the work.
 
@@ -315,14 +312,7 @@ class UpkeepMethods(SyncBase):
         from es_simhash.upkeep.backfill import BackfillOptions, backfill
 
         self._check_flags(dry_run=dry_run)
-        options = BackfillOptions(
-            text_field=text_field,
-            filter=filter,
-            workers=workers,
-            slices=slices,
-            documents_per_second=documents_per_second,
-            dry_run=dry_run,
-        )
+        options = BackfillOptions(text_field=text_field, filter=filter, workers=workers, slices=slices, dry_run=dry_run)
         return self._stream(backfill(self._server(progress, is_dry=options.dry_run), index, options))
 
     def follow(
