@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, fingerprint_fields
-from es_simhash.transport.protocol import error_text
 from tests.servers.support import ONE_SHARD, WORDS, put, texts
 
 SHARDS = {"number_of_shards": 3, "number_of_replicas": 0}
@@ -239,17 +238,6 @@ def test_what_cannot_be_folded(server, simhash):
         simhash.search_distinct("news", {"query": drawn})
 
 
-def test_a_query_of_two_thousand_words(server, simhash, filled):
-    """Where the server allows fewer, it says so; by one page and by all of them."""
-    words = " ".join(f"word{n}" for n in range(2_000))
-    for search in (simhash.search_distinct, lambda *given: list(simhash.search_distinct_pages(*given))):
-        if server.product == "opensearch":
-            with pytest.raises(Exception, match="maxClauseCount is set to 1024"):
-                search(filled, {"query": {"match": {"body": words}}})
-        else:  # its limit grows with its memory
-            search(filled, {"query": {"match": {"body": words}}})
-
-
 def test_arguments(server, simhash):
     for options, message in (({"size": 0}, "size 0 is out of range"), ({"size": 10_001}, "size 10001 is out of range")):
         with pytest.raises(InvalidInputError, match=message):
@@ -308,17 +296,3 @@ def test_values_of_several_kinds(server, simhash, index, sync_simhash):
     pages = read_pages(simhash, f"{index}-*", {"sort": [{"n": {"order": "asc", "numeric_type": "long"}}]}, size=2)
     shown = [hit.id for page in pages for hit in page]
     assert len(set(shown)) == len(shown) == 13
-
-
-def test_few_buckets(server, simhash, index, sync_simhash):
-    """A cluster that allows few says so at once, by the name of the setting."""
-    sync_simhash.create_index(index, text_field="body", settings=SHARDS)
-    list(sync_simhash.ingest(index, [{"_id": f"{n}", "body": word * 3} for n, word in enumerate(WORDS)]))
-    server.request("POST", f"/{index}/_refresh")
-    server.request("PUT", "/_cluster/settings", {"transient": {"search.max_buckets": 5}})
-    try:
-        with pytest.raises(Exception, match="search_phase_execution_exception") as caught:
-            simhash.search_distinct(index, {}, size=len(WORDS), total=True)
-        assert "search.max_buckets" in error_text(caught.value)
-    finally:
-        server.request("PUT", "/_cluster/settings", {"transient": {"search.max_buckets": None}})

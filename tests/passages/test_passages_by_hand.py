@@ -23,8 +23,8 @@ def server_of(texts, **options):
     return FakeServer(documents, mapping=build_mapping(text_field="body", passages=True), **options)
 
 
-def many():
-    return {f"{n}": f"{NOTICE} number {n}" for n in range(29)} | {"rare": f"{RARE} or not"}
+def many(count=29):
+    return {f"{n}": f"{NOTICE} number {n}" for n in range(count)} | {"rare": f"{RARE} or not"}
 
 
 @pytest.fixture
@@ -89,9 +89,9 @@ def test_too_many_candidates_are_counted(limit):
 def test_a_failure_at_any_request_leaves_nothing_open(failure, limit):
     """Whatever request fails, the error comes out and the point in time is given back."""
     limit(**SMALL_PAGES)
-    _, calls, _ = look(server_of(many()))
+    _, calls, _ = look(server_of(many(5)))
     for step, call in enumerate(calls):
-        server = server_of(many())
+        server = server_of(many(5))
         is_silent = call.api == "close_point_in_time" or (call.api == "get_mapping" and step > 0)
         if is_silent and isinstance(failure, Exception):
             look(failing(server, step, failure))

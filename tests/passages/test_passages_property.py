@@ -69,9 +69,9 @@ def test_passages_cover_all_shared_runs(shared, before, middle, after, min_run):
     assert covered == _covered(*stripped, min_run)
     assert (found is not None) == bool(covered)
     runs = reference.long_runs(one), reference.long_runs(other)
-    assert compare(one, other, min_contained=0).similarity == pytest.approx(
-        len(runs[0] & runs[1]) / max(1, len(runs[0] | runs[1]))
-    )
+    shares = compare(one, other, min_contained=0)
+    assert shares.contained == pytest.approx(len(runs[0] & runs[1]) / max(1, len(runs[0])))
+    assert shares.similarity == pytest.approx(len(runs[0] & runs[1]) / max(1, len(runs[0] | runs[1])))
 
 
 def test_shares_of_a_text_within_another():
@@ -87,18 +87,6 @@ def test_shares_of_a_text_within_another():
     back = compare(whole, part, min_contained=0.8)
     assert (back.contains, back.contained, back.similarity) == (found.contained, found.contains, found.similarity)
     assert [compare(whole, other, min_contained=0.1) for other in ("other words altogether", "")] == [None, None]
-
-
-def test_shares_are_of_shingles_of_seven_letters():
-    """Two words of forty are others: .89 of the text is there, by runs of 15 letters .79."""
-    text = " ".join(f"{chr(97 + n % 26)}{n * n}x" for n in range(40))
-    other = f"before {text.replace(text.split()[20], 'changed').replace(text.split()[5], 'other')} after"
-    own, runs = (reference.long_runs(each) for each in (text, other))
-    found = compare(text, other, min_contained=0.8)
-    assert found.contained == len(own & runs) / len(own) > 0.8
-    assert len(reference.long_runs(text, 15) & reference.long_runs(other, 15)) < 0.8 * len(
-        reference.long_runs(text, 15)
-    )
 
 
 def test_a_text_that_repeats_itself_has_no_more_passages_than_cover_it():

@@ -12,7 +12,7 @@ from es_simhash import (
     document_fields,
     with_fingerprints,
 )
-from tests.servers.support import ONE_SHARD, put, read_all, send_lines
+from tests.servers.support import ONE_SHARD, put, send_lines
 
 
 def words(seed, count):
@@ -162,19 +162,6 @@ def test_a_text_that_cannot_be_read(server, index, simhash):
     with pytest.raises(IncompleteSearchError, match="was not compared: it has no text in body") as caught:
         simhash.find_passages(index, QUESTION)
     assert len(caught.value.reasons) == caught.value.results.candidates >= 3
-
-
-def test_passages_of_several_indices(server, index, simhash):
-    """Indices without passages behind a name are an error; removal takes the passages out of documents."""
-    for part, passages in (("a", True), ("b", False)):
-        simhash.create_index(f"{index}-{part}", text_field="body", passages=passages, settings=ONE_SHARD)
-    with pytest.raises(MappingError, match=f"index '{index}-b' has no passages"):
-        simhash.find_passages(f"{index}-*", QUESTION)
-    assert not simhash.find_passages(f"{index}-a", QUESTION)
-    list(simhash.ingest(f"{index}-a", [{"_id": "1", "body": RUN}], on_duplicate=None))
-    assert read_all(server, f"{index}-a")["1"]["simhash"]["passages"]
-    simhash.remove_fields(f"{index}-a")
-    assert not read_all(server, f"{index}-a")["1"].get("simhash")
 
 
 def test_the_command(run, index, server, tmp_path):

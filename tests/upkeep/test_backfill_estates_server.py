@@ -137,13 +137,6 @@ def test_a_source_that_a_setting_turns_off_is_refused(server, index, simhash, tm
     assert "no_source" in {fault.kind for fault in simhash.check(index)[0].faults}
 
 
-def test_a_source_that_leaves_nothing_out_is_accepted(server, index, simhash):
-    """Including everything is no filter."""
-    server.request("PUT", f"/{index}", {"mappings": {"_source": {"includes": ["*"]}}, "settings": ONE_SHARD})
-    put(server, index, numbered(texts(2)))
-    assert list(simhash.backfill(index, text_field="body"))[-1].changed == 2
-
-
 def test_dotted_spellings_become_one_object(server, index, simhash):
     """Right or stale or of a text without features: one nested object is left, and lookups find it."""
     server.request("PUT", f"/{index}", mapped())
