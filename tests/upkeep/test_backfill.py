@@ -9,7 +9,6 @@ from es_simhash.upkeep.put_fields import _refuse_impossible
 from tests.transport.by_hand import (
     CLOSES,
     Cancelled,
-    ServerError,
     calls_to_fail,
     carry_out,
     closed_all,
@@ -120,16 +119,6 @@ def test_a_cancellation_at_any_request(is_late):
         last = run_backfill(store).emitted[-1]
         assert (last.is_done, last.failed) == (True, 1)
         assert wrong(store) == []
-
-
-def test_what_an_interrupted_run_has_dealt_with_is_not_written_again():
-    number = [n for n, call in enumerate(run_backfill(filled()).calls) if call.api == "bulk"][1]
-    store = filled()
-    run_backfill(store, fail_at=number, failure=ServerError(500))
-    before, left = store.sequence, len(wrong(store))
-    assert 0 < left < 5
-    assert run_backfill(store).emitted[-1].changed == left == written(store, before)
-    assert wrong(store) == []
 
 
 def change_text(store):

@@ -1,7 +1,5 @@
 """Backfill where indices differ, documents were written by others, or the mapping came late; on real servers."""
 
-import json
-
 import pytest
 
 from es_simhash import InvalidInputError, MappingError, build_mapping, fingerprint, fingerprint_fields
@@ -20,11 +18,6 @@ def mapped(**changes):
     return {"mappings": mapping, "settings": ONE_SHARD}
 
 
-def as_javascript(documents):
-    """Return *documents* as a program in JavaScript would write them back: it rounds numbers."""
-    return json.loads(json.dumps(documents), parse_int=lambda digits: int(float(digits)))
-
-
 def found_by_themselves(simhash, index, documents, *, max_distance):
     """Return the ids of the *documents* that a lookup of their own text finds."""
     answers = simhash.find_near_dups_many(index, [each["body"] for each in documents], max_distance=max_distance)
@@ -33,20 +26,6 @@ def found_by_themselves(simhash, index, documents, *, max_distance):
         for each, answer in zip(documents, answers, strict=True)
         if answer.complete and each["_id"] in {found.id for found in answer}
     ]
-
-
-def test_a_round_trip_through_javascript_loses_nothing(server, index, simhash):
-    """Every number of ours that JavaScript would round is a string."""
-    simhash.create_index(index, text_field="body", settings=ONE_SHARD)
-    documents = numbered(texts(40))
-    list(simhash.ingest(index, documents))
-    server.request("POST", f"/{index}/_refresh")
-    before = read_all(server, index)
-    put(server, index, [{**source, "_id": id_} for id_, source in as_javascript(before).items()])
-    assert read_all(server, index) == before
-    for max_distance in (0, 3, 12):
-        assert len(found_by_themselves(simhash, index, documents, max_distance=max_distance)) == 40
-    assert list(simhash.backfill(index))[-1].changed == 0
 
 
 def test_each_index_goes_by_its_own_settings(server, index, simhash):

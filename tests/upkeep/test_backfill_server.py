@@ -89,7 +89,7 @@ def test_what_others_change_meanwhile(server, index, sync_simhash, pages):
 
 
 def test_what_cannot_be_done_is_named(server, index, simhash):
-    """A text that is none, and an index that keeps no source."""
+    """A text that is none; a list of texts is one."""
     server.request("PUT", f"/{index}", {"settings": ONE_SHARD})
     put(server, index, [*numbered(texts(3)), {"_id": "odd", "body": "words"}])
     send_lines(server, [{"index": {"_index": index, "_id": "list"}}, {"body": ["a text", "in parts"]}])
@@ -97,7 +97,3 @@ def test_what_cannot_be_done_is_named(server, index, simhash):
     reports = list(simhash.backfill(index, text_field="body"))
     assert (reports[-1].changed, reports[-1].failed) == (5, 1)
     assert [(failure.kind, failure.id) for each in reports for failure in each.failures] == [("unusable", "number")]
-    server.request("PUT", f"/{index}-bare", {"mappings": {"_source": {"enabled": False}}, "settings": ONE_SHARD})
-    put(server, f"{index}-bare", numbered(texts(2)))
-    with pytest.raises(MappingError, match="no _source"):
-        list(simhash.backfill(f"{index}-bare", text_field="body"))
