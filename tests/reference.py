@@ -19,13 +19,13 @@ import xxhash
 from es_simhash.hashing.characters import BASE, MARK, character_entries, expansion_values, to_codes
 
 
-def simhash(hashes, weights=None, bits=64):
+def simhash(hashes, weights=None):
     """Charikar's sum with exact fractions, rounded to multiples of 2**-20."""
     hashes = list(hashes)
     weights = [1] * len(hashes) if weights is None else weights
     fixed = [round(Fraction(weight) * 2**20) for weight in weights]
     result = 0
-    for bit in range(bits):
+    for bit in range(64):
         total = sum(weight if value >> bit & 1 else -weight for value, weight in zip(hashes, fixed, strict=True))
         if total > 0:
             result |= 1 << bit

@@ -20,16 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 FINGERPRINT_BITS = 64
-MAX_BITS = 4096
 
 _HEX_LENGTH = FINGERPRINT_BITS // 4
 _HEX_DIGITS = frozenset(string.digits + "abcdef")
-_WORD_MASK = (1 << 64) - 1
 
 _WEIGHT_TOTAL = 1 << 42
 
 
-def simhash(hashes: Iterable[int], weights: Iterable[float] | None = None, *, bits: int = FINGERPRINT_BITS) -> int:
+def simhash(hashes: Iterable[int], weights: Iterable[float] | None = None) -> int:
     """
     Return the SimHash of weighted, hashed features.
 
@@ -43,36 +41,33 @@ def simhash(hashes: Iterable[int], weights: Iterable[float] | None = None, *, bi
 
     Args:
         hashes:
-            One integer of *bits* bits for each feature. A hash that comes twice counts twice.
+            One integer of 64 bits for each feature. A hash that comes twice counts twice.
         weights:
             One finite weight, 0 or more, for each hash; ``None`` means 1 each. One below 2**-21 rounds to 0.
-        bits:
-            Length of the hashes and of the result, 1 to 4,096.
 
     Returns:
-        An integer of *bits* bits; 0 when there are no features. (:func:`fingerprint` returns ``None`` for a text
+        An integer of 64 bits; 0 when there are no features. (:func:`fingerprint` returns ``None`` for a text
         without features, because 0 would make all empty texts alike.)
 
     Raises:
         TypeError: If a hash is not an integer or a weight is not a number.
-        InvalidInputError: If a hash does not fit in *bits* bits; a weight is negative, NaN or infinite; there are
+        InvalidInputError: If a hash does not fit in 64 bits; a weight is negative, NaN or infinite; there are
             not as many weights as hashes; or the weights add up to 2**42 or more.
 
     Examples:
-        >>> format(simhash([0b100101, 0b101011], [4, 5], bits=6), "06b")
+        >>> format(simhash([0b100101, 0b101011], [4, 5]), "06b")
         '101011'
-        >>> simhash([0b01, 0b10], bits=2)  # two ties
+        >>> simhash([0b01, 0b10])  # two ties
         0
     """
     import numpy as np  # noqa: PLC0415 - takes longer to load than all the rest
 
     from es_simhash.hashing import kernels  # noqa: PLC0415 - loads numpy
 
-    length = check_count("bits", bits, 1, MAX_BITS)
     values = [check_integer("hash", value) for value in check_items("hashes", hashes, of="ints")]
     for value in values:
-        if value < 0 or value >> length:
-            raise InvalidInputError(f"hash {shorten(value)} does not fit in {length} bits: mask it, or raise bits")
+        if value < 0 or value >> FINGERPRINT_BITS:
+            raise InvalidInputError(f"hash {shorten(value)} does not fit in 64 bits: mask it")
     given = [1] * len(values) if weights is None else list(map(_check_weight, weights))
     fixed = [round(weight * kernels.ONE) for weight in given]  # exact, then rounded half to even
     if len(fixed) != len(values):
@@ -81,12 +76,8 @@ def simhash(hashes: Iterable[int], weights: Iterable[float] | None = None, *, bi
         raise InvalidInputError("the weights add up to 2**42 or more, too large to sum exactly: scale them down")
     if not values:
         return 0
-    result, start = 0, np.zeros(1, np.intp)
-    # A longer hash is cut into words of 64 bits: bits do not touch each other, so each word is a SimHash of its own.
-    for shift in range(0, length, 64):
-        words = np.array([value >> shift & _WORD_MASK for value in values], np.uint64)
-        result |= int(kernels.fold(words, np.array(fixed, np.uint64), start)[0]) << shift
-    return result
+    hashed, weighed = np.array(values, np.uint64), np.array(fixed, np.uint64)
+    return int(kernels.fold(hashed, weighed, np.zeros(1, np.intp))[0])
 
 
 def _check_weight(weight: Any) -> float:

@@ -53,7 +53,7 @@ def keyword_extractor(scheme: Scheme) -> Callable[[Sequence[str]], list[dict[str
     words = segmenter(scheme)
     stop_words = _stop_words(scheme)
     top = scheme.parameters["top"]
-    weights = _idf_weights(scheme.digests.get("idf"), scheme_file(scheme, "idf"), stop_words)
+    weights = _idf_weights(scheme_file(scheme, "idf"), stop_words)
 
     def rank_by_idf(counts: Counter[str]) -> dict[str, int]:
         # jieba divides by the number of words as well; the same for all words of a text, that changes no bit.
@@ -72,11 +72,6 @@ def rank_words(words: list[tuple[float, str]], top: int | str, total: int) -> di
     if isinstance(top, str):
         least, share, most = AUTO_TOP
         top = min(max(least, total // share), most)
-    if len(words) > top:
-        # Numbers alone sort many times as fast as pairs do. Rounding moves a weight by a half at most, so what it
-        # could put among the first is no more than one unit behind the last of them.
-        last = sorted([weight for weight, _ in words])[top - 1] + 1
-        words = [pair for pair in words if pair[0] <= last]
     rounded = sorted([(round(weight), word) for weight, word in words])
     return {word: -weight for weight, word in rounded[:top]}
 
@@ -94,8 +89,6 @@ class _Weights(dict[str, float]):
     """IDF by word in units of 2**-20, unrounded and negated; 1 for a word that is no keyword."""
 
     def __init__(self, idf: Mapping[str, float], usual: float, stop_words: frozenset[str]) -> None:
-        # Single characters are looked up most often, and none is a keyword.
-        super().__init__(dict.fromkeys(map(chr, (*range(0x80), *range(0x4E00, 0xA000))), _NO_KEYWORD))
         # A product with a power of two is exact: rounding after it is rounding the product of the weights.
         self.update((word, -weight * ONE) for word, weight in idf.items() if _is_keyword(word, stop_words))
         self._usual = -usual * ONE
@@ -106,21 +99,18 @@ class _Weights(dict[str, float]):
 
 
 @functools.lru_cache(maxsize=8)
-def _idf_weights(digest: str | None, content: bytes | None, stop_words: frozenset[str]) -> _Weights:
+def _idf_weights(content: bytes | None, stop_words: frozenset[str]) -> _Weights:
     """Return the weight of every word; a word that is not listed has the middle IDF, as in jieba."""
-    del digest  # the key of the cache, together with the content
     idf: dict[str, float] = {}
     for number, line in enumerate(_lines(jieba_file("analyse/idf.txt") if content is None else content, "idf"), 1):
-        parts = line.split()
+        said = f"line {number} of the idf file, {shorten(line)}, is not a word and a number of 0 or more"
         try:
-            word, value = parts[0], float(parts[1])
-        except (IndexError, ValueError) as error:
-            raise SchemeError(f"line {number} of the idf file, {shorten(line)}, is not a word and a number") from error
-        if len(parts) != 2 or not math.isfinite(value) or value < 0:
-            raise SchemeError(
-                f"line {number} of the idf file, {shorten(line)}, is not a word and a number of 0 or more"
-            )
-        idf[word] = value
+            word, value = line.split()
+            idf[word] = float(value)
+        except ValueError as error:
+            raise SchemeError(said) from error
+        if not 0 <= idf[word] < math.inf:
+            raise SchemeError(said)
     if not idf:
         raise SchemeError("the idf file is empty: give a word and its IDF on each line")
     return _Weights(idf, sorted(idf.values())[len(idf) // 2], stop_words)

@@ -7,10 +7,8 @@ and much of the work on arrays keep Python's lock.
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
@@ -21,8 +19,6 @@ from typing import NamedTuple, Self
 from es_simhash.arguments import check_count
 from es_simhash.errors import WorkerError
 from es_simhash.hashing.scheme import Scheme
-
-logger = logging.getLogger("es_simhash")
 
 # The most that is sent to a process at once: enough to outweigh the sending, few enough that all end about together.
 PROCESS_CHARACTERS, PROCESS_TEXTS = 250_000, 2_000
@@ -39,19 +35,6 @@ Pending = Callable[[], list[TextHashes]]
 """Waits for what was computed of each text of a batch, in order, and returns it, or raises what went wrong."""
 
 
-def _usable(workers: int | None) -> int:
-    """Return how many processes are asked for; 0 in a daemonic process, which Python forbids to start others."""
-    number = 0 if workers is None else check_count("workers", workers)
-    # A process that multiprocessing started has loaded this module; the import would cost all others some time.
-    module = sys.modules.get("multiprocessing.process")
-    if number and module is not None and module.current_process().daemon:
-        logger.warning(
-            "workers=%d has no effect in a daemonic process, which may not start others: it computes alone", number
-        )
-        return 0
-    return number
-
-
 class FingerprintPool:
     """
     Computes in *workers* processes, which start at once, else in one thread (*thread*), else in the caller.
@@ -62,7 +45,7 @@ class FingerprintPool:
         self, scheme: Scheme, *, workers: int | None = None, thread: bool = False, passages: bool = False
     ) -> None:
         self._work = partial(_hashes, scheme=scheme, passages=passages)
-        self._workers = _usable(workers)
+        self._workers = 0 if workers is None else check_count("workers", workers)
         self.ahead = self._workers or int(thread)
         self._executor: Executor | None = None
         if self._workers:

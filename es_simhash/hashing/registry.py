@@ -21,11 +21,13 @@ from es_simhash.hashing.scheme import (
     FILES,
     Scheme,
     check_parameters,
+    check_steps,
     check_version,
     defaults_of,
     file_parameters_of,
-    installed_versions,
     known_versions,
+    libraries_of,
+    library_version,
     sorted_items,
 )
 
@@ -122,12 +124,13 @@ def _change(scheme: Scheme, changes: Mapping[str, Any]) -> Scheme:
     if "preprocess" in settings:
         given = settings.pop("preprocess")
         steps = (given,) if isinstance(given, str) else tuple(given or ())
-        libraries = installed_versions(steps)
+        check_steps(steps)
+        libraries = {name: library_version(name) for name in libraries_of(steps)}
     digests, files = dict(scheme.digests), dict[str, str]()
     for key in file_parameters_of(scheme.name):
         path = settings.pop(key, None)
         if path is not None:
-            digest = file_digest(path, purpose=key)
+            _, digest = read_file(path, purpose=key)
             if digests.get(key, digest) != digest:
                 raise SchemeError(
                     f"{key} {shorten(str(path))} has digest sha256:{digest[:12]}…, but the scheme names "
@@ -145,30 +148,21 @@ def _change(scheme: Scheme, changes: Mapping[str, Any]) -> Scheme:
     return changed.with_files(files)
 
 
-def digest_of(content: bytes, *, purpose: str = "") -> str:
-    """Return the SHA-256 of *content*, if it can be used, in hex digits."""
-    if purpose == "dictionary":
-        check_dictionary(content)
-    return hashlib.sha256(content).hexdigest()
-
-
-def read_file(path: str | os.PathLike[str], *, purpose: str) -> bytes:
-    """Return the content of one of the user's files; *purpose* names it in error messages."""
+def read_file(path: str | os.PathLike[str], *, purpose: str) -> tuple[bytes, str]:
+    """Return the content of one of the user's files, if it can be used as *purpose*, and its SHA-256 in hex digits."""
     if not isinstance(path, (str, os.PathLike)):
         raise WrongTypeError(f"{purpose} must be a path, not {type(path).__name__}")
     try:
-        return Path(path).read_bytes()
+        content = Path(path).read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SchemeError(f"cannot read {purpose} {shorten(str(path))}: {reason}") from error
-
-
-def file_digest(path: str | os.PathLike[str], *, purpose: str) -> str:
-    content = read_file(path, purpose=purpose)
-    try:
-        return digest_of(content, purpose=purpose)
-    except SchemeError as error:
-        raise SchemeError(f"cannot use {purpose} {shorten(str(path))}: {error}") from error
+    if purpose == "dictionary":
+        try:
+            check_dictionary(content)
+        except SchemeError as error:
+            raise SchemeError(f"cannot use {purpose} {shorten(str(path))}: {error}") from error
+    return content, hashlib.sha256(content).hexdigest()
 
 
 def find_files(files: Mapping[str, str | os.PathLike[str]]) -> dict[str, str]:
@@ -176,7 +170,7 @@ def find_files(files: Mapping[str, str | os.PathLike[str]]) -> dict[str, str]:
     for purpose in files:
         if purpose not in FILES:
             raise SchemeError(f"no scheme has a file {shorten(purpose)}: give some of {', '.join(FILES)}")
-    return {file_digest(path, purpose=purpose): str(Path(path).resolve()) for purpose, path in files.items()}
+    return {read_file(path, purpose=purpose)[1]: str(Path(path).resolve()) for purpose, path in files.items()}
 
 
 def with_contents(scheme: Scheme) -> Scheme:
@@ -202,8 +196,8 @@ def scheme_file(scheme: Scheme, purpose: str) -> bytes | None:
     path = find_file(scheme, purpose)
     if not isinstance(path, str):
         return path
-    digest, content = scheme.digests[purpose], read_file(path, purpose=purpose)
-    found = digest_of(content, purpose=purpose)
+    digest = scheme.digests[purpose]
+    content, found = read_file(path, purpose=purpose)
     if found != digest:
         raise SchemeError(
             f"{purpose} {shorten(path)} has digest sha256:{found[:12]}…, but scheme {scheme.id} was made with "

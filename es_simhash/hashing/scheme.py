@@ -278,8 +278,10 @@ class Scheme:
         if not isinstance(preprocess, (list, tuple)):
             raise SchemeError(f"preprocess {shorten(preprocess)} of scheme {name}-{version} must be a list of names")
         steps = tuple(preprocess)
+        check_steps(steps)
         libraries = _mapping(data, "libraries")
-        installed_versions(steps, known=libraries)
+        if list(libraries) != libraries_of(steps) or not all(isinstance(known, str) for known in libraries.values()):
+            raise SchemeError(f"preprocess {shorten(list(steps))} does not fit its libraries {shorten(libraries)}")
         digests = _mapping(data, "digests")
         for key, digest in digests.items():
             if key not in file_parameters_of(name):
@@ -302,29 +304,21 @@ def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
     return dict(value)
 
 
-# The library behind each step, if it has one.
-_DISTRIBUTIONS = {"html": None, "links": None, "numbers": None, "t2s": "OpenCC"}
-
-STEPS = tuple(_DISTRIBUTIONS)
+STEPS = ("html", "links", "numbers", "t2s")
 """The names of the steps."""
 
 
-def installed_versions(steps: tuple[Any, ...], *, known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """
-    Return the versions of the libraries that *steps* need, by distribution name.
-    With *known*, the versions that are recorded, only the names are checked, and nothing needs to be installed.
-    """
+def check_steps(steps: tuple[Any, ...]) -> None:
     for step in steps:
-        if not isinstance(step, str) or step not in _DISTRIBUTIONS:
+        if step not in STEPS:
             raise SchemeError(f"unknown preprocess step {shorten(step)}: give some of {', '.join(STEPS)}")
     if len(set(steps)) < len(steps):
         raise SchemeError(f"preprocess {shorten(list(steps))} names a step twice: once is enough")
-    names = [name for step in steps if (name := _DISTRIBUTIONS[step]) is not None]
-    if known is not None:
-        if set(names) != set(known) or not all(isinstance(version, str) for version in known.values()):
-            raise SchemeError(f"preprocess {shorten(list(steps))} does not fit its libraries {shorten(dict(known))}")
-        return dict(known)
-    return {name: library_version(name) for name in names}
+
+
+def libraries_of(steps: tuple[str, ...]) -> list[str]:
+    """Return the names of the distributions that *steps* need."""
+    return ["OpenCC"] if "t2s" in steps else []
 
 
 def library_version(name: str) -> str:

@@ -11,6 +11,7 @@ Both must agree on a few sentences, or jieba does all the work. docs/speed.md ha
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import io
 import itertools
@@ -26,11 +27,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from es_simhash.errors import MissingDependencyError, SchemeError
-from es_simhash.hashing.characters import to_codes
-from es_simhash.hashing.registry import KNOWN, check_dictionary, digest_of, find_file, scheme_file
+from es_simhash.hashing.registry import KNOWN, find_file, scheme_file
 from es_simhash.hashing.scheme import Scheme, library_version
 
 Cut = Callable[[str], Iterable[str]]
@@ -69,11 +67,7 @@ class FastCutter:
 
     def cut_all(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the tokens of each of *texts*, with spaces between runs; some of these spaces are tokens too."""
-        repeated = _find_repeated(texts)
-        return [
-            self._cut_by_run(text) if place in repeated or _JOINED.search(text) else self._fast(text)
-            for place, text in enumerate(texts)
-        ]
+        return [self._cut_by_run(text) if has_other_cut(text) else self._fast(text) for text in texts]
 
     def _cut_by_run(self, text: str) -> list[str]:
         tokens: list[str] = []
@@ -83,20 +77,6 @@ class FastCutter:
             else:
                 tokens += self._fast(" ".join(runs))
         return tokens
-
-
-def _find_repeated(texts: Sequence[str]) -> set[int]:
-    """Return the positions of the texts in which something is repeated, and perhaps of a few more."""
-    codes = to_codes(" ".join(texts))
-    ends = np.cumsum([len(text) + 1 for text in texts])
-    found: set[int] = set()
-    for period in _PERIODS:
-        same = (codes[period:] == codes[:-period]) & (codes[period:] >= _FIRST_HAN)
-        # A run of 2 * period + 1 characters has period + 1 equalities side by side.
-        for _ in range(period):
-            same = same[1:] & same[:-1]
-        found.update(np.searchsorted(ends, np.flatnonzero(same), side="right").tolist())
-    return found
 
 
 def make_fast_cutter(frequencies: Mapping[str, int], total: int, slow: Cut) -> FastCutter | None:
@@ -160,7 +140,6 @@ class Segmenter:
         self._tokenizer.FREQ, self._tokenizer.total = frequencies, total
         self._tokenizer.initialized = True
         if user_dictionary is not None:
-            check_dictionary(user_dictionary)
             self._tokenizer.load_userdict(io.BytesIO(user_dictionary))
         # jieba splits forbidden words after it has cut the text; rjieba cannot do that.
         forbidden = self._jieba.finalseg.Force_Split_Words
@@ -211,7 +190,7 @@ def segmenter(scheme: Scheme) -> Segmenter:
 def jieba_file(name: str) -> bytes:
     """Return one of jieba's data files; raise if it is not that of 0.42.1, on which the bits depend."""
     content = (_jieba_folder() / name).read_bytes()
-    if digest_of(content) != _DIGESTS[name]:
+    if hashlib.sha256(content).hexdigest() != _DIGESTS[name]:
         raise SchemeError(f"jieba's {name} is not that of jieba 0.42.1: pip install --force-reinstall jieba==0.42.1")
     return content
 
@@ -230,8 +209,8 @@ def _load_private_jieba(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )
-    if spec is None or spec.loader is None:
-        raise MissingDependencyError(f"cannot load {folder}: pip install --force-reinstall jieba==0.42.1")
+    assert spec is not None  # noqa: S101 -- for the checker of types: None is for other endings of a file
+    assert spec.loader is not None  # noqa: S101
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     with warnings.catch_warnings():

@@ -11,7 +11,6 @@ Local Algorithms for Document Fingerprinting", SIGMOD 2003, section 3, with wort
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -72,10 +71,8 @@ def question_terms(text: str) -> list[str]:
     These are the terms of all its grams: a document shorter than a window keeps one gram, which need not be the
     smallest of a window of a longer text around it. A text longer than :data:`LONGEST_QUESTION` gives only those kept.
     """
-    if len(text) > LONGEST_QUESTION:
-        return passage_terms([text])[0]
-    codes, _ = hashed_letters([text])
-    hashes = gram_hashes(codes)
+    is_short = len(text) <= LONGEST_QUESTION
+    hashes = gram_hashes(hashed_letters([text])[0]) if is_short else np.empty(0, np.uint64)
     if not hashes.size:
         return passage_terms([text])[0]
     return _to_terms(hashes, np.zeros(hashes.size, np.intp), 1)[0]
@@ -166,12 +163,11 @@ def run_hashes(codes: Codes, ends: Places) -> Hashes:
     Return the hash of the run from each position of *codes* to the one of *ends*; perhaps fewer.
     Runs of the same characters have the same hash, wherever they are.
     """
-    powers, inverses = _powers(codes.size)
     sums = np.zeros(codes.size + 1, np.uint64)
-    np.cumsum(codes * powers[: codes.size], out=sums[1:])
+    np.cumsum(codes * _powers(_BASE, codes.size), out=sums[1:])
     values = sums[ends]
     values -= sums[: ends.size]
-    values *= inverses[: ends.size]
+    values *= _powers(_INVERSE, ends.size)
     values ^= values >> np.uint64(30)
     values *= np.uint64(0xBF58_476D_1CE4_E5B9)
     values ^= values >> np.uint64(27)
@@ -180,22 +176,10 @@ def run_hashes(codes: Codes, ends: Places) -> Hashes:
     return values
 
 
-def _powers(count: int) -> tuple[Hashes, Hashes]:
-    return _table_of_powers() if count <= _TABLE else _make_powers(count)
-
-
-@functools.cache
-def _table_of_powers() -> tuple[Hashes, Hashes]:
-    return _make_powers(_TABLE)
-
-
-def _make_powers(count: int) -> tuple[Hashes, Hashes]:
-    both = []
-    for base in (_BASE, _INVERSE):
-        factors = np.full(count, base, np.uint64)
-        factors[:1] = 1
-        both.append(np.multiply.accumulate(factors))
-    return both[0], both[1]
+def _powers(base: int, count: int) -> Hashes:
+    factors = np.full(count, base, np.uint64)
+    factors[:1] = 1
+    return np.multiply.accumulate(factors)
 
 
 def _to_terms(hashes: Hashes, owners: Places, count: int) -> list[list[str]]:

@@ -106,7 +106,7 @@ def with_fingerprints(
         workers:
             Number of processes that compute fingerprints; ``None``: this one does. Starting them takes a second or
             two. A script that uses them begins its work below ``if __name__ == "__main__":``, because each of them
-            imports the script. In a daemonic process, which may not start others, there are none.
+            imports the script.
         ahead:
             Whether a thread computes the fingerprints of the next batch while the bulk helper waits for its server.
             ``False`` reads no further than the helper needs: for a source that may pause for long.

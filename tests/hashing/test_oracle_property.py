@@ -49,21 +49,6 @@ def test_simhash_is_the_sign_of_the_exact_sum(pairs):
     assert simhash(hashes) == reference.simhash(hashes)
 
 
-@given(st.integers(1, 200), st.data())
-def test_simhash_of_any_length(bits, data):
-    """Hashes shorter and longer than a machine word are summed the same way."""
-    hashes = data.draw(st.lists(st.integers(0, 2**bits - 1), max_size=12))
-    assert simhash(hashes, bits=bits) == reference.simhash(hashes, bits=bits)
-
-
-@given(st.lists(st.tuples(WORDS64, WEIGHTS), max_size=30), st.randoms())
-def test_order_changes_nothing(pairs, random):
-    """The order of the features does not change a bit."""
-    shuffled = random.sample(pairs, len(pairs))
-    first, second = (simhash([h for h, _ in some], [w for _, w in some]) for some in (pairs, shuffled))
-    assert first == second
-
-
 @given(st.lists(WORDS64, min_size=1, max_size=3), st.integers(250, 1200))
 def test_counts_beyond_a_byte(values, repeats):
     """More features than the 255 that one byte can count are still counted exactly."""

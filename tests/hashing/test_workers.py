@@ -1,7 +1,6 @@
 """Fingerprints in processes of their own: the same, in order, bounded; and every way to end."""
 
 import asyncio
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -46,14 +45,6 @@ def test_the_same_in_the_same_order():
         assert len(texts) > PROCESS_TEXTS
         assert pool.compute(texts) == alone.compute(texts)
         assert len(children(pool)) == 1
-
-
-def test_processes_start_with_the_iteration():
-    """Actions that nobody asks for start none."""
-    before = multiprocessing.active_children()
-    stream = with_fingerprints([{"body": "text"}], text_field="body", workers=1)
-    assert multiprocessing.active_children() == before
-    assert len(list(stream)) == 1
 
 
 def test_a_killed_worker_is_an_error_and_no_hang():
@@ -153,24 +144,6 @@ from es_simhash import fingerprints
 fingerprints(["a text", "another"], workers=2)
 """
 
-DAEMONIC = """
-import multiprocessing, sys
-from es_simhash import fingerprints, with_fingerprints
-
-def work():
-    texts = [f"a text with the number {number}" for number in range(700)]
-    expected = fingerprints(texts)
-    assert fingerprints(texts, workers=2) == expected
-    actions = with_fingerprints(({"body": text} for text in texts), text_field="body", workers=2)
-    assert [int(each["simhash"]["fingerprint"], 16) for each in actions] == expected
-
-if __name__ == "__main__":
-    process = multiprocessing.get_context("spawn").Process(target=work, daemon=True)
-    process.start()
-    process.join()
-    sys.exit(process.exitcode)
-"""
-
 
 def begin(tmp_path, script):
     path = tmp_path / "script.py"
@@ -224,14 +197,6 @@ def test_a_script_without_guard_is_told(tmp_path):
     last = without_tracker(errors)[-1]
     assert "WorkerError" in last
     assert "if __name__ == '__main__':" in last
-
-
-def test_a_daemonic_process_computes_alone(tmp_path):
-    """A process that may not start others computes the fingerprints itself, and says so."""
-    process = begin(tmp_path, DAEMONIC)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    assert "workers=2 has no effect in a daemonic process" in errors
 
 
 def test_a_thread_works_ahead_of_the_caller():
