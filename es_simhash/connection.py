@@ -9,15 +9,11 @@ server what it is. Where the login comes from is decided by the caller.
 from __future__ import annotations
 
 import base64
-import io
 import os
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from http.client import HTTPResponse
 from importlib import import_module
-from socket import socket
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
@@ -196,52 +192,6 @@ def open_async_client(server: Server, login: Mapping[str, str], index: str) -> A
     return _make_client(product, server, dict(login), kind="Async")
 
 
-class _Arriving(io.RawIOBase):
-    """What arrives on a socket, within as many seconds for all of it as the *connection* waits for each part."""
-
-    def __init__(self, connection: socket, arriving: io.RawIOBase) -> None:
-        self._socket = connection
-        self._arriving = arriving
-        self._seconds = connection.gettimeout()
-        self._end = time.monotonic() + (self._seconds or 0)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        if self._seconds is not None:
-            left = self._end - time.monotonic()
-            if left <= 0:
-                raise TimeoutError("timed out")
-            self._socket.settimeout(left)
-        try:
-            return self._arriving.readinto(buffer)
-        finally:
-            self._socket.settimeout(self._seconds)
-
-    def close(self) -> None:
-        self._arriving.close()
-        super().close()
-
-
-class _TimedResponse(HTTPResponse):
-    """An answer whose time is for the whole, so that a server cannot hold a command by a byte now and then."""
-
-    def __init__(self, sock: socket, *args: Any, **options: Any) -> None:
-        super().__init__(sock, *args, **options)
-        self.fp = io.BufferedReader(_Arriving(sock, self.fp.detach()))
-
-
-def _time_answers(client: Any) -> Any:
-    """Return the blocking *client*, whose time is for whole answers; that of an async client is already."""
-    transport = client.transport
-    pool = getattr(transport, "node_pool", None)
-    for node in pool.all() if pool is not None else transport.connection_pool.connections:
-        kind = node.pool.ConnectionCls
-        node.pool.ConnectionCls = type(kind.__name__, (kind,), {"response_class": _TimedResponse})
-    return client
-
-
 def hide_login(error: BaseException, headers: Mapping[str, str]) -> None:
     """Take the login in *headers* out of what *error* says: a server or a proxy may repeat it."""
     secrets_of(*login_in(headers)).hide_in(error)
@@ -260,8 +210,7 @@ def _make_client(product: str, server: Server, headers: dict[str, str], kind: st
         options |= {"use_ssl": True} if is_opensearch else {}
         options |= {"verify_certs": not server.is_insecure, "ssl_show_warn": False}
         options |= {"ca_certs": server.ca_file} if server.ca_file else {}
-    client = getattr(library, f"{kind}{'OpenSearch' if is_opensearch else 'Elasticsearch'}")(server.urls, **options)
-    return client if kind else _time_answers(client)
+    return getattr(library, f"{kind}{'OpenSearch' if is_opensearch else 'Elasticsearch'}")(server.urls, **options)
 
 
 def _detect(client: Any, index: str, login: dict[str, str], url: str) -> str:

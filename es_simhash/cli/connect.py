@@ -13,10 +13,8 @@ from urllib.parse import urlsplit
 from es_simhash import (
     IndexSettings,
     InvalidInputError,
-    MappingError,
     NoIndexError,
     Scheme,
-    SchemeMismatchError,
     SimHashClient,
 )
 from es_simhash.cli.failures import EndedError, WrongUseError, describe, kind_of
@@ -34,7 +32,7 @@ from es_simhash.connection import (
     split_url,
 )
 from es_simhash.transport.protocol import status_of
-from es_simhash.transport.refusals import CLOSED, is_no_index
+from es_simhash.transport.refusals import is_no_index
 
 _T = TypeVar("_T")
 
@@ -94,15 +92,6 @@ def _names_like(server: Server, headers: Mapping[str, str], index: str) -> list[
     return [] if index in names else difflib.get_close_matches(index, names, n=3)
 
 
-def _refuse_closed(client: Any, index: str) -> None:
-    """Raise the error of the server if an index is closed: its mapping then explains nothing. Cost: one search."""
-    try:
-        client.search(index=index, size=0)
-    except Exception as refusal:  # the two clients have no exception in common; the first error is raised then
-        if CLOSED.meets(refusal):
-            raise
-
-
 @contextmanager
 def connect(
     to: To,
@@ -132,11 +121,7 @@ def connect(
                     progress=None if is_quiet else progress,
                 )
                 connection = Connection(simhash, client, product, server.url, {index})
-                try:
-                    yield connection
-                except (MappingError, SchemeMismatchError):
-                    _refuse_closed(client, index)
-                    raise
+                yield connection
             if has_written.is_set():
                 with suppress(Exception):
                     client.indices.refresh(index=",".join(sorted(connection.to_refresh)), ignore_unavailable=True)

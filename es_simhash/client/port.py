@@ -20,7 +20,7 @@ from es_simhash.client.dialects import Dialect, find_dialect
 from es_simhash.errors import InvalidInputError
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.port import Around, Port
-from es_simhash.mapping.resolve import SETTINGS_ATTEMPTS, SettingsChanged
+from es_simhash.mapping.resolve import begin_anew
 from es_simhash.transport.conversation import unless_refused
 from es_simhash.transport.protocol import Call, Compute, OnProgress, Progress, index_key
 from es_simhash.transport.server import Answer
@@ -59,20 +59,7 @@ def finish(work: Coroutine[Any, Any, _T]) -> _T:
 
 def run(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
     """Return what the operation returns that *make* begins: anew where settings turn out to have changed."""
-    with _alone():
-        for left in reversed(range(SETTINGS_ATTEMPTS)):
-            work = make()
-            try:
-                work.send(None)
-            except StopIteration as stop:
-                return stop.value  # type: ignore[no-any-return]
-            except SettingsChanged as change:
-                if not left:
-                    raise change.at_last() from change.__cause__
-            else:
-                break
-    work.close()
-    raise RuntimeError("an operation of a blocking client waited for an event loop")
+    return finish(begin_anew(make))
 
 
 def stream(parts: AsyncGenerator[Sequence[_T], None]) -> Generator[_T, None, None]:

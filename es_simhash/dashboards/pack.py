@@ -17,6 +17,7 @@ from es_simhash.dashboards.charts import Subject, fill, find_pack_faults, read, 
 from es_simhash.mapping.fields import DEFAULT_PREFIX
 from es_simhash.mapping.meta import read_settings
 from es_simhash.mapping.port import Port
+from es_simhash.mapping.resolve import refuse_closed
 from es_simhash.mapping.user_fields import FieldFault
 
 # Migrations of both products compare the version of a panel, so it must have one. The form of a panel has not changed
@@ -217,4 +218,6 @@ async def read_pack(server: Port, subject: Subject) -> DashboardPack:
         subject = replace(subject, text_field=names[0] if names else None)
     objects = build_dashboards(**asdict(subject))
     faults = tuple(find_pack_faults(subject, mappings))
+    if faults:
+        await refuse_closed(server, subject.index)
     return DashboardPack(tuple(objects), subject.text_field, faults, subject.prefix, find_lacking(subject))

@@ -20,7 +20,7 @@ from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.context import Resolved
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import agree, read_known, read_present_settings, resolve_index
+from es_simhash.mapping.resolve import agree, read_known, read_present_settings, refuse_closed, resolve_index
 from es_simhash.mapping.rule import Grouping
 from es_simhash.record import Record
 from es_simhash.tables.notebook import SHOWN_ROWS, Part, Sheet
@@ -282,6 +282,7 @@ async def _read_grouping(server: Port, index: Index) -> Resolved:
     agree(resolved, server.context)
     refuse_group_faults(resolved, server.prefix)
     if resolved.settings_of and not any(own.is_grouped for own in resolved.settings_of.values()):
+        await refuse_closed(server, index)
         raise MappingError("the index was never grouped: run setup(index) first")
     return resolved
 

@@ -36,7 +36,7 @@ from es_simhash.mapping.meta import (
 from es_simhash.mapping.port import Port
 from es_simhash.transport.conversation import attempt, unless_refused
 from es_simhash.transport.protocol import Call, Index, check_index, in_parts, index_key, names_in, status_of
-from es_simhash.transport.refusals import NOT_MARKED, Refusal
+from es_simhash.transport.refusals import CLOSED, NOT_MARKED, Refusal
 from es_simhash.transport.server import Answer
 
 _UNREAD = "The mapping, which records the scheme, could not be read: give scheme to search without reading it."
@@ -73,7 +73,10 @@ async def read_known(server: Port, index: Index) -> tuple[IndexSettings, Resolve
 
 
 async def resolve_index(server: Port, index: Index) -> Resolved:
-    """Return the concrete indices behind *index* as they are now, not compared; always one get mapping."""
+    """
+    Return the concrete indices behind *index* as they are now, not compared; always one get mapping.
+    Where they cannot be used together, a closed one is refused: one search more.
+    """
     assumed = server.context.assumed_settings()
     try:
         answer = await server.get_mapping(index=index_key(check_index(index)))
@@ -87,7 +90,19 @@ async def resolve_index(server: Port, index: Index) -> Resolved:
         return Resolved(assumed=assumed)
     if not answer:
         raise no_index(index)
-    return judge_mappings(answer, server.context)
+    resolved = judge_mappings(answer, server.context)
+    try:
+        agree(resolved, server.context)
+    except (MappingError, SchemeMismatchError):  # raised by the caller, if that needs them to agree
+        await refuse_closed(server, index)
+    return resolved
+
+
+async def refuse_closed(server: Port, index: Index) -> None:
+    """Raise the error of the server if an index is closed: its mapping then explains nothing. Cost: one search."""
+    answer = await attempt(server.search(index=index, body={"size": 0}))
+    if isinstance(answer, Exception) and CLOSED.meets(answer):
+        raise answer
 
 
 def no_index(index: Index) -> NoIndexError:

@@ -12,7 +12,7 @@ from es_simhash.lookup.judge import read_documents, read_sources
 from es_simhash.lookup.query import Query, match_all_of
 from es_simhash.mapping.fields import Fields, read_hit
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.resolve import confirm, read_known, send_confirmed, stream_anew
+from es_simhash.mapping.resolve import confirm, read_known, refuse_closed, send_confirmed, stream_anew
 from es_simhash.passages.found import Overlap, Overlaps
 from es_simhash.passages.lookup import (
     PassageLookup,
@@ -117,6 +117,8 @@ async def _prepare(server: Port, index: Index, options: PassageOptions, *, is_st
             f"the mapping of {shorten(index_key(index))} cannot be read, and a lookup of passages needs it: run it "
             "on the cluster that holds the index, as a user who may read mappings"
         )
+    if any(of_index.passages is None for of_index in settings_by_index.values()):
+        await refuse_closed(server, index)
     refuse_without_passages(settings_by_index, "passages cannot be compared")
     lookup = PassageLookup(index, settings, resolved.text_fields, options, is_stream=is_stream)
     lookup.note(added_late(settings_by_index))

@@ -31,13 +31,14 @@ def test_closed_index(run, news, server, index):
     server.request("PUT", f"/{plain}")
     server.request("POST", f"/{other},{plain}/_close")
     for closed in (other, plain):
-        for command in ("find", "passages", "groups", "report", "plan", "reconcile", "setup"):
+        for command in ("find", "passages", "groups", "report", "plan", "reconcile", "setup", "tune"):
             text = [TEXT] if command in ("find", "passages") else []
             for several in (f"{news},{closed}", f"{news[:-1]}*,{closed}", closed):
                 result = run(command, several, *text)
                 said = f"error: index {closed}: closed: open the index" in result.stderr.splitlines()[-1]
                 assert (result.exit_code, said) == (1, True), (command, several, result.output)
     failed(run("ingest", plain, "-", stdin="{}"), f"index {plain}: closed")
+    failed(run("export", "dashboards", plain, "--check"), f"index {plain}: closed")
     result = run("check", f"{news},{other}")
     assert result.exit_code == 1
     assert "open it" in result.stderr

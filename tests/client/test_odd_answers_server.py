@@ -11,12 +11,11 @@ import elasticsearch
 import opensearchpy
 import pytest
 
-from es_simhash import AsyncSimHashClient, SimHashClient, SimHashError
+from es_simhash import SimHashError
 from es_simhash.client.answer_shapes import is_answer
 from es_simhash.client.async_port import AsyncioServer
 from es_simhash.client.dialects import ELASTICSEARCH, OPENSEARCH, find_dialect
 from es_simhash.client.port import BlockingServer, finish
-from es_simhash.connection import Server, open_async_client, open_client
 from es_simhash.transport.answers import Gap, find_gaps
 from es_simhash.transport.pages import View
 from es_simhash.transport.protocol import Call
@@ -378,24 +377,3 @@ def test_what_is_too_short_is_no_secret():
     header = f"Basic {base64.b64encode(b'u:the').decode()}"
     hidden = Secrets(header).hide(["the index", header, "u:the"])
     assert hidden == ["the index", "Basic ***", "***"]
-
-
-@pytest.mark.parametrize("drips", ["body", "headers"])
-@pytest.mark.parametrize("product", ["elasticsearch", "opensearch"])
-def test_the_time_is_for_the_whole_answer(product, is_async, drips):
-    """A server that sends a byte now and then holds nobody: the client's own exception says that it took too long."""
-    with canned_server() as server:
-        server.drips = drips
-        target = Server(server.url, product=product, timeout_seconds=0.5)
-
-        async def look():
-            async with open_async_client(target, {}, "i") as client:
-                await AsyncSimHashClient(client).get_settings("i")
-
-        def look_and_wait():
-            client, _ = open_client(target, {}, "i")
-            with client:
-                SimHashClient(client).get_settings("i")
-
-        with pytest.raises((elasticsearch.ConnectionTimeout, opensearchpy.ConnectionTimeout)):
-            asyncio.run(look()) if is_async else look_and_wait()
