@@ -78,16 +78,6 @@ class Count:
         return check_count(name, value, self.smallest, self.largest)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The check of a value that is one of some words."""
-
-    choices: tuple[str, ...]
-
-    def __call__(self, name: str, value: Any) -> Any:
-        return check_choice(name, value, self.choices)
-
-
 def option(default: Any, check: Check) -> Any:
     """Return a field of a class of options whose value *check*, given the name too, returns or refuses."""
     return field(default=default, metadata={"check": check})

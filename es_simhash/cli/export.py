@@ -45,7 +45,6 @@ def mapping(
     text_field: TextFields = (),
     max_distance: MaxDistance = None,
     passages: bool = False,
-    derived_source: bool = False,
     prefix: str = DEFAULT_PREFIX,
     described: Described = Described(),
 ) -> None:
@@ -70,8 +69,6 @@ def mapping(
             Name of the component template. Default: es-simhash.
         passages:
             Map hashes of passages too, which es-simhash passages needs.
-        derived_source:
-            For indices of OpenSearch with derived source, without a marker.
         prefix:
             Name of the object field that holds the fingerprint fields. Default: simhash.
     """
@@ -82,7 +79,7 @@ def mapping(
         return
     build = build_component_template if component_template else build_mapping
     how: dict[str, Any] = {"text_field": text_field, "max_distance": max_distance, "prefix": prefix}
-    how |= {"passages": passages, "derived_source": derived_source, "scheme": described.build() or DEFAULT_SCHEME}
+    how |= {"passages": passages, "scheme": described.build() or DEFAULT_SCHEME}
     _print_whole(build(**how))
 
 

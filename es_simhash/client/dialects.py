@@ -30,7 +30,6 @@ _JSON = {"accept": "application/json", "content-type": "application/json"}
 
 _COMMON = {
     "bulk": "bulk",
-    "clear_scroll": "clear_scroll",
     "cluster_health": "cluster.health",
     "create_index": "indices.create",
     "field_caps": "field_caps",
@@ -46,7 +45,6 @@ _COMMON = {
     "put_pipeline": "ingest.put_pipeline",
     "put_settings": "indices.put_settings",
     "refresh": "indices.refresh",
-    "scroll": "scroll",
     "search": "search",
     "simulate_pipeline": "ingest.simulate",
     "simulate_index": "indices.simulate_index_template",

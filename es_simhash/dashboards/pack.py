@@ -173,7 +173,6 @@ _ADVICE: Mapping[str, str] = {
     "not_mapped": "give another field",
     "no_date": "give a field of type date",
     "no_keyword": "give a field of type keyword",
-    "no_doc_values": "give a field with doc values",
 }
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
-from es_simhash.arguments import Choice, Count, check_field, check_ids, check_key, check_options, option, private
+from es_simhash.arguments import Count, check_choice, check_field, check_ids, check_key, check_options, option, private
 from es_simhash.errors import IncompleteSearchError, InvalidInputError, shorten
 from es_simhash.lookup.query import Filter, check_filter, check_source
 from es_simhash.mapping.rule import PairRule, parse_within
@@ -36,7 +37,7 @@ class Verification:
     """
 
     similarity: float | None = None
-    numbers: Numbers | None = option(None, Choice(NUMBERS))
+    numbers: Numbers | None = option(None, partial(check_choice, choices=NUMBERS))
 
     def __post_init__(self) -> None:
         if self.similarity is not None:
@@ -115,7 +116,7 @@ class LookupRequest:
             If they need more, ``"auto"`` asks the server, and ``"memory"`` is an error that says how much.
     """
 
-    lookups: Lookups = option("auto", Choice(get_args(Lookups)))
+    lookups: Lookups = option("auto", partial(check_choice, choices=get_args(Lookups)))
     memory_bytes: int | None = option(None, Count(largest=1 << 50))
 
     def __post_init__(self) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from threading import Lock
 from typing import Any, Generic, TypeVar
 
 from es_simhash.arguments import is_plain
@@ -94,26 +92,20 @@ _Value = TypeVar("_Value")
 
 
 class Recent(Generic[_Value]):
-    """
-    What was learned of each name, and when, for some *seconds*; of some thousand names: the one not used for longest
-    goes first.
-    """
+    """What was learned of each name, and when, for some *seconds*; of some thousand names: then it begins anew."""
 
     def __init__(self, clock: Callable[[], float], seconds: float = math.inf) -> None:
         self._clock = clock
         self._seconds = seconds
-        self._names = OrderedDict[str, tuple[float, _Value]]()
-        self._lock = Lock()
+        self._names: dict[str, tuple[float, _Value]] = {}
 
     def __len__(self) -> int:
         return len(self._names)
 
     def learn(self, index: Index, value: _Value, *, at: float | None = None) -> None:
-        with self._lock:
-            self._names[index_key(index)] = (self._clock() if at is None else at), value
-            self._names.move_to_end(index_key(index))
-            if len(self._names) > MOST_NAMES:
-                self._names.popitem(last=False)
+        if len(self._names) >= MOST_NAMES:
+            self._names.clear()
+        self._names[index_key(index)] = (self._clock() if at is None else at), value
 
     def recall(self, index: Index) -> _Value | None:
         """Return what was learned of *index*, if anything, unless it is too old."""
@@ -122,19 +114,13 @@ class Recent(Generic[_Value]):
 
     def find(self, index: Index) -> tuple[float, _Value | None]:
         """Return when something was learned of *index*, and what, however old it is."""
-        with self._lock:
-            if index_key(index) not in self._names:
-                return -math.inf, None
-            self._names.move_to_end(index_key(index))
-            return self._names[index_key(index)]
+        return self._names.get(index_key(index), (-math.inf, None))
 
     def forget(self, index: Index) -> None:
-        with self._lock:
-            self._names.pop(index_key(index), None)
+        self._names.pop(index_key(index), None)
 
     def clear(self) -> None:
-        with self._lock:
-            self._names.clear()
+        self._names.clear()
 
 
 class Context:
@@ -145,8 +131,8 @@ class Context:
     old. *is_plain*: nothing is done that only makes answers faster.
     *files*: the files of schemes that the caller gave, by digest, for all prefixes.
     *known*: the settings on which the indices behind a name agree, and those of each. *confirmed*: settings that were
-    right at a time, and the mappings that the server showed then. *scriptless*: names that no script may filter; what
-    was refused long ago is tried again. *filled*: names without a document that lacks passages.
+    right at a time. *scriptless*: names that no script may filter; what was refused long ago is tried again. *filled*:
+    names without a document that lacks passages.
     """
 
     def __init__(
@@ -163,7 +149,7 @@ class Context:
         self.learn_files(wanted)
         self.is_plain = is_plain()
         self.known = Recent[tuple[IndexSettings, Resolved]](clock, SETTINGS_SECONDS)
-        self.confirmed = Recent[tuple[Resolved, Any]](clock)
+        self.confirmed = Recent[Resolved](clock)
         self.stats = Recent[IndexStats](clock, STATS_SECONDS)
         self.scriptless = Recent[bool](clock, STATS_SECONDS)
         self.filled = Recent[bool](clock, SETTINGS_SECONDS)
@@ -193,7 +179,7 @@ class Context:
         """Remember settings for a while; mappings are left out, because they may be large."""
         resolved = replace(resolved, mappings={})
         self.known.learn(index, (agreed, resolved), at=at)
-        self.confirmed.learn(index, (resolved, None), at=at)
+        self.confirmed.learn(index, resolved, at=at)
 
     def unlearn(self, index: Index, resolved: Resolved | None) -> None:
         """Forget the settings *resolved* of *index*, and its statistics; what was learned since stays."""

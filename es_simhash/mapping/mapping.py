@@ -12,7 +12,6 @@ from es_simhash.mapping.fields import DEFAULT_PREFIX, Fields
 from es_simhash.mapping.meta import (
     IndexSettings,
     build_settings,
-    for_derived_source,
     marker_properties,
     merge_meta,
 )
@@ -50,7 +49,6 @@ def build_mapping(
     max_distance: int | None = None,
     value: bool = True,
     passages: bool = False,
-    derived_source: bool = False,
 ) -> dict[str, Any]:
     """
     Return the mapping of our fields, with the ``_meta`` that names their scheme.
@@ -71,10 +69,6 @@ def build_mapping(
             Whether to map the signed 64-bit copy for script filters.
         passages:
             Whether documents carry the terms of their passages, for ``find_passages``.
-        derived_source:
-            Whether it is for indices of OpenSearch with derived source. They take no field alias, so the marker of the
-            settings is left out; they would show the signed copy as a number, which JavaScript rounds, so that is left
-            out too; and passages have doc values.
 
     Returns:
         ``{"_meta": ..., "properties": ...}``.
@@ -91,11 +85,10 @@ def build_mapping(
         scheme=scheme,
         text_field=text_field,
         max_distance=max_distance,
-        value=value and not derived_source,
+        value=value,
         passages=passages,
     )
-    mapping = mapping_of(settings, prefix=prefix)
-    return for_derived_source(mapping, prefix=prefix) if derived_source else mapping
+    return mapping_of(settings, prefix=prefix)
 
 
 def mapping_of(
@@ -183,12 +176,7 @@ def has_synthetic_source(mapping: Mapping[str, Any], index_settings: Mapping[str
     """Return whether ``_source`` is built from the other fields; it then shows a ``long`` as a number."""
     usual = "synthetic" if _flat(index_settings).get("mode") in _SYNTHETIC_MODES else "stored"
     mode = (with_source_mode(mapping, index_settings).get("_source") or {}).get("mode") or usual
-    return str(mode).lower() == "synthetic" or has_derived_source(index_settings)
-
-
-def has_derived_source(index_settings: Mapping[str, Any]) -> bool:
-    """Return whether ``_source`` is OpenSearch's derived source, which takes no field alias."""
-    return str(_flat(index_settings).get("derived_source.enabled")).lower() == "true"
+    return str(mode).lower() == "synthetic"
 
 
 def with_source_mode(mapping: Mapping[str, Any], index_settings: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -263,7 +263,7 @@ GROUPING_KEY = "grouping"
 REGROUPING_KEY = "regrouping"
 
 _MARKER = re.compile(r"settings_[0-9a-f]{16}")
-# The marker stands for a field that all our mappings have, with few values. A server can derive a source from them.
+# The marker stands for a field that all our mappings have, with few values.
 _TARGET = "distance"
 # What the marker of earlier settings stands for. It has no doc values, so that a search cannot sort by it.
 # It is stored, since older servers that build _source from the other fields want that.
@@ -323,15 +323,6 @@ def marker_sort(marker: str) -> list[str]:
     If a field comes first, even ``_doc``, Elasticsearch first asks all shards whether they have hits.
     """
     return ["_score", marker]
-
-
-def for_derived_source(mapping: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
-    """Return *mapping* for an index with derived source: without markers, which are aliases, and with doc values."""
-    properties = mapping.get("properties", {})
-    kept = {name: dict(type_) for name, type_ in _properties(mapping, prefix).items() if not _MARKER.fullmatch(name)}
-    kept.get("passages", {}).pop("doc_values", None)
-    ours = {**properties.get(prefix, {}), "properties": kept}
-    return {**mapping, "properties": {**properties, prefix: ours}}
 
 
 def _properties(mapping: Mapping[str, Any], prefix: str) -> Mapping[str, Any]:

@@ -272,11 +272,10 @@ async def send_confirmed(server: Port, index: Index, call: Call, *, settings: In
                 # Elasticsearch asks nothing of a shard that can have no hit, so nothing insisted on the marker there.
                 await confirm(server, index, settings=settings)
             elif not refusal:
-                context.confirmed.learn(index, (resolved, None), at=asked)
+                context.confirmed.learn(index, resolved, at=asked)
             return answer
+        # If they are unchanged, an index without our fields is there now, or the user may not see the marker.
         await confirm(server, index, settings=settings)
-        # The indices with our fields are unchanged: one without them is there now, or the user may not see the marker.
-        distrust_marker(context, index, resolved)
     answer = await attempt(server.send(call))
     await confirm(server, index, settings=settings)
     if isinstance(answer, Exception):
@@ -304,13 +303,6 @@ def _refusal(answer: Answer) -> Refusal:
     return {"failed": failed} if failed else {}
 
 
-def distrust_marker(context: Context, index: Index, resolved: Resolved) -> None:
-    """Note that searches of *index* cannot insist on the marker of *resolved*, although its mapping has it."""
-    at, known = context.known.find(index)
-    if known is not None and known[1] is resolved:
-        context.known.learn(index, (known[0], replace(resolved, marker=None)), at=at)
-
-
 async def confirm(server: Port, index: Index, *, settings: IndexSettings, since: float = math.inf) -> None:
     """
     Raise SettingsChanged if *settings* changed; ask only if they were not confirmed *since* that time of the clock.
@@ -326,11 +318,10 @@ async def confirm(server: Port, index: Index, *, settings: IndexSettings, since:
     if isinstance(answer, Exception):
         context.unlearn(index, known)
         raise SettingsChanged(index) from answer
-    is_as_before = context.confirmed.find(index)[1] == (known, answer)  # to judge hundreds of mappings takes long
-    if known is None or not (is_as_before or _are_same(known, judge_mappings(answer, context))):
+    if known is None or not _are_same(known, judge_mappings(answer, context)):
         context.unlearn(index, known)
         raise SettingsChanged(index)
-    context.confirmed.learn(index, (known, answer), at=asked)
+    context.confirmed.learn(index, known, at=asked)
 
 
 def _are_same(before: Resolved, now: Resolved) -> bool:

@@ -322,9 +322,8 @@ class Grouping(PairRule):
     def from_dict(cls, recorded: Mapping[str, Any]) -> Grouping:
         """Return what :meth:`to_dict` wrote."""
         try:
-            # Older versions grouped by chains of near-duplicates, or by equal values of a key.
-            if recorded["rule"] != STAR or recorded.get("key"):
-                raise ValueError(f"by {'a key' if recorded.get('key') else recorded['rule']}")
+            if recorded["rule"] != STAR or recorded.get("key"):  # of a version that grouped otherwise
+                raise ValueError("by another rule")
             similarity, measure = recorded["similarity"], WORD_SHINGLES
             if isinstance(similarity, Mapping):
                 similarity, measure = similarity["at_least"], TextMeasure.from_dict(similarity)

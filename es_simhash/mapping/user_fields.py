@@ -132,7 +132,7 @@ class MappedField:
             yield found
 
 
-FieldFaultKind = Literal["no_index", "not_mapped", "no_date", "no_keyword", "no_doc_values"]
+FieldFaultKind = Literal["no_index", "not_mapped", "no_date", "no_keyword"]
 
 # Types without doc values: a server refuses to count their values.
 _NOT_COUNTED = {
@@ -147,10 +147,10 @@ _NOT_COUNTED = {
 class FieldFault:
     """
     A field that a panel cannot use, or an index that does not exist (then *field* is its name).
-    *kind*: ``not_mapped``: the field is not in the mapping. ``no_date``, ``no_keyword``: the panel cannot use its type.
-    ``no_doc_values``: its type fits, but the mapping turns off the doc values, by which a server counts. *everywhere*:
-    whether *indices* are all of them; if not, a panel leaves out those where the field is not mapped. *instead*: a
-    field below it, or below what an alias leads to, that can be used, if there is one.
+    *kind*: ``not_mapped``: the field is not in the mapping. ``no_date``, ``no_keyword``: the panel cannot use its type,
+    or the mapping turns off its doc values, by which a server counts. *everywhere*: whether *indices* are all of them;
+    if not, a panel leaves out those where the field is not mapped. *instead*: a field below it, or below what an alias
+    leads to, that can be used, if there is one.
     """
 
     kind: FieldFaultKind
@@ -173,8 +173,6 @@ class FieldFault:
             return f"the field {shorten(self.field)} is not mapped in {where}"
         advice = f": use {shorten(self.instead)}" if self.instead else ""
         where = ", ".join(self.indices[:3])
-        if self.kind == "no_doc_values":
-            return f"the field {shorten(self.field)} has no doc values in {where}, so it cannot be counted{advice}"
         wanted = "date" if self.kind == "no_date" else "keyword"
         return f"the field {shorten(self.field)} has the type {self.type} in {where}, not {wanted}{advice}"
 
@@ -221,20 +219,19 @@ def _fault_in(
     if node.get("type") == "alias":
         path = str(node.get("path"))
         node = node_of(mapping, path) or {}
-    if kind is None or (fault := _fault_of(node, kind)) is None:
+    if kind is None or _is_counted(node, kind):
         return None
     multi_fields = node.get("fields", {}).items()
-    fitting = next((f"{path}.{name}" for name, below in multi_fields if _fault_of(below, kind) is None), None)
-    return fault, _type_of(node), fitting
+    fitting = next((f"{path}.{name}" for name, below in multi_fields if _is_counted(below, kind)), None)
+    has_none = " without doc values" if is_off(node, "doc_values") else ""
+    return kind, f"{_type_of(node)}{has_none}", fitting
 
 
-def _fault_of(node: Mapping[str, Any], kind: FieldFaultKind) -> FieldFaultKind | None:
-    """Return why the field of *node* cannot be counted; *kind* says what is wanted, and is the fault of its type."""
+def _is_counted(node: Mapping[str, Any], kind: FieldFaultKind) -> bool:
+    """Return whether a server can count the field of *node*; *kind*: the fault of another type than is wanted."""
     type_ = _type_of(node)
     fits = type_ in _DATES if kind == "no_date" else type_ not in _NOT_COUNTED or node.get("fielddata") is True
-    if not fits:
-        return kind
-    return "no_doc_values" if node.get("doc_values") is False else None
+    return fits and not is_off(node, "doc_values")
 
 
 def _type_of(node: Mapping[str, Any]) -> str:

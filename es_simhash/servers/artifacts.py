@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +21,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError, WrongTypeError, shorten
+from es_simhash.arguments import check_choice
+from es_simhash.errors import EmbeddedServerError, InvalidInputError, MissingDependencyError, shorten
 
 DEFAULT_VERSIONS = {"opensearch": "3.8.0", "elasticsearch": "9.5.3"}
 
@@ -40,10 +42,13 @@ class Release:
     product: str
     version: str
     java: int
-    plugins: tuple[str, ...]
-    full_jdk_plugins: tuple[str, ...]
+    plugins: Sequence[str]
+    full_jdk_plugins: Sequence[str]
     jars: dict[str, str]
     http_jars: dict[str, str]
+
+
+_LOCKED = ("java", "plugins", "full_jdk_plugins", "jars", "http_jars")
 
 
 def require(module: str) -> Any:
@@ -66,25 +71,12 @@ def releases() -> tuple[tuple[str, str], ...]:
 
 def load_release(product: str, version: str | None = None) -> Release:
     """Return the release of *product* with this *version*, by default that in ``DEFAULT_VERSIONS``."""
-    for name, argument in (("product", product), ("version", version or "")):
-        if not isinstance(argument, str):
-            raise WrongTypeError(f"{name} must be a str, not {type(argument).__name__}")
-    if product not in DEFAULT_VERSIONS:
-        raise InvalidInputError(f"unknown product {shorten(product)}: use {' or '.join(sorted(DEFAULT_VERSIONS))}")
-    version = version or DEFAULT_VERSIONS[product]
+    version = version or DEFAULT_VERSIONS[check_choice("product", product, sorted(DEFAULT_VERSIONS))]
     if (product, version) not in releases():
         known = ", ".join(other for name, other in releases() if name == product)
         raise InvalidInputError(f"no embedded {product} {shorten(version)}: the versions pinned here are {known}")
     lock = json.loads(files(__package__).joinpath("locked", f"{product}-{version}.json").read_text("utf-8"))
-    return Release(
-        product=product,
-        version=version,
-        java=lock["java"],
-        plugins=tuple(lock["plugins"]),
-        full_jdk_plugins=tuple(lock["full_jdk_plugins"]),
-        jars=lock["jars"],
-        http_jars=lock["http_jars"],
-    )
+    return Release(product, version, **{part: lock[part] for part in _LOCKED})
 
 
 def relative_path(coordinates: str) -> Path:

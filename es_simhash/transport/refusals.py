@@ -95,10 +95,6 @@ VIEW_ENDED = Row(
     (Look((404,)), Look(words=("search_context_missing_exception", NO_COPY))),
     change="all pages once more: a point in time is too old, or an index was made anew",
 )
-NO_VIEW = Row(
-    (Look((400, 403, 404, 405), without=("index_closed_exception",)), *NO_SHARD.looks),
-    change="a scroll: too old a server, no right to a point in time, or a shard is missing",
-)
 # OpenSearch: an index without any mapping does not know the field by which documents are shared out to slices.
 NO_SLICE = Row((Look(words=("field _id not found",)),), change="all pages in one slice")
 NO_ORDER = Row(
@@ -161,16 +157,9 @@ NOT_MARKED = Row(
 )
 MAPPING_FULL = Row(
     (Look((400,), ("total fields",)),),
-    change="the record of settings without their marker",
+    change="nothing: somebody must raise the limit",
+    attempts=1,
     at_last="the client's exception, with a note of the fields that are new",
-)
-NO_TARGET = Row(
-    (Look((400,), ("an alias must refer to an existing field",)),),
-    change="the record of settings without their marker: an index lacks the field that the marker stands for",
-)
-NO_DERIVED = Row(
-    (Look((400, 500), ("Derived source field is not supported", "derive source for [")),),
-    change="the mapping without the marker, and passages with doc values: OpenSearch with derived source",
 )
 # OpenSearch knows the first from 2.18 on, Elasticsearch the second from 9.2 on.
 NO_OPTION = Row(

@@ -16,8 +16,6 @@ HIDDEN = "***"
 _LOGS_IN = re.compile("auth|cookie|key|secret|token", re.IGNORECASE)
 # What is shorter stands in any text.
 _SHORTEST = 4
-# How many characters of base64 hold bits of what stands before a secret, by how many bytes that is.
-_SHARED = (0, 2, 3)
 
 
 class Secrets:
@@ -84,7 +82,3 @@ def _secrets(value: str) -> Iterator[str]:
 def _forms(secret: str) -> Iterator[str]:
     yield from (secret, quote(secret, safe=""), quote_plus(secret), html.escape(secret), json.dumps(secret)[1:-1])
     yield repr(secret)[1:-1]
-    for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        for before, shared in enumerate(_SHARED):
-            data = bytes(before) + secret.encode()
-            yield encode(data).decode()[shared : 8 * len(data) // 6]

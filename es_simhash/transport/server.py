@@ -64,9 +64,6 @@ class Server(Protocol):
     async def bulk(self, *, body: Lines) -> Answer:
         return await self.send(Call("bulk", {"body": body}))
 
-    async def clear_scroll(self, *, body: Body) -> Answer:
-        return await self.send(Call("clear_scroll", {"body": body}))
-
     async def close_point_in_time(self, *, body: Body) -> Answer:
         return await self.send(Call("close_point_in_time", {"body": body}))
 
@@ -132,19 +129,15 @@ class Server(Protocol):
     async def refresh(self, *, index: Index) -> Answer:
         return await self.send(Call("refresh", {"index": index}))
 
-    async def scroll(self, *, body: Body) -> Answer:
-        return await self.send(Call("scroll", {"body": body}))
-
     async def search(
         self,
         *,
         body: Body,
         index: Index | None = None,
-        scroll: str | None = None,
         routing: str | None = None,
         preference: str | None = None,
     ) -> Answer:
-        given = _given(index=index, body=body, scroll=scroll, routing=routing, preference=preference)
+        given = _given(index=index, body=body, routing=routing, preference=preference)
         return await self.send(Call("search", given))
 
     async def simulate_index(self, *, name: str) -> Answer:

@@ -17,7 +17,6 @@ from es_simhash.hashing import get_scheme
 from es_simhash.mapping.context import Context
 from es_simhash.mapping.faults import Fault, find_faults, find_group_faults, find_source_faults
 from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.mapping import has_derived_source
 from es_simhash.mapping.meta import IndexSettings, is_marked, markers_in_use, read_settings
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import narrowed
@@ -26,7 +25,7 @@ from es_simhash.passages.lookup import without_passages_query
 from es_simhash.transport.answers import find_gaps, sentences
 from es_simhash.transport.buckets import count_documents, count_whole
 from es_simhash.transport.conversation import unless_refused
-from es_simhash.transport.protocol import Call, Index, names_in, status_of
+from es_simhash.transport.protocol import Index, names_in, status_of
 from es_simhash.transport.refusals import CLOSED
 from es_simhash.upkeep.put_fields import read_mappings
 from es_simhash.writes.targets import read_source_modes
@@ -110,7 +109,7 @@ async def _check(server: Port, index: Index, name: str, mapping: Mapping[str, An
     faults += unseen
     with_passages = None
     if is_sound and not unseen and settings is not None:
-        faults += await _find_marker_faults(server, name, mapping, settings)
+        faults += _find_marker_faults(mapping, settings, server.prefix)
         faults += await _find_unfilled(server, index, clauses, mapping, settings, numbers)
         if settings.passages is not None:
             with_passages = numbers["passages"]
@@ -158,19 +157,11 @@ async def _count(server: Port, index: Index, clauses: Clauses) -> tuple[Counter[
     return numbers, [Fault("not_searchable", found="; ".join(gaps))] if gaps else []
 
 
-async def _find_marker_faults(
-    server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings
-) -> list[Fault]:
-    if is_marked(mapping, settings, prefix=server.prefix):
+def _find_marker_faults(mapping: Mapping[str, Any], settings: IndexSettings, prefix: str) -> list[Fault]:
+    if is_marked(mapping, settings, prefix=prefix):
         return []
-    used = len(markers_in_use(mapping, prefix=server.prefix))
-    if used > 1:
-        return [Fault("several_markers", server.prefix, str(used))]
-    call = Call("get_settings", {"index": name, "name": "index.derived_source.enabled"})
-    answer = await unless_refused(server.patient.send(call), 401, 403) or {}
-    # An index with derived source takes no marker.
-    is_derived = has_derived_source((answer.get(name) or {}).get("settings") or {})
-    return [] if is_derived else [Fault("no_marker", server.prefix, str(used))]
+    used = len(markers_in_use(mapping, prefix=prefix))
+    return [Fault("several_markers" if used > 1 else "no_marker", prefix, str(used))]
 
 
 async def _find_unfilled(

@@ -34,8 +34,8 @@ from es_simhash.mapping.resolve import agree, no_index, resolve_index
 from es_simhash.mapping.user_fields import check_texts, may_hold, no_such_field, say_texts
 from es_simhash.transport.buckets import count_documents, count_whole
 from es_simhash.transport.conversation import unless_refused
-from es_simhash.transport.protocol import Call, Index, check_index, check_new_name, noting, status_of
-from es_simhash.writes.targets import add_fields, put_fields, refuse_updates, write_settings
+from es_simhash.transport.protocol import Index, check_index, check_new_name, noting, status_of
+from es_simhash.writes.targets import add_fields, refuse_updates, write_settings
 
 logger = logging.getLogger("es_simhash")
 
@@ -74,7 +74,7 @@ async def create_index(
     if dry_run:
         check_new_name(index)
         return settings
-    await put_fields(server, Call("create_index", {"index": index, "body": body}))
+    await server.create_index(index=index, body=body)
     server.context.forget()
     try:
         await _outdo_templates(server, index, settings)

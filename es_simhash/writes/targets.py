@@ -2,8 +2,6 @@
 Before a write: every index behind the name, and that of its next rollover, must map our fields and take updates.
 
 In an index without our mapping the server maps our fields as text, and then every lookup through the alias fails.
-An index with derived source (OpenSearch) takes no field alias, such as the marker, and no passages without doc
-values: it gets a changed mapping, and lookups read its mapping.
 """
 
 from __future__ import annotations
@@ -21,11 +19,9 @@ from es_simhash.mapping.fields import Fields, full_name, read_fingerprint, read_
 from es_simhash.mapping.mapping import mapping_of, with_source_mode
 from es_simhash.mapping.meta import (
     IndexSettings,
-    for_derived_source,
     marker_name,
     marker_properties,
     markers_in_use,
-    merge_meta,
     read_settings,
     unfilled,
 )
@@ -34,10 +30,10 @@ from es_simhash.mapping.resolve import SETTINGS_ATTEMPTS, agree
 from es_simhash.mapping.shards import reading_settings
 from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.transport.buckets import count_whole
-from es_simhash.transport.conversation import changing, search_texts, unless_refused
+from es_simhash.transport.conversation import search_texts, unless_refused
 from es_simhash.transport.pages import Hits
 from es_simhash.transport.protocol import Call, Index, Key, document_key, index_key
-from es_simhash.transport.refusals import MAPPING_FULL, NO_DERIVED, NO_TARGET, Row
+from es_simhash.transport.refusals import MAPPING_FULL
 from es_simhash.writes.bulk import send_bulk
 from es_simhash.writes.operations import Operation, new_id
 
@@ -47,32 +43,10 @@ SAMPLED_DOCUMENTS = 20
 SEARCHED_DOCUMENTS, MOST_VALUES = 5, 1_000
 
 
-async def put_fields(server: Port, call: Call) -> None:
-    """Carry out *call*, which creates an index with our fields or adds them; repeat it changed for derived source."""
-    body = call.arguments["body"]
-    changed = for_derived_source(body.get("mappings", body), prefix=server.prefix)
-    derived = {**body, "mappings": changed} if "mappings" in body else changed
-    await _send_first(server, call, [body, derived], NO_DERIVED)
-
-
-async def _send_first(server: Port, call: Call, bodies: list[Mapping[str, Any]], *refusals: Row) -> None:
-    """Send *call* with the first of the *bodies* that the index takes: the next one after each of *refusals*."""
-
-    def drop_first() -> bool:
-        del bodies[:1]
-        return bool(bodies)
-
-    await changing(
-        lambda: server.send(replace(call, arguments={**call.arguments, "body": bodies[0]})),
-        dict.fromkeys(refusals, drop_first),
-        lambda _: (),
-    )
-
-
 async def change_mapping(server: Port, name: str, mapping: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     """Put *body* into the *mapping* of index *name*; if that is full, a note of the error names the new fields."""
     try:
-        await put_fields(server, Call("put_mapping", {"index": name, "body": body}))
+        await server.put_mapping(index=name, body=body)
     except Exception as error:
         if MAPPING_FULL.meets(error):
             held = {path for path, _ in walk_fields(mapping)}
@@ -99,20 +73,15 @@ async def write_settings(
 ) -> Mapping[str, Any]:
     """
     Record *settings* of the index *name* in its *mapping*, with their marker; return the mapping then.
-    A full mapping, and one of derived source, take no marker: the old one is retired, and lookups read the mapping.
     Two programs that record at the same time do not see the marker of each other. So the mapping is read again: the
     program whose settings are recorded in the end retires the other marker.
     """
     prefix = server.prefix
     for _ in range(SETTINGS_ATTEMPTS):
-        if adds_fields:
-            await change_mapping(server, name, mapping, mapping_of(settings, prefix=prefix, mapping=mapping))
-        else:
-            record = {"_meta": merge_meta(mapping.get("_meta"), settings, prefix=prefix)}
-            marked, unmarked = (marker_properties(of, prefix=prefix, mapping=mapping) for of in (settings, None))
-            bodies = [{**record, "properties": {prefix: {"properties": some}}} for some in (marked, unmarked)]
-            call = Call("put_mapping", {"index": name})
-            await _send_first(server, call, [*bodies, record], MAPPING_FULL, NO_TARGET, NO_DERIVED)
+        body = mapping_of(settings, prefix=prefix, mapping=mapping)
+        if not adds_fields:
+            body["properties"] = {prefix: {"properties": marker_properties(settings, prefix=prefix, mapping=mapping)}}
+        await change_mapping(server, name, mapping, body)
         server.context.forget()
         mapping = (await server.get_mapping(index=name))[name]["mappings"]
         others = set(markers_in_use(mapping, prefix=prefix)) - {marker_name(settings)}

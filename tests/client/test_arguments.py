@@ -195,7 +195,7 @@ FUNCTIONS = [
 ]
 """The functions, and the class that people make; ``schemes`` has no parameter."""
 
-UNCHECKED = {"value", "passages", "derived_source", "ahead", "weights"}
+UNCHECKED = {"value", "passages", "ahead", "weights"}
 """Of functions: flags, of which anything says yes or no, and weights."""
 
 FUNCTION_ARGUMENTS = {

@@ -52,12 +52,6 @@ def test_an_error_survives(error, again):
     assert isinstance(back, errors.SimHashError)
 
 
-def test_errors_are_what_python_expects():
-    """A wrong value is a ValueError, a missing extra an ImportError."""
-    assert issubclass(errors.SchemeError, ValueError)
-    assert issubclass(errors.MissingDependencyError, ImportError)
-
-
 @pytest.mark.parametrize(
     "value", ["x" * 10_000, b"x" * 10_000, list(range(1_000)), "a\nb", {"k": "v" * 200}, np.eye(3)]
 )

@@ -21,7 +21,7 @@ MOST = 5  # requests of one method at which something happens: each, or every n-
 
 
 class Watch:
-    """Counts requests, and lets one fail; knows how many views and scrolls are open."""
+    """Counts requests, and lets one fail; knows how many views are open."""
 
     def __init__(self, fail_at=None, failure=None):
         self.fail_at, self.failure = fail_at, failure
@@ -29,13 +29,13 @@ class Watch:
 
     def begins(self, call):
         """Note *call*; raise the failure where it is due."""
-        self.open -= call.api in ("close_point_in_time", "clear_scroll")
+        self.open -= call.api == "close_point_in_time"
         self.requests += 1
         if self.requests - 1 == self.fail_at:
             raise self.failure
 
     def answered(self, call):
-        self.open += call.api == "open_point_in_time" or (call.api == "search" and "scroll" in call.arguments)
+        self.open += call.api == "open_point_in_time"
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ METHODS = [name for name, _ in inspect.getmembers(SimHashClient, inspect.isfunct
 READS = re.compile(
     r"(GET|HEAD) (.*/_(search|mapping|settings|alias|data_stream|stats|field_caps)(/.*)?|/_(cluster|ingest)/.*|/[^_/]+)"
     r"|POST (.*/_(search|msearch|mget|field_caps)|/_index_template/.*|/_ingest/pipeline/_simulate)"
-    r"|(POST|DELETE) .*/_(pit|search/point_in_time|search/scroll)"
+    r"|(POST|DELETE) .*/_(pit|search/point_in_time)"
 )
 WRITING = {"apply_removal", "backfill", "create_index", "follow", "ingest", "put_mapping", "put_pipeline"}
 WRITING |= {"reconcile", "remove_fields", "restore", "setup", "tag_written"}

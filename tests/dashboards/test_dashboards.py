@@ -310,12 +310,13 @@ def test_faults_of_a_mapping_are_data():
     off = mapping(day={"type": "date", "doc_values": False}, agency=keyword | {"type": "keyword", "doc_values": False})
     [day, agency] = find_pack_faults(Subject("news", "day", "agency"), {"a": off})
     assert (day.kind, day.instead, agency.kind, agency.instead) == (
-        "no_doc_values",
+        "no_date",
         None,
-        "no_doc_values",
+        "no_keyword",
         "agency.raw",
     )
     assert day.is_fatal
+    assert "has the type date without doc values in a, not date" in str(day)
     assert [fault.kind for fault in find_pack_faults(subject, {})] == ["no_index"]
     bare = find_pack_faults(Subject("news"), {"a": {"properties": {"n": {"type": "long"}}}})
     assert {fault.field for fault in bare} == {

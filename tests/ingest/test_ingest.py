@@ -153,9 +153,9 @@ def test_lookups_refused_for_load_are_asked_again(way):
             error = {"error": {"type": "rejected", "reason": "full"}, "status": 429}
             return {"responses": [error for _ in body[1::2]]}
 
-        def search(self, body, index=None, scroll=None):
+        def search(self, body, index=None):
             self.searches += 1
-            return ServerError(429) if self.searches % 3 == 1 else super().search(body, index, scroll)
+            return ServerError(429) if self.searches % 3 == 1 else super().search(body, index)
 
     store = Full({id_: each["source"] for id_, each in filled().docs.items()})
     run, calm = run_ingest(store, way), run_ingest(filled(), way)
@@ -230,7 +230,7 @@ def test_settings_that_cannot_be_confirmed_are_the_clients_error():
             return failure if self.reads < 0 else super().get_mapping(index, filter_path)
 
         def put_mapping(self, index, body):
-            return super().put_mapping(index, {"_meta": body["_meta"]})  # no marker, as where a source is derived
+            return super().put_mapping(index, {"_meta": body["_meta"]})  # no marker
 
         def msearch(self, body, filter_path=None):
             answer = super().msearch(body)

@@ -47,9 +47,9 @@ def test_one_search_when_candidates_fit():
     assert [call.api for call in calls] == ["search"]
 
 
-@pytest.mark.parametrize("options", [{}, {"has_shard_doc": False}, {"has_pit": False}])
+@pytest.mark.parametrize("options", [{}, {"has_shard_doc": False}])
 def test_every_candidate_is_read_whatever_the_page(options):
-    """Past one page, with or without a point in time: the last hit is found."""
+    """Past one page, whatever the order: the last hit is found."""
     index = Candidates([0] * MANY, **options)
     found, _, _ = look(index)
     assert len(found) == found.candidates == MANY
@@ -59,18 +59,18 @@ def test_every_candidate_is_read_whatever_the_page(options):
 
 def test_the_nearest_are_kept_when_fewer_are_wanted():
     """``size`` cuts after all candidates were rescored."""
-    index = Candidates([3] * MANY + [0], has_pit=False)
+    index = Candidates([3] * MANY + [0])
     found, _, _ = look(index, size=1)
     assert [each.distance for each in found] == [0]
 
 
-@pytest.mark.parametrize("options", [{}, {"has_shard_doc": False}, {"has_pit": False}])
+@pytest.mark.parametrize("options", [{}, {"has_shard_doc": False}])
 @pytest.mark.parametrize("failure", [ServerError(500, "boom"), KeyboardInterrupt(), ConnectionError("gone")])
 def test_a_failure_at_any_request_leaves_nothing_open(options, failure):
-    """Whatever step fails, the error comes out and the point in time or scroll is given back."""
+    """Whatever step fails, the error comes out and the point in time is given back."""
     fresh = Candidates([0] * MANY, **options)
     _, calls, _ = look(fresh)
-    steps_that_may_fail_silently = {"close_point_in_time", "clear_scroll"}
+    steps_that_may_fail_silently = {"close_point_in_time"}
     for step, call in enumerate(calls):
         index = Candidates([0] * MANY, **options)
         # Settings that cannot be confirmed are read again, and the lookup is repeated.
@@ -171,11 +171,11 @@ def test_many_lookups_of_many_candidates_do_not_fill_the_memory():
     class Failing(Candidates):
         failures = 1
 
-        def search(self, body, index=None, scroll=None):
+        def search(self, body, index=None):
             if self.failures:
                 self.failures = 0
                 return ServerError(500, "no")
-            return super().search(body, index, scroll)
+            return super().search(body, index)
 
     def flow():
         context = Context()
@@ -194,8 +194,8 @@ def test_many_lookups_of_many_candidates_do_not_fill_the_memory():
 class ById(Candidates):
     """Also finds documents by id."""
 
-    def search(self, body, index=None, scroll=None):
-        answer = super().search(body, index, scroll)
+    def search(self, body, index=None):
+        answer = super().search(body, index)
         if wanted := body["query"].get("ids", {}).get("values"):
             answer["hits"]["hits"] = [each for each in self.hits if each["_id"] in wanted]
         return answer

@@ -28,7 +28,7 @@ def test_many_keep_their_order_and_their_failures():
             answers["responses"][-1] = {"error": {"type": "t", "reason": "r"}, "status": 404}
             return answers
 
-        def search(self, body, index=None, scroll=None):
+        def search(self, body, index=None):
             return ServerError(404, "r")
 
     context = Context()

@@ -21,10 +21,10 @@ class Refusing(Candidates):
         super().__init__(fingerprints)
         self.refuses, self.message, self.status = refuses, message, status
 
-    def search(self, body, index=None, scroll=None):
+    def search(self, body, index=None):
         if self.refuses(str(body)):
             return ServerError(self.status, self.message)
-        return super().search(body, index, scroll)
+        return super().search(body, index)
 
 
 EXPENSIVE = "[script] queries cannot be executed when 'search.allow_expensive_queries' is set to false"
@@ -90,8 +90,8 @@ def test_a_script_that_fails_on_a_shard_is_left_out():
     """The documents of that shard are asked for without it."""
 
     class Failing(Candidates):
-        def search(self, body, index=None, scroll=None):
-            answer = super().search(body, index, scroll)
+        def search(self, body, index=None):
+            answer = super().search(body, index)
             if "'script'" not in str(body):
                 return answer
             failures = [{"reason": {"type": "script_exception", "reason": "runtime error"}}]

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from es_simhash import IncompleteSearchError, build_mapping
-from es_simhash.mapping.context import MOST_NAMES, Context, IndexStats, Recent, Resolved
+from es_simhash.mapping.context import MOST_NAMES, STATS_SECONDS, Context, IndexStats
 from es_simhash.mapping.mapping import mapping_of
 from es_simhash.mapping.meta import is_marked, marker_name, marker_properties, read_settings
 from es_simhash.mapping.resolve import SettingsChanged, begin_anew, confirm, read_index_settings, send_confirmed
@@ -200,15 +200,12 @@ def test_an_index_with_another_marker_is_noticed_at_once(marked, call, is_partly
         marked.carry_out(send_confirmed(scripted(marked.context), "i", call, settings=marked.settings))
 
 
-def test_a_marker_that_the_server_does_not_show_to_a_search_is_given_up(marked):
-    """The mapping has it and the search is refused all the same: the mapping is compared from then on."""
+def test_a_marker_that_the_server_does_not_show_to_a_search(marked):
+    """The mapping has it and the search is refused all the same: the mapping is compared."""
     marked.refuses_sort = True
     marked.now = 1.0
     marked.search()
     assert marked.calls == ["search", "get_mapping", "search", "get_mapping"]
-    marked.now = 2.0
-    marked.search()
-    assert marked.calls[4:] == ["search", "get_mapping"]
 
 
 def test_shards_that_were_skipped_prove_nothing(marked):
@@ -260,18 +257,13 @@ def test_a_marker_of_earlier_settings_is_retired():
     assert retired.keys() == {"retired", marker_name(old), marker_name(new)}
 
 
-def test_a_client_remembers_some_thousand_names():
-    """A service with an index for each tenant does not grow for ever; what was used last stays."""
-    context = Context()
-    settings, resolved = read_settings(build_mapping(), prefix="simhash"), Resolved()
-    for number in range(3 * MOST_NAMES):
-        name = f"tenant-{number}"
-        context.learn(name, settings, resolved)
-        context.stats.learn(name, IndexStats())
-        context.scriptless.learn(name, value=True)
-        context.filled.learn(name, value=True)
-        assert context.stats.recall("tenant-0") == IndexStats()
-    kept = [value for value in vars(context).values() if isinstance(value, Recent)]
-    assert [len(learned) for learned in kept] == [MOST_NAMES] * 5
-    assert (context.known.recall(name), context.stats.recall("tenant-0")) == ((settings, resolved), IndexStats())
-    assert context.known.recall("tenant-0") is None
+def test_what_a_client_remembers_is_bounded_and_ends():
+    """A service with an index for each tenant does not grow for ever, and what is old is asked again."""
+    now = [0.0]
+    context = Context(clock=lambda: now[0])
+    for number in range(2 * MOST_NAMES + 1):
+        context.stats.learn(f"tenant-{number}", IndexStats())
+    assert len(context.stats) <= MOST_NAMES
+    assert context.stats.recall(f"tenant-{number}") == IndexStats()
+    now[0] = STATS_SECONDS
+    assert context.stats.recall(f"tenant-{number}") is None

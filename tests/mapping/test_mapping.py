@@ -2,7 +2,6 @@
 
 import copy
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -27,12 +26,9 @@ from es_simhash.mapping.faults import (
     mapping_error,
     refuse_hidden_groups,
 )
-from es_simhash.mapping.mapping import FIELD_TYPES, check_users_mapping
+from es_simhash.mapping.mapping import check_users_mapping
 from es_simhash.mapping.meta import (
     META_KEY,
-    build_settings,
-    check_text_fields,
-    markers_in_use,
     merge_meta,
     read_settings,
 )
@@ -55,7 +51,6 @@ def test_our_own_mapping_has_no_fault():
     """With and without the copy for scripts, and with what a server adds."""
     assert find_faults(build_mapping()) == []
     assert find_faults(build_mapping(value=False, prefix="h"), prefix="h") == []
-    assert find_faults(build_mapping(derived_source=True, passages=True)) == []
     harmless = {"ignore_above": 256, "eager_global_ordinals": True, "index": False, "store": True}
     assert find_faults(ours(block0={"ignore_above": 4, "doc_values": False}, fingerprint=harmless)) == []
 
@@ -163,12 +158,6 @@ def test_an_error_names_the_first_fault_and_carries_all():
     assert len(error.problems) == 2
 
 
-@pytest.mark.parametrize("mapping", [{}, {"properties": {}}, {"properties": {"simhash": {"type": "keyword"}}}])
-def test_a_mapping_of_something_else_has_one_fault(mapping):
-    """The prefix is not there, or is no object."""
-    assert len(find_faults(mapping)) == 1
-
-
 @pytest.mark.parametrize("scheme", schemes())
 def test_settings_are_read_as_they_were_written(scheme):
     """Of every scheme; equal, so that nothing is lost."""
@@ -213,21 +202,8 @@ def test_templates_carry_the_mapping():
     """The index template names the component."""
     options = {"prefix": "h", "text_field": "body", "max_distance": 5}
     assert build_component_template(**options)["template"]["mappings"] == build_mapping(**options)
-    derived = build_component_template(**options, derived_source=True)["template"]["mappings"]
-    assert markers_in_use(derived, prefix="h") == []
-    settings = build_settings(text_field="body", max_distance=5)
-    assert read_settings(derived, prefix="h") == replace(settings, value=False)
-    derived = build_mapping(**options, derived_source=True, passages=True)
-    assert derived["properties"]["h"]["properties"]["passages"] == {"type": "keyword"}
-    assert FIELD_TYPES["passages"] == {"type": "keyword", "doc_values": False}
     template = build_index_template(["news-*"], component="c", priority=7)
     assert template == {"index_patterns": ["news-*"], "composed_of": ["c"], "priority": 7}
-
-
-def test_text_fields_are_names():
-    """At least one; what is none is refused as by every method."""
-    with pytest.raises(InvalidInputError):
-        check_text_fields([])
 
 
 @pytest.mark.parametrize(

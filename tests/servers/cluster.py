@@ -6,10 +6,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from es_simhash.errors import EmbeddedServerError, InvalidInputError
+from es_simhash.errors import EmbeddedServerError
 from es_simhash.servers.embedded import POLL_SECONDS, EmbeddedServer
-
-MOST_NODES = 9
 
 
 class ClusterNode(EmbeddedServer):
@@ -25,12 +23,12 @@ class ClusterNode(EmbeddedServer):
 
 
 class EmbeddedCluster:
-    """Nodes of one cluster, each in a process of its own and a folder in *data*; a context manager."""
+    """Three nodes of one cluster, each in a process and a folder of its own; a context manager that removes them."""
 
-    def __init__(self, nodes, *, data, temporary):
-        self.nodes = tuple(nodes)
-        self.data = data
-        self._temporary = temporary
+    def __init__(self, product):
+        self.data = Path(tempfile.mkdtemp(prefix="es-simhash-"))
+        names = [f"node-{number}" for number in range(1, 4)]
+        self.nodes = [ClusterNode(product, data=self.data / name, name=name) for name in names]
 
     @property
     def urls(self):
@@ -38,6 +36,11 @@ class EmbeddedCluster:
         return [node.url for node in self.nodes]
 
     def __enter__(self):
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(self, *_):
@@ -74,11 +77,10 @@ class EmbeddedCluster:
             time.sleep(POLL_SECONDS)
 
     def close(self):
-        """Stop all nodes and, if their folder was a temporary one, remove it."""
+        """Stop all nodes and remove their folder."""
         with ThreadPoolExecutor(len(self.nodes)) as pool:
             list(pool.map(EmbeddedServer.close, self.nodes))
-        if self._temporary:
-            shutil.rmtree(self.data, ignore_errors=True)
+        shutil.rmtree(self.data, ignore_errors=True)
 
 
 def _discovery(product, *, founders=None, seeds=None):
@@ -90,27 +92,3 @@ def _discovery(product, *, founders=None, seeds=None):
         leaders = "cluster_manager" if product == "opensearch" else "master"
         settings[f"cluster.initial_{leaders}_nodes"] = founders
     return settings
-
-
-def embedded_cluster(product="opensearch", *, nodes=3, data=None, **options):
-    """
-    Start a cluster of real servers and return it, ready; three nodes take some 15 seconds on two cores.
-    The cluster outlives a kill if more than half of the nodes stay. *options* are those of ``EmbeddedServer``.
-    """
-    if not 2 <= nodes <= MOST_NODES:
-        raise InvalidInputError(f"nodes must be 2 to {MOST_NODES}, not {nodes}: use embedded_server for one")
-    folder = Path(tempfile.mkdtemp(prefix="es-simhash-") if data is None else data).absolute()
-    try:
-        names = [f"node-{number}" for number in range(1, nodes + 1)]
-        servers = [ClusterNode(product, data=folder / name, name=name, **options) for name in names]
-    except BaseException:
-        if data is None:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    cluster = EmbeddedCluster(servers, data=folder, temporary=data is None)
-    try:
-        cluster.start()
-    except BaseException:
-        cluster.close()
-        raise
-    return cluster

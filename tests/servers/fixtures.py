@@ -20,7 +20,7 @@ import pytest
 from es_simhash.errors import EmbeddedServerError, MissingDependencyError
 from es_simhash.servers import embedded_server
 from es_simhash.transport.conversation import Patience
-from tests.servers.cluster import embedded_cluster
+from tests.servers.cluster import EmbeddedCluster
 from tests.servers.command_line import NEAR, OTHER, TEXT, invoke
 from tests.servers.security import secured_server
 from tests.servers.servers import PRODUCTS, SERVERS, NoServerError, is_required, send
@@ -94,7 +94,7 @@ def cluster(request):
     Three nodes for the session: each test takes index names of its own, and starts the nodes that it stopped.
     Tests start one cluster, `make faults` one of each product.
     """
-    with embedded_cluster(request.param, nodes=3) as cluster:
+    with EmbeddedCluster(request.param) as cluster:
         yield cluster
 
 

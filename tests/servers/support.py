@@ -104,7 +104,7 @@ def read_all(server, index):
 
 
 def open_contexts(server, prefix):
-    """Return how many points in time and scrolls are open on the indices whose names begin with *prefix*."""
+    """Return how many points in time are open on the indices whose names begin with *prefix*."""
     return server.request("GET", f"/{prefix}*/_stats/search")["_all"]["total"]["search"]["open_contexts"]
 
 

@@ -1,7 +1,7 @@
 """
 One scripted port: it answers, fails or cancels at any request, and sees that what is opened can be closed.
 
-``drive`` is for operations without pauses and groups of calls; ``carry_out`` does everything that the two ports do.
+``carry_out`` does everything that the two ports do; ``drive`` is it where nothing but the answer matters.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from es_simhash.transport.conversation import LOOK_FOR_SHARDS
 from es_simhash.transport.protocol import Call, Compute
 from es_simhash.transport.server import Server
 
-CLOSES = ("close_point_in_time", "clear_scroll")
+CLOSES = ("close_point_in_time",)
 READS = ("get_mapping", "get_settings", "mget", "msearch", "search")
 MOST_WAITS = 200
 
@@ -45,9 +45,8 @@ def check_allowed(call):
             sizes = [aggregation.get(kind, {}).get("size", 10) for kind in ("terms", "composite")]
             assert max(sizes) <= MOST_BUCKETS
     for lives in (call.arguments, bodies, (bodies if isinstance(bodies, dict) else {}).get("pit", {})):
-        for name in ("keep_alive", "scroll"):
-            if isinstance(lives, dict) and name in lives:
-                assert int(lives[name].removesuffix("s")) <= LONGEST_SECONDS
+        if isinstance(lives, dict) and "keep_alive" in lives:
+            assert int(lives["keep_alive"].removesuffix("s")) <= LONGEST_SECONDS
 
 
 def _clauses(node):
@@ -67,7 +66,7 @@ def _clauses(node):
 
 def opens(call):
     """Return whether a call opens something on the server that only its answer names."""
-    return call.api == "open_point_in_time" or (call.api == "search" and "scroll" in call.arguments)
+    return call.api == "open_point_in_time"
 
 
 class ScriptedServer(Server):
@@ -158,60 +157,6 @@ class Script:
                     return None
                 error = self.emit(part)
                 following = work.__anext__() if error is None else work.athrow(error)
-
-
-class Driven(Script):
-    """Answers each call by *answers*; at one request, of any kind, there is a *failure*."""
-
-    def __init__(self, run, answers, fail_at, failure):
-        super().__init__(run)
-        self._answers, self._fail_at, self._failure = answers, fail_at, failure
-
-    def _fails(self):
-        self.run.steps += 1
-        return self.run.steps - 1 == self._fail_at
-
-    def send(self, call):
-        self.check(call)
-        self.run.calls.append(call)
-        if self._fails():
-            raise self._failure
-        answer = self._answers(call)
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
-
-    def together(self, calls):
-        assert len(calls) == 1, "drive has no groups of calls: use carry_out"
-        try:
-            return [self.send(calls[0])]
-        except Exception as error:  # noqa: BLE001 -- a value here
-            return [error]
-
-    def compute(self, work):
-        if self._fails():
-            raise self._failure
-        return work.function(*work.arguments)
-
-    def sleep(self, seconds):
-        if self._fails():
-            raise self._failure
-
-    def emit(self, items):
-        if self._fails():
-            return self._failure
-        self.run.emitted.extend(items)
-        return None
-
-
-def drive(work, answers, *, fail_at=None, failure=None):
-    """
-    Carry *work* out and return ``(result, calls, emitted)``; *answers* gives each call its answer, or an exception.
-    At the request number *fail_at*, from 0 and of any kind, *failure* is raised in place of the answer.
-    """
-    run = Run()
-    result = Driven(run, answers, fail_at, failure).carry_out(work)
-    return result, run.calls, run.emitted
 
 
 class Cancelled(BaseException):
@@ -346,6 +291,14 @@ def carry_out(work, store, *, fail_at=None, failure=None, is_late=False, cancel_
             raise
         run.error = raised
     return run
+
+
+def drive(work, answers, **trouble):
+    """Carry *work* out as :func:`carry_out` does, and return ``(result, calls, emitted)``; what it raises comes out."""
+    run = carry_out(work, answers, **trouble)
+    if run.error is not None:
+        raise run.error
+    return run.result, run.calls, run.emitted
 
 
 def failures():

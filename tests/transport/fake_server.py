@@ -1,7 +1,7 @@
 """
 A fake server that holds one index in memory and answers the calls of an operation.
 
-It keeps versions, visibility by refresh, points in time and scrolls as a server does. ``by_hand.py`` carries
+It keeps versions, visibility by refresh, and points in time as a server does. ``by_hand.py`` carries
 operations out against it.
 """
 
@@ -37,7 +37,7 @@ class FakeServer:
     """
     One index with *documents*, sources by id, all visible; searches without another order sort by id.
     It may lack points in time or the order ``_shard_doc``: then some documents share a place. *open*: points in time
-    and scrolls that nobody has closed. *shards*: what the next searches say of their shards; the last stays.
+    that nobody has closed. *shards*: what the next searches say of their shards; the last stays.
     *refuse*: from the header of a bulk operation to the status it is refused with. *broken*: ids that a multi-get
     cannot read now.
     """
@@ -104,9 +104,7 @@ class FakeServer:
     def close_point_in_time(self, body):
         return self._close(body["pit_id"] if self.is_opensearch else [body["id"]])
 
-    def search(self, body, index=None, scroll=None, preference=None, filter_path=None):
-        if scroll and body.get("track_total_hits", True) is not True:
-            return ServerError(400, "disabling [track_total_hits] is not allowed in a scroll context")
+    def search(self, body, index=None, preference=None, filter_path=None):
         if "_shard_doc" in str(body.get("sort")) and not self.has_shard_doc:
             return ServerError(400, "No mapping found for [_shard_doc] in order to sort on")
         held = self.open[body["pit"]["id"]] if "pit" in body else self.shown
@@ -122,19 +120,7 @@ class FakeServer:
         shards = self.shards.pop(0) if len(self.shards) > 1 else self.shards[0]
         answer = {**self._page(hits[: body["size"]]), "_shards": shards}
         answer["hits"]["total"]["value"] = len(hits)
-        if scroll:
-            self.given += 1
-            answer["_scroll_id"] = f"scroll{self.given}"
-            self.open[answer["_scroll_id"]] = (hits[body["size"] :], body["size"])
         return answer
-
-    def scroll(self, body):
-        hits, size = self.open[body["scroll_id"]]
-        self.open[body["scroll_id"]] = (hits[size:], size)
-        return self._page(hits[:size])
-
-    def clear_scroll(self, body):
-        return self._close(body["scroll_id"])
 
     def _close(self, names):
         [name] = names

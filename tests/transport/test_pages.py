@@ -19,7 +19,7 @@ from tests.transport.by_hand import (
 from tests.transport.fake_server import INDEX, FakeServer
 
 EVERYTHING = {"query": {"bool": {"filter": []}}}
-KINDS = [{}, {"is_opensearch": True}, {"is_opensearch": True, "has_shard_doc": False}, {"has_pit": False}]
+KINDS = [{}, {"is_opensearch": True}, {"is_opensearch": True, "has_shard_doc": False}]
 
 
 def filled(count=9, **options):
@@ -61,33 +61,13 @@ def test_a_failure_at_any_call(kind, failure):
     for number in range(len(read(filled(**kind))[0].calls)):
         store = filled(**kind)
         run, seen = read(store, fail_at=number, failure=failure)
-        is_retried = run.hit in ("open_point_in_time", "search", "scroll") and is_passing(failure)
+        is_retried = run.hit in ("open_point_in_time", "search") and is_passing(failure)
         if is_retried or run.hit in CLOSES:
             assert (run.error, sorted(seen), len(run.waits)) == (None, sorted(store.docs), is_retried)
         else:
             assert run.error is failure
             assert len(seen) == len(set(seen))
         assert closed_all(run, store)
-
-
-@pytest.mark.parametrize("is_given_up", [False, True])
-def test_a_scroll_that_moved_on_or_ended_before_it_was_refused(is_given_up):
-    """What it passed over is missed by the count of all hits, so the refusal comes out, after all that was read."""
-
-    class Lossy(FakeServer):
-        is_busy = False
-
-        def scroll(self, body):
-            answer = super().scroll(body)
-            if self.is_busy and is_given_up:  # as a shard does that has no place for the search in its queue
-                return ServerError(404, "No search context found")
-            self.is_busy = not self.is_busy
-            return ServerError(429, "full") if self.is_busy else answer
-
-    store = Lossy({f"{n:02}": {"n": n} for n in range(9)}, has_pit=False)
-    with pytest.raises(ServerError, match="full"):
-        read(store)
-    assert not store.open
 
 
 def test_documents_that_share_a_place():
@@ -135,10 +115,10 @@ def test_shards_that_fail_are_told():
 class SourceLess(FakeServer):
     """Has documents without a ``_source`` among the later ones: parts of it are refused where they are on the page."""
 
-    def search(self, body, index=None, scroll=None):
-        if isinstance(body["_source"], list) and (scroll or body.get("search_after", [0])[0] > 3):
+    def search(self, body, index=None):
+        if isinstance(body["_source"], list) and body.get("search_after", [0])[0] > 3:
             return ServerError(400, "unable to fetch fields from _source field: _source is disabled")
-        return super().search(body, index, scroll)
+        return super().search(body, index)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -153,4 +133,15 @@ def test_a_page_whose_source_is_refused_is_asked_for_whole(kind):
 
     run = carry_out(work(), store)
     assert run.result == sorted(store.docs)
-    assert sum(call.api in ("search", "scroll") for call in run.calls) <= 12
+    assert sum(call.api == "search" for call in run.calls) <= 12
+
+
+def test_a_view_that_no_server_opens():
+    """Where a shard is missing, what could be read is a gap; any other refusal comes out."""
+    gone = ServerError(503, "no_shard_available_action_exception")
+    store = filled()
+    store.open_point_in_time = lambda **_: gone
+    run, seen = read(store)
+    assert (run.result, seen) == ([Gap("shards_missing")], [])
+    with pytest.raises(ServerError, match="no such endpoint"):
+        read(filled(has_pit=False))

@@ -11,7 +11,7 @@ from es_simhash.connection import Login, Server, hide_login, open_client
 from es_simhash.transport import refusals
 from es_simhash.transport.answers import find_gaps
 from es_simhash.transport.conversation import attempt
-from es_simhash.transport.protocol import Call
+from es_simhash.transport.pages import viewing
 from es_simhash.transport.refusals import UNBLOCK
 from es_simhash.transport.server_failures import describe_failure, is_of_client
 from tests.servers.canned import answering, canned_server
@@ -23,7 +23,6 @@ def test_what_real_servers_say(server, index, sync_client):
     """The refusals that a server with its defaults can be made to give, each met by its row."""
     server.request("PUT", f"/{index}", {"mappings": {"_source": {"enabled": False}}})
     server.request("PUT", f"/{index}/_doc/1?refresh=true", {"body": "text"})
-    scroll = {"index": index, "body": {}, "scroll": "60s"}
     port = port_of(sync_client)
 
     async def work():
@@ -31,9 +30,9 @@ def test_what_real_servers_say(server, index, sync_client):
             "SPOILT": await attempt(port.bulk(body=SPOILING)),
             "NO_SOURCE": await attempt(port.search(index=index, body={"_source": ["body"], "stored_fields": ["body"]})),
         }
-        opened = (await port.send(Call("search", scroll)))["_scroll_id"]
-        await port.clear_scroll(body={"scroll_id": [opened]})
-        said["VIEW_ENDED"] = await attempt(port.scroll(body={"scroll_id": opened, "scroll": "60s"}))
+        async with viewing(port, index, 60) as view:
+            pass
+        said["VIEW_ENDED"] = await attempt(port.send(view.call({})))
         if server.product == "opensearch":  # Elasticsearch knows the order without a point in time, too
             said["NO_ORDER"] = await attempt(port.search(index=index, body={"sort": ["_shard_doc"]}))
         server.request("POST", f"/{index}/_close")

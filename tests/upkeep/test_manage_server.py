@@ -11,7 +11,6 @@ from es_simhash import (
     get_scheme,
 )
 from es_simhash.mapping.meta import build_settings, is_marked, marker_name, markers_in_use, read_settings
-from es_simhash.mapping.rule import Grouping
 from tests.servers.support import ONE_SHARD, read_all
 
 TEXT = "The council approved the new bridge over the river on Tuesday after a long debate about its cost."
@@ -256,19 +255,6 @@ def test_remove_where_the_mapping_is_full(server, index, make_simhash):
         stale.find_near_dups(index, TEXT)
 
 
-def test_an_index_without_the_field_that_its_marker_stands_for(server, index, simhash):
-    """Another program mapped it so: what it records changes all the same, and it has no marker."""
-    mapping = build_mapping(text_field="body")
-    mapping["_meta"]["es_simhash"]["simhash"] |= Grouping().put({})
-    ours = mapping["properties"]["simhash"]["properties"]
-    for name in ("distance", marker_name(read_settings(build_mapping(text_field="body")))):
-        del ours[name]
-    server.request("PUT", f"/{index}", {"settings": ONE_SHARD, "mappings": mapping})
-    assert simhash.remove_fields(index, groups_only=True).indices == (index,)
-    assert read_settings(mapping_of(server, index)) == build_settings(text_field="body")
-    assert markers_in_use(mapping_of(server, index), prefix="simhash") == []
-
-
 def test_a_full_mapping_of_an_earlier_version(server, index, simhash):
     """Without the field for retired markers: remove says what it would add, and changes no document."""
     mapping = build_mapping(text_field="body")
@@ -289,50 +275,6 @@ def test_a_full_mapping_of_an_earlier_version(server, index, simhash):
     assert f"adds simhash.retired, simhash.{wanted}:" in raised.value.__notes__[0]
     server.request("PUT", f"/{index}/_settings", {"index.mapping.total_fields.limit": 100})
     assert simhash.remove_fields(index).indices == (index,)
-
-
-@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
-def test_derived_source_takes_no_marker(server, index, simhash):
-    """Such an index takes no field alias: it gets the other fields, whether it is made or exists, and is searched."""
-    settings = {**ONE_SHARD, "index.derived_source.enabled": True}
-    body = {"properties": {"body": {"type": "text", "store": True}}}
-    simhash.create_index(index, text_field="body", mappings=body, settings=settings)
-    template = build_mapping(text_field="body", derived_source=True)
-    template["properties"] |= body["properties"]
-    server.request("PUT", f"/{index}-template", {"settings": settings, "mappings": template})
-    assert mapping_of(server, f"{index}-template") == mapping_of(server, index)
-    for name, add in ((f"{index}-put", simhash.put_mapping), (f"{index}-backfill", simhash.backfill)):
-        server.request("PUT", f"/{name}", {"settings": settings, "mappings": body})
-        server.request("PUT", f"/{name}/_doc/0?refresh=true", {"body": TEXT})
-        list(add(name, text_field="body"))
-    assert markers_in_use(mapping_of(server, index), prefix="simhash") == []
-    assert [each.faults for each in simhash.check(index)] == [()]  # nothing is advised that cannot be done
-    assert [
-        each.action for each in simhash.ingest(index, [{"_id": "1", "body": TEXT}, {"_id": "2", "body": TEXT + "!"}])
-    ] == ["written", "tagged"]
-    server.request("POST", f"/{index}/_refresh")
-    assert [each.id for each in simhash.find_near_dups(index, TEXT)] == ["1", "2"]
-
-
-@pytest.mark.parametrize("server", ["opensearch"], indirect=True)
-def test_derived_source_takes_passages_with_doc_values(server, index, simhash):
-    """From a template, by create_index and by put_mapping, also again; an update keeps them, and lookups find them."""
-    settings = {**ONE_SHARD, "index.derived_source.enabled": True}
-    body = {"properties": {"body": {"type": "text", "store": True}}}
-    component = build_component_template(text_field="body", derived_source=True, passages=True)
-    made, put = f"{index}-made", f"{index}-put"
-    server.request("PUT", f"/{index}", {**component["template"], "settings": settings})
-    simhash.create_index(made, text_field="body", passages=True, mappings=body, settings=settings)
-    server.request("PUT", f"/{put}", {"settings": settings, "mappings": body})
-    for name in (put, put, made, index):
-        simhash.put_mapping(name, text_field="body", passages=True)
-    text = " ".join(f"{TEXT} {number}" for number in range(9))
-    for name in (index, made, put):
-        reports = simhash.ingest(name, [{"_id": "1", "body": text}, {"_id": "2", "body": text + "!"}])
-        assert [each.action for each in reports] == ["written", "tagged"]
-        simhash.remove_fields(name, groups_only=True)
-        list(simhash.backfill(name))
-        assert [each.id for each in simhash.find_passages(name, text)] == ["1", "2"]
 
 
 @pytest.mark.parametrize("change", [{"name": "words", "version": 1}, {"parameters": {"seed": 7}}], ids=str)
