@@ -29,7 +29,6 @@ from es_simhash.quality.check_sample import find_large_group, find_short_texts
 from es_simhash.quality.health import Finding
 from es_simhash.quality.read_stats import count_groups
 from es_simhash.quality.tune import PresetFigures, TuneOptions, Tuning, tune
-from es_simhash.removal.find_newer import find_newer
 from es_simhash.texts.measures import DEFAULT_PRESET, PRESETS
 from es_simhash.transport.buckets import count_whole
 from es_simhash.transport.conversation import refresh
@@ -99,10 +98,6 @@ class Setup:
             dry run of an index without fingerprints, unless documents may have a field of their own there.
         groups:
             What grouping found and rewrote; ``None`` in a dry run that would change fingerprints or the record first.
-        date:
-            The date field that is found; empty for none, or without duplicates.
-        newer:
-            How many duplicates have a later date than the document that stays for them.
         outside:
             How many documents said, at the beginning, that they are duplicates of one that is not behind *index*: it is
             deleted, or in an index that was grouped together with these. They are grouped anew without it.
@@ -127,8 +122,6 @@ class Setup:
     findings: tuple[Finding, ...] = ()
     filled: BackfillProgress | None = None
     groups: Reconciled | None = None
-    date: str = ""
-    newer: int = 0
     outside: int = 0
     rollover: str = ""
 
@@ -247,9 +240,6 @@ async def setup(
         or any(may_hold(resolved.mappings[name], server.prefix) for name in resolved.unmapped)
     ):
         found = await _foresee(server, index, found, named)
-    if found.groups is not None and found.groups.duplicates:
-        date, newer = await find_newer(server, index)
-        found = replace(found, date=date, newer=newer)
     return replace(found, rollover=await _read_rollover(server, index, wanted.resolved))
 
 

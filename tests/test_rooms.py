@@ -25,7 +25,7 @@ OPERATIONS = {
     "passages": "find_passages",
     "pipeline": "install",
     "quality": "check_sample explanation read_report read_searches read_stats sampling tune",
-    "removal": "apply delete find_newer find_shown make_plan present regroup restore",
+    "removal": "apply delete find_shown make_plan present regroup restore",
     "": "setup",
     "upkeep": "backfill check follow follow_changes put_fields remove_fields tag_written",
     "writes": "bulk targets",

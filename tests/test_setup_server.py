@@ -359,18 +359,6 @@ def test_an_index_that_is_filled_in_part(run, server, plain, tmp_path, monkeypat
     assert ("near_dups" in answer, last) == (True, "counted")  # no lookup waits for it
 
 
-@pytest.mark.parametrize(("canonical", "newer"), [("published", 12), ("-published", 0)])
-def test_it_says_in_how_many_the_newer_one_is_the_duplicate(run, server, plain, simhash, canonical, newer):
-    """By the date that is found, with the command that changes it; also when there is nothing to do."""
-    put(server, plain, [{"_id": "undated", "body": documents()[0]["body"]}])
-    for _ in range(2):
-        found = simhash.setup(plain, text_field="body", canonical=canonical)
-        assert (found.date, found.newer, found.groups.duplicates) == ("published", newer, 13)
-    said = " ".join(run("setup", plain).stdout.split())
-    change = f"es-simhash reconcile {plain} --canonical -published --regroup --yes lets the latest stay"
-    assert (f"in 12 of 13 the newer one by published is the duplicate; {change}" in said) == bool(newer)
-
-
 def test_a_report_by_the_recorded_time(plain, simhash):
     """It has its table over time by the field of the canonicals, and says which option adds the one by source."""
     simhash.setup(plain, text_field="body", time_field="published")

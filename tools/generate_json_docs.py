@@ -236,7 +236,7 @@ COMMANDS: dict[str, tuple[str, Shape]] = {
         Shape(
             package.Setup,
             "index indices text_fields scheme max_distance grouping preset recorded documents missing sampled measured "
-            "presets notes findings filled groups date newer outside rollover is_already is_complete dry_run",
+            "presets notes findings filled groups outside rollover is_already is_complete dry_run",
             _DRY,
             {
                 "presets": "Presets",

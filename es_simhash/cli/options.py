@@ -246,7 +246,7 @@ _OTHERWISE: dict[str, Any] = {
             metavar="CLASSES",
             converter=_split_tokens,
             help="Remove these classes as well: few (a few words of its own, and no number), numbers (only numbers "
-            "differ), title (its title stands nowhere in what stays), rewritten (more of its own). Separated by "
+            "differ), title (it has a title of its own), rewritten (more of its own). Separated by "
             "commas, or repeated.",
         ),
     ],

@@ -29,12 +29,12 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     Open the file *path*, which only its owner may read, and which gets its name when all is on the disk.
     What is there and is no regular file, such as a pipe, is written to.
     """
-    if path.exists() and not path.is_file():
-        with path.open("wb") as file:
-            yield file
-        return
     beside = path.with_name(f".{path.name}.part")
     try:
+        if path.exists() and not path.is_file():
+            with path.open("wb") as file:
+                yield file
+            return
         beside.unlink(missing_ok=True)  # what another run left, or a link that others prepared
         with open(beside, "xb", opener=open_private) as file:
             yield file

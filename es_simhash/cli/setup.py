@@ -123,10 +123,6 @@ def _next(found: Setup, to: To, example: str, *, is_dry: bool) -> Iterator[str]:
         return
     number = 0 if groups is None else groups.duplicates
     yield f"found: {count(number, 'duplicate')} of other documents" if number else "found: no duplicates"
-    if found.newer:
-        change = to.command("reconcile", found.index, "--canonical", f"-{found.date}", "--regroup", "--yes")
-        which = f"in {found.newer:,} of {number:,} the newer one by {found.date} is the duplicate"
-        yield f"{which}; {change} lets the latest stay"
     for finding in found.findings:
         yield f"but {finding.message}: {finding.advice}"
     if not number:

@@ -18,7 +18,7 @@ RISKY_FIRST: tuple[Loss, ...] = ("unread", "title", "numbers", "rewritten", "few
 
 SAID: dict[Loss, str] = {
     "unread": "a text could not be read",
-    "title": "the title of what goes stands nowhere in what stays",
+    "title": "what goes has a title of its own",
     "same": "the same letters and numbers",
     "contained": "all that goes stands in what stays",
     "numbers": "only numbers differ",

@@ -282,15 +282,8 @@ class RemovalFile(Lines):
     def __init__(self, path: FilePath, *, writes: bool = False, is_checked: bool = True) -> None:
         name = Path(path)
         beside = check_head(name)
-        try:
-            super().__init__(name, connect(name, "rw" if writes else "ro"), writes=writes)
-        except OSError as error:
-            if beside is None:
-                raise
-            raise InvalidInputError(
-                f"{name} is not whole without {beside}, which belongs to it: a run stopped while it wrote; go "
-                "on with apply --yes or restore, or copy both files"
-            ) from error
+        # Who reads it undoes an unfinished change, too: without that it is not whole.
+        super().__init__(name, connect(name, "rw" if writes or beside else "ro"), writes=writes)
         if beside is not None:
             warnings.warn(
                 f"{beside} belongs to {name}: a run stopped while it wrote; its unfinished change is undone",

@@ -1,6 +1,7 @@
 """Which files a page or a report may replace, and how they are written."""
 
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +79,13 @@ def test_a_page_leaves_nothing_beside_it(small_disk):
     with pytest.raises(OSError, match="No space left") as failure:
         write_whole(folder / "page.html", ["x" * 10_000])
     assert (failure.value.filename, sorted(folder.iterdir())) == (str(folder / "page.html"), before)
+
+
+def test_what_is_no_file_is_named_by_its_error():
+    """Not the output of the command."""
+    with pytest.raises(OSError, match="No space left") as failure:
+        write_whole(Path("/dev/full"), ["x"])
+    assert failure.value.filename == "/dev/full"
 
 
 def test_a_page_replaces_a_link_and_does_not_follow_it(small_disk):

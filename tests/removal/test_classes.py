@@ -135,19 +135,32 @@ def test_what_is_lost(goes, stays, expected):
     ("title", "other", "expected"),
     [
         ("The new bridge", "THE NEW BRIDGE!", "same"),
-        ("The new bridge", "The old bridge", "same"),  # it stands in the text
-        ("Ridge", "Law", "title"),  # within a word of the text
-        ("Bridge", "Bridges law", "same"),
         ("STRASSE", "Straße", "same"),
         ("Bridge law", "Road law", "title"),
-        ("Bridge law", "The new bridge law of 1994", "same"),
-        ("The new bridge law of 1994", "Bridge law", "title"),
+        # with the name of a site behind it
+        ("Bridge opens", "Bridge opens - The Times", "same"),
+        ("Bridge opens", "BRIDGE OPENS | Local | The Times", "same"),
+        ("Bridge opens | Local", "Bridge opens | Local | The Times", "same"),
+        ("新桥开通", "新桥开通_人民网", "same"),
+        ("Bridge opens | The Times", "Bridge opens", "title"),
+        # between other words it may say something else
+        ("Guilty", "Not guilty", "title"),
+        ("Guilty", "Guilty? No", "title"),
+        ("Guilty", "Guilty until proven innocent", "title"),
+        ("Guilty", "Fake - Guilty", "title"),
+        ("Bridge law", "The new bridge law of 1994", "title"),
+        ("Bridge law", "Anti-bridge law", "title"),
+        ("有罪", "无罪还是有罪", "title"),
+        # in the text, as a whole line or sentence
+        ("It opens in May, and costs six million", "Road law", "same"),
+        ("The new bridge", "The old bridge", "title"),
+        ("Bridge", "Bridges law", "title"),
         ("Bridge law", "", "title"),
         ("", "Bridge law", "same"),
     ],
 )
 def test_a_title_counts_as_text(title, other, expected):
-    """It stands in the title or in the text of what stays."""
+    """It is a title of what stays, or a line or sentence of its text."""
     assert loss(BRIDGE, BRIDGE, title, other) == expected
 
 

@@ -209,7 +209,7 @@ def test_guard_rails(server, index, simhash, plan):
 EDITED = {
     "a": {"body": f"{TEXT} {OTHER}", "title": "Bridge", "date": "2026-01-02"},
     "same": {"body": f"{TEXT} {OTHER}".upper(), "title": "bridge!", "date": "2026-01-03"},
-    "cut": {"body": TEXT, "title": "The council approved", "date": "2026-01-01"},
+    "cut": {"body": TEXT, "title": TEXT, "date": "2026-01-01"},
     "tit": {"body": f"{TEXT} {OTHER}", "title": "Ferries", "date": "2026-01-04"},
     "num": {"body": f"{TEXT} {OTHER}".replace("a thousand", "a hundred"), "date": "2026-01-05"},
     "few": {"body": f"{TEXT} {OTHER} dpa", "date": "2026-01-06"},

@@ -73,7 +73,7 @@ class RemovalMethods(SyncBase):
             also:
                 Classes that are removed as well, where by default only ``"same"`` and ``"contained"`` are, which lose
                 nothing: ``"few"`` (a few words of its own, and no number), ``"numbers"`` (only numbers differ),
-                ``"title"`` (its title stands nowhere in what stays), ``"rewritten"`` (more of its own).
+                ``"title"`` (it has a title of its own), ``"rewritten"`` (more of its own).
             limit:
                 Largest number of removals; the most similar are taken.
             max_share:
