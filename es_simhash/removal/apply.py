@@ -21,7 +21,7 @@ from es_simhash.mapping.port import Around, Port
 from es_simhash.mapping.resolve import judge_mappings
 from es_simhash.removal.delete import Deletion, delete_documents, put_back, read_planned
 from es_simhash.removal.guard_rails import check_max_share
-from es_simhash.removal.make_plan import SIZES, RemovalSizes, count_shown, read_uuids
+from es_simhash.removal.make_plan import count_shown, read_uuids
 from es_simhash.removal.may_delete import state_of, version_of
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.present import Items, judge, read_decisive
@@ -35,6 +35,8 @@ from es_simhash.writes.bulk import CONFLICT
 from es_simhash.writes.operations import find_hindrance, writes_refused
 from es_simhash.writes.targets import refuse_masked, refuse_updates
 
+BATCH_DOCUMENTS, BATCH_CHARACTERS = 200, 8_000_000
+"""Most documents that are archived and deleted together, and about how many characters they may have."""
 # How often a document is read, judged and deleted that others write between the read and the delete.
 ROUNDS = 6
 
@@ -47,7 +49,6 @@ async def apply_removal(
     sha256: str | None = None,
     max_share: float | None = None,
     large_groups: bool = False,
-    sizes: RemovalSizes = SIZES,
     dry_run: bool = False,
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     """
@@ -66,7 +67,7 @@ async def apply_removal(
         large = await server.compute(removal.find_large_group, removal.header.guards.documents)
         if large is not None and not large_groups:
             raise GuardRailError(large.refusal(), large_group=large)
-        async with aclosing(_apply(server, removal, sizes, dry_run=dry_run)) as parts:
+        async with aclosing(_apply(server, removal, dry_run=dry_run)) as parts:
             async for part in parts:
                 yield part
 
@@ -89,7 +90,7 @@ def _open(
 
 
 async def _apply(
-    server: Port, removal: RemovalFile, sizes: RemovalSizes, *, dry_run: bool
+    server: Port, removal: RemovalFile, *, dry_run: bool
 ) -> AsyncGenerator[Sequence[DuplicateResult], None]:
     header = removal.header
     names = sorted(header.index_uuids)
@@ -100,9 +101,9 @@ async def _apply(
     created = await _read_created(server, standing)
     view = await _standing_view(server, header, standing)
     if standing:
-        await _check_guards(server, removal, view, standing, sizes)
-    longest = [sizes.characters]
-    batches = _portions(removal.batches(sizes.removed, "going"), longest, sizes.characters)
+        await _check_guards(server, removal, view, standing)
+    longest = [BATCH_CHARACTERS]
+    batches = _portions(removal.batches(BATCH_DOCUMENTS, "going"), longest)
     going = await server.compute(removal.count_lines, "going")
     done = 0
     gone: set[str] = set()
@@ -131,14 +132,14 @@ async def _apply(
             await refresh(server, standing)
         if standing and not dry_run and (gone or back):
             own = Around(server, server.context.of_prefix(header.prefix))
-            await regroup(own, await names_within(own, view, set(standing)), back=back, gone=gone, few=sizes.few)
+            await regroup(own, await names_within(own, view, set(standing)), back=back, gone=gone)
 
 
 def _portions(
-    batches: Iterator[dict[int, PlannedRemoval]], longest: Sequence[int], characters: int
+    batches: Iterator[dict[int, PlannedRemoval]], longest: Sequence[int]
 ) -> Iterator[dict[int, PlannedRemoval]]:
     """
-    Yield *batches* in portions, whose documents are held together, of about so many *characters*.
+    Yield *batches* in portions, whose documents are held together, of about 8 million characters.
     The plan does not say how long a text is that it cuts: *longest* was the largest document of the last portion.
     """
     for batch in batches:
@@ -147,7 +148,7 @@ def _portions(
         for number, line in batch.items():
             portion[number] = line
             size += longest[0] if line.document.cut else 0
-            if size >= characters:
+            if size >= BATCH_CHARACTERS:
                 yield portion
                 portion, size = {}, 0
         if portion:
@@ -191,23 +192,21 @@ async def _standing_view(server: Port, header: PlanHeader, standing: Sequence[st
     return view
 
 
-async def _check_guards(
-    server: Port, removal: RemovalFile, view: Sequence[str], names: Sequence[str], sizes: RemovalSizes
-) -> None:
+async def _check_guards(server: Port, removal: RemovalFile, view: Sequence[str], names: Sequence[str]) -> None:
     """Refuse the plan if what could go now is too large a share of the documents that are there now."""
     await refresh(server, names)  # what an earlier run has deleted is not among the documents any more
     # Counted first: what another run of the plan deletes meanwhile is then in both numbers, or in the smaller one.
     guards = replace(removal.header.guards, documents=await count_shown(server, view, names))
     if guards.find_excess(await server.compute(removal.count_going)) is None:
         return
-    if excess := guards.find_excess(await _count_left(server, removal, view, sizes)):
+    if excess := guards.find_excess(await _count_left(server, removal, view)):
         raise GuardRailError(excess.refusal(), excess=excess)
 
 
-async def _count_left(server: Port, removal: RemovalFile, view: Sequence[str], sizes: RemovalSizes) -> int:
+async def _count_left(server: Port, removal: RemovalFile, view: Sequence[str]) -> int:
     """Return how many documents would go now. Cost: a dry run."""
     left = 0
-    batches = removal.batches(sizes.removed, "going")
+    batches = removal.batches(BATCH_DOCUMENTS, "going")
     while lines := await server.compute(next, batches, None):
         found = await judge(server, removal, lines, view)
         left += len(found.that("delete", "unsure", "unreadable"))

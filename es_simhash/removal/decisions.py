@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from es_simhash.errors import InvalidInputError, shorten
-from es_simhash.record import Record
+from es_simhash.record import Record, read_record
 from es_simhash.transport.protocol import Key
 
-FORMAT = "es-simhash-decisions"
 VERSION = 1
 DECIDE_AGAIN = "make the file again on the review page of its plan"
 LONGEST_NAME = 200
@@ -32,8 +31,25 @@ LONGEST_REASON = 1_000
 
 # Letters that show as nothing.
 _BLANK = "\u115f\u1160\u3164\uffa0"
-_NAMES = ("format", "version", "plan_sha256", "by", "at", "reason", "keep", "remove")
-_KEYS = ("index", "id", "routing")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry(Record):
+    index: str
+    id: str
+    routing: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _File(Record):
+    format: Literal["es-simhash-decisions"]
+    version: int
+    plan_sha256: str
+    by: str
+    at: str
+    reason: str
+    keep: tuple[_Entry, ...]
+    remove: tuple[_Entry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +111,25 @@ def parse_decisions(data: bytes, name: str) -> Decisions:
 
 
 def _to_decisions(plain: Any) -> Decisions:
-    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-        raise ValueError(f"'format' is not {FORMAT!r}")
-    if (version := _take(plain, "version", int)) != VERSION:
-        raise ValueError(f"it has version {shorten(version)}, and this program reads version {VERSION}")
-    _refuse_other(plain, _NAMES)
-    texts = []
-    for name, longest in (("by", LONGEST_NAME), ("at", LONGEST_NAME), ("reason", LONGEST_REASON)):
-        texts.append(_take(plain, name, str).strip())
-        if len(texts[-1]) > longest:
+    found = read_record(_File, plain)
+    if found.version != VERSION:
+        raise ValueError(f"it has version {shorten(found.version)}, and this program reads version {VERSION}")
+    entries = [(entry, _Entry.__slots__) for entry in (*plain["keep"], *plain["remove"])]
+    for part, names in ((plain, _File.__slots__), *entries):
+        if odd := part.keys() ^ set(names):
+            raise ValueError(f"{min(map(shorten, odd))} is missing, or not known")
+    by, at, reason = (text.strip() for text in (found.by, found.at, found.reason))
+    for name, text, longest in (("by", by, LONGEST_NAME), ("at", at, LONGEST_NAME), ("reason", reason, LONGEST_REASON)):
+        if len(text) > longest:
             raise ValueError(f"{name!r} has more than {longest:,} characters")
-    by, at, reason = texts
     if not any(character.isalnum() and character not in _BLANK for character in by):
         raise ValueError("'by' is empty, and must say who decides")
     if datetime.fromisoformat(at).tzinfo is None:
         raise ValueError("'at' has no time zone")
-    keep, remove = ([_parse_key(key, name) for key in _take(plain, name, list)] for name in ("keep", "remove"))
+    keep, remove = ([Key(*entry.to_dict().values()) for entry in part] for part in (found.keep, found.remove))
     if twice := next((key for key, number in Counter(keep + remove).items() if number > 1), None):
         raise ValueError(f"it decides about {shown(twice)} twice")
-    return Decisions(by, at, reason, frozenset(keep), frozenset(remove), _take(plain, "plan_sha256", str))
+    return Decisions(by, at, reason, frozenset(keep), frozenset(remove), found.plan_sha256)
 
 
 def _once(pairs: Collection[tuple[str, Any]]) -> dict[str, Any]:
@@ -121,28 +137,6 @@ def _once(pairs: Collection[tuple[str, Any]]) -> dict[str, Any]:
     if len(plain) < len(pairs):
         raise ValueError("a name stands twice in one object")
     return plain
-
-
-def _refuse_other(plain: Mapping[str, Any], names: Collection[str]) -> None:
-    if other := sorted(plain.keys() - set(names)):
-        raise ValueError(f"{shorten(other[0])} is not known")
-
-
-def _parse_key(plain: Any, name: str) -> Key:
-    if not isinstance(plain, dict):
-        raise ValueError(f"an entry of {name!r} is no object")  # noqa: TRY004 -- the text is wrong, not its type
-    _refuse_other(plain, _KEYS)
-    if "routing" not in plain:
-        raise ValueError(f"'routing' is missing in an entry of {name!r}")
-    return Key(_take(plain, "index", str), _take(plain, "id", str), _take(plain, "routing", str, type(None)))
-
-
-def _take(plain: Mapping[str, Any], name: str, *types: type) -> Any:
-    """Return the value of *name*; raise ValueError if it is missing or of none of *types* (a bool is no int)."""
-    value = plain.get(name)
-    if not isinstance(value, types) or isinstance(value, bool):
-        raise ValueError(f"{name!r} is missing or of a wrong type")  # noqa: TRY004 -- the text is wrong
-    return value
 
 
 def shown(key: Key) -> str:

@@ -1,14 +1,10 @@
-"""
-Whether an archived document equals one of an index, and whether its fingerprint fits the index. Pure.
-
-Many fingerprints are computed together, which is several times as fast.
-"""
+"""Whether an archived document equals one of an index, and whether its fingerprint fits the index. Pure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from math import isclose
 from typing import Any
 
@@ -66,67 +62,42 @@ def _own_left_out(source: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {name: value for name, value in source.items() if name != prefix and not name.startswith(f"{prefix}.")}
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """A document to write to an index; *is_elsewhere*: perhaps not the index that it was removed from."""
-
-    source: str
-    scheme: Scheme
-    text_fields: Sequence[str]
-    is_elsewhere: bool
-
-
-def find_misfits(documents: Sequence[Incoming], *, prefix: str) -> set[int]:
+def find_misfits(
+    sources: Mapping[int, str], elsewhere: Collection[int], scheme: Scheme, text_fields: Sequence[str], *, prefix: str
+) -> set[int]:
     """
-    Return the positions of the *documents* whose fingerprints do not belong into the index.
-    Elsewhere, a fingerprint must be the one that the scheme gives the text. In the index that it was removed from, it
-    may be older than the text; there it does not fit if another scheme gives it to the text: an index of that name may
-    have been made again, also from a snapshot. A document without a fingerprint fits.
+    Return which of *sources* have a fingerprint that does not belong into an index of *scheme*.
+    *elsewhere*: those that perhaps were in another index; there it must be the one that the scheme gives the text. In
+    the index that a document was removed from it may be older than the text; there it does not fit if another scheme
+    gives it to the text: an index of that name may have been made again, also from a snapshot. A document without a
+    fingerprint fits.
     """
-    misfits: set[int] = set()
-    texts: dict[int, str] = {}
-    recorded: dict[int, object] = {}
-    for place, document in enumerate(documents):
-        found, text = _read(document, prefix)
-        if found is None:
-            continue
-        if text is not None:
-            texts[place], recorded[place] = text, found
-        elif document.is_elsewhere:
-            misfits.add(place)
-    for scheme in {documents[place].scheme for place in texts}:
-        of_scheme = [place for place in texts if documents[place].scheme == scheme]
-        for place in _matching(of_scheme, texts, recorded, scheme):
-            del texts[place]
-    misfits.update(place for place in texts if documents[place].is_elsewhere)
-    stale = [place for place in texts if not documents[place].is_elsewhere]
+    found = {place: _read(source, text_fields, prefix) for place, source in sources.items()}
+    misfits = {place for place, (value, text) in found.items() if value is not None and text is None} & {*elsewhere}
+    readable = {
+        place: (value, text) for place, (value, text) in found.items() if value is not None and text is not None
+    }
+    others = readable.keys() - _matching(readable, scheme)
+    stale = {place: readable[place] for place in others.difference(elsewhere)}
     for name in schemes() if stale else ():
-        try:
-            misfits.update(_matching(stale, texts, recorded, name))
-        except (InvalidInputError, MissingDependencyError):  # it takes no text, or its library is not installed
-            continue
-    return misfits
+        with suppress(InvalidInputError, MissingDependencyError):  # it takes no text, or its library is not installed
+            misfits |= _matching(stale, name)
+    return misfits | others.intersection(elsewhere)
 
 
-def _read(document: Incoming, prefix: str) -> tuple[object, str | None]:
+def _read(archived: str, text_fields: Sequence[str], prefix: str) -> tuple[object, str | None]:
     """Return the recorded fingerprint and the text; ``None`` where there is none, or where it cannot be read."""
-    source = json.loads(document.source, parse_int=float)  # an int of Python has a limit of digits
+    source = json.loads(archived, parse_int=float)  # an int of Python has a limit of digits
     own = source.get(prefix)
     found = own.get("fingerprint") if isinstance(own, dict) else source.get(f"{prefix}.fingerprint")
-    try:
-        return found, read_text(source, document.text_fields)
-    except InvalidInputError:
-        return found, None
+    with suppress(InvalidInputError):
+        return found, read_text(source, text_fields)
+    return found, None
 
 
-def _matching(
-    places: Iterable[int], texts: dict[int, str], recorded: dict[int, object], scheme: str | Scheme
-) -> list[int]:
-    """Return those of *places* whose recorded fingerprint is the one that *scheme* gives the text."""
-    places = list(places)
-    values = fingerprints([texts[place] for place in places], scheme=scheme)
-    return [
-        place
-        for place, value in zip(places, values, strict=True)
-        if value is not None and to_hex(value) == recorded[place]
-    ]
+def _matching(found: Mapping[int, tuple[object, str]], scheme: str | Scheme) -> set[int]:
+    """Return where the recorded fingerprint is the one that *scheme* gives the text."""
+    # Many texts together are several times as fast.
+    values = fingerprints([text for _, text in found.values()], scheme=scheme)
+    pairs = zip(found.items(), values, strict=True)
+    return {place for (place, (own, _)), value in pairs if value is not None and to_hex(value) == own}

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +29,9 @@ from es_simhash.mapping.user_fields import MappedField, copy_targets, walk_field
 from es_simhash.removal.find_shown import find_shown, names_of
 from es_simhash.removal.guard_rails import Guards
 from es_simhash.removal.losses import RISKY_FIRST
-from es_simhash.removal.may_delete import Candidate, Compared, Comparer
+from es_simhash.removal.may_delete import Candidate, Compared, Comparer, Version, version_of
 from es_simhash.removal.plan_options import PlanHeader, PlanOptions, allowed_with
-from es_simhash.removal.records import PlannedRemoval, RemovalPlan
+from es_simhash.removal.records import RemovalPlan
 from es_simhash.removal.removal_file import PlanWriter
 from es_simhash.removal.take_decisions import Kept, read_kept
 from es_simhash.texts.measures import DEFAULT_SIMILARITY
@@ -43,7 +43,7 @@ from es_simhash.transport.protocol import Index, Key, Progress, document_key, in
 from es_simhash.writes.targets import refuse_updates
 
 if TYPE_CHECKING:
-    from es_simhash.groups.table import Groups, Row
+    from es_simhash.groups.table import Groups
 
 
 logger = logging.getLogger("es_simhash")
@@ -52,28 +52,10 @@ BATCH, FIRST = 500, 25
 """Most documents that are compared at once, and how many at first."""
 CHARACTERS = 8_000_000
 PAGE = 1_000
-ASIDE = 200
-"""Characters of a value in a plan that is in no file."""
+IN_FILE, ASIDE = 10_000, 200
+"""Characters of a value in a plan, and in one that is in no file."""
 EXAMPLES = 3
 """Lines that are shown of each class that is held back."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemovalSizes:
-    """
-    How much a removal or a restore does at once.
-    *removed*: most documents archived and deleted together. *restored*: most documents put back together. *characters*:
-    about how many either may have. *few*: up to so many restored documents, only the groups that these may
-    have changed are judged.
-    """
-
-    removed: int = 200
-    restored: int = 500
-    characters: int = 8_000_000
-    few: int = 1_000
-
-
-SIZES = RemovalSizes()
 
 
 async def plan_removal(server: Port, index: Index, path: FilePath | None, options: PlanOptions) -> RemovalPlan:
@@ -84,22 +66,17 @@ async def plan_removal(server: Port, index: Index, path: FilePath | None, option
     """
     if path is not None:
         check_output("path", path)
-    else:
-        options = replace(options, max_field_chars=min(options.max_field_chars, ASIDE))
     kept = await server.compute(read_kept, options.after)
     with await server.compute(PlanWriter, path) as writer:
-        made, _ = await make_plan(server, index, writer, options, kept)
+        longest = ASIDE if path is None else IN_FILE
+        made = await make_plan(server, index, writer, options, kept, longest)
         lines = tuple(await server.compute(list, writer.removals())) if path is None else ()
     return replace(made, path="" if path is None else str(path), removals=lines)
 
 
 async def make_plan(
-    server: Port,
-    index: Index,
-    writer: PlanWriter,
-    options: PlanOptions,
-    earlier: Sequence[Kept] = (),
-) -> tuple[RemovalPlan, PlanHeader]:
+    server: Port, index: Index, writer: PlanWriter, options: PlanOptions, earlier: Sequence[Kept], longest: int
+) -> RemovalPlan:
     """
     Let *writer* have the plan for the duplicates of *index*, and return what it contains. Cost: a dry run of reconcile;
     for every 500 duplicates a multi-get, and with a filter or a protected field also a search; three counts, and a
@@ -115,9 +92,9 @@ async def make_plan(
     # Date math means other indices tomorrow.
     view = () if "<" in index_key(index) else tuple(names_in(index))
     shown = await find_shown(server, index, resolved, options.show)
-    comparer = _comparer(server.context, resolved, options, grouping, shown)
+    comparer = _comparer(server.context, resolved, grouping, shown, longest)
     uuids = await read_uuids(server, names)
-    planning = _Planning(options, comparer, writer, earlier, view)
+    planning = _Planning(options, comparer, writer, earlier, view or names)
     table, groups = await read_groups(server, index, resolved, grouping)
     if lost := await server.compute(table.count_lost):
         logger.warning(
@@ -125,9 +102,10 @@ async def make_plan(
             count(lost, "document"),
             index_key(index),
         )
-    found = await planning.add_all(server, groups)
+    left_out = await planning.add_all(server, groups)
     writer.allowed = allowed_with(options.also)
-    cut = await server.compute(writer.keep_only, found.lines, options.limit)
+    if options.limit is not None:
+        left_out["limit"] = await server.compute(writer.cut, options.limit)
     guards = Guards(options.max_share, await count_shown(server, index, names))
     without_fingerprint, ungrouped = await count_lacking(
         server.patient, index, resolved.settings_of, mappings=resolved.mappings
@@ -137,12 +115,12 @@ async def make_plan(
     recorded = replace(grouping, similarity=comparer.bound).to_dict()
     at = await server.compute(now)
     decided_by = {name: tuple(fields) for name, fields in comparer.decided_by.items()}
-    decided = found.left_out["decided"]
+    decided = left_out["decided"]
     header = PlanHeader(
         index_uuids=uuids,
         prefix=server.prefix,
         grouping=recorded,
-        count=len(found.lines) - cut,
+        count=await server.compute(writer.count_lines),
         guards=guards,
         at=at,
         view=view,
@@ -157,10 +135,8 @@ async def make_plan(
     sha256 = await server.compute(writer.finish, header)
     losses = await server.compute(writer.count_losses)
     looked_at = await server.compute(_look_at, writer, header)
-    left_out = {kind: number for kind, number in found.left_out.items() if number}
-    left_out |= {"limit": cut} if cut else {}
     before = frozenset[Key]().union(*(removal.keys for removal in earlier))
-    made = RemovalPlan(
+    return RemovalPlan(
         path="",
         sha256=sha256,
         count=sum(number for loss, number in losses.items() if loss in header.allowed),
@@ -168,15 +144,14 @@ async def make_plan(
         losses=losses,
         also=header.also,
         documents=guards.documents,
-        duplicates=found.found,
-        left_out=left_out,
+        duplicates=len(groups.duplicates),
+        left_out={kind: number for kind, number in left_out.items() if number},
         without_fingerprint=without_fingerprint,
         ungrouped=ungrouped,
         unmet=max(0, len(before) - decided),
         rule=header.rule,
         **looked_at,
     )
-    return made, header
 
 
 def _look_at(writer: PlanWriter, header: PlanHeader) -> dict[str, Any]:
@@ -193,7 +168,7 @@ def _look_at(writer: PlanWriter, header: PlanHeader) -> dict[str, Any]:
 
 
 def _comparer(
-    context: Context, resolved: Resolved, options: PlanOptions, grouping: Grouping, shown: Mapping[str, str]
+    context: Context, resolved: Resolved, grouping: Grouping, shown: Mapping[str, str], longest: int
 ) -> Comparer:
     text_fields = {name: tuple(resolved.text_fields.get(name, ())) for name in resolved.settings_of}
     require_text_fields(resolved.text_fields, "texts cannot be compared")
@@ -206,7 +181,7 @@ def _comparer(
         theirs = (field for field in used if field != Fields(context.prefix).at)
         names = [*text_fields[name], *(MappedField.find(mapping, field).path for field in theirs)]
         decided_by[name] = decisive_fields(mapping, [*names, *titles], used)
-    bound, longest = options.bound(grouping), options.max_field_chars
+    bound = DEFAULT_SIMILARITY if grouping.similarity is None else grouping.similarity
     measure = grouping.measure.for_bound(bound or DEFAULT_SIMILARITY)  # what is too short is removed for no other text
     return Comparer(text_fields, bound, decided_by, tuple(shown), titles, longest, measure)
 
@@ -232,20 +207,12 @@ def decisive_fields(mapping: Mapping[str, Any], names: Sequence[str], used: Sequ
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a plan is made of: the numbers of its *lines*, how many duplicates were *found*, and what is left out."""
-
-    lines: Sequence[int]
-    found: int
-    left_out: Counter[str]
-
-
 @dataclass(slots=True)
 class _Planning:
     """
     Adds duplicates of an index to a plan, a batch at a time.
-    *characters*: how many were read lately.
+    *view*: under which names they are searched. *left_out*: how many are not added, by kind. *characters*: how many
+    were read lately.
     """
 
     options: PlanOptions
@@ -253,55 +220,40 @@ class _Planning:
     writer: PlanWriter
     earlier: Sequence[Kept]
     view: Sequence[str]
+    left_out: Counter[str] = field(default_factory=Counter)
     characters: int = 0
 
-    async def add_all(self, server: Port, groups: Groups) -> Found:
+    async def add_all(self, server: Port, groups: Groups) -> Counter[str]:
         places = await server.compute(_by_canonical, groups)
-        lines: list[int] = []
-        left_out: Counter[str] = Counter(unreadable=groups.unread, no_fingerprint=groups.table.unreadable)
+        self.left_out.update(unreadable=groups.unread, no_fingerprint=groups.table.unreadable)
         done, size = 0, FIRST
         while part := places[done : done + size]:
             self.characters = 0
-            results = await self.add(server, list(candidates(groups, part)))
-            lines += [result for result in results if isinstance(result, int)]
-            left_out.update(result for result in results if isinstance(result, str))
+            await self.add(server, list(candidates(groups, part)))
             done += len(part)
             # How long texts are is known when some were read: as many as fit in memory.
             size = max(1, min(BATCH, 4 * size, size * CHARACTERS // max(1, self.characters)))
             server.tell(Progress(done, len(places), "comparing texts"))
-        return Found(lines, len(places), left_out)
+        return self.left_out
 
-    async def add(self, server: Port, candidates: Sequence[Candidate]) -> list[int | str]:
-        """Return of each candidate the number of its line, or why it is left out."""
-        stay = {row.key: "decided" for row, *_ in candidates if any(kept.holds(row.key) for kept in self.earlier)}
-        shown = [candidate for candidate in candidates if candidate[0].key not in stay]
-        if shown and self.options.filter is not None:
-            matching = await self._search(server, [document for document, _, _ in shown])
-            stay |= {candidate[0].key: "filtered" for candidate in shown if candidate[0].key not in matching}
-            shown = [candidate for candidate in shown if candidate[0].key in matching]
-        results: Iterator[int | str] = iter(())
-        if shown:
-            items = await self._read(server, shown)
-            judged = await server.compute(self.comparer.compare, shown, items)
-            results = iter(await server.compute(self._write, judged))
-        return [stay[candidate[0].key] if candidate[0].key in stay else next(results) for candidate in candidates]
+    async def add(self, server: Port, candidates: Sequence[Candidate]) -> None:
+        going = [pair for pair in candidates if not any(kept.holds(pair[0].key) for kept in self.earlier)]
+        self.left_out["decided"] += len(candidates) - len(going)
+        if going and self.options.filter is not None:
+            keys = {row.key for row, *_ in going}
+            matching = await find_matching(server, self.view, keys, check_filter(self.options.filter))
+            self.left_out["filtered"] += len(keys) - len(matching)
+            going = [pair for pair in going if pair[0].key in matching]
+        if going:
+            items = await self._read(server, going)
+            await server.compute(self._write, await server.compute(self.comparer.compare, going, items))
 
-    def _write(self, judged: Sequence[Compared]) -> list[int | str]:
-        return [self.writer.add(found) if isinstance(found, PlannedRemoval) else found for found in judged]
-
-    async def _search(self, server: Port, rows: Sequence[Row]) -> set[Key]:
-        """Return those of *rows* that match the filter."""
-        found: set[Key] = set()
-
-        def note(hits: Hits) -> None:
-            found.update(map(document_key, hits))
-
-        ids, names = (sorted({getattr(row, name) for row in rows}) for name in ("id", "index"))
-        clauses: list[Any] = [{"ids": {"values": ids}}, {"terms": {"_index": names}}]
-        clauses += check_filter(self.options.filter)
-        body: dict[str, Any] = {"query": {"bool": {"filter": clauses}}, "_source": False}
-        check_whole(await read_each(server, list(self.view) or names, body, note, page=PAGE))
-        return found
+    def _write(self, judged: Sequence[Compared]) -> None:
+        for found in judged:
+            if isinstance(found, str):
+                self.left_out[found] += 1
+            else:
+                self.writer.add(found)
 
     async def _read(self, server: Port, candidates: Sequence[Candidate]) -> dict[Key, Mapping[str, Any]]:
         keys = list(dict.fromkeys(row.key for pair in candidates for row in pair[:2]))
@@ -340,6 +292,22 @@ async def read_uuids(server: Port, names: Sequence[str]) -> dict[str, str]:
         return {key: uuid for name in names for key, uuid in (await read_uuids(server, [name])).items()}
     held = {name: ((answer or {}).get(name) or {}).get("settings") or {} for name in names}
     return {name: uuid for name, settings in held.items() if (uuid := (settings.get("index") or {}).get("uuid"))}
+
+
+async def find_matching(
+    server: Port, index: Index, keys: Collection[Key], clauses: Sequence[Mapping[str, Any]]
+) -> dict[Key, Version]:
+    """Return the versions of those documents that *index* shows, and that match *clauses*."""
+    found: dict[Key, Version] = {}
+
+    def note(hits: Hits) -> None:
+        found.update({key: version_of(hit) for hit in hits if (key := document_key(hit)) in keys})
+
+    ids = sorted({key.id for key in keys})
+    query = {"bool": {"filter": [{"ids": {"values": ids}}, *clauses]}}
+    body = {"query": query, "_source": False, "seq_no_primary_term": True}
+    check_whole(await read_each(await reading_primaries(server, index), index, body, note, page=PAGE))
+    return found
 
 
 async def count_shown(server: Port, index: Index, names: Sequence[str]) -> int:

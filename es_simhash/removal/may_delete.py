@@ -50,7 +50,7 @@ class Comparer:
     Compares documents as they are now.
     *text_fields* (by index name) say how texts are read. *decided_by* (by index name): what is digested, whole.
     *bound*: the smallest similarity of a duplicate to its canonical. *shown*: fields that people see before these and
-    the text. *titles*: those of them that count as text. *max_field_chars*: longer values are cut in the plan.
+    the text. *titles*: those of them that count as text. *longest*: longer values are cut in the plan.
     """
 
     text_fields: Mapping[str, Sequence[str]]
@@ -58,7 +58,7 @@ class Comparer:
     decided_by: Mapping[str, Decisive]
     shown: Sequence[str] = ()
     titles: Sequence[str] = ()
-    max_field_chars: int = 10_000
+    longest: int = 10_000
     measure: TextMeasure = WORD_SHINGLES
 
     @property
@@ -118,8 +118,8 @@ class Comparer:
                 continue
             value = found[0] if len(found) == 1 else found
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            if len(text) > self.max_field_chars:
-                value = text[: self.max_field_chars]
+            if len(text) > self.longest:
+                value = text[: self.longest]
                 cut.append(name)
             values[name] = value
         return values, tuple(cut)

@@ -29,7 +29,6 @@ from es_simhash.record import Record, read_record
 from es_simhash.removal.find_shown import name_of, names_of
 from es_simhash.removal.guard_rails import DEFAULT_MAX_SHARE, Guards, check_max_share
 from es_simhash.removal.losses import LOSSLESS, TAKEN_IN, Loss
-from es_simhash.texts.measures import DEFAULT_SIMILARITY
 from es_simhash.transport.protocol import is_index_name
 
 
@@ -72,8 +71,6 @@ class PlanOptions:
         show:
             Fields whose values people see first; by default title, URL, source and date, by their usual names,
             where the mapping or some documents have them. A title that is found is shown in any case.
-        max_field_chars:
-            Characters of a value after which it is cut in the plan.
     """
 
     grouping: GroupingRequest = field(default_factory=GroupingRequest)
@@ -83,7 +80,6 @@ class PlanOptions:
     max_share: float = option(DEFAULT_MAX_SHARE, lambda _, share: check_max_share(share))
     after: Sequence[FilePath] = option((), check_inputs)
     show: Sequence[str] = option((), _check_shown)
-    max_field_chars: int = option(10_000, Count(0))
 
     def __post_init__(self) -> None:
         check_filter(self.filter)
@@ -108,10 +104,6 @@ class PlanOptions:
                     plain[own.name] = value
         written: dict[str, Any] = json.loads(json.dumps(plain, default=str))
         return written
-
-    def bound(self, grouping: Grouping) -> float:
-        """Return the smallest similarity of a duplicate to its canonical."""
-        return DEFAULT_SIMILARITY if grouping.similarity is None else grouping.similarity
 
 
 def allowed_with(also: Sequence[Loss]) -> frozenset[Loss]:

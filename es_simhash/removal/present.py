@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from es_simhash.mapping.port import Port
-from es_simhash.mapping.shards import reading_primaries
 from es_simhash.removal.classes import Document, find_loss
 from es_simhash.removal.decisions import in_words
 from es_simhash.removal.delete import read_documents
-from es_simhash.removal.make_plan import decisive_fields, read_uuids, used_fields
+from es_simhash.removal.make_plan import decisive_fields, find_matching, read_uuids, used_fields
 from es_simhash.removal.may_delete import (
     Decisive,
     Evidence,
     Fate,
-    Version,
     is_written,
     may_delete,
     read_document,
     source_of,
-    version_of,
 )
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import RemovalFile
-from es_simhash.transport.answers import check_whole
 from es_simhash.transport.conversation import refresh
-from es_simhash.transport.pages import Hits, read_each
-from es_simhash.transport.protocol import Index, Key, document_key
+from es_simhash.transport.protocol import Key
 
 Items = Mapping[Key, Mapping[str, Any]]
-PAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +64,8 @@ async def judge(server: Port, removal: RemovalFile, lines: Mapping[int, PlannedR
     filtered = written & {row.key for row in goes} if header.filter else set()
     if written and (in_view or filtered):
         await refresh(server, view)
-    shown = await _search(server, view, in_view, ()) if in_view else None
-    matched = await _search(server, view, filtered, header.filter) if filtered else {}
+    shown = await find_matching(server, view, in_view, ()) if in_view else None
+    matched = await find_matching(server, view, filtered, header.filter) if filtered else {}
 
     def decide() -> dict[int, Fate]:
         texts = {row.key: _read_text(header, row, items[row.key]) for row in (*goes, *stays)}
@@ -131,22 +125,6 @@ async def read_decisive(
         name: decisive_fields((mappings.get(name) or {}).get("mappings") or {}, header.decided_by[name], used)
         for name in names
     }
-
-
-async def _search(
-    server: Port, index: Index, keys: Collection[Key], clauses: Sequence[Mapping[str, Any]]
-) -> dict[Key, Version]:
-    """Return the versions of those documents that *index* shows, and that match *clauses*."""
-    found: dict[Key, Version] = {}
-
-    def note(hits: Hits) -> None:
-        found.update({key: version_of(hit) for hit in hits if (key := document_key(hit)) in keys})
-
-    ids = sorted({key.id for key in keys})
-    query = {"bool": {"filter": [{"ids": {"values": ids}}, *clauses]}}
-    body = {"query": query, "_source": False, "seq_no_primary_term": True}
-    check_whole(await read_each(await reading_primaries(server, index), index, body, note, page=PAGE))
-    return found
 
 
 def _indices(removal: PlannedRemoval) -> tuple[str, str]:

@@ -80,8 +80,10 @@ class PlannedRemoval(Record):
         one, other = (json.dumps(row.fields.get(name)) for row in (self.document, self.canonical))
         return "".join(one.split()) != "".join(other.split())
 
-    def is_newer(self, date: str) -> bool:
+    def is_newer(self, date: str | None) -> bool:
         """Return whether the document that goes has a later *date* than what stays, as far as both are known."""
+        if date is None:
+            return False
         goes, stays = (moment_of(row.fields.get(date)) for row in (self.document, self.canonical))
         return goes is not None and stays is not None and goes > stays
 

@@ -19,16 +19,17 @@ from es_simhash.transport.buckets import aggregate_named
 from es_simhash.transport.conversation import refresh
 
 NAMES = 1_000
+MOST_IDS = 1_000
 # Another removal may delete a canonical after it was chosen: what was written is looked at once more.
 ROUNDS = 5
 
 
 async def regroup(
-    server: Port, names: Sequence[str], *, back: Collection[str] = (), gone: Collection[str] = (), few: int
+    server: Port, names: Sequence[str], *, back: Collection[str] = (), gone: Collection[str] = ()
 ) -> None:
     """
     Make the groups right that documents with the ids *back*, or the groups *gone*, may have changed; all groups, for
-    more than *few*. Raises IncompleteWriteError if documents could not be rewritten.
+    more than 1,000. Raises IncompleteWriteError if documents could not be rewritten.
     Cost: a search for every 1,000 *gone*, then what ``reconcile`` costs.
     """
     if not names:
@@ -43,7 +44,7 @@ async def regroup(
         if not ids or refused:
             break
         written: Written = {}
-        touched = None if len(ids) > few else ids
+        touched = None if len(ids) > MOST_IDS else ids
         done = await reconcile(
             server, names, GroupingRequest(), ids=touched, may_lack=False, if_grouped=True, written=written
         )

@@ -58,6 +58,8 @@ from es_simhash.transport.protocol import Key
 
 VERSION = 1
 BATCH = 500
+ROW_BYTES = 32
+"""No row of what was archived is as short."""
 
 _SCHEMA = [
     f"CREATE {definition}"
@@ -237,24 +239,19 @@ class PlanWriter(Lines):
         for suffix in ("", "-journal") if self._made else ():
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
 
-    def add(self, removal: PlannedRemoval) -> int:
-        """Add a line, and return its number."""
+    def add(self, removal: PlannedRemoval) -> None:
         with self._reading():
             self._db.execute(
                 "INSERT INTO lines VALUES (?, ?, ?, ?, ?)",
                 (self._count, removal.similarity, removal.distance, removal.loss, to_json(removal.to_dict())),
             )
         self._count += 1
-        return self._count - 1
 
-    def keep_only(self, numbers: Collection[int], limit: int | None) -> int:
-        """Leave out the other lines; of those that go, all but the *limit* most similar: return how many."""
-        with self._reading():
-            others = set(range(self._count)).difference(numbers)
-            self._db.executemany("DELETE FROM lines WHERE number = ?", [(other,) for other in others])
-            more = 0 if limit is None else max(0, self.count_going() - limit)
-            cut = f"SELECT number FROM lines WHERE {_WHICH} {_ORDER} LIMIT {more}"
-            self._db.execute(f"DELETE FROM lines WHERE number IN ({cut})", self._asked("going"))
+    def cut(self, limit: int) -> int:
+        """Leave out all but the *limit* most similar of the lines that go, and return how many."""
+        more = max(0, self.count_going() - limit)
+        cut = f"SELECT number FROM lines WHERE {_WHICH} {_ORDER} LIMIT {more}"
+        self._all(f"DELETE FROM lines WHERE number IN ({cut})", self._asked("going"))
         return more
 
     def finish(self, header: PlanHeader) -> str:
@@ -445,21 +442,10 @@ class RemovalFile(Lines):
     def _salvage(self) -> array[int]:
         """Return the last number of each line that can be read without an index, though pages are damaged."""
         lines: dict[int, int] = {}
-        number = failures = 0
-        while number < 1 << 40:
-            try:
-                query = "SELECT number, line FROM archived NOT INDEXED WHERE number > ? ORDER BY number LIMIT 1"
-                row = self._db.execute(query, (number,)).fetchone()
-                if row is None:
-                    break
-                if not isinstance(row[0], int) or row[0] <= number:
-                    raise sqlite3.DatabaseError("a page that is no page of this table")
-            except UNREADABLE:  # what is behind may be whole
-                failures += 1
-                number += 1 if failures < BATCH else 1 << failures - BATCH
-            else:
-                number, failures = row[0], 0
-                lines[row[1]] = number
+        for number in range(1, self.path.stat().st_size // ROW_BYTES):  # they are given in turn
+            with suppress(*UNREADABLE):
+                row = self._db.execute("SELECT line FROM archived WHERE number = ?", (number,)).fetchone()
+                lines |= {} if row is None else {row[0]: number}
         return array("q", sorted(lines.values()))
 
     def removed(self, where: str, *values: object) -> Iterator[tuple[int, Key, Key, int]]:

@@ -8,21 +8,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from es_simhash.arguments import FilePath, check_input, check_name
-from es_simhash.errors import InvalidInputError, WritesRefusedError, count
-from es_simhash.groups.read import lost_canonicals
+from es_simhash.errors import InvalidInputError, WritesRefusedError
 from es_simhash.mapping.fields import now
 from es_simhash.mapping.meta import IndexSettings
 from es_simhash.mapping.port import Around, Port
 from es_simhash.mapping.resolve import judge_mappings, no_index
 from es_simhash.mapping.user_fields import walk_fields
 from es_simhash.removal.delete import find_streams, put_back, read_documents
-from es_simhash.removal.fits import Incoming, find_misfits, is_same_source
-from es_simhash.removal.make_plan import SIZES, RemovalSizes
+from es_simhash.removal.fits import find_misfits, is_same_source
 from es_simhash.removal.may_delete import is_unreadable
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import Archived, EventKind, Restored, RestoredKind
@@ -37,17 +35,15 @@ from es_simhash.writes.bulk import CONFLICT
 from es_simhash.writes.operations import find_hindrance
 from es_simhash.writes.targets import last_generation, write_index
 
-# Index, routing value and source of a document that is there.
+BATCH_DOCUMENTS, BATCH_CHARACTERS = 500, 8_000_000
+"""Most documents that are put back together, and about how many characters they may have."""
+
 Present: TypeAlias = tuple[str, str | None, str]
+"""Index, routing value and source of a document that is there."""
 
 
 async def restore(
-    server: Port,
-    paths: Sequence[FilePath],
-    *,
-    index: str | None = None,
-    dry_run: bool = False,
-    sizes: RemovalSizes = SIZES,
+    server: Port, paths: Sequence[FilePath], *, index: str | None = None, dry_run: bool = False
 ) -> AsyncGenerator[Sequence[Restored], None]:
     """
     Put what the removals *paths* have archived back, and emit a :class:`Restored` for each; in a dry run, only emit. Of
@@ -65,21 +61,15 @@ async def restore(
     with ExitStack() as stack, noting(so_far.words):
         opened = [await server.compute(_open, stack, file, writes=not dry_run) for file in files]
         so_far.archived = sum([await server.compute(removal.count_archived) for removal in opened])
-        worlds = {removal.header.prefix: _world(server, removal.header.prefix, index) for removal in opened}
+        works = {prefix: _Work(server, prefix, index, so_far) for prefix in {file.header.prefix for file in opened}}
         to_regroup: list[tuple[PlanHeader, set[str]]] = []
         for removal in opened:
-            header, lost = removal.header, 0
-            own, targets = worlds[header.prefix]
-            back: set[str] = set()
+            header, is_damaged = removal.header, removal.is_damaged
+            work, back = works[header.prefix], set[str]()
             documents = removal.archived()
-            while batch := await server.compute(_take, documents, sizes):
-                work = _Batch(own.prefix, so_far)
-                lost += batch.count(None)
-                for line in filter(None, batch):
-                    is_planned = index is not None or line.index in header.index_uuids
-                    unplanned = Destination(line.index, fault="unplanned")
-                    work.add(line, await targets.find(own, line.index) if is_planned else unplanned)
-                records = await work.carry_out(own)
+            while batch := await server.compute(_take, documents):
+                is_damaged |= None in batch
+                records = await work.carry_out(header, [line for line in batch if line is not None])
                 for line, record in records:
                     if record.action in ("restored", "exists") or record.kind == "pipeline":
                         back.add(line.id)
@@ -90,35 +80,17 @@ async def restore(
                     raise work.hindrance
                 done += len(batch)
                 server.tell(Progress(done, None, "restoring documents"))
-            damaged += [removal.path] if lost or removal.is_damaged else []
+            damaged += [removal.path] if is_damaged else []
             if back and not dry_run:
                 to_regroup.append((header, back))
         so_far.is_grouping = True
         grouped: dict[tuple[str, tuple[str, ...]], set[str]] = {}
         for header, back in to_regroup:
-            own, targets = worlds[header.prefix]
-            names = await targets.find_names(own, header)
-            grouped.setdefault((header.prefix, names), set()).update(back)
+            grouped.setdefault((header.prefix, await works[header.prefix].find_names(header)), set()).update(back)
         for (prefix, names), back in grouped.items():
-            own, targets = worlds[prefix]
-            await regroup(own, names, back=back, few=sizes.few)
-            if index is not None:
-                await _warn_of_lost(own, await targets.find(own, index))
+            await regroup(works[prefix].server, names, back=back)
     if damaged:
         raise DamagedError(f"{damaged[0]} is damaged, or was cut short: what is whole was read; look for a copy")
-
-
-async def _warn_of_lost(server: Port, target: Destination) -> None:
-    """Say how many documents of *target* name a canonical that is not there, if no grouping mends them."""
-    if target.settings is None or target.settings.is_grouped:
-        return
-    lost = await lost_canonicals(server.patient, target.view, ())
-    if lost:
-        warnings.warn(
-            f"{count(lost.total(), 'document')} of {target.view} name a document that is not there as the one they are "
-            "a duplicate of: the index records no grouping, so they are as they were archived; run reconcile there",
-            stacklevel=2,
-        )
 
 
 def _open(stack: ExitStack, path: FilePath, *, writes: bool) -> RemovalFile:
@@ -157,50 +129,16 @@ class _SoFar:
         return f"{which} {self.archived:,} documents are back{groups}: run it again"
 
 
-class _World(NamedTuple):
-    """What is used for all removals of one prefix."""
-
-    server: Port
-    targets: _Targets
-
-
-def _world(server: Port, prefix: str, index: str | None) -> _World:
-    own = Around(server, server.context.of_prefix(prefix or server.prefix))  # a damaged header names none
-    return _World(own, _Targets(index))
-
-
-def _take(documents: Iterator[Archived | None], sizes: RemovalSizes) -> list[Archived | None]:
+def _take(documents: Iterator[Archived | None]) -> list[Archived | None]:
     """Return the next documents: some hundred, or fewer long ones."""
     batch: list[Archived | None] = []
     size = 0
     for document in documents:
         batch.append(document)
         size += 0 if document is None else len(document.source)
-        if len(batch) == sizes.restored or size >= sizes.characters:
+        if len(batch) == BATCH_DOCUMENTS or size >= BATCH_CHARACTERS:
             break
     return batch
-
-
-class _Targets:
-    """Where lines go; each name is looked up once."""
-
-    def __init__(self, index: str | None) -> None:
-        self._index = index
-        self._known: dict[str, Destination] = {}
-
-    async def find(self, server: Port, name: str) -> Destination:
-        wanted = self._index or name
-        if wanted not in self._known:
-            is_named = self._index is not None
-            found = await find_target(server, wanted, is_named=is_named)
-            self._known[wanted] = replace(found, is_named=is_named)
-        return self._known[wanted]
-
-    async def find_names(self, server: Port, header: PlanHeader) -> tuple[str, ...]:
-        """Return by which names the documents of a removal are grouped."""
-        if self._index is None:
-            return await names_within(server, header.view, header.index_uuids.keys())
-        return ((await self.find(server, self._index)).view,)
 
 
 @dataclass(slots=True)
@@ -216,50 +154,76 @@ class _Item:
         self.record = Restored.of(self.line, index or self.target.name, *args)
 
 
-class _Batch:
-    """Some lines that are written in one request."""
+class _Work:
+    """
+    Puts back the documents of all removals of one *prefix*, into *index* where one is named. *hindrance*: why the
+    server takes no writes now; it is raised when what was put back is reported.
+    """
 
-    def __init__(self, prefix: str, so_far: _SoFar) -> None:
-        self._prefix = prefix
+    def __init__(self, server: Port, prefix: str, index: str | None, so_far: _SoFar) -> None:
+        self.server = Around(server, server.context.of_prefix(prefix or server.prefix))  # a damaged header names none
+        self.hindrance: WritesRefusedError | None = None
+        self._index = index
         self._so_far = so_far
-        self._items: list[_Item] = []
-        self.hindrance: WritesRefusedError | None = None  # raised when what was put back is reported
+        self._targets: dict[str, Destination] = {}  # each name is looked up once
 
-    def add(self, line: Archived, target: Destination) -> None:
-        item = _Item(line, target)
-        if target.fault is not None:
-            item.settle("refused", target.fault, target.detail)
-        self._items.append(item)
+    async def find(self, name: str) -> Destination:
+        """Return where the documents of the index *name* go."""
+        wanted = self._index or name
+        if wanted not in self._targets:
+            self._targets[wanted] = await find_target(self.server, wanted, is_named=self._index is not None)
+        return self._targets[wanted]
 
-    async def carry_out(self, server: Port) -> list[tuple[Archived, Restored]]:
+    async def find_names(self, header: PlanHeader) -> tuple[str, ...]:
+        """Return by which names the documents of a removal are grouped."""
+        if self._index is None:
+            return await names_within(self.server, header.view, header.index_uuids.keys())
+        target = await self.find(self._index)
+        return (target.name if target.is_stream else self._index,)
+
+    async def carry_out(self, header: PlanHeader, lines: Sequence[Archived]) -> list[tuple[Archived, Restored]]:
         """Write what is missing, and return each line with its record, in order."""
-        await server.compute(self._refuse_misfits)
+        items = []
+        for line in lines:
+            is_planned = self._index is not None or line.index in header.index_uuids
+            target = await self.find(line.index) if is_planned else Destination(line.index, fault="unplanned")
+            items.append(_Item(line, target))
+            if target.fault is not None:
+                items[-1].settle("refused", target.fault, target.detail)
+        await self.server.compute(self._refuse_misfits, _open_of(items))
         # What is missing now, and there after it was created, was restored, though the answer may have been lost.
-        await self._compare(server, self._open())
-        if self._so_far.is_dry:
-            for item in self._open():
-                item.settle("would restore")
+        await self._compare(_open_of(items), None)
+        if not self._so_far.is_dry:
+            await self._create(_open_of(items))
         else:
-            await self._create(server)
-        return [(item.line, item.record) for item in self._items if item.record is not None]
+            for item in _open_of(items):
+                item.settle("would restore")
+        return [(item.line, item.record) for item in items if item.record is not None]
 
-    def _open(self) -> list[_Item]:
-        return [item for item in self._items if item.record is None]
-
-    def _refuse_misfits(self) -> None:
+    def _refuse_misfits(self, items: Sequence[_Item]) -> None:
         """Refuse the lines whose fingerprints are not of the scheme of their target, as far as that can be known."""
-        asked = {n: found for n, item in enumerate(self._items) if (found := _incoming(item)) is not None}
-        places = list(asked)
-        for n in find_misfits(list(asked.values()), prefix=self._prefix):
-            self._items[places[n]].settle("refused", "other_scheme")
+        for target in {item.target.name: item.target for item in items}.values():
+            settings = target.settings
+            if settings is None or not settings.text_fields:
+                continue
+            its = {n: item.line for n, item in enumerate(items) if item.target is target}
+            sources = {n: line.source for n, line in its.items()}
+            elsewhere = {n for n, line in its.items() if self._is_elsewhere(line, target)}
+            prefix = self.server.prefix
+            for n in find_misfits(sources, elsewhere, settings.scheme, settings.text_fields, prefix=prefix):
+                items[n].settle("refused", "other_scheme")
 
-    async def _create(self, server: Port) -> None:
+    def _is_elsewhere(self, line: Archived, target: Destination) -> bool:
+        """Return whether *target* may be another index than *line* was in; one from a snapshot of it is not."""
+        is_other_name = self._index is not None and target.name != line.index
+        return is_other_name or not target.created or target.created != line.created
+
+    async def _create(self, items: Sequence[_Item]) -> None:
         """Create the documents; one whose id is taken is compared with what is there."""
-        items = self._open()
         if not items:
             return
         names = {item.line.index: item.target.name for item in items}
-        outcomes = await put_back(server, [item.line for item in items], indices=names)
+        outcomes = await put_back(self.server, [item.line for item in items], indices=names)
         self.hindrance = find_hindrance(outcomes)
         self._so_far.back += sum(outcome.is_done for outcome in outcomes)
         taken, written = [], []
@@ -273,57 +237,40 @@ class _Batch:
                 item.settle("refused", "dropped")
             elif outcome.hindrance is None:
                 item.settle("refused", "refused", str(outcome.error))
-        await self._judge_taken(server, taken, {_key(item) for item in written})
-        await self._check(server, [item for item in written if item.target.may_change])
-
-    async def _check(self, server: Port, items: Sequence[_Item]) -> None:
-        """Say which of the documents that were written now are not as they were archived."""
-        found = await _read(server, items)
-        for item in items:
-            present = found.get(_key(item))
-            if present is None or not self._is_same(item, present):
+        await self._compare(taken, {_key(item) for item in written})
+        changeable = [item for item in written if item.target.may_change]
+        found = await _read(self.server, changeable)
+        for item in changeable:
+            if not self._is_same(item, found.get(_key(item))):
                 item.settle("differs", "pipeline")
 
-    def _is_same(self, item: _Item, present: Present) -> bool:
-        _, routing, source = present
-        same = is_same_source(item.line.source, source, prefix=self._prefix, vectors=item.target.vectors)
-        return routing == item.line.routing and same
-
-    async def _compare(self, server: Port, items: Sequence[_Item]) -> None:
-        """Settle the lines whose documents are there, or cannot be read."""
-        found = await _read(server, items)
+    async def _compare(self, items: Sequence[_Item], written: set[Key] | None) -> None:
+        """
+        Settle the lines whose documents are there, or cannot be read. With the keys that were *written* now, all are
+        there: created by a request whose answer was lost, or for an earlier line.
+        """
+        found = await _read(self.server, items)
         for item in items:
-            if _key(item) not in found:
-                continue
-            if (present := found[_key(item)]) is None:
-                item.settle("refused", "unreadable")
-            else:
+            key = _key(item)
+            present = found.get(key)
+            if present is not None:
                 is_same = self._is_same(item, present)
-                item.settle("exists" if is_same else "differs", index=present[0])
+                is_new = written is not None and key not in written
+                item.settle(("restored" if is_new else "exists") if is_same else "differs", index=present[0])
                 self._so_far.back += is_same
-
-    async def _judge_taken(self, server: Port, items: Sequence[_Item], written: set[Key]) -> None:
-        """Settle lines whose documents exist now: created by a request with a lost answer, or for an earlier line."""
-        found = await _read(server, items)
-        for item in items:
-            if (present := found.get(_key(item))) is None:
+                if written is not None and is_same:
+                    written.add(key)
+            elif key in found or written is not None:
                 item.settle("refused", "unreadable")
-            elif not self._is_same(item, present):
-                item.settle("differs", index=present[0])
-            else:
-                is_again = _key(item) in written
-                item.settle("exists" if is_again else "restored", index=present[0])
-                self._so_far.back += 1
-                written.add(_key(item))
+
+    def _is_same(self, item: _Item, present: Present | None) -> bool:
+        if present is None or present[1] != item.line.routing:
+            return False
+        return is_same_source(item.line.source, present[2], prefix=self.server.prefix, vectors=item.target.vectors)
 
 
-def _incoming(item: _Item) -> Incoming | None:
-    """Return what is to be known of the fingerprint of an open line; ``None`` where nothing can be known."""
-    line, target, settings = item.line, item.target, item.target.settings
-    if item.record is not None or settings is None or not settings.text_fields:
-        return None
-    is_elsewhere = (target.is_named and target.name != line.index) or target.is_another(line.created)
-    return Incoming(line.source, settings.scheme, settings.text_fields, is_elsewhere)
+def _open_of(items: Sequence[_Item]) -> list[_Item]:
+    return [item for item in items if item.record is None]
 
 
 def _key(item: _Item) -> Key:
@@ -372,8 +319,7 @@ class Destination:
     Where documents are written to; *name* is a concrete index or a data stream.
     *settings*: ``None`` if the index has no fields of this package. *created*: empty if not known. *vectors*: fields
     that the server keeps as vectors. *may_change*: a final pipeline may change what is written. *fault*: why nothing
-    can be written there. *is_named*: the caller named it. *view*: the name by which its documents are grouped: the
-    alias that the caller named, else the name of the index.
+    can be written there.
     """
 
     name: str
@@ -384,12 +330,6 @@ class Destination:
     may_change: bool = True
     fault: RestoredKind | None = None
     detail: str = ""
-    is_named: bool = False
-    view: str = ""
-
-    def is_another(self, created: str) -> bool:
-        """Return whether this may be another index than that *created* then; one from a snapshot of it is not."""
-        return not self.created or self.created != created
 
 
 async def find_target(server: Port, name: str, *, is_named: bool) -> Destination:
@@ -423,7 +363,7 @@ async def _judge(
     fault: RestoredKind | None = None if settings is not None else "unmapped"
     created, may_change = await _read_settings(server, name, index)
     vectors = frozenset(path for path, node in walk_fields(mapping) if node.get("type") in VECTORS)
-    return Destination(name, settings, is_stream, created, vectors, may_change, fault, view=name)
+    return Destination(name, settings, is_stream, created, vectors, may_change, fault)
 
 
 async def _behind_name(server: Port, name: str, answer: Mapping[str, Any]) -> Destination:
@@ -438,7 +378,7 @@ async def _behind_name(server: Port, name: str, answer: Mapping[str, Any]) -> De
         raise InvalidInputError(
             f"{name!r} stands for several indices, none of which is its write index: name one of {found}"
         )
-    return replace(await _judge(server, index, index, mappings[index]), view=name)
+    return await _judge(server, index, index, mappings[index])
 
 
 async def _read_settings(server: Port, name: str, index: str) -> tuple[str, bool]:

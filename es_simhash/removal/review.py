@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -32,26 +31,11 @@ def percent_similar(similarity: float) -> str:
     return f"{cut(similarity) * 100:g} %"
 
 
-# Of a correction, both versions matter.
-_corrects = re.compile(
-    r"\b(?:correct(?:ed|ions?|s)|updat(?:e[ds]?))\b|更正|[订訂]正|修[订訂正]|勘[误誤]", re.IGNORECASE
-).search
-
-
-def find_marks(removal: PlannedRemoval, header: PlanHeader) -> tuple[list[str], list[str]]:
-    """Return what to look at of the document that goes, and of the one that stays."""
-    both = (removal.document, removal.canonical)
-    titles = (" ".join(field_text(row.fields.get(name)) or "" for name in header.titles) for row in both)
-    goes, stays = (["a correction or update"] if _corrects(title) else [] for title in titles)
-    return ["newer"] * bool(header.date and removal.is_newer(header.date)) + goes, stays
-
-
 def relation(removal: PlannedRemoval, header: PlanHeader) -> str:
     """Return what is lost if the one document goes for the other, and what to look at."""
     said = [f"{removal.distance} bit{'' if removal.distance == 1 else 's'} apart", SAID[removal.loss]]
-    said += ["kept is shorter"] * removal.is_kept_shorter
-    goes, stays = find_marks(removal, header)
-    return ", ".join([*said, *(f"what goes is {mark}" for mark in goes), *(f"what stays is {mark}" for mark in stays)])
+    said += ["kept is shorter"] * removal.is_kept_shorter + ["what goes is newer"] * removal.is_newer(header.date)
+    return ", ".join(said)
 
 
 # The marks have the meaning of the colours of the page.
@@ -356,7 +340,7 @@ def summarize(lines: Lines, header: PlanHeader) -> Summary:
                 differing[name] += line.differs(name)
         groups[line.canonical.index, line.canonical.id] += 1
         lowest = min(lowest, line.similarity)
-        newer += line.is_newer(header.date or "")
+        newer += line.is_newer(header.date)
     losses = lines.count_losses()
     return Summary(
         groups.total(),

@@ -23,7 +23,6 @@ from es_simhash.removal.review import (
     Summary,
     compare_fields,
     field_text,
-    find_marks,
     percent_similar,
 )
 from es_simhash.removal.take_decisions import decisions_name
@@ -49,13 +48,12 @@ CATALOGUE = "removal/review_words"
 class Side:
     """
     A document of a line for people: its *title*, or how its text begins; what tells it apart (*origin*: such as its
-    index, date and address); and its *marks*.
+    index, date and address).
     """
 
     id: str
     title: str
     origin: tuple[str, ...]
-    marks: list[str]
 
 
 def write_page(removal: RemovalFile, summary: Summary, facts: Mapping[str, str], say: Words) -> Iterator[str]:
@@ -69,6 +67,7 @@ def write_page(removal: RemovalFile, summary: Summary, facts: Mapping[str, str],
         facts=facts,
         summary=summary,
         who_stays=header.who_stays(say.language) or say("the one that was grouped first"),
+        date=header.date,
         differing={name: number for name, number in summary.differing.items() if not header.shown.get(name)},
         removals=sum(summary.losses.values()),
         classes=_classes(removal, summary, say),
@@ -96,16 +95,15 @@ def _classes(
 
 def _sides(line: PlannedRemoval, header: PlanHeader) -> tuple[Side, Side]:
     goes, stays = line.document, line.canonical
-    marks = find_marks(line, header)
-    return _side(goes, header, marks[0]), _side(stays, header, marks[1])
+    return _side(goes, header), _side(stays, header)
 
 
-def _side(document: PlannedDocument, header: PlanHeader, marks: list[str]) -> Side:
+def _side(document: PlannedDocument, header: PlanHeader) -> Side:
     titles = filter(None, [*header.titles, *header.text_fields.get(document.index, ())])
     title = next((text for name in titles if (text := _value(document, name, LONGEST_TITLE))), "")
     index = [document.index] if len(header.index_uuids) > 1 else []
     values = (_value(document, name, LONGEST_VALUE) for name, kind in header.shown.items() if kind and kind != "title")
-    return Side(document.id, title, (*index, *filter(None, values)), marks)
+    return Side(document.id, title, (*index, *filter(None, values)))
 
 
 def _value(document: PlannedDocument, name: str, longest: int) -> str:

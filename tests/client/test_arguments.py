@@ -48,7 +48,6 @@ KINDS = {
     "size": "count",
     "slices": "count",
     "limit": "count",
-    "max_field_chars": "count",
     "sample": "count",
     "max_changes": "count",
     "max_share": "share",

@@ -15,11 +15,8 @@ from pathlib import Path
 import pytest
 
 from es_simhash import AsyncSimHashClient, SimHashClient, WrongTypeError
-from es_simhash.removal import apply as apply_module
-from es_simhash.removal.apply import apply_removal
-from es_simhash.removal.make_plan import RemovalSizes
+from es_simhash.removal import apply as apply_module, restore as restore_module
 from es_simhash.removal.removal_file import open_archived
-from es_simhash.removal.restore import restore
 from tests.estates.wire import Wire
 from tests.servers.fixtures import make_client
 from tests.servers.proxy import signalling_proxy
@@ -28,7 +25,6 @@ from tests.servers.removals import (
     OTHER,
     TEXT,
     Killed,
-    apply_in_batches,
     archived,
     copies,
     fill,
@@ -167,7 +163,7 @@ def applying(server, plan):
 
     def apply():
         with make_client(server) as client:
-            return list(apply_in_batches(SimHashClient(client), plan, 7))
+            return list(SimHashClient(client).apply_removal(plan))
 
     return apply
 
@@ -265,24 +261,20 @@ class Wrapper:
 
 
 @pytest.mark.parametrize("seed", range(2 * ROUNDS))
-def test_a_wire_full_of_faults(server, index, simhash, mode, runner, plan, seed):
+def test_a_wire_full_of_faults(server, index, simhash, mode, runner, plan, monkeypatch, seed):
     """An error, or the truth; and the same files go on."""
     fill(server, index, simhash, copies(5))
     before = sources(server, index)
     simhash.plan_removal(index, plan, **ALL)
     wire = Wire(seed=f"removal {seed}", share=0.3, faults=[*FAULTS, "503 for items", "unreachable"])
-    sizes = RemovalSizes(removed=3)
-
-    def apply(simhash):
-        return simhash._stream(apply_removal(simhash._server(), plan, sizes=sizes))
-
-    records, _ = through_wire(server, mode, runner, wire, apply)
+    monkeypatch.setattr(apply_module, "BATCH_DOCUMENTS", 3)
+    records, _ = through_wire(server, mode, runner, wire, "apply_removal", plan)
     now = sources(server, index)
     assert {each.id for each in records if each.action == "deleted"} <= before.keys() - now.keys()
     kept = archived(plan) if plan.exists() else {}
     assert {id_: before[id_] for id_ in before.keys() - now.keys()}.items() <= kept.items()
     wire.is_on = False
-    records, error = through_wire(server, mode, runner, wire, apply)
+    records, error = through_wire(server, mode, runner, wire, "apply_removal", plan)
     assert error is None
     assert {each.action for each in records} == {"deleted"}
     assert sources(server, index) == {id_: before[id_] for id_ in "ar"}
@@ -410,22 +402,18 @@ def kill_after(server, number, *arguments):
 
 
 @pytest.mark.parametrize("fault", ["lost", "timeout", "503 after the work", "503 for items after the work", "repeated"])
-def test_lost_answers_to_a_restore(server, index, simhash, sync_simhash, mode, runner, plan, fault):
+def test_lost_answers_to_a_restore(server, index, simhash, sync_simhash, mode, runner, plan, monkeypatch, fault):
     """A document that this restore created is restored, and one that was there exists, whatever becomes of answers."""
     fill(server, index, sync_simhash, copies(3))
     before = sources(server, index)
     remove_all(sync_simhash, plan, index)
-    sizes = RemovalSizes(restored=4)
-    with closing(sync_simhash._stream(restore(sync_simhash._server(), [plan], sizes=sizes))) as records:
+    monkeypatch.setattr(restore_module, "BATCH_DOCUMENTS", 4)
+    with closing(sync_simhash.restore(plan)) as records:
         first = next(records)
     there = set(sources(server, index))
     assert {first.id, "a", "r"} <= there < before.keys()
     wire = Wire(script={("bulk", 0): fault, ("bulk", 1): fault})
-
-    def put_back(simhash):
-        return simhash._stream(restore(simhash._server(), [plan], sizes=sizes))
-
-    records, error = through_wire(server, mode, runner, wire, put_back)
+    records, error = through_wire(server, mode, runner, wire, "restore", plan)
     assert wire.log
     assert error is None
     wanted = {id_: "exists" if id_ in there else "restored" for id_ in before if id_ not in "ar"}

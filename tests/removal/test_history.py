@@ -30,11 +30,12 @@ def archive(tmp_path):
     def write(name, *lines):
         path = tmp_path / name
         with PlanWriter(path) as writer:
-            numbers = [writer.add(line) for line, _ in lines]
+            for line, _ in lines:
+                writer.add(line)
             header = PlanHeader({"news": "u", "blogs": "u"}, "simhash", {}, len(lines))
             writer.finish(replace(header, decided_by={"news": (), "blogs": ()}))
         with RemovalFile(path, writes=True) as found:
-            for number, (line, day) in sorted(zip(numbers, lines, strict=True), key=lambda each: each[1][1]):
+            for number, (line, day) in sorted(enumerate(lines), key=lambda each: each[1][1]):
                 archived = Archived(*line.document.key, '{"n": 1.10}', line.canonical.key, number, line.distance)
                 found.append([archived], [number], DAY(day))
                 found.note("deleted", [number], DAY(day + 10))

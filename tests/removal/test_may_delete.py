@@ -158,7 +158,7 @@ def test_what_a_plan_notes_of_a_document():
     """What is to be shown, its text, and what decides; an array of one value is that value, and long ones are cut."""
     row = Row("a", "news", 1, None)
     source = {"body": "a text of words", "day": 1, "tags": ["x"], "more": {"b": "some more words"}, "lang": "en"}
-    shown = {"shown": ["tags", "more", "absent"], "max_field_chars": 9}
+    shown = {"shown": ["tags", "more", "absent"], "longest": 9}
     comparer = Comparer({"news": ["body"]}, 0.8, {"news": {"day": False, "body": False}}, **shown)
     [found] = comparer.compare([(row, row, 0)], {row.key: {**LATER, "_source": source}})
     assert list(found.document.fields.items()) == [

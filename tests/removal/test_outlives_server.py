@@ -75,7 +75,7 @@ def fill_news(server, index, simhash, **more):
 def test_what_decided_voids_a_line(server, index, simhash, plan, id_, fields, is_void):
     """A change of it, of either document, and of that line alone; not of a counter, and not of our own fields."""
     fill_news(server, index, simhash)
-    made = simhash.plan_removal(index, plan, max_distance=12, max_field_chars=100, **DECIDES, **ALL)
+    made = simhash.plan_removal(index, plan, max_distance=12, **DECIDES, **ALL)
     assert made.count == 2
     change(server, index, id_, **fields)
     is_void = is_void is True or is_void == id_

@@ -48,10 +48,11 @@ def removal(number, similarity=0.9, distance=3, text="text"):
 def write(path, removals, *, limit=None):
     """Write a plan, and return its digest."""
     with PlanWriter(path) as writer:
-        numbers = [writer.add(each) for each in removals]
+        for each in removals:
+            writer.add(each)
         writer.allowed = HEADER.allowed
-        cut = writer.keep_only(numbers, limit)
-        return writer.finish(replace(HEADER, count=len(numbers) - cut))
+        cut = 0 if limit is None else writer.cut(limit)
+        return writer.finish(replace(HEADER, count=len(removals) - cut))
 
 
 def archived(number, text="some text"):

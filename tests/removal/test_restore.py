@@ -11,8 +11,7 @@ from es_simhash.mapping.fields import group_fields
 from es_simhash.mapping.mapping import build_mapping
 from es_simhash.mapping.rule import Grouping
 from es_simhash.removal import fits, restore as module
-from es_simhash.removal.fits import Incoming, find_misfits
-from es_simhash.removal.make_plan import RemovalSizes
+from es_simhash.removal.fits import find_misfits
 from tests.servers.archives import write_archive
 from tests.transport.by_hand import CLOSES, Cancelled, ServerError, carry_out, scripted
 from tests.transport.fake_server import INDEX, FakeServer
@@ -52,9 +51,13 @@ def archive(tmp_path):
     return write_archive(tmp_path / "removed.db", rows)
 
 
-def restore(context, archives, *, restored=3, **options):
-    """Restore documents, three at a time."""
-    return module.restore(scripted(context), archives, sizes=RemovalSizes(restored=restored), **options)
+@pytest.fixture(autouse=True)
+def three_at_a_time(monkeypatch):
+    monkeypatch.setattr(module, "BATCH_DOCUMENTS", 3)
+
+
+def restore(context, archives, **options):
+    return module.restore(scripted(context), archives, **options)
 
 
 def make_store():
@@ -141,12 +144,13 @@ def test_a_refused_document_does_not_stop_the_others(archive):
     assert set(store.docs) == set(TEXTS) - {"d2"}
 
 
-def test_a_document_that_stands_twice(archive, tmp_path):
+def test_a_document_that_stands_twice(archive, tmp_path, monkeypatch):
     """In two files: it is restored once; its second line finds it there. In one batch, and in two."""
     other = tmp_path / "other.db"
     other.write_bytes(archive.read_bytes())
     for size in (4, 100):
-        run = carry_out(restore(context(), [archive, other], restored=size), make_store())
+        monkeypatch.setattr(module, "BATCH_DOCUMENTS", size)
+        run = carry_out(restore(context(), [archive, other]), make_store())
         assert [each.action for each in run.emitted] == ["restored"] * 6 + ["exists"] * 6
 
 
@@ -191,10 +195,9 @@ TEXT = "The council approved the new bridge over the river on Tuesday after a lo
 SHINGLES, KEYWORDS = get_scheme("shingles"), get_scheme("keywords")
 
 
-def incoming(scheme, body=TEXT, *, of=TEXT, is_elsewhere=False, by=SHINGLES):
-    """Return a document with *body* and the fingerprint that *by* gives the text *of*, for an index of *scheme*."""
-    fields = {} if of is None else fingerprint_fields(fingerprint(of, scheme=by))
-    return Incoming(json.dumps({"body": body, **fields}), scheme, ["body"], is_elsewhere)
+def source(body=TEXT, *, of=TEXT, by=SHINGLES):
+    """Return a document with *body* and the fingerprint that *by* gives the text *of*."""
+    return json.dumps({"body": body, **({} if of is None else fingerprint_fields(fingerprint(of, scheme=by)))})
 
 
 @pytest.mark.parametrize("is_elsewhere", [False, True])
@@ -202,23 +205,18 @@ def test_misfits(is_elsewhere, monkeypatch):
     """At home a stale fingerprint stays, unless another scheme made it; elsewhere only the scheme's own fits."""
     monkeypatch.setattr(fits, "schemes", lambda: ["shingles", "keywords"])
     cases = [
-        (incoming(SHINGLES, is_elsewhere=is_elsewhere), False),
-        (incoming(KEYWORDS, is_elsewhere=is_elsewhere), True),
-        (incoming(SHINGLES, of="an older text of it", is_elsewhere=is_elsewhere), is_elsewhere),
-        (incoming(KEYWORDS, by=KEYWORDS, is_elsewhere=is_elsewhere), False),
-        (incoming(SHINGLES, by=KEYWORDS, is_elsewhere=is_elsewhere), True),
-        (incoming(SHINGLES, of=None, is_elsewhere=is_elsewhere), False),
-        (incoming(SHINGLES, body=5, is_elsewhere=is_elsewhere), is_elsewhere),
-        (incoming(SHINGLES, body="?!", is_elsewhere=is_elsewhere), is_elsewhere),
-        (incoming(SHINGLES, body=None, is_elsewhere=is_elsewhere), is_elsewhere),
+        (source(), False),
+        (source(by=KEYWORDS), True),
+        (source(of="an older text of it"), is_elsewhere),
+        (source(of=None), False),
+        (source(5), is_elsewhere),
+        (source("?!"), is_elsewhere),
+        (source(None), is_elsewhere),
+        # Python refuses to read so many digits as a whole number; the document is none the worse for it.
+        (source()[:-1] + ', "n": ' + "1" * 5_000 + "}", False),
     ]
+    sources = {place: text for place, (text, _) in enumerate(cases)}
     wanted = {place for place, (_, is_misfit) in enumerate(cases) if is_misfit}
-    assert find_misfits([each for each, _ in cases], prefix="simhash") == wanted
-    for place, (each, _) in enumerate(cases):
-        assert find_misfits([each], prefix="simhash") == ({0} if place in wanted else set())
-
-
-def test_a_number_of_many_digits():
-    """Python refuses to read it as a whole number; the document is none the worse for it."""
-    source = incoming(SHINGLES).source[:-1] + ', "n": ' + "1" * 5_000 + "}"
-    assert find_misfits([Incoming(source, SHINGLES, ["body"], True)], prefix="simhash") == set()
+    elsewhere = set(sources) if is_elsewhere else set()
+    assert find_misfits(sources, elsewhere, SHINGLES, ["body"], prefix="simhash") == wanted
+    assert find_misfits({0: cases[0][0], 1: cases[1][0]}, {1}, KEYWORDS, ["body"], prefix="simhash") == {0}

@@ -13,10 +13,9 @@ import pytest
 from es_simhash.client.dialects import ELASTICSEARCH
 from es_simhash.client.port import finish
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal.make_plan import RemovalSizes
+from es_simhash.removal import regroup, restore
 from es_simhash.removal.records import Archived
 from es_simhash.removal.removal_file import RemovalFile, digest_lines
-from es_simhash.removal.restore import restore
 from es_simhash.removal.sqlite_file import DamagedError
 from es_simhash.transport.protocol import Call, Key
 from tests.servers.archives import AT, delete, put_raw, raw_source, source_of, write_archive
@@ -217,7 +216,7 @@ def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, tm
     assert stored_groups(read_all(server, f"{index}-*")) == dict.fromkeys("abc", "a")
 
 
-def test_an_interrupted_restore_is_run_again(server, index, sync_simhash, tmp_path):
+def test_an_interrupted_restore_is_run_again(server, index, sync_simhash, tmp_path, monkeypatch):
     """What was there already is regrouped as well; here all groups are judged, as after a large restore."""
     sync_simhash.create_index(index, text_field="body")
     documents = [{"_id": f"d{n:03d}", "body": text} for n, text in enumerate(texts(20, edits=1))]
@@ -233,8 +232,8 @@ def test_an_interrupted_restore_is_run_again(server, index, sync_simhash, tmp_pa
         for name in ("group", "duplicate_of", "distance"):
             own["simhash"].pop(name, None)
         put_raw(server, index_, id_, json.dumps(own))
-    flow = restore(sync_simhash._server(), [path], sizes=RemovalSizes(few=0))
-    assert {each.action for each in sync_simhash._stream(flow)} == {"restored", "exists"}
+    monkeypatch.setattr(regroup, "MOST_IDS", 0)
+    assert {each.action for each in sync_simhash.restore(path)} == {"restored", "exists"}
     now = read_all(server, index)
     assert stored_groups(now) == expected_groups(now, 3)
 
@@ -364,11 +363,12 @@ def test_the_command(server, made, run, tmp_path):
     assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1), result.stderr
 
 
-def test_no_line_of_an_archive_is_lost_between_batches(server, made, sync_simhash, tmp_path):
+def test_no_line_of_an_archive_is_lost_between_batches(server, made, sync_simhash, tmp_path, monkeypatch):
     """More lines than a batch, and lines too long to share one."""
     rows = [(made, f"d{n:02d}", None, source_of("x " * (900 if n % 5 == 0 else 2) + str(n)), "c") for n in range(23)]
     path = write_archive(tmp_path / "removed.db", rows)
-    flow = restore(sync_simhash._server(), [path], sizes=RemovalSizes(restored=4, characters=2_000))
-    assert [each.id for each in sync_simhash._stream(flow)] == [row[1] for row in rows]
+    monkeypatch.setattr(restore, "BATCH_DOCUMENTS", 4)
+    monkeypatch.setattr(restore, "BATCH_CHARACTERS", 2_000)
+    assert [each.id for each in sync_simhash.restore(path)] == [row[1] for row in rows]
     assert len(read_all(server, made)) == 23
     assert {each["line"] for each in lines_of(path)} == set(range(23))

@@ -60,19 +60,6 @@ def test_an_alias_of_that_name_is_not_written_through(server, made, index, simha
     assert (record.action, record.index) == ("restored", other)
 
 
-def test_another_index_without_a_grouping_is_told_of(server, made, index, simhash, tmp_path):
-    """What is put back there names a canonical that is not there, until it is grouped."""
-    tagged = json.loads(source_of("one two three"))
-    tagged["simhash"] |= {"group": "c", "duplicate_of": "c", "distance": 3}
-    path = write_archive(
-        tmp_path / "removed.db", [(f"{index}-lost", id_, None, json.dumps(tagged), "c") for id_ in "ab"]
-    )
-    with pytest.warns(UserWarning, match=f"2 documents of {made} name a document that is not there .* run reconcile"):
-        assert [record.action for record in simhash.restore(path, index=made)] == ["restored"] * 2
-    assert simhash.reconcile(made).changed == 2
-    assert [record.action for record in simhash.restore(path, index=made)] == ["exists"] * 2  # and no warning
-
-
 def test_fingerprints_of_another_scheme_stay_out(server, made, index, simhash, tmp_path):
     """In an index that was made again, or that the caller names, a fingerprint must be the scheme's own."""
     other = f"{index}-other"

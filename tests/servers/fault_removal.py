@@ -5,13 +5,11 @@ from __future__ import annotations
 import sys
 
 from es_simhash import SimHashClient
-from es_simhash.removal.apply import apply_removal
-from es_simhash.removal.make_plan import RemovalSizes
-from es_simhash.removal.restore import restore
+from es_simhash.removal import apply, restore
 from tests.servers.fixtures import make_client
 from tests.servers.servers import detect
 
-SIZES = RemovalSizes(removed=3, restored=3)
+apply.BATCH_DOCUMENTS = restore.BATCH_DOCUMENTS = 3
 
 
 def main(url: str, what: str, *files: str) -> None:
@@ -20,10 +18,10 @@ def main(url: str, what: str, *files: str) -> None:
         simhash = SimHashClient(client)
         if what == "apply":
             path, *decisions = files
-            flow = apply_removal(simhash._server(), path, decisions=decisions, sizes=SIZES)
+            records = simhash.apply_removal(path, decisions=decisions)
         else:
-            flow = restore(simhash._server(), files, sizes=SIZES)
-        for each in simhash._stream(flow):
+            records = simhash.restore(files)
+        for each in records:
             print(f"{each.action}  {each.id}", flush=True)  # noqa: T201
 
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from es_simhash import AsyncSimHashClient, SimHashClient
 from es_simhash.removal import apply as apply_module
-from es_simhash.removal.apply import apply_removal
-from es_simhash.removal.make_plan import RemovalSizes
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.take_decisions import take_in
@@ -58,11 +56,6 @@ def archived(path):
 def outcomes(records):
     """Return id to action and kind."""
     return {each.id: (each.action, each.kind) for each in records}
-
-
-def apply_in_batches(simhash, path, batch, **options):
-    """Apply a removal with a sync client, *batch* documents at a time; yield the records."""
-    return simhash._stream(apply_removal(simhash._server(), path, sizes=RemovalSizes(removed=batch), **options))
 
 
 def through_wire(server, mode, runner, wire, method, *args, **options):

@@ -43,7 +43,6 @@ class RemovalMethods(SyncBase):
         max_share: float = 0.2,
         after: Sequence[FilePath] = (),
         show: Sequence[str] = (),
-        max_field_chars: int = 10000,
         progress: OnProgress | None = None,
     ) -> RemovalPlan:
         """
@@ -85,8 +84,6 @@ class RemovalMethods(SyncBase):
             show:
                 Fields whose values people see first; by default title, URL, source and date, by their usual names,
                 where the mapping or some documents have them. A title that is found is shown in any case.
-            max_field_chars:
-                Characters of a value after which it is cut in the plan.
             progress:
                 Is called with a :class:`Progress` after each part of the work.
 
@@ -108,7 +105,6 @@ class RemovalMethods(SyncBase):
             max_share=max_share,
             after=after,
             show=show,
-            max_field_chars=max_field_chars,
         )
         return self._run(lambda: plan_removal(self._server(progress, is_dry=True), index, path, options))
 
