@@ -197,7 +197,7 @@ async def _check_guards(server: Port, removal: RemovalFile, view: Sequence[str],
     await refresh(server, names)  # what an earlier run has deleted is not among the documents any more
     # Counted first: what another run of the plan deletes meanwhile is then in both numbers, or in the smaller one.
     guards = replace(removal.header.guards, documents=await count_shown(server, view, names))
-    if guards.find_excess(await server.compute(removal.count_going)) is None:
+    if guards.find_excess(await server.compute(removal.count_lines, "leaving")) is None:
         return
     if excess := guards.find_excess(await _count_left(server, removal, view)):
         raise GuardRailError(excess.refusal(), excess=excess)

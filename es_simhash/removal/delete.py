@@ -31,38 +31,32 @@ class Deletion:
 
 
 async def read_documents(
-    server: Port, keys: Sequence[Key], *, source: Sequence[Key] = ()
+    server: Port, keys: Sequence[Key], *, with_source: bool = False
 ) -> dict[Key, Mapping[str, Any]]:
     """
-    Return the multi-get item of each document as it is now, whether a search can see it or not.
-    A document that the server cannot read now is asked for up to nine times; its last item has the error. *source*:
-    documents whose ``_source`` is wanted, as text.
+    Return the multi-get item of each document as it is now, whether a search can see it or not; *with_source* as text.
+    A document that the server cannot read now is asked for up to nine times; its last item has the error.
     """
-    wanted = set(source)
     found: dict[Key, Mapping[str, Any]] = {}
 
     async def read(waiting: Sequence[Key]) -> list[Key]:
         # A document that says that its _source is wanted gets none of the vectors in it.
-        docs = [key.header() | ({} if key in wanted else {"_source": False}) for key in waiting]
-        answer = await server.patient.mget(body={"docs": docs}, raw_source=bool(wanted))
+        docs = [key.header() | ({} if with_source else {"_source": False}) for key in waiting]
+        answer = await server.patient.mget(body={"docs": docs}, raw_source=with_source)
         for key, item in zip(waiting, answer["docs"], strict=True):
             # A source that was asked for and did not come is one without fields.
-            found[key] = {"_source": "{}", **item} if key in wanted and item.get("found") else item
+            found[key] = {"_source": "{}", **item} if with_source and item.get("found") else item
         return [key for key in waiting if is_unreadable(found[key])]
 
     await rounds(server, list(dict.fromkeys(keys)), read)
     return found
 
 
-async def read_planned(
-    server: Port, documents: Sequence[PlannedDocument], *, source: Sequence[Key] = ()
-) -> dict[Key, Mapping[str, Any]]:
-    """Return what :func:`read_documents` does; those that were written since the plan have their source, too."""
-    items = await read_documents(server, [document.key for document in documents], source=source)
-    has_source = set(source)
-    others = [document for document in documents if document.key not in has_source]
-    written = [document.key for document in others if is_written(document, items[document.key])]
-    return items | await read_documents(server, written, source=written)
+async def read_planned(server: Port, documents: Sequence[PlannedDocument]) -> dict[Key, Mapping[str, Any]]:
+    """Return what :func:`read_documents` does; those that were written since the plan have their source."""
+    items = await read_documents(server, [document.key for document in documents])
+    written = [document.key for document in documents if is_written(document, items[document.key])]
+    return items | await read_documents(server, written, with_source=True)
 
 
 async def delete_documents(server: Port, versions: Mapping[Key, Version], done: dict[Key, Deletion]) -> None:

@@ -162,7 +162,7 @@ def _look_at(writer: PlanWriter, header: PlanHeader) -> dict[str, Any]:
         "kept_is_shorter": writer.count_kept_shorter(),
         "newer": writer.count_newer(header.date) if header.date else 0,
         "date": header.date or "",
-        "excess": header.guards.find_excess(writer.count_going()),
+        "excess": header.guards.find_excess(writer.count_lines("leaving")),
         "large_group": writer.find_large_group(header.guards.documents),
     }
 

@@ -57,7 +57,7 @@ async def judge(server: Port, removal: RemovalFile, lines: Mapping[int, PlannedR
     fitting = {number: planned for number, planned in lines.items() if standing.issuperset(_indices(planned))}
     goes, stays = ([getattr(planned, name) for planned in fitting.values()] for name in ("document", "canonical"))
     keys = [row.key for row in (*goes, *stays)]
-    items = await read_documents(server, keys, source=keys)
+    items = await read_documents(server, keys, with_source=True)
     decided_by = await read_decisive(server, header, [*goes, *stays])
     written = {row.key for row in [*goes, *stays] if is_written(row, items[row.key])}
     in_view = {row.key for row in [*goes, *stays]} if header.has_view else set()

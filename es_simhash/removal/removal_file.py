@@ -23,7 +23,6 @@ import sqlite3
 import warnings
 import zlib
 from array import array
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -35,7 +34,7 @@ from typing import Any, Literal, Self, TypeAlias
 from es_simhash.arguments import FilePath
 from es_simhash.errors import InvalidInputError, shorten
 from es_simhash.removal.decisions import Decisions, approvals, parse_decisions
-from es_simhash.removal.guard_rails import FEWEST_LARGE, Excess, OneStays
+from es_simhash.removal.guard_rails import Excess, OneStays
 from es_simhash.removal.losses import LOSSES, Loss
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import TOGETHER, Archived, Event, EventKind, PlannedRemoval, in_parts, to_json
@@ -85,22 +84,23 @@ _ARCHIVED = "line, name, id, routing, canonical_name, canonical_id, distance, cr
 PLAN_AGAIN = "make the plan again"
 _NO_LINE = (KeyError, TypeError, ValueError, RecursionError, DamagedError)
 
-Which: TypeAlias = Literal["all", "going"] | Loss
-"""Lines of a plan: all, those that go, or those of a class."""
+Which: TypeAlias = Literal["all", "going", "leaving"] | Loss
+"""Lines of a plan: all, those that go, those of them that nobody keeps, or those of a class."""
 _GOING = "loss IN (SELECT value FROM json_each(?2)) OR number IN (SELECT value FROM json_each(?3))"
-_WHICH = f"(?1 = 'all' OR loss = ?1 OR (?1 = 'going' AND ({_GOING})))"
+_LEAVING = f"({_GOING}) AND number NOT IN (SELECT value FROM json_each(?4))"
+_WHICH = f"(?1 = 'all' OR loss = ?1 OR (?1 = 'going' AND ({_GOING})) OR (?1 = 'leaving' AND {_LEAVING}))"
 
 
 class Lines:
     """
     The lines of a plan, by number, least similar first; those of one similarity by distance, the largest first.
-    *allowed*: the classes that go. *decided*: the numbers of other lines that people decided to remove. *kept*: the
-    keys of documents that people keep.
+    *allowed*: the classes that go. *decided*: the numbers of other lines that people remove, *staying*: of those that
+    they keep.
     """
 
     allowed: Collection[Loss] = ()
     decided: Collection[int] = ()
-    kept: frozenset[Key] = frozenset()
+    staying: Collection[int] = ()
 
     def __init__(self, path: Path, database: sqlite3.Connection, *, writes: bool = False) -> None:
         self.path, self._db, self.writes = path, database, writes
@@ -124,8 +124,8 @@ class Lines:
             query = f"SELECT number, similarity, distance, loss, line FROM lines WHERE number IN ({marks}) {_ORDER}"
             yield self._all(query, part)
 
-    def _asked(self, which: Which) -> tuple[str, str, str]:
-        return which, json.dumps(sorted(self.allowed)), json.dumps(sorted(self.decided))
+    def _asked(self, which: Which) -> tuple[str, ...]:
+        return which, *(json.dumps(list(named)) for named in (self.allowed, self.decided, self.staying))
 
     def removals(self, which: Which = "all") -> Iterator[PlannedRemoval]:
         """Yield the lines, or some of them."""
@@ -140,12 +140,6 @@ class Lines:
     def count_lines(self, which: Which = "all") -> int:
         return int(self._one(f"SELECT count(*) FROM lines WHERE {_WHICH}", *self._asked(which))[0])
 
-    def count_going(self) -> int:
-        """Return how many documents go: of those that people keep, none."""
-        if self.kept:
-            return sum(line.document.key not in self.kept for line in self.removals("going"))
-        return self.count_lines("going")
-
     def count_kept_shorter(self) -> int:
         """Return in how many of the lines that are held back the longer document would go."""
         query = f"SELECT count(*) FROM lines WHERE json_extract(line, '$.is_kept_shorter') AND NOT {_WHICH}"
@@ -157,15 +151,12 @@ class Lines:
 
     def find_large_group(self, documents: int) -> OneStays | None:
         """Return the document for which very many of *documents* go, if there is one."""
-        names = ("index", "id", "routing")
-        key = ", ".join(f"json_extract(line, '$.canonical.{name}')" for name in names)
-        query = f"SELECT {key}, count(*) FROM lines WHERE {_WHICH} GROUP BY 1, 2, 3 HAVING count(*) >= ?4"
-        found = self._all(query, [*self._asked("going"), FEWEST_LARGE])
-        crowds = Counter({Key(*row[:3]): row[3] for row in found})
-        if crowds and self.kept:
-            crowds.subtract(line.canonical.key for line in self.removals("going") if line.document.key in self.kept)
-        largest = [OneStays(key.id, number, documents) for key, number in crowds.most_common(1)]
-        return next((group for group in largest if group.is_suspicious), None)
+        key = ", ".join(f"json_extract(line, '$.canonical.{name}')" for name in ("id", "index", "routing"))
+        query = f"SELECT number, line, count(*) AS c FROM lines WHERE {_WHICH} GROUP BY {key} ORDER BY c DESC LIMIT 1"
+        for number, line, count in self._all(query, self._asked("leaving")):
+            found = OneStays(self._parse(line, number).canonical.id, count, documents)
+            return found if found.is_suspicious else None
+        return None
 
     def close(self) -> None:
         self._db.close()
@@ -249,7 +240,7 @@ class PlanWriter(Lines):
 
     def cut(self, limit: int) -> int:
         """Leave out all but the *limit* most similar of the lines that go, and return how many."""
-        more = max(0, self.count_going() - limit)
+        more = max(0, self.count_lines("leaving") - limit)
         cut = f"SELECT number FROM lines WHERE {_WHICH} {_ORDER} LIMIT {more}"
         self._all(f"DELETE FROM lines WHERE number IN ({cut})", self._asked("going"))
         return more
@@ -288,6 +279,7 @@ class RemovalFile(Lines):
             )
         self._deleted: list[tuple[int, str]] = []
         self._text: tuple[int, bytes] = (0, b"")
+        self.kept: frozenset[Key] = frozenset()
         self.decision_files: list[bytes] = []
         self.log: list[Decisions] = []
         self.approved: tuple[tuple[str, str], ...] = ()
@@ -324,7 +316,9 @@ class RemovalFile(Lines):
             self.log.append(replace(parse_decisions(data, f"a file of decisions in {self.path}"), taken_in=at))
         self.kept = frozenset[Key]().union(*(decisions.keep for decisions in self.log))
         removed = frozenset[Key]().union(*(decisions.remove for decisions in self.log))
-        self.decided = frozenset(self.find_numbers(removed - self.kept).values())
+        numbers = self.find_numbers(self.kept | removed)
+        self.staying = frozenset(numbers[key] for key in self.kept if key in numbers)
+        self.decided = frozenset(numbers.values()) - self.staying
         self.approved = approvals(self.log)
 
     def find_numbers(self, keys: Collection[Key]) -> dict[Key, int]:
@@ -347,7 +341,7 @@ class RemovalFile(Lines):
     def refusals(self) -> list[Excess | OneStays]:
         """Return what ``apply`` refuses of what is not kept, by the numbers of the plan."""
         guards = self.header.guards
-        found = guards.find_excess(self.count_going()), self.find_large_group(guards.documents)
+        found = guards.find_excess(self.count_lines("leaving")), self.find_large_group(guards.documents)
         return [refusal for refusal in found if refusal is not None]
 
     # What was archived

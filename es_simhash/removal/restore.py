@@ -289,7 +289,7 @@ async def _read(server: Port, items: Sequence[_Item]) -> dict[Key, Present | Non
             wanted[_key(item)] = _key(item)
     for name, ids in streams.items():
         await _find_in_stream(server, name, ids, wanted)
-    items_there = await read_documents(server, list(wanted), source=list(wanted))
+    items_there = await read_documents(server, list(wanted), with_source=True)
     return {
         wanted[key]: None
         if is_unreadable(there)

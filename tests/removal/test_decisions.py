@@ -11,7 +11,7 @@ from es_simhash.removal.guard_rails import Guards
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
-from es_simhash.removal.take_decisions import take_in
+from es_simhash.removal.take_decisions import Kept, take_in
 from es_simhash.transport.protocol import Key
 from tests.servers.removals import take
 
@@ -71,21 +71,21 @@ def test_what_is_kept_is_counted_no_more(plan, write):
     assert kept == {Key("news", IDS[0], "r0"), Key("news", IDS[1], "r1")}
     assert approved == (("Ann", "other parties"),)
     with RemovalFile(plan) as removal:
-        assert (removal.count_going(), len(list(removal.removals())), removal.sha256) == (1, 4, before)
+        assert (removal.count_lines("leaving"), len(list(removal.removals())), removal.sha256) == (1, 4, before)
 
 
 def test_what_is_held_back_is_decided(plan, write):
     """A person removes it, and one who keeps it goes before; nobody need have kept it."""
     key = {"index": "news", "id": IDS[3], "routing": "r3"}
     with RemovalFile(plan) as removal:
-        assert (removal.count_going(), removal.decided) == (3, frozenset())
+        assert (removal.count_lines("leaving"), removal.decided) == (3, frozenset())
     take(plan, write(remove=[key]))
     with RemovalFile(plan) as removal:
-        assert (removal.count_going(), removal.decided) == (4, {3})
+        assert (removal.count_lines("leaving"), removal.decided) == (4, {3})
         assert [line.document.id for line in removal.removals("going")] == IDS
     take(plan, write(3, by="Bob"))
     with RemovalFile(plan) as removal:
-        assert (removal.count_going(), removal.decided) == (3, frozenset())
+        assert (removal.count_lines("leaving"), removal.decided) == (3, frozenset())
 
 
 def test_what_several_files_decide(plan, write):
@@ -135,15 +135,17 @@ def test_what_was_deleted_already_is_said(plan, write):
 
 
 def test_nothing_need_be_kept(plan, write):
-    """Whoever keeps nothing has approved the plan as it is; a reason may be empty; a name has no blanks around it."""
-    assert decided(plan, write(by="  Ann \n", reason=" ")) == (frozenset(), (("Ann", ""),))
-
-
-def test_a_byte_order_mark_is_no_reason(plan, write):
-    """Some editors leave one."""
-    path = write(2)
+    """Whoever keeps nothing has approved the plan; no reason, blanks at a name and a byte order mark are no fault."""
+    path = write(by="  Ann \n", reason=" ")
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert len(decided(plan, path)[0]) == 1
+    assert decided(plan, path) == (frozenset(), (("Ann", ""),))
+
+
+def test_what_was_kept_follows_a_reindex():
+    """In an index that was not planned then, the id counts; in one that was, the whole key."""
+    held = Kept(frozenset({Key("news-1", "a", None)}), frozenset("a"), frozenset({"news-1"}))
+    keys = [("news-1", "a", None), ("news-1", "a", "r"), ("news-2", "a", "r"), ("news-2", "b", None)]
+    assert [held.holds(Key(*key)) for key in keys] == [True, False, True, False]
 
 
 KEY = {"index": "news", "id": IDS[0], "routing": "r0"}
@@ -223,14 +225,6 @@ def test_what_is_no_json_of_ours_is_refused(plan, tmp_path, content):
     ) as caught:
         take(plan, path)
     assert "\n" not in str(caught.value)
-
-
-def test_a_name_that_stands_twice_is_refused(plan, write):
-    """Nothing says which of the two was meant."""
-    path = write(0)
-    path.write_text(path.read_text()[:-1] + ', "keep": []}')
-    with pytest.raises(InvalidInputError, match="a name stands twice in one object"):
-        take(plan, path)
 
 
 def test_what_is_no_file(plan, tmp_path):

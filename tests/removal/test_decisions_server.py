@@ -2,19 +2,14 @@
 
 import itertools
 import json
-import random
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from es_simhash import GuardRailError, InvalidInputError, WrongTypeError
+from es_simhash import InvalidInputError, WrongTypeError
 from es_simhash.removal import apply as apply_module
 from es_simhash.removal.history import removal_history
 from tests.servers.removals import (
     ALL,
-    OTHER,
     archived,
     copies,
     decide_file,
@@ -24,7 +19,6 @@ from tests.servers.removals import (
     sources,
     take,
 )
-from tests.servers.support import ROUNDS
 
 KEPT = ("kept", "decided")
 DELETED = ("deleted", None)
@@ -108,81 +102,8 @@ def test_what_was_decided_before_is_not_planned(server, index, simhash, plan, de
     assert not other.exists()
 
 
-def test_what_was_kept_follows_a_reindex(server, index, simhash, plan, tmp_path):
-    """In an index that was not planned then, the id counts."""
-    first, second, alias = f"{index}-1", f"{index}-2", f"{index}-alias"
-    fill(server, first, simhash, copies(2))
-    server.request("POST", "/_aliases", {"actions": [{"add": {"index": first, "alias": alias}}]})
-    made = simhash.plan_removal(alias, plan, **ALL)
-    take(plan, decide_file(tmp_path / "d.txt", made.sha256, [(first, "b0001", None)]))
-    fill(server, second, simhash, copies(2))
-    move = [{"remove": {"index": first, "alias": alias}}, {"add": {"index": second, "alias": alias}}]
-    server.request("POST", "/_aliases", {"actions": move})
-    made = simhash.plan_removal(alias, tmp_path / "second.db", after=[plan], **ALL)
-    assert (made.count, made.left_out) == (3, {"decided": 1})
-    made = simhash.plan_removal(second, tmp_path / "third.db", after=[plan], **ALL)
-    assert (made.count, made.left_out) == (3, {"decided": 1})
-
-
-def test_decisions_that_lie_beside(server, index, simhash, plan, decide):
-    """Those with the name that the page gives stop the apply until they are taken in."""
-    fill(server, index, simhash, copies(1))
-    simhash.plan_removal(index, plan, **ALL)
-    beside = decide("b0000").rename(plan.with_name("removal.decisions.json"))
-    for dry_run in (True, False):
-        with pytest.raises(InvalidInputError, match="lies beside .* and was not taken in"):
-            list(simhash.apply_removal(plan, dry_run=dry_run))
-    for wrong in ("", 0, True, None, beside):  # such as a variable that was not set
-        with pytest.raises(WrongTypeError, match="decisions"):
-            list(simhash.apply_removal(plan, decisions=wrong))
-    files = [beside, decide("s0000", name="mine")]
-    assert outcomes(simhash.apply_removal(plan, decisions=files)) == {"b0000": KEPT, "s0000": KEPT}
-    assert outcomes(simhash.apply_removal(plan)) == {"b0000": KEPT, "s0000": KEPT}
-
-
-def test_guard_rails_judge_what_is_left(server, index, simhash, plan, decide):
-    """A plan that is too large by the present numbers, also before a search shows them, can be applied in part."""
-    documents = copies(2) | {f"z{n}": " ".join(f"{w}{n}" for w in OTHER.split()) for n in range(4)}
-    fill(server, index, simhash, documents)
-    simhash.plan_removal(index, plan, max_share=0.4)
-    server.request("DELETE", f"/{index}/_doc/z0")
-    with pytest.raises(GuardRailError):
-        list(simhash.apply_removal(plan))
-    found = outcomes(simhash.apply_removal(plan, decisions=[decide("b0000")]))
-    assert found["b0000"] == KEPT
-    gone = {id_ for id_, (action, _) in found.items() if action == "deleted"}
-    assert gone == {"b0001", "s0000", "s0001"}
-    assert sources(server, index).keys() == documents.keys() - gone - {"z0"}
-
-
 def _killed():
     raise RuntimeError("killed")
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize("seed", range(2 * ROUNDS))
-def test_a_process_that_is_killed_keeps_what_was_decided(server, index, sync_simhash, plan, decide, seed):
-    """After each kill what is kept is there; in the end the rest is gone, archived once, with who approved it."""
-    chance = random.Random(f"decisions {seed}")
-    documents = copies(10)
-    fill(server, index, sync_simhash, documents)
-    sync_simhash.plan_removal(index, plan, **ALL)
-    keep = set(chance.sample(sorted(documents.keys() - {"a", "r"}), 7))
-    files = [str(plan), str(decide(*keep))]
-    command = [sys.executable, "-m", "tests.servers.fault_removal", server.url, "apply", *files]
-    options = {"cwd": Path(__file__).parents[2], "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    for lines in (chance.randrange(14), chance.randrange(14), None):
-        with subprocess.Popen(command, **options) as process:
-            if lines is not None:
-                for _ in range(lines):
-                    process.stdout.readline()
-                process.kill()
-            output, errors = process.communicate(timeout=120)
-        assert {"a", "r", *keep} <= sources(server, index).keys()
-    assert process.returncode == 0, errors
-    assert sorted(line.split()[0] for line in output.splitlines()) == ["deleted"] * 13 + ["kept"] * 7
-    assert sources(server, index).keys() == {"a", "r", *keep}
-    assert archived(plan).keys() == documents.keys() - {"a", "r", *keep}
 
 
 @pytest.mark.filterwarnings("ignore:.* was deleted already")

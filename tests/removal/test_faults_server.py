@@ -9,20 +9,18 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from es_simhash import AsyncSimHashClient, SimHashClient, WrongTypeError
-from es_simhash.removal import apply as apply_module, restore as restore_module
+from es_simhash.removal import apply as apply_module
 from es_simhash.removal.removal_file import open_archived
 from tests.estates.wire import Wire
 from tests.servers.fixtures import make_client
 from tests.servers.proxy import signalling_proxy
 from tests.servers.removals import (
     ALL,
-    OTHER,
     TEXT,
     Killed,
     archived,
@@ -34,7 +32,7 @@ from tests.servers.removals import (
     sources,
     through_wire,
 )
-from tests.servers.support import ONE_SHARD, ROUNDS, send_lines
+from tests.servers.support import ROUNDS
 
 pytestmark = pytest.mark.faults
 
@@ -311,50 +309,6 @@ def test_a_canonical_that_goes_at_the_last_moment(server, index, simhash, plan, 
     assert set(sources(server, index)) == {"b0000", "b0001", "r"}
 
 
-def test_a_canonical_that_changes_at_the_last_moment(server, index, simhash, plan, monkeypatch):
-    """Nothing says that its new text is the duplicate's, which comes back."""
-    fill(server, index, simhash, copies(1))
-    before = sources(server, index)
-    simhash.plan_removal(index, plan, **ALL)
-    meddle(
-        monkeypatch, lambda: send_lines(server, [{"update": {"_index": index, "_id": "a"}}, {"doc": {"body": OTHER}}])
-    )
-    assert outcomes(simhash.apply_removal(plan))["b0000"] == ("restored", "canonical_changed")
-    assert sources(server, index)["b0000"] == before["b0000"]
-
-
-def test_a_duplicate_that_changes_at_the_last_moment(server, index, simhash, plan, monkeypatch):
-    """It stays with its new text."""
-    fill(server, index, simhash, copies(1))
-    simhash.plan_removal(index, plan, **ALL)
-    meddle(
-        monkeypatch,
-        lambda: send_lines(server, [{"update": {"_index": index, "_id": "b0000"}}, {"doc": {"body": OTHER}}]),
-    )
-    assert outcomes(simhash.apply_removal(plan))["b0000"] == ("kept", "changed")
-    assert sources(server, index)["b0000"]["body"] == OTHER
-
-
-def test_a_document_that_comes_back_passes_no_pipeline(server, index, simhash, plan, monkeypatch):
-    """A default pipeline has done its work when the document was first written."""
-    try:
-        body = {"processors": [{"set": {"field": "seen", "value": True}}]}
-        server.request("PUT", f"/_ingest/pipeline/{index}", body)
-    except Exception:  # noqa: BLE001 -- the embedded Elasticsearch has no processors
-        pytest.skip("this server has no processor 'set'")
-    try:
-        fill(server, index, simhash, copies(1), settings=ONE_SHARD)
-        server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": index})
-        before = sources(server, index)
-        simhash.plan_removal(index, plan, **ALL)
-        meddle(monkeypatch, lambda: server.request("DELETE", f"/{index}/_doc/a?refresh=true"))
-        assert outcomes(simhash.apply_removal(plan))["b0000"] == ("restored", "canonical_missing")
-        assert sources(server, index)["b0000"] == before["b0000"]
-    finally:
-        server.request("PUT", f"/{index}/_settings", {"index.default_pipeline": None})
-        server.request("DELETE", f"/_ingest/pipeline/{index}")
-
-
 # What a restore of all of them sends, about: a few requests for each batch, and the reading and rewriting of groups.
 REQUESTS = 30
 
@@ -399,23 +353,3 @@ def kill_after(server, number, *arguments):
             proxy.began.set()
             _, errors = process.communicate(timeout=300)
     assert process.returncode in (0, -signal.SIGKILL), errors  # 0: it was done before
-
-
-@pytest.mark.parametrize("fault", ["lost", "timeout", "503 after the work", "503 for items after the work", "repeated"])
-def test_lost_answers_to_a_restore(server, index, simhash, sync_simhash, mode, runner, plan, monkeypatch, fault):
-    """A document that this restore created is restored, and one that was there exists, whatever becomes of answers."""
-    fill(server, index, sync_simhash, copies(3))
-    before = sources(server, index)
-    remove_all(sync_simhash, plan, index)
-    monkeypatch.setattr(restore_module, "BATCH_DOCUMENTS", 4)
-    with closing(sync_simhash.restore(plan)) as records:
-        first = next(records)
-    there = set(sources(server, index))
-    assert {first.id, "a", "r"} <= there < before.keys()
-    wire = Wire(script={("bulk", 0): fault, ("bulk", 1): fault})
-    records, error = through_wire(server, mode, runner, wire, "restore", plan)
-    assert wire.log
-    assert error is None
-    wanted = {id_: "exists" if id_ in there else "restored" for id_ in before if id_ not in "ar"}
-    assert {each.id: each.action for each in records} == wanted
-    assert sources(server, index) == before

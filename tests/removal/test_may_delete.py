@@ -84,6 +84,7 @@ def test_a_null_counts_where_the_mapping_has_a_value_for_it():
     others = [digest_of({"body": "x", **more}, fields) for more in ({"day": None}, {"day": ["1", None]}, {"day": "1"})]
     assert len({none, *others}) == 4
     assert digest_of({"body": "x"}, {"body": False}) == none
+    assert digest_of({"n": 2**53}, {"n": False}) != digest_of({"n": 2**53 + 1}, {"n": False})
 
 
 @pytest.mark.parametrize(

@@ -133,19 +133,6 @@ def test_a_canonical_that_is_written_at_the_last_moment(server, index, simhash, 
         assert ("b0000" in sources(server, name)) == bool(number)
 
 
-def test_a_large_number_and_nulls(server, index, simhash, plan):
-    """Numbers are compared by every digit; a null, or an array of one value, is no change."""
-    mappings = {"properties": {"n": {"type": "long"}}}
-    number = 2**53
-    documents = {id_: {"body": text, "n": number} for id_, text in copies(1).items()}
-    fill(server, index, simhash, documents, mappings=mappings)
-    simhash.plan_removal(index, plan, canonical="n", **ALL)
-    change(server, index, "b0000", n=number + 1)
-    change(server, index, "s0000", n=[number, None], huge=None)
-    found = outcomes(simhash.apply_removal(plan))
-    assert found == {"b0000": ("kept", "changed"), "s0000": ("deleted", None)}
-
-
 COPIED = {"dynamic_templates": [{"cities": {"match": "city*", "mapping": {**KEYWORD, "copy_to": "place"}}}]}
 
 

@@ -81,7 +81,7 @@ def test_a_plan_is_read_as_it_was_written(tmp_path):
     finally:
         os.umask(before)
     with RemovalFile(path) as found:
-        assert (found.sha256, found.header, found.count_going()) == (digest, replace(HEADER, count=4), 4)
+        assert (found.sha256, found.header, found.count_lines("leaving")) == (digest, replace(HEADER, count=4), 4)
         lines = list(found.removals())
     assert lines == [removals[1], removals[2], removals[0], removals[3]]
     assert [each.document.fields for each in lines[:2]] == [{"body": "\ud800 “x”\n"}, {"body": "text"}]
@@ -107,7 +107,7 @@ def test_a_limit_keeps_the_most_similar(tmp_path, limit):
     write(tmp_path / "p", [held, *(removal(n, each) for n, each in enumerate(similarities))], limit=limit)
     with RemovalFile(tmp_path / "p") as found:
         assert [each.similarity for each in found.removals()] == [0.7, *sorted(similarities)[max(0, 3 - limit) :]]
-        assert found.count_going() == min(3, limit)
+        assert found.count_lines("leaving") == min(3, limit)
 
 
 def test_a_plan_that_is_not_finished_leaves_no_file(tmp_path):
@@ -207,7 +207,7 @@ def test_a_kill_while_it_is_written(path, tmp_path):
         with pytest.warns(UserWarning, match=f"{journal} belongs to {link}"):
             found = RemovalFile(link, writes=writes)
         with found:
-            assert ([each.line for each in found.archived()], found.count_going()) == ([1, 2], 3)
+            assert ([each.line for each in found.archived()], found.count_lines("leaving")) == ([1, 2], 3)
         assert not journal.exists()
 
 
@@ -334,7 +334,7 @@ def test_decisions_about_what_the_plan_does_not_name_decide_nothing(path):
         ).read_bytes()
         found.add_decisions(data, AT)
     with RemovalFile(path) as found:
-        assert (found.count_going(), found.decided) == (2, frozenset())
+        assert (found.count_lines("leaving"), found.decided) == (2, frozenset())
 
 
 def varint(number):
@@ -372,7 +372,7 @@ def test_what_another_program_lays_beside_it_is_not_read(path):
         path.with_name(name).write_bytes(bytes.fromhex("377f0682") + os.urandom(8_188))
     for writes in (False, True):
         with RemovalFile(path, writes=writes) as found:
-            assert ([document.line for document in found.archived()], found.count_going()) == ([1, 2], 3)
+            assert ([document.line for document in found.archived()], found.count_lines("leaving")) == ([1, 2], 3)
 
 
 def test_what_is_no_removal(tmp_path):

@@ -1,25 +1,18 @@
 """Plans of removal, and what applying them does to documents that others change, on real servers."""
 
-import gzip
 import json
-import re
-import shlex
 import subprocess
 import sys
-from collections import defaultdict
 from dataclasses import replace
-from itertools import combinations
 
 import pytest
 
 from es_simhash import GuardRailError, InvalidInputError, fingerprint, fingerprint_fields
-from es_simhash.removal import apply as apply_module, guard_rails, make_plan, may_delete, removal_file
+from es_simhash.removal import apply as apply_module, guard_rails, make_plan, may_delete
 from es_simhash.removal.guard_rails import Excess, OneStays
 from es_simhash.removal.may_delete import Comparer, digest_of
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.review import Review
-from tests.answers.sources import DATA
-from tests.docs.blocks import ROOT
 from tests.servers.command_line import invoke
 from tests.servers.removals import (
     ALL,
@@ -238,22 +231,6 @@ def test_only_what_loses_nothing_goes(server, index, simhash, plan):
     assert sources(server, index).keys() == {"a", "few", "tit"}
 
 
-def test_the_longer_one_stays_if_that_is_asked_for(server, index, simhash, plan):
-    """What was held back as longer then has the others removed for it; what both have of their own stays."""
-    first, second = "Two ships came in from the south.", "Cars may pass on Sunday."
-    documents = {"b": TEXT, "a": f"{TEXT} {first}", "c": f"{TEXT} {second}"}
-    fill(server, index, simhash, documents)
-    options = {"verify": 0.3, "max_distance": 64, **ALL}
-    made = simhash.plan_removal(index, plan, canonical="id", **options)
-    assert (dict(made.losses), made.kept_is_shorter) == ({"contained": 1, "rewritten": 1}, 0)
-    server.request("DELETE", f"/{index}/_doc/a?refresh=true")
-    made = plan_again(simhash, index, plan, canonical="id", **options)
-    assert (made.count, made.kept_is_shorter) == (0, 1)
-    made = plan_again(simhash, index, plan, canonical="longest", **options)
-    assert (made.count, made.held) == (1, 0)
-    assert outcomes(simhash.apply_removal(plan)) == {"b": ("deleted", None)}
-
-
 def test_parts_of_a_whole_lose_nothing_of_each_other(server, index, simhash, plan):
     """Each line is judged against the document that stays, and never against one that goes."""
     parts = [TEXT, OTHER, "Two ships came in from the south, and nobody knew where they had been."]
@@ -289,24 +266,6 @@ def test_an_index_that_was_replaced(server, index, simhash, plan):
     records = list(simhash.apply_removal(plan))
     assert {each.kind for each in records} == {"index_replaced"}
     assert sources(server, index).keys() == documents.keys()
-
-
-def test_several_indices_behind_an_alias(server, index, simhash, plan):
-    """The lines name concrete indices, and duplicates of another index are removed as well."""
-    for number in (1, 2):
-        fill(server, f"{index}-{number}", simhash, {"a": TEXT, f"b{number}": TEXT.upper()})
-        server.request(
-            "POST", "/_aliases", {"actions": [{"add": {"index": f"{index}-{number}", "alias": f"{index}-x"}}]}
-        )
-    made = simhash.plan_removal(f"{index}-x", plan, **ALL)
-    assert made.count == 3
-    assert {(each.document.index, each.document.id) for each in read_plan(plan).removals()} == {
-        (f"{index}-2", "a"),
-        (f"{index}-1", "b1"),
-        (f"{index}-2", "b2"),
-    }
-    assert {each.action for each in simhash.apply_removal(plan)} == {"deleted"}
-    assert set(sources(server, f"{index}-x")) == {"a"}
 
 
 def test_a_full_disk_deletes_nothing(server, index, sync_simhash, plan, monkeypatch):
@@ -392,16 +351,6 @@ def test_each_title_counts(server, index, simhash, plan):
 
 
 @pytest.mark.parametrize(
-    "titles", [{"post_title": "Law"}, {"title_en": "Law"}, {"title": {"de": "Gesetz", "en": "Law"}}]
-)
-def test_a_title_of_a_language_or_a_site_counts(server, index, simhash, plan, titles):
-    """Its name has that of the language, or of what it is the title of, beside it."""
-    other = json.loads(json.dumps(titles).replace("Law", "Order"))
-    fill(server, index, simhash, {"a": {"body": TEXT, **titles}, "b": {"body": TEXT, **other}})
-    assert dict(simhash.plan_removal(index, plan, **ALL).losses) == {"title": 1}
-
-
-@pytest.mark.parametrize(
     ("header", "line", "found"),
     [
         ({}, {}, ("deleted", None)),
@@ -457,45 +406,6 @@ def test_more_indices_than_a_request_can_name(server, index, simhash, plan):
         server.remove(name)
 
 
-def test_of_the_versions_of_a_law_the_newest_stays(server, index, simhash, plan):
-    """By the command of docs/removal.md; of 66 pairs of laws of one title, 56 were rewritten more, and stay."""
-    if not (folder := DATA / "laws_tw").exists():
-        pytest.skip("the data set laws_tw is not beside the checkout")
-    works = defaultdict(list)
-    with gzip.open(folder / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
-        for law in map(json.loads, lines):
-            works[re.sub(r"\s*[（(].*?[)）]\s*", "", law["title"])].append(law)
-    documents = {
-        law["id"]: {"body": law["text"], "title": law["title"], "published": law["date"], "work": work}
-        for work, laws in works.items()
-        if len(laws) > 1
-        for law in laws
-    }
-    assert (len(documents), sum(1 for laws in works.values() for _ in combinations(laws, 2))) == (126, 66)
-    dates, keyword = {"type": "date", "format": "yyyyMMdd"}, {"type": "keyword"}
-    properties = {"published": dates, "work": keyword, "title": keyword}
-    fill(server, index, simhash, documents, mappings={"properties": properties})
-    [recipe] = re.findall(
-        r"^ +es-simhash (plan laws .*--per.*)$", (ROOT / "docs/removal.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
-    given = {"laws": index, "removal.db": str(plan)}
-    command = [given.get(word, word) for word in shlex.split(recipe)]
-    url = ["--url", server.url]
-    assert (
-        "in 10 of 10 the newer one by published goes"
-        in invoke(
-            [word.replace("-published", "published") for word in command if word not in ("--out", str(plan))] + url
-        ).stdout
-    )
-    made = invoke([*command, *url])
-    assert (made.exit_code, "newer" in made.stdout) == (0, False), made.stderr
-    assert invoke(["apply", plan, "--yes", *url]).exit_code == 0
-    stays = sources(server, index)
-    gone = [(documents[line.document.id], stays[line.canonical.id]) for line in read_plan(plan).removals()]
-    assert (len(gone), len(stays)) == (10, 116)
-    assert all(one["work"] == other["work"] and one["published"] <= other["published"] for one, other in gone)
-
-
 @pytest.mark.filterwarnings("default:.*its unfinished change is undone")
 def test_commands_go_on_after_a_kill(server, index, simhash, plan):
     """Also where the file has a journal: whoever opens it next takes the change back, a reader too."""
@@ -531,8 +441,7 @@ def test_both_numbers_count(removals, documents, is_large):
 
 def test_no_plan_takes_a_large_group(call, simhash, index, tmp_path, monkeypatch):
     """Of many duplicates none goes, unless that is allowed."""
-    for module in (guard_rails, removal_file):
-        monkeypatch.setattr(module, "FEWEST_LARGE", 50)
+    monkeypatch.setattr(guard_rails, "FEWEST_LARGE", 50)
     call(simhash.create_index(index, text_field="body", settings=ONE_SHARD))
     documents = [{"_id": f"p{number:02}", "body": LICENCE[:300]} for number in range(60)]
     list(call(simhash.ingest(index, documents, on_duplicate=None)))

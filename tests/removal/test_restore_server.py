@@ -13,14 +13,14 @@ import pytest
 from es_simhash.client.dialects import ELASTICSEARCH
 from es_simhash.client.port import finish
 from es_simhash.errors import InvalidInputError
-from es_simhash.removal import regroup, restore
+from es_simhash.removal import restore
 from es_simhash.removal.records import Archived
 from es_simhash.removal.removal_file import RemovalFile, digest_lines
 from es_simhash.removal.sqlite_file import DamagedError
 from es_simhash.transport.protocol import Call, Key
 from tests.servers.archives import AT, delete, put_raw, raw_source, source_of, write_archive
 from tests.servers.removals import ALL, TEXT, fill, lines_of
-from tests.servers.support import expected_groups, put, read_all, send_lines, stored_groups, texts
+from tests.servers.support import put, read_all, send_lines, stored_groups, texts
 
 ODD = [
     '{"body": "one two three four", "odd": {"a": 1.10, "b": 1E400, "c": 12345678901234567890123, "d": -0.0}}',
@@ -214,28 +214,6 @@ def test_indices_that_no_line_names_are_regrouped_too(server, index, simhash, tm
     simhash.reconcile(names)
     assert [each.action for each in simhash.restore(plan)] == ["restored"]
     assert stored_groups(read_all(server, f"{index}-*")) == dict.fromkeys("abc", "a")
-
-
-def test_an_interrupted_restore_is_run_again(server, index, sync_simhash, tmp_path, monkeypatch):
-    """What was there already is regrouped as well; here all groups are judged, as after a large restore."""
-    sync_simhash.create_index(index, text_field="body")
-    documents = [{"_id": f"d{n:03d}", "body": text} for n, text in enumerate(texts(20, edits=1))]
-    for _ in sync_simhash.ingest(index, documents, verify=False):
-        pass
-    first = read_all(server, index)
-    rows = [(index, id_, None, json.dumps(source), "c") for id_, source in first.items()]
-    path = write_archive(tmp_path / "removed.db", rows)
-    delete(server, index, list(first))
-    # Half of it came back, and the process was killed before any group was written.
-    for index_, id_, _, source, _ in rows[::2]:
-        own = json.loads(source)
-        for name in ("group", "duplicate_of", "distance"):
-            own["simhash"].pop(name, None)
-        put_raw(server, index_, id_, json.dumps(own))
-    monkeypatch.setattr(regroup, "MOST_IDS", 0)
-    assert {each.action for each in sync_simhash.restore(path)} == {"restored", "exists"}
-    now = read_all(server, index)
-    assert stored_groups(now) == expected_groups(now, 3)
 
 
 def test_vectors_come_back(server, index, simhash, tmp_path):

@@ -29,7 +29,6 @@ from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.review import Review, compare_fields, review_html
 from es_simhash.removal.review_page import CATALOGUE, LONGEST_TEXT
 from es_simhash.tables.hidden import shown
-from es_simhash.tables.notebook import user_text
 from es_simhash.tables.words import Words
 from tests.pages import CONTROL, HOSTILE, Page as ReadPage
 from tests.servers.command_line import invoke
@@ -160,14 +159,6 @@ def test_any_texts_give_a_well_formed_page(rows):
     assert Checked(html).tags.count("article") == len(rows)
 
 
-@given(st.text())
-def test_markup_keeps_the_text(text):
-    """What a parser reads of an element is the text, with escapes for what cannot be seen."""
-    read = Checked(user_text(text)).text
-    assert read == shown(text)
-    assert not CONTROL.search(read)
-
-
 def test_the_policy_allows_this_script_and_this_style_alone():
     """The hashes are those of what is in the page, and nothing else may be loaded."""
     html = render([removal()])
@@ -279,13 +270,6 @@ def test_what_is_spaced_otherwise_does_not_differ(plan):
     assert sum(line.differs("title") for line in rows) == 1
 
 
-def test_a_page_of_nothing():
-    """A plan without removals."""
-    page = Checked(render([]))
-    assert "Nothing would be removed." in page.texts
-    assert "article" not in page.tags
-
-
 def test_the_command(plan, tmp_path):
     """Text, page and numbers; no control character of a document reaches the terminal."""
     path = plan([removal("1\x1b[31m", similarity=0.8, goes=LONG + "red\u202e", stays=LONG + "blue")], documents=10)
@@ -373,13 +357,6 @@ def test_a_page_in_chinese_has_no_english_sentence(tmp_path, monkeypatch):
     with Review(path) as found:
         said = found.facts(Words("zh", CATALOGUE), is_page=True)
     assert not re.search("[a-z]+ [a-z]+ [a-z]+", " ".join(said.values()).replace("--canonical", ""))
-
-
-def test_what_stays_for_most_says_how_many_are_shown(plan):
-    """The table has ten; the others are counted."""
-    assert "what stays for most removals (10 of 12)" in read_text(
-        plan([removal(f"d{n}", f"c{n % 12}") for n in range(24)])
-    )
 
 
 def test_similarities_are_cut_alike(plan, capsys):

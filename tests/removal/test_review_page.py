@@ -349,19 +349,6 @@ def test_a_file_is_added_to_what_is_decided(browser, show, tmp_path):
     assert decided(plan, browser.saved())[1][0] == "Bob"
 
 
-def test_words_that_differ_are_two_when_they_are_copied(browser, tmp_path):
-    """Whether they are copied or read without colours."""
-    path, page = tmp_path / "removal.db", tmp_path / "page.html"
-    before, after = (f"{'the price is as it was ' * 9}{price} today" for price in ("price", "82"))
-    goes, stays = (replace(document(id_), fields={"body": body}) for id_, body in (("d", before), ("c", after)))
-    with PlanWriter(path) as writer:
-        writer.add(PlannedRemoval(goes, stays, 1, 0.9, "rewritten"))
-        writer.finish(PlanHeader({"news": "uuid"}, "simhash", {}, len(writer), decided_by={"news": ("body",)}))
-    page.write_text(review_html(path), encoding="utf-8")
-    browser.open(page)
-    assert "was price 82 today" in browser.run("document.querySelector('blockquote').textContent")
-
-
 def test_nobody_decides_without_a_name(browser, show):
     """The page does not give a file that apply refuses."""
     plan = show(*GROUPS)
@@ -418,20 +405,6 @@ def test_words_of_the_boxes_are_not_found(browser, show, monkeypatch):
     assert browser.run("document.querySelectorAll('.band[open]').length") == 1
 
 
-def test_a_printed_page_has_the_boxes(browser, show):
-    """The count and who decides are on the paper, and what is only for the screen is not."""
-    show(*GROUPS)
-    tick(browser, "d0")
-    assert browser.pdf().startswith(b"%PDF")
-    browser.send("Emulation.setEmulatedMedia", media="print")
-    seen = "(element => element !== null && element.checkVisibility())(document.querySelector({0!r}))"
-    browser.run("dispatchEvent(new Event('beforeprint'))")
-    shown = [".decide input", "#count", "#by", ".band article"]
-    hidden = ["#earlier", "#decisions button", "#find"]
-    assert [browser.run(seen.format(selector)) for selector in shown + hidden] == [True] * 4 + [False] * 3
-    browser.send("Emulation.setEmulatedMedia", media="")
-
-
 def test_without_javascript(browser, show, tmp_path):
     """The page says what needs it, and offers no box; the removals are there."""
     show(*GROUPS, losses=("few",))
@@ -441,18 +414,6 @@ def test_without_javascript(browser, show, tmp_path):
     roles = [role for role, _ in browser.names()]
     assert (roles.count("article"), roles.count("textbox")) == (10, 0)
     assert browser.run("document.querySelectorAll('.decide').length") == 0
-
-
-def test_decisions_are_not_left_by_mistake(browser, show):
-    """A browser asks before the page is left with decisions that are in no file."""
-    show(*GROUPS)
-    asks = "!dispatchEvent(new Event('beforeunload', {cancelable: true}))"
-    assert browser.run(asks) is False
-    tick(browser, "d0")
-    assert browser.run(asks) is True
-    fill_in(browser)
-    browser.saved()
-    assert browser.run(asks) is False
 
 
 HUGE = f"{HOSTILE}<script>document.title = 'run'</script>" * 40_000
