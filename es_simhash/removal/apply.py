@@ -22,10 +22,10 @@ from es_simhash.mapping.resolve import judge_mappings
 from es_simhash.removal.delete import Deletion, delete_documents, put_back, read_planned
 from es_simhash.removal.guard_rails import check_max_share
 from es_simhash.removal.make_plan import count_shown, read_uuids
-from es_simhash.removal.may_delete import state_of, version_of
+from es_simhash.removal.may_delete import is_written, state_of, version_of
 from es_simhash.removal.plan_options import PlanHeader
 from es_simhash.removal.present import Items, judge, read_decisive
-from es_simhash.removal.records import Archived, DuplicateKind, DuplicateResult, PlannedRemoval
+from es_simhash.removal.records import Archived, DuplicateAction, DuplicateKind, DuplicateResult, PlannedRemoval
 from es_simhash.removal.regroup import names_within, regroup
 from es_simhash.removal.removal_file import RemovalFile
 from es_simhash.removal.take_decisions import take_in
@@ -125,7 +125,8 @@ async def _apply(
                 elif record.action == "restored":
                     back.add(record.id)
                 yield [record]
-            last.refuse_hindered()
+            if last.hindrance is not None:
+                raise last.hindrance
             done += len(lines)
             server.tell(Progress(done, going, "comparing documents" if dry_run else "removing documents"))
         if standing and not dry_run:
@@ -227,18 +228,20 @@ class _Batch:
     """
     Carries out some lines of a plan.
     *view*: the names under which their documents are searched. *created*: the ``creation_date`` of each index.
+    *hindrance*: why no write is taken now; it is raised when what was done is reported.
     """
 
     def __init__(self, removal: RemovalFile, view: Sequence[str], created: Mapping[str, str]) -> None:
         self._removal = removal
         self._view = view
         self._created = created
+        self._lines: Mapping[int, PlannedRemoval] = {}
         self._records: dict[int, DuplicateResult] = {}
         self._before: list[int] = []
         self._deletions: dict[Key, Deletion] = {}
         self._archived: dict[int, Archived] = {}  # the documents as this run archived them, by line
         self._restored = 0
-        self._hindrance: WritesRefusedError | None = None
+        self.hindrance: WritesRefusedError | None = None
 
     @property
     def gone(self) -> int:
@@ -250,19 +253,19 @@ class _Batch:
         """The characters of the largest document that was archived; 0 if none was."""
         return max((len(archived.source) for archived in self._archived.values()), default=0)
 
-    def refuse_hindered(self) -> None:
-        """Raise if no write is taken now; call it when what was done is reported."""
-        if self._hindrance is not None:
-            raise self._hindrance
+    def _settle(
+        self, number: int, action: DuplicateAction, kind: DuplicateKind | None = None, detail: str = ""
+    ) -> None:
+        self._records[number] = DuplicateResult.of(self._lines[number], action, kind, detail)
 
     async def carry_out(self, server: Port, lines: Mapping[int, PlannedRemoval]) -> list[DuplicateResult]:
         """Return the record of each line, in order."""
-        waiting = lines
+        self._lines = waiting = lines
         for _ in range(ROUNDS):
             if waiting:
                 waiting = await self._attempt(server, waiting)
-        for number, line in waiting.items():
-            self._records[number] = DuplicateResult.of(line, "kept", "conflict")
+        for number in waiting:
+            self._settle(number, "kept", "conflict")
         await self._check(server, lines)
         return [self._records[number] for number in lines]
 
@@ -275,15 +278,15 @@ class _Batch:
         keys = {number: lines[number].document.key for number in found.that("delete")}
         whole = await self._archive(server, {number: lines[number] for number in keys}, found.items)
         for number in keys.keys() - whole:
-            self._records[number] = DuplicateResult.of(lines[number], "kept", "unarchived")
+            self._settle(number, "kept", "unarchived")
             del keys[number]
         await delete_documents(server, {key: version_of(found.items[key]) for key in keys.values()}, self._deletions)
         for number, key in keys.items():
             deletion = self._deletions[key]
             if deletion.refusal is not None:
                 if (kind := deletion.refusal.hindrance) is not None:
-                    self._hindrance = writes_refused(kind, key.index, str(deletion.refusal))
-                self._records[number] = DuplicateResult.of(lines[number], "kept", "refused", str(deletion.refusal))
+                    self.hindrance = writes_refused(kind, key.index, str(deletion.refusal))
+                self._settle(number, "kept", "refused", str(deletion.refusal))
             elif not deletion.is_deleted:
                 unsure.append(number)
         gone = [number for number, key in keys.items() if self._deletions[key].is_deleted]
@@ -297,17 +300,14 @@ class _Batch:
 
     async def _archive(self, server: Port, lines: Mapping[int, PlannedRemoval], items: Items) -> set[int]:
         """Put the documents into the file, and note that they go now; return which of them the file gives back."""
-        archived = {
-            number: Archived(
-                *key, items[key]["_source"], line.canonical.key, number, line.distance, self._created.get(key.index, "")
-            )
-            for number, line in lines.items()
-            for key in [line.document.key]
-        }
-        if not archived:
-            return set()
-        whole = await server.compute(self._removal.archive, list(archived.values()), await server.compute(now))
-        self._archived |= {number: archived[number] for number in whole}
+        batch = []
+        for number, line in lines.items():
+            key = line.document.key
+            created = self._created.get(key.index, "")
+            batch.append(Archived(*key, items[key]["_source"], line.canonical.key, number, line.distance, created))
+        at = await server.compute(now)
+        whole: set[int] = await server.compute(self._removal.archive, batch, at) if batch else set()
+        self._archived |= {archived.line: archived for archived in batch if archived.line in whole}
         return whole
 
     async def _note(self, server: Port, kind: Literal["deleted", "kept"], numbers: Sequence[int]) -> None:
@@ -320,7 +320,8 @@ class _Batch:
         gone = [*self._before, *(number for number, line in lines.items() if line.document.key in deleted_now)]
         canonicals = [lines[number].canonical for number in gone]
         items = await read_planned(server, canonicals)
-        decided_by = await read_decisive(server, self._removal.header, canonicals, items)
+        written = [canonical for canonical in canonicals if is_written(canonical, items[canonical.key])]
+        decided_by = await read_decisive(server, self._removal.header, written)
         lost: dict[int, DuplicateKind] = {}
         for number in gone:
             line = lines[number]
@@ -338,16 +339,16 @@ class _Batch:
         missing = [number for number in lost if number not in self._archived]
         texts = {**await server.compute(self._removal.find, missing), **self._archived}
         for number in lost.keys() - texts.keys():
-            self._records[number] = DuplicateResult.of(lines[number], "deleted", "unarchived")
+            self._settle(number, "deleted", "unarchived")
             del lost[number]
         outcomes = await put_back(server, [texts[number] for number in lost])
-        self._hindrance = self._hindrance or find_hindrance(outcomes)
+        self.hindrance = self.hindrance or find_hindrance(outcomes)
         came_back = []
         for number, outcome in zip(lost, outcomes, strict=True):
             if outcome.is_done or outcome.status == CONFLICT:
                 came_back.append(number)
-                self._records[number] = DuplicateResult.of(lines[number], "restored", lost[number])
+                self._settle(number, "restored", lost[number])
             else:
-                self._records[number] = DuplicateResult.of(lines[number], "deleted", "not_restored", str(outcome.error))
+                self._settle(number, "deleted", "not_restored", str(outcome.error))
         self._restored = len(came_back)
         await self._note(server, "kept", came_back)

@@ -72,11 +72,6 @@ def names_of(kind: str, shown: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(name for name, own in shown.items() if own == kind)
 
 
-def name_of(kind: str, shown: Mapping[str, str]) -> str | None:
-    """Return the first field of that *kind* among those *shown*, if there is one."""
-    return next(iter(names_of(kind, shown)), None)
-
-
 def choose(names: Iterable[str], sources: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """
     Return for each kind the first of *names* that has a value in one of *sources*.

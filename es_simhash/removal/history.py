@@ -117,16 +117,12 @@ def _find(files: Sequence[RemovalFile], where: str, value: str) -> list[Removed]
 
 
 def _times(file: RemovalFile, line: int, key: Key, canonical: Key, distance: int) -> Iterator[Removed]:
-    """Yield a removal for each time when the document was archived to be deleted, and it had not been before."""
+    """Yield a removal for each time when the document was archived to be deleted; a run that goes on is none."""
     events = file.events(line)
-    begins = [n for n, event in enumerate(events) if event.kind == "archived" and _is_new(events[:n])]
+    kinds = ["", *(event.kind for event in events)]
+    begins = [n for n, (before, kind) in enumerate(pairwise(kinds)) if kind == "archived" and before != "archived"]
     for begin, end in pairwise([*begins, len(events)]):
         yield _removed(file, key, canonical, distance, events[begin:end])
-
-
-def _is_new(before: Sequence[Event]) -> bool:
-    """Return whether a removal begins, and goes not on: the document was not archived yet, or had come back since."""
-    return not before or before[-1].kind in ("deleted", "kept", "restored", "copied")
 
 
 def _removed(file: RemovalFile, key: Key, canonical: Key, distance: int, events: Sequence[Event]) -> Removed:

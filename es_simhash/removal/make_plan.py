@@ -134,7 +134,9 @@ async def make_plan(
     )
     sha256 = await server.compute(writer.finish, header)
     losses = await server.compute(writer.count_losses)
-    looked_at = await server.compute(_look_at, writer, header)
+    newer = await server.compute(writer.count_newer, header.date) if header.date else 0
+    held = [loss for loss in RISKY_FIRST if loss not in header.allowed]
+    examples = [line for loss in held for line in islice(writer.removals(loss), EXAMPLES)]
     before = frozenset[Key]().union(*(removal.keys for removal in earlier))
     return RemovalPlan(
         path="",
@@ -150,21 +152,13 @@ async def make_plan(
         ungrouped=ungrouped,
         unmet=max(0, len(before) - decided),
         rule=header.rule,
-        **looked_at,
+        examples=tuple(examples),
+        kept_is_shorter=writer.count_kept_shorter(),
+        newer=newer,
+        date=header.date or "",
+        excess=guards.find_excess(writer.count_lines("leaving")),
+        large_group=writer.find_large_group(guards.documents),
     )
-
-
-def _look_at(writer: PlanWriter, header: PlanHeader) -> dict[str, Any]:
-    """Return what a plan says of its lines beside their numbers."""
-    held = [loss for loss in RISKY_FIRST if loss not in header.allowed]
-    return {
-        "examples": tuple(line for loss in held for line in islice(writer.removals(loss), EXAMPLES)),
-        "kept_is_shorter": writer.count_kept_shorter(),
-        "newer": writer.count_newer(header.date) if header.date else 0,
-        "date": header.date or "",
-        "excess": header.guards.find_excess(writer.count_lines("leaving")),
-        "large_group": writer.find_large_group(header.guards.documents),
-    }
 
 
 def _comparer(

@@ -26,7 +26,7 @@ from es_simhash.lookup.query import Filter, check_filter
 from es_simhash.mapping.fields import Fields
 from es_simhash.mapping.rule import Grouping, parse_key, rule_words
 from es_simhash.record import Record, read_record
-from es_simhash.removal.find_shown import name_of, names_of
+from es_simhash.removal.find_shown import names_of
 from es_simhash.removal.guard_rails import DEFAULT_MAX_SHARE, Guards, check_max_share
 from es_simhash.removal.losses import LOSSLESS, TAKEN_IN, Loss
 from es_simhash.transport.protocol import is_index_name
@@ -159,7 +159,7 @@ class PlanHeader(Record):
     @property
     def date(self) -> str | None:
         """The field of dates, where one is shown."""
-        return name_of("date", self.shown)
+        return next(iter(names_of("date", self.shown)), None)
 
     @property
     def allowed(self) -> frozenset[Loss]:

@@ -55,39 +55,35 @@ async def judge(server: Port, removal: RemovalFile, lines: Mapping[int, PlannedR
     uuids = await read_uuids(server, sorted({name for planned in lines.values() for name in _indices(planned)}))
     standing = {name for name, uuid in uuids.items() if header.index_uuids.get(name) == uuid}
     fitting = {number: planned for number, planned in lines.items() if standing.issuperset(_indices(planned))}
-    goes, stays = ([getattr(planned, name) for planned in fitting.values()] for name in ("document", "canonical"))
-    keys = [row.key for row in (*goes, *stays)]
-    items = await read_documents(server, keys, with_source=True)
-    decided_by = await read_decisive(server, header, [*goes, *stays])
-    written = {row.key for row in [*goes, *stays] if is_written(row, items[row.key])}
-    in_view = {row.key for row in [*goes, *stays]} if header.has_view else set()
-    filtered = written & {row.key for row in goes} if header.filter else set()
-    if written and (in_view or filtered):
+    documents = [row for line in fitting.values() for row in (line.document, line.canonical)]
+    items = await read_documents(server, [row.key for row in documents], with_source=True)
+    decided_by = await read_decisive(server, header, documents)
+    written = {row.key for row in documents if is_written(row, items[row.key])}
+    filtered = written.intersection(line.document.key for line in fitting.values()) if header.filter else set()
+    if written and (header.has_view or filtered):
         await refresh(server, view)
-    shown = await find_matching(server, view, in_view, ()) if in_view else None
+    shown = await find_matching(server, view, items.keys(), ()) if header.has_view and items else None
     matched = await find_matching(server, view, filtered, header.filter) if filtered else {}
 
     def decide() -> dict[int, Fate]:
-        texts = {row.key: _read_text(header, row, items[row.key]) for row in (*goes, *stays)}
-        return {number: may_delete(planned, evidence(number, planned, texts)) for number, planned in lines.items()}
-
-    def evidence(number: int, line: PlannedRemoval, texts: Mapping[Key, Document | None]) -> Evidence:
-        key = line.document.key
-        if number not in fitting:
-            return Evidence(is_index_planned=False)
-        return Evidence(
-            loss=find_loss(texts[key], texts[line.canonical.key]),
-            allowed=removal.allowed,
-            is_decided=number in removal.decided,
-            is_index_planned=True,
-            document=items[key],
-            canonical=items[line.canonical.key],
-            decided_by=decided_by,
-            shown=shown,
-            matched=matched if key in filtered else None,
-            is_kept=key in removal.kept,
-            was_tried=removal.may_have_deleted(number),
-        )
+        texts = {row.key: _read_text(header, row, items[row.key]) for row in documents}
+        known = dict.fromkeys(lines, Evidence(is_index_planned=False))
+        for number, line in fitting.items():
+            key, canonical = line.document.key, line.canonical.key
+            known[number] = Evidence(
+                is_index_planned=True,
+                document=items[key],
+                canonical=items[canonical],
+                decided_by=decided_by,
+                shown=shown,
+                matched=matched if key in filtered else None,
+                loss=find_loss(texts[key], texts[canonical]),
+                allowed=removal.allowed,
+                is_decided=number in removal.decided,
+                is_kept=key in removal.kept,
+                was_tried=removal.may_have_deleted(number),
+            )
+        return {number: may_delete(line, known[number]) for number, line in lines.items()}
 
     fates = await server.compute(decide)  # each text that goes is parsed
     records: dict[int, DuplicateResult] = {}
@@ -108,15 +104,12 @@ def _read_text(header: PlanHeader, planned: PlannedDocument, item: Mapping[str, 
     return read_document(source_of(item), header.text_fields.get(planned.index, ()), header.titles)
 
 
-async def read_decisive(
-    server: Port, header: PlanHeader, documents: Sequence[PlannedDocument], items: Items | None = None
-) -> dict[str, Decisive]:
+async def read_decisive(server: Port, header: PlanHeader, documents: Sequence[PlannedDocument]) -> dict[str, Decisive]:
     """
-    Return by which fields *documents* are judged, by index; with *items*, only where one was written since the plan.
-    The mapping must be read after *items*: what a document has is mapped before it is written.
+    Return by which fields *documents* are judged, by index.
+    The mapping must be read after them: what a document has is mapped before it is written.
     """
-    written = [document for document in documents if items is None or is_written(document, items[document.key])]
-    names = sorted({document.index for document in written})
+    names = sorted({document.index for document in documents})
     if not names:
         return {}
     mappings = await server.patient.get_mapping(index=names, ignore_unavailable=True)

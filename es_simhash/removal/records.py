@@ -291,7 +291,6 @@ LEFT_OUT: Mapping[str, str] = {
     "too_short": "with a text too short to say anything",
     "unreadable": "with a text that could not be read, or is masked for this login",
     "changed": "changed or deleted meanwhile",
-    "stale": "with a fingerprint that is not that of the present text",
     "filtered": "left out by the filter",
     "decided": "kept by people before",
     "limit": "beyond the limit",

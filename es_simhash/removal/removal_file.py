@@ -405,11 +405,9 @@ class RemovalFile(Lines):
 
     def find(self, numbers: Sequence[int]) -> dict[int, Archived]:
         """Return the documents of the lines *numbers*, as they were archived last, where these texts are whole."""
-        return {number: archived for number in numbers if (archived := self._last(number)) is not None}
-
-    def _last(self, number: int) -> Archived | None:
         query = f"SELECT {_ARCHIVED} FROM archived WHERE line = ? ORDER BY number DESC LIMIT 1"
-        return self._archived(self._one(query, number))
+        found = (self._archived(self._one(query, number)) for number in numbers)
+        return {archived.line: archived for archived in found if archived is not None}
 
     def count_archived(self) -> int:
         """Return of how many lines the documents were archived, as far as that can be read."""

@@ -18,13 +18,12 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from es_simhash.cli.remove import show_records
 from es_simhash.errors import InvalidInputError
 from es_simhash.removal import review_page as page_module
 from es_simhash.removal.guard_rails import Guards
 from es_simhash.removal.losses import LOSSES
 from es_simhash.removal.plan_options import PlanHeader
-from es_simhash.removal.records import DuplicateResult, PlannedDocument, PlannedRemoval
+from es_simhash.removal.records import PlannedDocument, PlannedRemoval
 from es_simhash.removal.removal_file import PlanWriter, RemovalFile
 from es_simhash.removal.review import Review, compare_fields, review_html
 from es_simhash.removal.review_page import CATALOGUE, LONGEST_TEXT
@@ -357,21 +356,6 @@ def test_a_page_in_chinese_has_no_english_sentence(tmp_path, monkeypatch):
     with Review(path) as found:
         said = found.facts(Words("zh", CATALOGUE), is_page=True)
     assert not re.search("[a-z]+ [a-z]+ [a-z]+", " ".join(said.values()).replace("--canonical", ""))
-
-
-def test_similarities_are_cut_alike(plan, capsys):
-    """By the review, its page, and what plan and apply print; only the same words are 100 %."""
-    for similarity, share, number in (
-        (0.8089, "80.8 %", "0.808"),
-        (0.99996, "99.9 %", "0.999"),
-        (1.0, "100 %", "1.000"),
-    ):
-        line = removal(similarity=similarity)
-        path = plan([line])
-        assert f"\n{share} " in "\n".join(read_text(path))
-        assert share in Checked(review_html(path)).text
-        show_records([DuplicateResult.of(line, "deleted")])
-        assert f" {number}\n" in capsys.readouterr().out
 
 
 def first_line(page):
