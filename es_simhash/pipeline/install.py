@@ -10,15 +10,13 @@ from es_simhash.arguments import check_choice, check_server_name
 from es_simhash.errors import InvalidInputError, SimHashError, shorten
 from es_simhash.hashing import Scheme
 from es_simhash.mapping.context import Resolved
-from es_simhash.mapping.fields import Fields
-from es_simhash.mapping.meta import IndexSettings, require_text_fields
+from es_simhash.mapping.meta import require_text_fields
 from es_simhash.mapping.port import Port
 from es_simhash.mapping.resolve import agree, resolve_index
 from es_simhash.pipeline.build import build_pipeline, purpose_of
 from es_simhash.pipeline.script_source import find_differences, probe_documents
 from es_simhash.transport.conversation import unless_refused
 from es_simhash.transport.protocol import Index, check_index, error_text, status_of
-from es_simhash.writes.targets import add_fields
 
 UseAs: TypeAlias = Literal["default", "final"]
 
@@ -61,7 +59,7 @@ async def put_pipeline(
     Store the pipeline for *index*, and make it the default or the final pipeline of the indices behind it.
     Nothing is stored unless the server makes the right bits. SimHashError is raised if it does not, if it cannot run
     the script, or if another pipeline has the name or the place. InvalidInputError is raised if the index records no
-    text field. Cost: seven requests, and one more for each index.
+    text field. Cost: seven requests.
     """
     check_index(index)
     check_choice("use_as", use_as, (None, "default", "final"))
@@ -78,8 +76,6 @@ async def put_pipeline(
         await _refuse_others(server, resolved, use_as, name)
     users = tuple(resolved.settings_of) if use_as else ()
     if not dry_run:
-        for index_name, recorded in resolved.settings_of.items():
-            await _map_error(server, index_name, resolved.mappings[index_name], recorded)
         await server.put_pipeline(id=name, body=pipeline)
         if users:
             await server.put_settings(index=",".join(users), body={f"index.{use_as}_pipeline": name})
@@ -114,11 +110,10 @@ async def _probe(server: Port, pipeline: Mapping[str, Any], scheme: Scheme, text
             "compute the fingerprints with ingest or with_fingerprints",
         ) from error
     if differences := find_differences(answer["docs"], scheme, prefix=prefix):
-        first = differences[0]
         raise SimHashError(
-            f"the server makes other bits for {len(differences)} of {len(answer['docs'])} probes "
-            f"({first.found}, not {first.expected}, for {shorten(first.given, limit=40)}): compute the fingerprints in "
-            "Python, and report this with the versions of the server and its Java",
+            f"the server makes other bits for {len(differences)} of {len(answer['docs'])} probes, such as "
+            f"{shorten(differences[0], limit=40)}: compute the fingerprints in Python, and report this with the "
+            "versions of the server and its Java",
         )
 
 
@@ -144,10 +139,3 @@ async def _refuse_others(server: Port, resolved: Resolved, use_as: UseAs, name: 
                 f"index {index!r} has the {use_as} pipeline {found!r} already: call {name!r} from it by a pipeline "
                 f"processor, or use the new one as the {other} pipeline",
             )
-
-
-async def _map_error(server: Port, name: str, mapping: Mapping[str, Any], settings: IndexSettings) -> None:
-    """Map the field for documents without a fingerprint in an index that was made before there was one."""
-    prefix = server.prefix
-    if Fields(prefix).error.removeprefix(f"{prefix}.") not in mapping["properties"][prefix]["properties"]:
-        await add_fields(server, name, settings)

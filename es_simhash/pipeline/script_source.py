@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from string import Template
@@ -243,34 +242,16 @@ _TEXTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A text whose fingerprint differs; *expected* is what Python computes, ``None`` for none."""
-
-    given: str
-    expected: str | None
-    found: str | None
-
-
 def probe_documents(field: str, *, prefix: str) -> list[dict[str, Any]]:
     """Return documents for the simulation of a pipeline that reads *field*; one has a fingerprint already."""
-    documents = [_nested(field, text) for text in _TEXTS]
-    documents[0] = {**documents[0], prefix: {"fingerprint": "0" * 16}}
+    documents: list[dict[str, Any]] = [{field: text} for text in _TEXTS]
+    documents[0][prefix] = {"fingerprint": "0" * 16}
     return [{"_source": document} for document in documents]
 
 
-def _nested(path: str, text: str) -> dict[str, Any]:
-    *above, last = path.split(".")
-    document: dict[str, Any] = {last: text}
-    for name in reversed(above):
-        document = {name: document}
-    return document
-
-
-def find_differences(answers: Sequence[Mapping[str, Any]], scheme: Scheme, *, prefix: str) -> list[Difference]:
+def find_differences(answers: Sequence[Mapping[str, Any]], scheme: Scheme, *, prefix: str) -> list[str]:
     """Return the probes of which the server, by the ``docs`` of its answer, makes another fingerprint than Python."""
-    computed = fingerprints(_TEXTS, scheme=scheme)
-    expected = [None if fingerprint is None else to_hex(fingerprint) for fingerprint in computed]
+    expected = [None if value is None else to_hex(value) for value in fingerprints(_TEXTS, scheme=scheme)]
     found = [((answer.get("doc") or {}).get("_source") or {}).get(prefix) or {} for answer in answers]
-    compared = zip(_TEXTS, expected, (fields.get("fingerprint") for fields in found), strict=True)
-    return [Difference(given, wanted, made) for given, wanted, made in compared if wanted != made]
+    compared = zip(_TEXTS, expected, found, strict=True)
+    return [text for text, wanted, fields in compared if fields.get("fingerprint") != wanted]

